@@ -160,7 +160,7 @@ int serve(std::string const& name, int batch, precision p, bool profile) {
 using edl::cli::flag, edl::cli::words;
 
 std::vector<flag> flags() {
-  using enum flag::kind;
+  using enum flag::value_type;
   auto const precisions = names(precision{});
   return {{.name = "peer",
            .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --precision (see peer.py)",
@@ -174,24 +174,24 @@ std::vector<flag> flags() {
           {.name = "rounds",
            .fallback = "9",
            .help = "turns of each",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 1'000'000},
           {.name = "turn",
            .fallback = "200",
            .help = "milliseconds that a turn takes, about",
-           .what = number,
+           .type = number,
            .lowest = 1,
            .highest = 1e6},
           {.name = "batch",
            .fallback = "64",
            .help = "of `serve`, which is a contestant",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 1 << 20},
           {.name = "profile",
            .help = "of `serve`: print where the time goes, layer by layer, and end",
-           .what = truth}};
+           .type = truth}};
 }
 
 int run(edl::cli::command_line const& l) {

@@ -27,15 +27,15 @@ using edl::cli::flag;
 constexpr std::size_t per_batch = 26 * 512;
 
 std::vector<flag> flags() {
-  using enum flag::kind;
+  using enum flag::value_type;
   return {{.name = "gigabytes",
            .fallback = "20",
            .help = "that the table takes",
-           .what = number,
+           .type = number,
            .lowest = 0.001,
            .highest = 1e6},
-          {.name = "width", .fallback = "16", .help = "of a row", .what = whole, .least = 1, .most = 65536},
-          {.name = "bfloat16", .help = "weights are kept as bfloat16", .what = truth},
+          {.name = "width", .fallback = "16", .help = "of a row", .type = whole, .least = 1, .most = 65536},
+          {.name = "bfloat16", .help = "weights are kept as bfloat16", .type = truth},
           {.name = "directory", .fallback = "large-table", .help = "where checkpoints go, and lie"}};
 }
 
@@ -75,12 +75,12 @@ struct one_table {
     store.push({{{0, task++}, 0, 1}, std::uint32_t(per_batch)}, store.version(), dense, {}, {&rows, 1});
   }
 
-  void write(edl::ps::cut const& what, std::string const& directory) {
+  void write(edl::ps::full_snapshot const& what, std::string const& directory) {
     std::string const path = edl::checkpoint::checkpoint_path(directory, what.version());
     auto const earlier = edl::checkpoint::begin_checkpoint(path);
     edl::checkpoint::manifest m{
         .job = "large", .version = what.version(), .layout = edl::checkpoint::layout_digest(layout)};
-    m.files = write_cut(what, path, layout, {.most_changes = 8});
+    m.files = write_snapshot(what, path, layout, {.most_changes = 8});
     edl::checkpoint::commit_checkpoint(path, m, earlier);
   }
 

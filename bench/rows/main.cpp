@@ -31,14 +31,14 @@ using edl::cli::flag;
 constexpr int width = 16;
 
 std::vector<flag> flags() {
-  using enum flag::kind;
-  return {{.name = "rows", .fallback = "1000000", .help = "of the table", .what = whole, .least = 1},
+  using enum flag::value_type;
+  return {{.name = "rows", .fallback = "1000000", .help = "of the table", .type = whole, .least = 1},
           {.name = "ids",
            .fallback = "13312",
            .help = "of a minibatch, all different",
-           .what = whole,
+           .type = whole,
            .least = 1},
-          {.name = "seconds", .fallback = "5", .help = "of each measurement", .what = whole, .least = 1},
+          {.name = "seconds", .fallback = "5", .help = "of each measurement", .type = whole, .least = 1},
           {.name = "transport", .fallback = "unix", .help = "between them", .choices = {"unix", "tcp"}}};
 }
 

@@ -86,7 +86,7 @@ words names_of(E e) {
 }
 
 std::vector<flag> flags() {
-  using enum flag::kind;
+  using enum flag::value_type;
   return {{.name = "peer",
            .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --threads (see peer.py)",
            .repeats = true},
@@ -96,20 +96,20 @@ std::vector<flag> flags() {
           {.name = "threads",
            .fallback = "1,2",
            .help = "numbers of threads to measure with",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 1024,
            .repeats = true},
           {.name = "rounds",
            .fallback = "8",
            .help = "turns of each",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 1'000'000},
           {.name = "turn",
            .fallback = "500",
            .help = "milliseconds that a turn takes, about",
-           .what = number,
+           .type = number,
            .lowest = 1,
            .highest = 1e6},
           {.name = "kernels",
@@ -130,15 +130,15 @@ std::vector<flag> flags() {
           {.name = "batch",
            .fallback = "64",
            .help = "of `serve`, which is a contestant",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 1 << 20},
           {.name = "forward",
            .help = "measure the forward pass of an evaluation; peers are given --forward",
-           .what = truth},
+           .type = truth},
           {.name = "profile",
            .help = "of `serve`: print where the time goes, layer by layer, and end",
-           .what = truth}};
+           .type = truth}};
 }
 
 int run(edl::cli::command_line const& l) {

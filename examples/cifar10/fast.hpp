@@ -32,7 +32,9 @@ struct cifar10 {
   static constexpr nn::softmax_cross_entropy loss{.label_smoothing = 0.2f};
   static constexpr int steps = 500;  // 50 in an epoch: each task ends with a minibatch that is not full
   static constexpr edl::lookahead<edl::sgd> optimizer{
-      .of = {.momentum = 0.85f, .nesterov = true, .weight_decay = 8.9e-3f}, .keep = 0.774f, .steps = steps};
+      .optimizer = {.momentum = 0.85f, .nesterov = true, .weight_decay = 8.9e-3f},
+      .keep = 0.774f,
+      .steps = steps};
   static constexpr edl::triangle schedule{
       .rate = 1.5f, .peak = 115, .steps = steps, .start = 0.3f, .end = 0.105f};
   static constexpr auto augmentation = edl::augment(

@@ -8,7 +8,7 @@ namespace master_absence_test {
 using edl::app::master_absence;
 using std::chrono::seconds;
 
-TEST_CASE("a master that is away is told of every few seconds, and given up after the patience") {
+TEST_CASE("a master that is away is told of every few seconds, and given up after the timeout") {
   master_absence a(seconds(900));
   master_absence::time_point const start{};
   int lines = 0;

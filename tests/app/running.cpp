@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 void begin(job_directory const& in, std::string const& token, std::string const& checkpoints) {
-  edl::master::memory known;
+  edl::master::persisted_state known;
   known.addresses = {"tcp:127.0.0.1:1"};
   edl::master::journal(journal_in(in), "run").write(known);
   announce(in, "mnist", token, checkpoints);

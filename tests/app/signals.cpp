@@ -46,7 +46,7 @@ TEST_CASE("what nohup has taken from a program stays taken") {
 
 TEST_CASE("SIGTERM from a stranger is for the parent to decide, one from the parent is an event") {
   using edl::app::signals;
-  signals const asked{edl::app::wish_to_leave()};
+  signals const asked{edl::app::leave_signal()};
   pid_t const child = ::fork();
   if (child == 0) {
     signals const s({SIGTERM}, signals::terminate::as_parent_says);
@@ -54,9 +54,9 @@ TEST_CASE("SIGTERM from a stranger is for the parent to decide, one from the par
     if (s.wait(std::chrono::seconds(10))) ::_exit(1);
     ::_exit(s.wait(std::chrono::seconds(10)) == SIGTERM ? 0 : 2);
   }
-  auto const wish = asked.next(std::chrono::seconds(10));
-  REQUIRE(wish);
-  CHECK(wish->from == child);
+  auto const request = asked.next(std::chrono::seconds(10));
+  REQUIRE(request);
+  CHECK(request->from == child);
   ::kill(child, SIGTERM);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);

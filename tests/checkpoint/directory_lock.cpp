@@ -96,7 +96,7 @@ TEST_CASE("a command and its master share the directory, and a second of either 
   lock_options command = options(dir, "mnist"), master = command;
   command.of = lock_options::part::command;
   master.of = lock_options::part::master;
-  master.patience = 100ms;
+  master.timeout = 100ms;
   directory_lock const outer(command);
   auto inner = std::make_unique<directory_lock>(master);
   CHECK_NOTHROW(inner->check());
@@ -117,7 +117,7 @@ TEST_CASE("who comes early waits for the end of an earlier start's master, and s
   auto inner = std::make_unique<directory_lock>(master);
   outer.reset();
   directory_lock const next(command);
-  master.patience = 600s;
+  master.timeout = 600s;
   std::string told;
   master.tell = [&](std::string const& text) {
     told = text;
@@ -133,7 +133,7 @@ TEST_CASE("what another machine's job has left counts when it changes") {
   lock_options mine = options(dir, "near");
   mine.look = 1ms;
   SUBCASE("it is silent") {
-    mine.patience = 20ms;
+    mine.timeout = 20ms;
     std::string told;
     mine.tell = [&](std::string const& text) { told = text; };
     directory_lock const taken(mine);
@@ -143,7 +143,7 @@ TEST_CASE("what another machine's job has left counts when it changes") {
     CHECK_NOTHROW(taken.check());
   }
   SUBCASE("it lives") {
-    mine.patience = 600s;
+    mine.timeout = 600s;
     std::atomic<bool> watching = false;
     mine.tell = [&](std::string const&) { watching = true; };
     std::thread beat([&] {
@@ -154,7 +154,7 @@ TEST_CASE("what another machine's job has left counts when it changes") {
     beat.join();
   }
   SUBCASE("it ends") {
-    mine.patience = 600s;
+    mine.timeout = 600s;
     std::atomic<bool> watching = false;
     mine.tell = [&](std::string const&) { watching = true; };
     std::thread end([&] {
@@ -188,7 +188,7 @@ TEST_CASE("a text that is none is nobody's, and an end takes back its own text o
   scratch const dir;
   spill(dir / ".edl-lock", "{");
   lock_options mine = options(dir, "near");
-  mine.patience = 5ms, mine.look = 1ms;
+  mine.timeout = 5ms, mine.look = 1ms;
   {
     directory_lock const held(mine);
     CHECK(contains(slurp(dir / ".edl-lock"), "near"));

@@ -79,7 +79,7 @@ TEST_CASE("the rows of tables are exported beside the variables, and read some a
   std::vector<std::uint64_t> ids;
   for (std::uint64_t id = 0; id < 10'000; ++id) ids.push_back(~id * id);
   words.push(ids, std::vector<float>(ids.size() * 3, 0.5f), 0.1f, 0, 1);
-  edl::sparse::table_cut const a(words), b(none);
+  edl::sparse::table_snapshot const a(words), b(none);
   std::vector<edl::checkpoint::row_source> const sources{edl::checkpoint::rows_of(a),
                                                          edl::checkpoint::rows_of(b)};
   export_model(dir / "m", layout, values, sources, 1);

@@ -27,7 +27,7 @@ std::string exported(scratch const& dir) {
   edl::rule<edl::sgd> const sgd{edl::sgd{}};
   edl::sparse::table words({.width = 2}, sgd), none({.width = 4}, sgd);
   for (std::uint64_t i = 0; i < 20'000; ++i) words.assign(3 * i, std::vector<float>{float(i), -float(i)});
-  edl::sparse::table_cut const of_words(words), of_none(none);
+  edl::sparse::table_snapshot const of_words(words), of_none(none);
   std::vector<row_source> const rows{rows_of(of_words), rows_of(of_none)};
   export_model(dir / "m.safetensors", layout, std::vector<float>{1, 2, 3}, rows, 77);
   return dir / "m.safetensors";

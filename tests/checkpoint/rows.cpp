@@ -19,7 +19,7 @@ namespace rows_test {
 
 using namespace edl::checkpoint;
 using edl::sparse::table;
-using edl::sparse::table_cut;
+using edl::sparse::table_snapshot;
 
 namespace {
 
@@ -77,14 +77,15 @@ struct servers {
                                       .slot_names = slots,
                                       .slots = of_slots,
                                       .segments = dense}));
-      std::vector<std::shared_ptr<table_cut const>> cuts;
-      for (std::size_t t = 0; t < 2; ++t) cuts.push_back(std::make_shared<table_cut>(*tables[2 * i + t]));
+      std::vector<std::shared_ptr<table_snapshot const>> snapshots;
+      for (std::size_t t = 0; t < 2; ++t)
+        snapshots.push_back(std::make_shared<table_snapshot>(*tables[2 * i + t]));
       auto const files = write_rows(path, layout,
                                     {.server = i,
                                      .servers = 2,
                                      .version = version,
                                      .slots = rows[0].elements,
-                                     .tables = cuts,
+                                     .tables = snapshots,
                                      .slot_names = slots,
                                      .segments = rows},
                                     chains[i], most_changes);

@@ -14,9 +14,9 @@ namespace {
 grammar any() {
   return {.command = "mnist train",
           .flags = {{.name = "job_name", .fallback = "mnist", .aliases = {"n", "name"}},
-                    {.name = "use_async", .fallback = "false", .what = flag::kind::truth},
-                    {.name = "shuffle", .fallback = "true", .what = flag::kind::truth},
-                    {.name = "seed", .fallback = "1", .what = flag::kind::whole, .least = 0}},
+                    {.name = "use_async", .fallback = "false", .type = flag::value_type::truth},
+                    {.name = "shuffle", .fallback = "true", .type = flag::value_type::truth},
+                    {.name = "seed", .fallback = "1", .type = flag::value_type::whole, .least = 0}},
           .most = 2,
           .why_unknown = [](std::string const& name) {
             return name == "feed" ? std::string("is compiled in") : std::string();

@@ -8,7 +8,7 @@
 namespace flag_test {
 
 using namespace edl::cli;
-using enum flag::kind;
+using enum flag::value_type;
 
 namespace {
 
@@ -19,11 +19,11 @@ std::string why(flag const& f, std::string const& value) {
 }  // namespace
 
 TEST_CASE("a whole number is within its bounds, to the last digit") {
-  flag const seed{.name = "seed", .what = whole, .least = 0};
+  flag const seed{.name = "seed", .type = whole, .least = 0};
   for (char const* good : {"0", "1", "18446744073709551615"}) CHECK(accept(seed, good) == good);
   for (char const* bad : {"-1", "18446744073709551616", "1e3", "0x10", "3.5", "", " 1", "1 ", "+1"})
     CHECK(why(seed, bad) == "--seed=" + std::string(bad) + ": expected a whole number of at least 0");
-  flag const epochs{.name = "epochs", .what = whole, .least = -5, .most = 5};
+  flag const epochs{.name = "epochs", .type = whole, .least = -5, .most = 5};
   for (char const* good : {"-5", "0", "5"}) CHECK(accept(epochs, good) == good);
   for (char const* bad : {"-6", "6", "-9223372036854775809"})
     CHECK(why(epochs, bad) == "--epochs=" + std::string(bad) + ": expected a whole number from -5 to 5");
@@ -34,18 +34,18 @@ TEST_CASE("a choice is found in any case, also beside a number") {
   flag const level{.name = "log_level", .choices = {"INFO", "ERROR"}};
   CHECK(accept(level, "error") == "ERROR");
   CHECK(why(level, "loud") == "--log_level=loud: expected INFO, ERROR");
-  flag const workers{.name = "n", .choices = {"auto"}, .what = whole, .least = 1, .most = 9};
+  flag const workers{.name = "n", .choices = {"auto"}, .type = whole, .least = 1, .most = 9};
   CHECK(accept(workers, "auto") == "auto");
   CHECK(accept(workers, "3") == "3");
   CHECK(why(workers, "some") == "--n=some: expected a whole number from 1 to 9, or auto");
 }
 
 TEST_CASE("numbers, shares and truths") {
-  flag const load{.name = "load", .what = number, .lowest = 0.01, .highest = 1};
+  flag const load{.name = "load", .type = number, .lowest = 0.01, .highest = 1};
   CHECK(accept(load, "0.5") == "0.5");
   for (char const* bad : {"0", "1.01", "nan", "x", "0.5x"})
     CHECK(why(load, bad) == "--load=" + std::string(bad) + ": expected a number from 0.01 to 1");
-  flag const fraction{.name = "fraction", .what = share};
+  flag const fraction{.name = "fraction", .type = share};
   CHECK(accept(fraction, "1") == "1");
   for (char const* bad : {"0", "-1", "1.5", "nan", "all"})
     CHECK(why(fraction, bad) ==

@@ -127,7 +127,8 @@ TEST_CASE(
     std::vector<node> nodes;
     for (int i = upto(1, 6); i > 0; --i) nodes.push_back(machine("n" + std::to_string(i), upto(1, 12)));
     cluster_view v = of(std::move(nodes), {});
-    plan_options const o{.who = policies()[seed % policies().size()], .max_load = 1, .patience = 1e9};
+    plan_options const o{
+        .who = policies()[seed % policies().size()], .max_load = 1, .starvation_timeout = 1e9};
     int serial = 0;
     for (int event = 0; event < 15; ++event) {
       CAPTURE(event);

@@ -54,8 +54,8 @@ class server {
   bool elastic_jobs = true;             ///< the feature gate: pod sets that have quota may shrink
   double now = 0;
 
-  void apply(kueue::request const& r) {
-    using verb = kueue::request::verb;
+  void apply(kueue::api_write const& r) {
+    using verb = kueue::api_write::verb;
     std::string const key = r.space + "/" + r.name;
     json const body = json::parse(r.body);
     if (r.what == verb::create) return create(key, body);

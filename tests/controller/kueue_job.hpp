@@ -34,9 +34,9 @@ struct job_options {
 struct fake_job {
   training_job job;
   std::uint32_t master = 0, servers = 0, workers = 0;
-  std::uint32_t told = 0;    ///< the size that its master was told last
-  std::uint32_t plan = 100;  ///< what the autoscaler would give it
-  kueue::verdict last{};
+  std::uint32_t announced = 0;  ///< the size that its master was told last
+  std::uint32_t plan = 100;     ///< what the autoscaler would give it
+  kueue::assessment last{};
 
   std::uint32_t pods() const { return master + servers + workers; }
 
@@ -44,16 +44,16 @@ struct fake_job {
     bool const runs = last.may_run && !job.finished() && !job.spec.suspend;
     if (!runs) {
       (workers > 0 ? workers : servers > 0 ? servers : master) -= pods() > 0;
-      if (pods() == 0) told = 0;
+      if (pods() == 0) announced = 0;
       return;
     }
     std::uint32_t const most = std::min(job.spec.workers.replicas.value_or(job.spec.workers.max),
                                         last.most_workers.value_or(job.spec.workers.max));
     if (master == 0 && !last.may_start) return;
     if (master == 0) master = 1, servers = job.spec.servers, workers = job.spec.workers.min;
-    told = std::clamp(plan, job.spec.workers.min, std::max(most, job.spec.workers.min));
-    if (workers < told) ++workers;
-    if (workers > told) --workers;
+    announced = std::clamp(plan, job.spec.workers.min, std::max(most, job.spec.workers.min));
+    if (workers < announced) ++workers;
+    if (workers > announced) --workers;
   }
 };
 
@@ -127,7 +127,7 @@ struct cluster {
     kueue::situation is{.job = x.job, .served = served, .wanted = x.plan, .now = server.now};
     for (auto const& w : view_)
       if (w.owner == x.job.uid) is.workloads.push_back(&w);
-    is.pods = {x.pods(), std::max(x.workers, x.told), x.master > 0, x.servers, x.workers};
+    is.pods = {x.pods(), std::max(x.workers, x.announced), x.master > 0, x.servers, x.workers};
     is.flavor = [&](std::string const& name) { return flavors.contains(name) ? &flavors.at(name) : nullptr; };
     is.priority = [&](kueue::priority_choice const& p) -> std::optional<std::int64_t> {
       if (p.name.empty()) return 0;
@@ -152,7 +152,7 @@ struct cluster {
   }
 
   /// Who has changed an object has been told what it is now.
-  void take_answer(kueue::request const& r) {
+  void take_answer(kueue::api_write const& r) {
     std::erase_if(view_, [&](auto const& w) { return w.space == r.space && w.name == r.name; });
     if (auto const at = server.objects.find(r.space + "/" + r.name); at != server.objects.end())
       view_.push_back(*kueue::read_workload(at->second));

@@ -55,7 +55,7 @@ class cluster : public world::cluster {
     if (!of_kueue(path)) return world::cluster::create(path, object);
     return answered([&] {
       std::string const name = object["metadata"]["name"];
-      apply(kueue::request::verb::create, path + "/" + name, object);
+      apply(kueue::api_write::verb::create, path + "/" + name, object);
       return find(path + "/" + name);
     });
   }
@@ -65,14 +65,14 @@ class cluster : public world::cluster {
     std::string const at = status ? path.substr(0, path.size() - 7) : path;
     return answered([&] {
       REQUIRE(kind == (status ? "merge" : "json"));
-      apply(status ? kueue::request::verb::patch_status : kueue::request::verb::patch, at, change);
+      apply(status ? kueue::api_write::verb::patch_status : kueue::api_write::verb::patch, at, change);
       return queue.objects.contains(key_of(at)) ? find(at) : json{{"metadata", {{"name", "gone"}}}};
     });
   }
   json remove(std::string const& path, json const& how) override {
     if (!of_kueue(path)) return world::cluster::remove(path, how);
     return answered([&] {
-      apply(kueue::request::verb::remove, path, how);
+      apply(kueue::api_write::verb::remove, path, how);
       return json::object();
     });
   }
@@ -120,7 +120,7 @@ class cluster : public world::cluster {
     if (at == queue.objects.end()) throw k8s::api_error(404, "NotFound", path, path);
     return at->second;
   }
-  void apply(kueue::request::verb what, std::string const& path, json const& body) {
+  void apply(kueue::api_write::verb what, std::string const& path, json const& body) {
     std::string const key = key_of(path);
     try {
       queue.apply({what, key.substr(0, key.find('/')), key.substr(key.find('/') + 1), body.dump()});
@@ -155,9 +155,9 @@ class pass {
     list(known, object_kind::job, c.objects, [](auto& p) { return p.find("/trainingjobs/") != p.npos; });
     list(known, object_kind::priority_class, c.objects, [](auto&) { return false; });
     control_.queues().serves(true);
-    list(control_.queues(), kueue::kind::workload, c.queue.objects, any);
-    list(control_.queues(), kueue::kind::flavor, std::map<std::string, json>{{"spot", c.flavor}}, any);
-    list(control_.queues(), kueue::kind::priority_class, std::map<std::string, json>{}, any);
+    list(control_.queues(), kueue::kueue_kind::workload, c.queue.objects, any);
+    list(control_.queues(), kueue::kueue_kind::flavor, std::map<std::string, json>{{"spot", c.flavor}}, any);
+    list(control_.queues(), kueue::kueue_kind::priority_class, std::map<std::string, json>{}, any);
     REQUIRE(control_.queues().complete());
 
     auto const planned = make_plan(control_.view(c.now), control_.planning());

@@ -9,9 +9,9 @@ using namespace edl::controller;
 
 TEST_CASE("metrics are told as Prometheus reads them") {
   metrics m;
-  m.describe("edl_a_total", metrics::kind::counter, "Requests.");
-  m.describe("edl_b", metrics::kind::gauge, "Jobs.");
-  m.describe("edl_c_seconds", metrics::kind::histogram, "Time.", {0.1, 1});
+  m.describe("edl_a_total", metrics::metric_type::counter, "Requests.");
+  m.describe("edl_b", metrics::metric_type::gauge, "Jobs.");
+  m.describe("edl_c_seconds", metrics::metric_type::histogram, "Time.", {0.1, 1});
   m.add("edl_a_total", "verb=\"get\"");
   m.add("edl_a_total", "verb=\"get\"", 2);
   m.set("edl_b", 7);

@@ -39,17 +39,17 @@ TEST_CASE("only a pod that a TrainingJob controls is a job's") {
   REQUIRE(r.master);
   CHECK(r.master->attempt == 2);
   CHECK(r.master->first_size == 3);
-  CHECK(r.master->wish == "5");
+  CHECK(r.master->requested_size == "5");
   CHECK(r.master->size->workers == 4);
-  CHECK(r.master->how.code == edl::platform::suspended);
+  CHECK(r.master->ending.code == edl::platform::suspended);
   CHECK(r.at == pod_record::phase::over);
 
   // It is collected: it has ended as it had before.
   p["metadata"]["deletionTimestamp"] = "2026-11-22T10:00:00Z";
-  CHECK_FALSE(read_record(p).master->how.outside);
+  CHECK_FALSE(read_record(p).master->ending.outside);
   // Its node went, and nobody knows how it ended.
   p["status"].erase("containerStatuses");
-  CHECK(read_record(p).master->how.outside);
+  CHECK(read_record(p).master->ending.outside);
 
   p["metadata"]["ownerReferences"][0]["controller"] = false;
   CHECK(read_record(p).owner.empty());
@@ -95,8 +95,8 @@ TEST_CASE("a master's own exit code stands, whoever takes its pod away") {
       "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]}})"_json;
   auto const r = read_record(p);
   REQUIRE(r.master);
-  CHECK(r.master->how.code == 0);
-  CHECK_FALSE(r.master->how.outside);
+  CHECK(r.master->ending.code == 0);
+  CHECK_FALSE(r.master->ending.outside);
 }
 
 TEST_CASE("a pod whose program is over keeps its room while another container runs") {

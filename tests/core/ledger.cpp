@@ -7,7 +7,7 @@ namespace ledger_test {
 
 using edl::ledger;
 using edl::minibatch_key;
-using enum edl::ledger::verdict;
+using enum edl::ledger::sequence_check;
 
 TEST_CASE("minibatches of a task count once, in order") {
   ledger l;

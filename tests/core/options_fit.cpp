@@ -66,7 +66,7 @@ TEST_CASE("shares of an optimiser are below 1, and numbers that divide are not b
   CHECK(edl::options_fit(ahead{.keep = 1}));
   CHECK_FALSE(edl::options_fit(ahead{.keep = 1.5f}));
   CHECK_FALSE(edl::options_fit(ahead{.every = 0}));
-  CHECK_FALSE(edl::options_fit(ahead{.of = {.momentum = 1}}));
+  CHECK_FALSE(edl::options_fit(ahead{.optimizer = {.momentum = 1}}));
 }
 
 TEST_CASE("rates of a schedule are finite and not below 0, and what divides is above 0") {

@@ -18,8 +18,8 @@ using words = std::vector<std::string>;
 
 /// The small model's binary may have been carried elsewhere.
 job::options small(job::environment env = {}) {
-  char const* const told = std::getenv("EDL_TINY");
-  return {.env = std::move(env), .program = told ? told : EDL_TINY};
+  char const* const from_environment = std::getenv("EDL_TINY");
+  return {.env = std::move(env), .program = from_environment ? from_environment : EDL_TINY};
 }
 
 double last_accuracy(std::string const& log) {

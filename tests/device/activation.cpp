@@ -54,7 +54,7 @@ TEST_CASE("what goes through an activation may be bfloat16, and so may its gradi
   auto const x = rounded(numbers<float>(n, 1)), dy = rounded(numbers<float>(n, 2));
   for (int const threads : {1, 3})
     for (auto const f : {relu, leaky_relu, sigmoid, tanh, gelu, scale, silu, elu, softplus})
-      for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+      for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}}) {
         CAPTURE(int(f));
         edl::basic_cpu<float> cpu({.threads = threads});
         std::vector<float> y(n), dx(n), found(edl::scalars_of(n, sides.out), 9),

@@ -190,7 +190,7 @@ TEST_CASE("samples may be bfloat16 on either side, in any chain, on any number o
   using edl::activation;
   for (auto const f : {activation::none, activation::relu, activation::gelu})
     for (int const window : {1, 2})
-      for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}})
+      for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}})
         for (int const channels : {2, 20})
           for (int const threads : {1, 3}) {
             if (f == activation::gelu && window > 1) continue;

@@ -249,7 +249,7 @@ TEST_CASE("samples may be bfloat16 on either side, with the library's kernels an
                             edl::conv_geometry{{5, 5, 6}, {5, 5, 6}, 3, 1, 1, 6},
                             edl::conv_geometry{{6, 6, 5}, {6, 6, 7}, 1, 1, 0, 1}})
     for (auto const k : kernels)
-      for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+      for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}}) {
         constexpr int batch = 5;
         CAPTURE(sides.in);
         CAPTURE(sides.out);

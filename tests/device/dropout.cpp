@@ -48,7 +48,7 @@ TEST_CASE("the same elements stay where samples are bfloat16") {
   edl::basic_cpu<float>().dropout_forward(0.3f, random, x, y, mask);
   edl::basic_cpu<float>().dropout_backward(0.3f, mask, x, dx);
   for (int const threads : {1, 3})
-    for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+    for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}}) {
       edl::basic_cpu<float> cpu({.threads = threads});
       std::vector<float> found(edl::scalars_of(n, sides.out), 9), back(edl::scalars_of(n, sides.in), 9);
       std::vector<std::byte> kept(n);

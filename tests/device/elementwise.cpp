@@ -52,7 +52,7 @@ TEST_CASE("operands of sums may be bfloat16") {
   auto const a = rounded(numbers<float>(n, 1)), b = rounded(numbers<float>(n, 2)),
              x = rounded(numbers<float>(n, 3));
   for (int const threads : {1, 3})
-    for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+    for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}}) {
       edl::basic_cpu<float> cpu({.threads = threads});
       std::vector<float> sum(n), masked(n);
       cpu.add(edl::activation::relu, a, b, sum);

@@ -33,8 +33,8 @@ TEST_CASE("narrow samples take half the scalars") {
   CHECK(edl::scalars_of(7, false) == 7);
   CHECK(edl::scalars_of(7, true) == 4);
   CHECK(edl::scalars_of(8, true) == 4);
-  CHECK_FALSE(edl::narrow_sides{}.any());
-  CHECK(edl::narrow_sides{.out = true}.any());
+  CHECK_FALSE(edl::bfloat16_io{}.any());
+  CHECK(edl::bfloat16_io{.out = true}.any());
 }
 
 }  // namespace geometry_test

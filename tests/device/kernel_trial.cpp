@@ -34,8 +34,7 @@ struct passes {
 }  // namespace
 
 TEST_CASE("a trial knows what convolutions should be, whatever their strides, borders and groups") {
-  for (auto const narrow :
-       {edl::narrow_sides{}, edl::narrow_sides{true, true}, edl::narrow_sides{true, false}})
+  for (auto const narrow : {edl::bfloat16_io{}, edl::bfloat16_io{true, true}, edl::bfloat16_io{true, false}})
     for (auto g : {edl::conv_geometry{{5, 4, 6}, {5, 4, 8}, 3, 1, 1, 1},
                    edl::conv_geometry{{7, 6, 4}, {4, 3, 2}, {3, 2}, 2, {1, 0}, 1},
                    edl::conv_geometry{{6, 6, 8}, {6, 6, 4}, 3, 1, 1, 2},

@@ -112,7 +112,7 @@ TEST_CASE("what is pooled may be bfloat16, and so may its gradient") {
     std::size_t const inputs = batch * wide.in.size(), outputs = batch * wide.out.size();
     auto const x = rounded(numbers<float>(inputs, 1)), dy = rounded(numbers<float>(outputs, 2));
     for (int const threads : {1, 3})
-      for (auto const sides : {edl::narrow_sides{true, false}, {false, true}, {true, true}}) {
+      for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}}) {
         CAPTURE(wide.in.height);
         CAPTURE(sides.in);
         CAPTURE(sides.out);

@@ -29,9 +29,9 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
       auto const v = kueue::judge(is);
       fuzz::require(v.may_run || !v.reason.empty(), "a job that is held knows why");
       fuzz::require(!v.most_workers || *v.most_workers >= 2, "a job has its least size or nothing");
-      for (kueue::request const& r : v.requests) {
+      for (kueue::api_write const& r : v.requests) {
         auto const body = nlohmann::json::parse(r.body);
-        if (r.what == kueue::request::verb::patch_status && pods > 0)
+        if (r.what == kueue::api_write::verb::patch_status && pods > 0)
           fuzz::require(!body["status"].contains("admission"), "quota stays while there are pods");
       }
     }

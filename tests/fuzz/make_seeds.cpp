@@ -147,7 +147,7 @@ void files() {
   wire::Ledger message;
   wire::to_message(some_ledger(), message);
   put("ledger", "message", message.SerializeAsString());
-  edl::master::memory known{.generation = 3, .members = 2, .wanted_servers = 1, .evaluated = 7};
+  edl::master::persisted_state known{.generation = 3, .members = 2, .wanted_servers = 1, .evaluated = 7};
   known.workers.next = 2;
   known.workers.lines.push_back({1, 0, false});
   known.servers.next = 1;

@@ -13,29 +13,29 @@ namespace flags_test {
 TEST_CASE("a flag is there once, says what it is, and is read by someone") {
   std::set<std::string> names;
   for (edl::job_flag const& f : edl::job_flags()) {
-    CAPTURE(f.is.name);
-    CHECK(names.insert(f.is.name).second);
-    for (std::string const& a : f.is.aliases) CHECK(names.insert(a).second);
-    CHECK_FALSE(f.is.help.empty());
-    CHECK_FALSE(f.is.group.empty());
+    CAPTURE(f.flag.name);
+    CHECK(names.insert(f.flag.name).second);
+    for (std::string const& a : f.flag.aliases) CHECK(names.insert(a).second);
+    CHECK_FALSE(f.flag.help.empty());
+    CHECK_FALSE(f.flag.group.empty());
     CHECK_FALSE(f.read_by.empty());
-    CHECK_FALSE(f.of.empty());
+    CHECK_FALSE(f.commands.empty());
   }
 }
 
 TEST_CASE("a default is a value that the flag accepts, and that a job has without it") {
   for (edl::job_flag const& f : edl::job_flags()) {
-    if (f.is.fallback.empty()) continue;
-    CAPTURE(f.is.name);
-    CHECK(edl::cli::accept(f.is, f.is.fallback) == f.is.fallback);
+    if (f.flag.fallback.empty()) continue;
+    CAPTURE(f.flag.name);
+    CHECK(edl::cli::accept(f.flag, f.flag.fallback) == f.flag.fallback);
   }
 }
 
 TEST_CASE("a flag's value arrives in the job as its own type") {
-  edl::asked a;
+  edl::parsed_flags a;
   auto const put = [&](std::string const& name, std::string const& value) {
     for (edl::job_flag const& f : edl::job_flags())
-      if (f.is.name == name) return f.put(a, edl::cli::accept(f.is, value));
+      if (f.flag.name == name) return f.put(a, edl::cli::accept(f.flag, value));
     FAIL("no flag " << name);
   };
   put("seed", "18446744073709551615");
@@ -51,7 +51,7 @@ TEST_CASE("a flag's value arrives in the job as its own type") {
   CHECK(a.job.use_async);
   CHECK(a.job.device == edl::worker::device_kind::cuda);
   CHECK(a.job.sync_version_tolerance == 3);
-  CHECK(a.how == edl::strategy::allreduce);
+  CHECK(a.strategy == edl::strategy::allreduce);
   CHECK(a.job.port == 65535);
   CHECK(a.job.log_level == edl::severity::warning);
 }

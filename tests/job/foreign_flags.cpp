@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cli/refusal.hpp"
-#include "job/settled.hpp"
+#include "job/resolved.hpp"
 
 namespace foreign_flags_test {
 
@@ -15,7 +15,7 @@ using edl::foreign_flags, edl::why_not_here;
 namespace {
 
 std::string refusal(std::vector<std::string> const& line) {
-  return refused([&] { settled(line); });
+  return refused([&] { resolved(line); });
 }
 
 bool contains(std::string const& text, std::string const& part) {

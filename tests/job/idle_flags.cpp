@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "job/settled.hpp"
+#include "job/resolved.hpp"
 
 namespace idle_flags_test {
 
@@ -17,7 +17,7 @@ using words = std::vector<std::string>;
 /// The names of the flags that a command line is told to do nothing.
 std::set<std::string> idle(words line) {
   std::set<std::string> names;
-  for (std::string const& note : settled(line).notes) {
+  for (std::string const& note : resolved(line).notes) {
     CHECK(note.rfind("--", 0) == 0);
     CHECK(note.find(" does nothing here: ") != std::string::npos);
     CHECK(names.insert(note.substr(2, note.find(' ') - 2)).second);  // one line for each
@@ -76,7 +76,7 @@ TEST_CASE("a flag of another strategy is told in one line to do nothing") {
 
 TEST_CASE("the table is of flags that there are, and the test is of the whole table") {
   std::set<std::string> known;
-  for (edl::job_flag const& f : edl::job_flags()) known.insert(f.is.name);
+  for (edl::job_flag const& f : edl::job_flags()) known.insert(f.flag.name);
   std::set<std::string_view> const others{"lr_staleness_modulation",
                                           "ps_replicas",
                                           "keep_checkpoint_max",

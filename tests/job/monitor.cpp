@@ -38,7 +38,7 @@ TEST_CASE("a direction follows from the names of the metrics that come with edl"
 
 TEST_CASE("early stopping has a patience and a least difference") {
   auto const s = edl::read_early_stopping("early_stopping", "loss,patience=7,min_delta=1e-3");
-  CHECK(s.of.metric == "loss");
+  CHECK(s.monitor.metric == "loss");
   CHECK(s.patience == 7);
   CHECK(s.min_delta == 1e-3);
   CHECK(edl::read_early_stopping("early_stopping", "auc").patience == 3);

@@ -47,7 +47,7 @@ variables contents(store const& in, std::string const& plural, std::string const
   return out;
 }
 
-std::string member(surroundings const& s, std::string const& plural, json const& reference) {
+std::string member(pod_context const& s, std::string const& plural, json const& reference) {
   std::string const space = s.pod["metadata"]["namespace"], name = reference.value("name", ""),
                     key = reference["key"];
   bool const optional = reference.value("optional", false);
@@ -60,7 +60,7 @@ std::string member(surroundings const& s, std::string const& plural, json const&
                            plural == "secrets" ? "Secret" : "ConfigMap", space, name)};
 }
 
-std::string field(surroundings const& s, std::string const& path) {
+std::string field(pod_context const& s, std::string const& path) {
   json const& meta = s.pod["metadata"];
   std::smatch m;
   static std::regex const entry("metadata\\.(labels|annotations)\\['(.*)'\\]");
@@ -76,7 +76,7 @@ void write_all(fs::path const& directory, variables const& files) {
   for (auto const& [name, text] : files) write_file(directory / name, text);
 }
 
-fs::path directory_of(surroundings const& s, json const& volume) {
+fs::path directory_of(pod_context const& s, json const& volume) {
   std::string const space = s.pod["metadata"]["namespace"], name = volume["name"];
   fs::path const own = fs::path(s.directory) / "volumes" / name;
   if (volume.contains("hostPath")) {
@@ -103,7 +103,7 @@ fs::path directory_of(surroundings const& s, json const& volume) {
 
 using mounts = std::vector<std::pair<std::string, std::string>>;  // mount path, path here; longest first
 
-mounts mounts_of(surroundings const& s, json const& container) {
+mounts mounts_of(pod_context const& s, json const& container) {
   mounts out;
   for (json const& m : container.value("volumeMounts", json::array()))
     for (json const& v : s.pod["spec"]["volumes"])
@@ -137,7 +137,7 @@ std::string with_paths(std::string const& text, mounts const& those) {
   return out;
 }
 
-std::string with_services(std::string const& text, surroundings const& s) {
+std::string with_services(std::string const& text, pod_context const& s) {
   static std::regex const name("([a-z][-a-z0-9]*)\\.([a-z0-9][-a-z0-9]*)\\.svc(\\.cluster\\.local)?");
   std::string out;
   auto at = text.cbegin();
@@ -187,7 +187,7 @@ image const* find_image(options const& o, std::string const& name) {
   return it == o.images.end() ? nullptr : &it->second;
 }
 
-variables environment_of(surroundings const& s, json const& container) {
+variables environment_of(pod_context const& s, json const& container) {
   variables out = s.with.environment;
   for (char const* same : {"PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"})
     if (char const* const value = std::getenv(same)) out.emplace(same, value);
@@ -216,7 +216,7 @@ variables environment_of(surroundings const& s, json const& container) {
 
 }  // namespace
 
-command prepare(surroundings const& s, json const& container) try {
+command prepare(pod_context const& s, json const& container) try {
   std::string const name = container["image"];
   image const* const from = find_image(s.with, name);
   if (!from && container["imagePullPolicy"] == "Never")

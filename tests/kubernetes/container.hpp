@@ -29,7 +29,7 @@ struct cannot {
 };
 
 /// What a container is made from.
-struct surroundings {
+struct pod_context {
   store const& in;
   options const& with;
   json const& pod;
@@ -39,7 +39,7 @@ struct surroundings {
 
 /// The process that stands for a container: its image's program, its environment, and its volumes' paths and
 /// services' names replaced. Makes the volumes' directories. Throws cannot.
-command prepare(surroundings const& s, json const& container);
+command prepare(pod_context const& s, json const& container);
 
 /// Starts it in a process group of its own that dies with the calling thread; 0 when there can be no more
 /// processes. `with` ends what it has started.

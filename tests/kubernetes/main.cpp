@@ -13,16 +13,16 @@ namespace double_ = edl::testing::kubernetes;
 using edl::cli::flag, edl::cli::split, edl::cli::words;
 
 std::vector<flag> flags() {
-  using enum flag::kind;
+  using enum flag::value_type;
   double_::options const defaults;
   return {{.name = "directory", .help = "of certificates, kubeconfig and logs", .needed = true},
           {.name = "port",
            .fallback = "0",
            .help = "0: any that is free",
-           .what = whole,
+           .type = whole,
            .least = 0,
            .most = 65535},
-          {.name = "http", .help = "without TLS", .what = truth},
+          {.name = "http", .help = "without TLS", .type = truth},
           {.name = "token", .fallback = defaults.token, .help = "the bearer token that is accepted"},
           {.name = "namespace", .help = "namespaces that exist; the first is kubeconfig's", .repeats = true},
           {.name = "node", .help = "NAME,CPU,MEMORY: lab-node,64,64Gi", .repeats = true},
@@ -32,28 +32,28 @@ std::vector<flag> flags() {
           {.name = "claim", .help = "CLAIM=DIRECTORY", .repeats = true},
           {.name = "env", .help = "NAME=VALUE of every container", .repeats = true},
           {.name = "forbid", .help = "VERB,RESOURCE[,NAMESPACE[,USER]]: refused with 403", .repeats = true},
-          {.name = "no_pods", .help = "no pod is placed or run", .what = truth},
+          {.name = "no_pods", .help = "no pod is placed or run", .type = truth},
           {.name = "history",
            .fallback = std::to_string(defaults.history),
            .help = "changes that are kept for watches",
-           .what = whole,
+           .type = whole,
            .least = 0},
           {.name = "second_ms",
            .fallback = "1000",
            .help = "length of a second of grace periods and pauses, in milliseconds",
-           .what = whole,
+           .type = whole,
            .least = 0,
            .most = 1'000'000},
           {.name = "image_start_ms",
            .fallback = "0",
            .help = "between the scheduling of a pod and its processes",
-           .what = whole,
+           .type = whole,
            .least = 0,
            .most = 1'000'000},
           {.name = "report_delay_ms",
            .fallback = "0",
            .help = "between the end of a process and the kubelet's word of it",
-           .what = whole,
+           .type = whole,
            .least = 0,
            .most = 1'000'000}};
 }

@@ -48,7 +48,7 @@ TEST_CASE("a job without evaluation and checkpoints is finished when its version
   m.start();
   CHECK(m.work(task_kind::training) == 5);
   CHECK(!m.it.finished());
-  CHECK(m.told(10));
+  CHECK(m.announce(10));
   CHECK(m.it.finished());
   CHECK(m.take<finish_job>());
   CHECK(!m.take<write_checkpoint>());
@@ -77,7 +77,7 @@ TEST_CASE("a worker that waits gets what is recovered later") {
   CHECK(t.resumed);
   CHECK(m.done(t));
   CHECK(m.work(task_kind::training) == 4);
-  CHECK(m.told(10));
+  CHECK(m.announce(10));
   CHECK(m.it.finished());
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("without servers the model is ready at once") {
   CHECK(!m.take<configure_servers>());
   CHECK(m.join(role::worker, 0));
   CHECK(m.work(task_kind::training) == 2);
-  CHECK(m.told(7));
+  CHECK(m.announce(7));
   CHECK(m.it.finished());
   CHECK(!m.join(role::server, 0));
 }

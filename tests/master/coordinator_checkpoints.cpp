@@ -138,7 +138,7 @@ TEST_CASE("a server lost at the very end takes the job back, not to its end") {
   master m(o);
   m.start();
   CHECK(m.work(task_kind::training) == 5);
-  m.it.version_told(1, 10, m.now);
+  m.it.version_announced(1, 10, m.now);
   m.it.left(role::server, 1, 1, m.now);
   m.it.checkpoint_written(1, 10, {}, m.now);
   CHECK(!m.it.finished());
@@ -148,7 +148,7 @@ TEST_CASE("a server lost at the very end takes the job back, not to its end") {
   CHECK(m.work(task_kind::training) == 5);
   while (m.take<write_checkpoint>()) {
   }
-  m.it.version_told(2, 10, m.now);
+  m.it.version_announced(2, 10, m.now);
   CHECK(m.take<write_checkpoint>()->generation == 2);
   m.it.checkpoint_written(2, 10, {}, m.now);
   CHECK(m.it.finished());
@@ -180,7 +180,7 @@ TEST_CASE("a final checkpoint that cannot be written fails the job") {
   m.start();
   m.it.version_reached({1, 8, false, true}, m.now);
   m.work(task_kind::training);
-  m.it.version_told(1, 10, m.now);
+  m.it.version_announced(1, 10, m.now);
   m.it.version_reached({1, 9, false, true}, m.now);  // must not push the final one out
   CHECK(m.take<write_checkpoint>()->version == 8);
   m.it.checkpoint_written(1, 8, {}, m.now);

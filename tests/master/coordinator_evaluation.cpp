@@ -58,7 +58,7 @@ TEST_CASE("at the end: the last version, the final checkpoint, the final evaluat
   CHECK(m.work(task_kind::training) == 5);
   CHECK(m.ask().kind == task_kind::wait);
   CHECK(m.take<ask_version>()->generation == 1);
-  m.it.version_told(1, 10, m.now);
+  m.it.version_announced(1, 10, m.now);
   auto const w = m.take<write_checkpoint>();
   REQUIRE(w);
   CHECK(w->version == 10);
@@ -86,7 +86,7 @@ TEST_CASE("where the evaluation at the end fails, what is trained is kept, and t
     master m(o);
     m.start();
     m.work(task_kind::training);
-    m.it.version_told(1, 10, m.now);
+    m.it.version_announced(1, 10, m.now);
     for (int i = 0; i < 4 && !m.it.over(); ++i) {
       auto const e = m.ask();
       if (e.kind != task_kind::evaluation) break;
@@ -111,7 +111,7 @@ TEST_CASE("where too many records of the evaluation at the end are damaged, what
   master m(o);
   m.start();
   m.work(task_kind::training);
-  m.it.version_told(1, 10, m.now);
+  m.it.version_announced(1, 10, m.now);
   auto const e = m.ask();
   REQUIRE(e.kind == task_kind::evaluation);
   CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = e.lease, .metrics = {1}, .skipped = 2},
@@ -166,7 +166,7 @@ TEST_CASE("a version that has been evaluated is not evaluated once more at the e
   master m(o);
   m.start();
   for (int i = 0; i < 5; ++i) m.done(m.ask());
-  m.it.version_told(1, 10, m.now);
+  m.it.version_announced(1, 10, m.now);
   m.it.version_reached({1, 10, true, false}, m.now);  // its message came late
   CHECK(m.take<release_frozen>()->version == 10);
   CHECK(m.work(task_kind::evaluation, {1}) == 2);

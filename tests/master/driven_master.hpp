@@ -14,7 +14,7 @@
 
 /// A coordinator whose time is the test's, and what it has asked for that no test has taken.
 struct driven_master {
-  explicit driven_master(edl::master::job_options o, std::optional<edl::master::memory> before = {})
+  explicit driven_master(edl::master::job_options o, std::optional<edl::master::persisted_state> before = {})
       : it(std::move(o), now, std::move(before)) {
     look();
   }
@@ -54,9 +54,9 @@ struct driven_master {
   }
 
   /// Answers with the model's last version. False: nobody has asked for it.
-  bool told(std::uint64_t version) {
+  bool announce(std::uint64_t version) {
     auto const asked = take<edl::master::ask_version>();
-    if (asked) it.version_told(asked->generation, version, now);
+    if (asked) it.version_announced(asked->generation, version, now);
     return asked.has_value();
   }
 

@@ -32,7 +32,7 @@ job_options options() {
 }
 
 struct master : driven_master {
-  explicit master(job_options o = options(), std::optional<memory> before = {})
+  explicit master(job_options o = options(), std::optional<persisted_state> before = {})
       : driven_master(std::move(o), before) {}
 
   bool join(std::uint32_t id, std::uint64_t incarnation = 1, std::uint64_t held = 0,
@@ -126,11 +126,12 @@ TEST_CASE("a server whose backup is cut off gets another") {
 }
 
 TEST_CASE("a master that takes another's place goes on with servers that have their state") {
-  memory const before{.generation = 4,
-                      .members = 1,
-                      .wanted_servers = 3,
-                      .workers = {.next = 1, .lines = {{0, 0, false}}},
-                      .servers = {.next = 3, .lines = {{0, 0, false}, {1, 0, false}, {2, 0, false}}}};
+  persisted_state const before{
+      .generation = 4,
+      .members = 1,
+      .wanted_servers = 3,
+      .workers = {.next = 1, .lines = {{0, 0, false}}},
+      .servers = {.next = 3, .lines = {{0, 0, false}, {1, 0, false}, {2, 0, false}}}};
   SUBCASE("all of them") {
     master m(options(), before);
     CHECK(m.join(0, 1, 4, {0, 2}));
@@ -177,11 +178,12 @@ TEST_CASE("members know a newer generation than a master's journal: it goes abov
         seen |= line->text.find("its journal was lost or is an older one") != std::string::npos;
     return seen;
   };
-  memory const before{.generation = 4,
-                      .members = 1,
-                      .wanted_servers = 3,
-                      .workers = {.next = 1, .lines = {{0, 0, false}}},
-                      .servers = {.next = 3, .lines = {{0, 0, false}, {1, 0, false}, {2, 0, false}}}};
+  persisted_state const before{
+      .generation = 4,
+      .members = 1,
+      .wanted_servers = 3,
+      .workers = {.next = 1, .lines = {{0, 0, false}}},
+      .servers = {.next = 3, .lines = {{0, 0, false}, {1, 0, false}, {2, 0, false}}}};
   SUBCASE("an intact journal: exactly the next, without a word") {
     master m(options(), before);
     CHECK(join(m, role::worker, 0, 4, 4));
@@ -201,7 +203,7 @@ TEST_CASE("members know a newer generation than a master's journal: it goes abov
     CHECK(warned(m));
   }
   SUBCASE("the journal before, and the one server that knew better is gone: a worker does") {
-    memory older = before;
+    persisted_state older = before;
     older.generation = 1;
     master m(options(), older);
     CHECK(m.it.generation() == 2);
@@ -303,7 +305,7 @@ TEST_CASE(
            t = m.it.request_task(0, 1, m.now))
         CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease}, m.now));
     REQUIRE(m.take<ask_version>());
-    m.it.version_told(m.it.generation(), 7, m.now);
+    m.it.version_announced(m.it.generation(), 7, m.now);
     int done = 0;
     for (; done < reports; ++done) {
       auto const t = m.it.request_task(0, 1, m.now);
@@ -317,7 +319,7 @@ TEST_CASE(
     CAPTURE(reported);
     master first(o);
     CHECK(until_the_end(first, 0, reported) == reported);
-    memory const left = first.it.remembered();
+    persisted_state const left = first.it.remembered();
     CHECK(left.evaluated.has_value() == (reported == 2));
     master second(o, left);
     CHECK(until_the_end(second, left.generation, 10) == (reported == 2 ? 0 : 2));

@@ -16,14 +16,14 @@ using namespace edl::master;
 TEST_CASE("a journal is read by the next master of the same run, and by no other") {
   scratch const dir;
   std::string const path = dir.path + "/master.json";
-  memory m{.generation = 7,
-           .members = 3,
-           .wanted_servers = 2,
-           .evaluated = 50,
-           .workers = {.next = 9, .lines = {{4, 1, false}, {8, 2, true}}},
-           .servers = {.next = 2, .lines = {{0, 0, false}, {1, 0, false}}},
-           .events = 12,
-           .addresses = {"tcp:127.0.0.1:4000"}};
+  persisted_state m{.generation = 7,
+                    .members = 3,
+                    .wanted_servers = 2,
+                    .evaluated = 50,
+                    .workers = {.next = 9, .lines = {{4, 1, false}, {8, 2, true}}},
+                    .servers = {.next = 2, .lines = {{0, 0, false}, {1, 0, false}}},
+                    .events = 12,
+                    .addresses = {"tcp:127.0.0.1:4000"}};
   journal mine(path, "run");
   CHECK_FALSE(mine.read());
   mine.write(m);
@@ -51,7 +51,7 @@ TEST_CASE("what is no journal is an error that names it, and the place") {
 TEST_CASE("every flipped bit of a journal is found, and the journal before takes its place") {
   scratch const dir;
   std::string const path = dir.path + "/master.json";
-  memory m{.generation = 7, .members = 3, .wanted_servers = 2, .addresses = {"tcp:127.0.0.1:4000"}};
+  persisted_state m{.generation = 7, .members = 3, .wanted_servers = 2, .addresses = {"tcp:127.0.0.1:4000"}};
   journal mine(path, "run");
   mine.write(m);
   ++m.generation;

@@ -26,8 +26,8 @@ using edl::master::journal_keeper;
 
 namespace {
 
-edl::master::memory of(std::uint64_t generation) {
-  edl::master::memory m;
+edl::master::persisted_state of(std::uint64_t generation) {
+  edl::master::persisted_state m;
   m.generation = generation;
   return m;
 }
@@ -36,7 +36,7 @@ edl::master::memory of(std::uint64_t generation) {
 struct kept {
   explicit kept(std::string const& path, edl::forced most = edl::forced::name)
       : it(node, journal(path, "run", most), std::chrono::milliseconds(1),
-           edl::logger(edl::severity::critical), [this] { ++told; }) {}
+           edl::logger(edl::severity::critical), [this] { ++kept_count; }) {}
   ~kept() { node.stop(); }
 
   template <class F>
@@ -57,10 +57,10 @@ struct kept {
   }
   /// Until more has been kept than ever so often.
   void wait(int times) {
-    while (told < times) std::this_thread::yield();
+    while (kept_count < times) std::this_thread::yield();
   }
 
-  std::atomic<int> told{0};
+  std::atomic<int> kept_count{0};
   edl::net::node node{peers::options()};
   journal_keeper it;
 };

@@ -8,7 +8,7 @@ namespace membership_test {
 using namespace edl::master;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using enum edl::master::membership::verdict;
+using enum edl::master::membership::standing;
 
 namespace {
 time_point const start{};

@@ -18,7 +18,7 @@ struct roll {
   membership workers;
   roll_call it;
 
-  explicit roll(std::uint32_t n, unsigned patience = 3) : it(patience) {
+  explicit roll(std::uint32_t n, unsigned threshold = 3) : it(threshold) {
     for (std::uint32_t i = 0; i < n; ++i)
       workers.join(i, 100 + i, {"tcp:h:" + std::to_string(i + 1)}, time_point{});
   }
@@ -139,11 +139,11 @@ TEST_CASE("where nobody has a copy nobody is current, whatever version is restor
   CHECK_FALSE(w.members[1].current);
 }
 
-TEST_CASE("nobody is suspect before as many worlds as patience has have broken for the same one") {
-  for (unsigned patience : {1u, 2u, 3u, 5u}) {
-    roll r(3, patience);
+TEST_CASE("nobody is suspect before as many worlds as the threshold have broken for the same one") {
+  for (unsigned threshold : {1u, 2u, 3u, 5u}) {
+    roll r(3, threshold);
     r.form(5);  // version 5 has been reached
-    for (unsigned i = 1; i < patience; ++i) {
+    for (unsigned i = 1; i < threshold; ++i) {
       r.broken(5, {{0, 2}});
       CHECK_FALSE(r.it.suspect());
       r.form(5);
@@ -152,7 +152,7 @@ TEST_CASE("nobody is suspect before as many worlds as patience has have broken f
     CHECK(r.it.suspect() == 2u);
     CHECK_FALSE(r.it.suspect());  // asked anew
     r.broken(5, {{0, 2}});
-    CHECK(r.it.suspect().has_value() == (patience == 1));
+    CHECK(r.it.suspect().has_value() == (threshold == 1));
   }
 }
 

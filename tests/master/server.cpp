@@ -180,7 +180,7 @@ TEST_CASE("an order to a server that is gone is void") {
   server_process lost(
       [&](std::uint16_t, edl::bytes) -> std::string { throw call_error(status::not_ready, "never"); });
   server_process next([](std::uint16_t, edl::bytes) { return configured(); });
-  master_process m([](server_options& o) { o.step_patience = 50ms; });
+  master_process m([](server_options& o) { o.step_timeout = 50ms; });
   CHECK(m.join(lost));
   REQUIRE(eventually([&] { return lost.asked >= 2; }));
   CHECK(m.join(next, 2));
@@ -198,7 +198,7 @@ TEST_CASE("what a job waits for is told when it makes no step, and taken back wh
     if (!willing) throw call_error(status::not_ready, "the disk is busy");
     return configured();
   });
-  master_process m([](server_options& o) { o.step_patience = 300ms; });
+  master_process m([](server_options& o) { o.step_timeout = 300ms; });
   CHECK(
       eventually([&] { return m.get(m.first_waits) == ""; }));  // what another master has left is taken back
   CHECK(m.join(s));
@@ -218,7 +218,7 @@ TEST_CASE("a server that lives and can never be reached ends the job, with the r
   server_process s([](std::uint16_t, edl::bytes) -> std::string {
     throw call_error(status::unavailable, "no way to it");
   });
-  master_process m([](server_options& o) { o.order_patience = 200ms; });
+  master_process m([](server_options& o) { o.order_timeout = 200ms; });
   CHECK(m.join(s));
   CHECK(eventually([&] { return m.get(m.ended).has_value(); }));
   CHECK(m.get(m.ended)->find("server 0 cannot take the state of ") == 0);
@@ -247,7 +247,7 @@ TEST_CASE("a checkpoint directory that cannot be read for a while keeps the job 
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
     o.checkpoint_dir = dir.path;
-    o.step_patience = 100ms;
+    o.step_timeout = 100ms;
   });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
@@ -269,7 +269,7 @@ TEST_CASE("a checkpoint directory that stays unreadable ends the job, with the r
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
     o.checkpoint_dir = dir.path;
-    o.order_patience = 200ms;
+    o.order_timeout = 200ms;
   });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
@@ -380,7 +380,7 @@ TEST_CASE("a job that is suspended while one server is a step ahead is written, 
     o.checkpoint_dir = dir.path;
     o.job.num_servers = 2;
     o.job.checkpoint = o.job.final_checkpoint = true;
-    o.order_patience = 1s;
+    o.order_timeout = 1s;
   });
   CHECK(m.join(first));
   CHECK(m.join(second, 1, 1));
@@ -433,7 +433,7 @@ TEST_CASE(
   std::optional<held_disk::hold> disk(std::in_place);
   master_process m([&](server_options& o) {
     o.journal = journal(path, "run");
-    o.step_patience = 50ms;
+    o.step_timeout = 50ms;
   });
   CHECK(m.join(s));
   CHECK(m.join_worker());

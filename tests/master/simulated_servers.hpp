@@ -106,7 +106,7 @@ class simulated : public simulated_time {
     double partitioned = 0;  // what it sends to the master arrives after
     task_reply task;
     std::uint32_t at = 0;
-    int patience = 0;
+    int tries = 0;
     std::uint64_t records = 0;
   };
 
@@ -204,7 +204,7 @@ class simulated : public simulated_time {
   void begin(worker* w, task_reply const& reply) {
     if (!w->alive) return;
     w->task = reply;
-    w->patience = 4;
+    w->tries = 4;
     switch (reply.kind) {
       case task_kind::wait:
         return request(w, 1);
@@ -274,12 +274,12 @@ class simulated : public simulated_time {
   void apply(std::uint32_t id, minibatch_key const& key) {
     server& s = servers[id];
     switch (s.now.applied.check(key)) {
-      case ledger::verdict::repeat:
+      case ledger::sequence_check::repeat:
         return;
-      case ledger::verdict::gap:
+      case ledger::sequence_check::gap:
         ++gaps;
         return;
-      case ledger::verdict::next:
+      case ledger::sequence_check::next:
         break;
     }
     s.now.applied.apply(key);
@@ -302,7 +302,7 @@ class simulated : public simulated_time {
     for (auto const& s : servers) {
       if (s.alive && s.generation != w->task.generation) return request(w, 0.1);
       if (s.alive && (!w->task.frozen || s.to_evaluate.contains(w->task.version))) continue;
-      if (--w->patience > 0) return after(0.5, [this, w] { evaluate(w); });
+      if (--w->tries > 0) return after(0.5, [this, w] { evaluate(w); });
       ++returned;
       return report(w, {.returned = true});
     }
@@ -375,7 +375,7 @@ class simulated : public simulated_time {
   void execute(ask_version const& c) {
     after(0.1, [this, c] {
       if (servers[0].alive && servers[0].generation == c.generation)
-        master.version_told(c.generation, servers[0].now.version, at(clock));
+        master.version_announced(c.generation, servers[0].now.version, at(clock));
     });
   }
 

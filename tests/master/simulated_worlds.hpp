@@ -325,8 +325,8 @@ class simulated : public simulated_copies {
   void apply(worker* w, std::vector<minibatch_key> const& keys, bool first) {
     copy_state& c = *w->copy;
     for (minibatch_key const& k : keys) {
-      if (c.applied.check(k) == ledger::verdict::gap) ++gaps;
-      if (c.applied.check(k) != ledger::verdict::next) continue;
+      if (c.applied.check(k) == ledger::sequence_check::gap) ++gaps;
+      if (c.applied.check(k) != ledger::sequence_check::next) continue;
       c.applied.apply(edl::contribution{k});
       ++c.times[place(k)];
       c.value = edl::mix(c.value, place(k));
@@ -398,7 +398,7 @@ class simulated : public simulated_copies {
         if (!w || !w->alive || w->number != c.generation || w->now == doing::copying) return execute(c);
         if (w->copy) version = std::max(version, w->copy->version);
       }
-      master.version_told(c.generation, version, at(clock));
+      master.version_announced(c.generation, version, at(clock));
     });
   }
 
@@ -409,7 +409,7 @@ class simulated : public simulated_copies {
     after(uniform(0.05, 1), [this, c, m = *first] { write(c, m, 200); });
   }
 
-  void write(write_checkpoint const& c, world::member const& m, int patience) {
+  void write(write_checkpoint const& c, world::member const& m, int tries) {
     worker* const w = member(m);
     std::string why;
     if (!w || !w->alive || !w->copy)
@@ -417,7 +417,7 @@ class simulated : public simulated_copies {
     else if (w->number != c.generation)
       why = "it is in another world";
     else if (w->copy->version < c.version) {
-      if (patience > 0) return after(0.1, [this, c, m, patience] { write(c, m, patience - 1); });
+      if (tries > 0) return after(0.1, [this, c, m, tries] { write(c, m, tries - 1); });
       why = "not there yet";
     } else if (c.final) {
       checkpoints[w->copy->version] = *w->copy;

@@ -66,7 +66,7 @@ struct master : driven_master {
     auto const asked = take<ask_version>();
     REQUIRE(asked);
     CHECK(asked->generation == it.generation());
-    it.version_told(asked->generation, version, now);
+    it.version_announced(asked->generation, version, now);
     auto const w = take<write_checkpoint>();
     REQUIRE(w);
     CHECK((w->final && w->version == version));
@@ -130,7 +130,7 @@ TEST_CASE("during an evaluation, and at the job's end, no result is waited for")
     for (auto t = m.ask(); t.kind == task_kind::training; t = m.ask()) CHECK(m.done(t));
     auto const asked = m.take<ask_version>();
     REQUIRE(asked);
-    m.it.version_told(asked->generation, 10, m.now);
+    m.it.version_announced(asked->generation, 10, m.now);
     m.take<write_checkpoint>();
     CHECK(m.ask().kind == task_kind::evaluation);
   }
@@ -216,7 +216,7 @@ TEST_CASE("state that does not come in time is left to the checkpoint before, an
     m.start_servers();
     m.it.suspend(m.now);
     m.configured(tasks_done(1), 3);
-    m.it.version_told(m.take<ask_version>()->generation, 3, m.now);
+    m.it.version_announced(m.take<ask_version>()->generation, 3, m.now);
     m.pass(seconds(120));
     CHECK_FALSE(m.it.over());
   }

@@ -55,7 +55,7 @@ steps walk(task_lanes::options o, ledger& applied,
     }
     if (step.empty()) break;
     for (auto const& m : step) {
-      CHECK(applied.check(m) == ledger::verdict::next);
+      CHECK(applied.check(m) == ledger::sequence_check::next);
       applied.apply({m, 1});
     }
     all.push_back(step);
@@ -183,7 +183,7 @@ TEST_CASE("a task that fails in a lane is tried again when the epochs that are o
                              .lanes = 1});
   time_point const now{};
   auto const first = q.lease(0, 1, now);
-  CHECK(q.fail(first->id, 0, "torn") == task_fate::again);
+  CHECK(q.fail(first->id, 0, "torn") == task_fate::requeued);
   for (std::uint32_t index : {1u, 2u}) {
     auto const l = q.lease(0, 1, now);
     CHECK(l->key == task_key{0, index});

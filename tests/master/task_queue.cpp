@@ -168,14 +168,14 @@ TEST_CASE("what is given back goes on from where it stood") {
 TEST_CASE("errors count on the task, and the job learns why it cannot be completed") {
   auto q = two_files({.shuffle = false, .max_retries = 3});
   auto const first = q.lease(0, 1, start);
-  CHECK(q.fail(first->id, 1, "torn") == task_fate::again);
+  CHECK(q.fail(first->id, 1, "torn") == task_fate::requeued);
   CHECK(q.reason() == "task 0 of epoch 0 ('f1', records [0, 3)) failed on worker 0, try 1 of 3: torn");
   CHECK(q.fail(first->id, 1, "torn") == task_fate::unknown);
   auto rest = lease_all(q);
   REQUIRE(rest.size() == 8);
   CHECK(rest.back().key == first->key);  // others first
   CHECK(rest.back().applied == 1);
-  CHECK(q.fail(rest.back().id, 0, "torn") == task_fate::again);
+  CHECK(q.fail(rest.back().id, 0, "torn") == task_fate::requeued);
   CHECK(q.reason() == "task 0 of epoch 0 failed again on worker 0, try 2 of 3: for the same reason");
   auto const last = q.lease(1, 1, start);
   CHECK(last->applied == 1);
@@ -188,7 +188,7 @@ TEST_CASE("errors count on the task, and the job learns why it cannot be complet
 TEST_CASE("a success clears the retries") {
   auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 2});
   auto const a = q.lease(0, 1, start);
-  CHECK(q.fail(a->id, 0, "x") == task_fate::again);
+  CHECK(q.fail(a->id, 0, "x") == task_fate::requeued);
   auto const all = lease_all(q);
   for (auto const& l : all) CHECK(q.complete(l.id, start));
   CHECK(q.finished());
@@ -333,7 +333,7 @@ TEST_CASE("with lanes a limit cuts the last task of the row, also after a restar
 TEST_CASE("what has failed counts as begun: max_minibatches is not exceeded by it") {
   auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = 6});
   auto const a = q.lease(0, 1, start);
-  CHECK(q.fail(a->id, 1, "x") == task_fate::again);
+  CHECK(q.fail(a->id, 1, "x") == task_fate::requeued);
   auto const b = q.lease(0, 1, start), c = q.lease(0, 1, start);
   CHECK(b->key.index == 1);
   CHECK(c->key == a->key);
@@ -351,7 +351,7 @@ TEST_CASE("after stop_leasing what has been begun is finished, by others if need
   q.stop_leasing();
   CHECK(!q.lease(2, 1, start));
   CHECK(q.complete(a->id, start));
-  CHECK(q.fail(c->id, 0, "x") == task_fate::again);
+  CHECK(q.fail(c->id, 0, "x") == task_fate::requeued);
   q.recover(1);
   CHECK(!q.finished());
   for (auto const& key : {b->key, c->key}) {

@@ -10,7 +10,7 @@ namespace watchdog_test {
 using namespace edl::master;
 using std::chrono::seconds;
 
-TEST_CASE("what has not moved for the patience is told, ever more seldom, until it moves") {
+TEST_CASE("what has not moved for the timeout is told, ever more seldom, until it moves") {
   watchdog w(seconds(60));
   time_point const start{};
   std::vector<int> told;

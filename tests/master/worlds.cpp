@@ -126,7 +126,7 @@ TEST_CASE("a loss voids all leases, and the next world goes on from the newest c
   CHECK_FALSE(m.done(t2, 0));
   CHECK(m.done(a));
   CHECK(m.work() == 3);
-  CHECK(m.told(10));
+  CHECK(m.announce(10));
   CHECK(m.it.finished());
   CHECK(m.it.tasks()->done().records_done == 20);
 }
@@ -221,7 +221,7 @@ TEST_CASE("when all workers are lost and there is no checkpoint, it starts again
   master m;
   m.start();
   CHECK(m.work() == 4 + 1);
-  CHECK(m.told(10));
+  CHECK(m.announce(10));
   REQUIRE(m.it.finished());
   master n;
   n.start();

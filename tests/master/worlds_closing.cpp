@@ -19,13 +19,13 @@ TEST_CASE("a loss in the closing phase: the next world closes, with what has sur
   CHECK(m.work() == 5);
   REQUIRE(m.take<ask_version>());
   m.lose(1);
-  m.it.version_told(1, 10, m.now);  // of the world that is over
+  m.it.version_announced(1, 10, m.now);  // of the world that is over
   CHECK_FALSE(m.take<write_checkpoint>());
   m.enter(0, 1, copy(10, with_closed(5)));
   auto const ask = m.take<ask_version>();
   REQUIRE(ask);
   CHECK(ask->generation == 2);
-  m.it.version_told(2, 10, m.now);
+  m.it.version_announced(2, 10, m.now);
   auto const w = m.take<write_checkpoint>();
   REQUIRE(w);
   CHECK(w->final);
@@ -38,7 +38,7 @@ TEST_CASE("a loss in the closing phase: the next world closes, with what has sur
   m.enter(2);
   REQUIRE(m.take<ask_version>());
   m.it.checkpoint_written(2, 10, {}, m.now);
-  m.it.version_told(3, 10, m.now);
+  m.it.version_announced(3, 10, m.now);
   auto const again = m.take<write_checkpoint>();
   REQUIRE(again);
   CHECK(again->generation == 3);
@@ -65,7 +65,7 @@ TEST_CASE("a loss in the closing phase that undoes work: it is done again before
   CHECK(t.key.index == 4);
   CHECK(m.done(t, 1));
   REQUIRE(m.take<ask_version>());
-  m.it.version_told(2, 10, m.now);
+  m.it.version_announced(2, 10, m.now);
   auto const w = m.take<write_checkpoint>();
   REQUIRE(w);
   m.it.checkpoint_written(2, 10, {}, m.now);
@@ -79,14 +79,14 @@ TEST_CASE("a final checkpoint that has been written is not written again for a l
   m.start();
   m.work();
   REQUIRE(m.take<ask_version>());
-  m.it.version_told(1, 10, m.now);
+  m.it.version_announced(1, 10, m.now);
   REQUIRE(m.take<write_checkpoint>());
   m.it.checkpoint_written(1, 10, {}, m.now);
   CHECK_FALSE(m.it.over());  // it is being evaluated
   m.lose(1);
   m.enter(0, 1, copy(10, with_closed(5)));
   REQUIRE(m.take<ask_version>());
-  m.it.version_told(2, 10, m.now);
+  m.it.version_announced(2, 10, m.now);
   CHECK_FALSE(m.take<write_checkpoint>());
   auto const e = m.ask(0), f = m.ask(0);
   CHECK(e.kind == task_kind::evaluation);
@@ -100,7 +100,7 @@ TEST_CASE("when the job is over nobody enters and no world is formed") {
   master m;
   m.start();
   m.work();
-  CHECK(m.told(10));
+  CHECK(m.announce(10));
   REQUIRE(m.it.finished());
   std::uint64_t const g = m.it.generation();
   m.enter(0, 1, copy(10));
@@ -137,7 +137,7 @@ TEST_CASE("stopped: what has been begun is finished, in whatever world") {
   l.set_open({0, 0}, 1);
   m.enter(0, 1, copy(1, l));
   CHECK_FALSE(m.done(t, 0));
-  if (m.told(1))
+  if (m.announce(1))
     CHECK(m.it.finished());
   else
     CHECK(m.ask(0).kind == task_kind::training);
@@ -210,11 +210,11 @@ TEST_CASE("workers that rest for an evaluation train on when it has been judged,
   resting_master m;
   m.reach_two();
   // It has not been told of yet.
-  CHECK(m.it.untold(2));
+  CHECK(m.it.unannounced(2));
   CHECK(m.lane(0, 2).kind == task_kind::wait);
   CHECK(m.lane(1, 2).rests);
   m.reached(2, true);
-  CHECK_FALSE(m.it.untold(2));
+  CHECK_FALSE(m.it.unannounced(2));
   m.evaluate_two();
   CHECK(m.lane(1, 2).rests);
   m.it.judged(2, m.now);
@@ -244,7 +244,7 @@ TEST_CASE("a job whose workers rest ends at the version that decides it, and a l
       CHECK(m.it.request_task(2, 1, m.now, 0).kind == task_kind::training);
       continue;
     }
-    m.it.version_told(1, 2, m.now);
+    m.it.version_announced(1, 2, m.now);
     auto const w = m.take<write_checkpoint>();
     REQUIRE(w);
     m.it.checkpoint_written(1, 2, {}, m.now);
@@ -267,7 +267,7 @@ TEST_CASE("a version at which workers rest is evaluated although all that had it
   m.enter(2, 2, copy(2, with_closed(2)));
   REQUIRE(m.it.ready());
   CHECK(m.it.request_task(2, 1, m.now, 0, 2).rests);
-  CHECK(m.it.untold(2));
+  CHECK(m.it.unannounced(2));
   m.reached(2, true);
   CHECK(m.it.request_task(2, 1, m.now, 0, 2).kind == task_kind::evaluation);
 }

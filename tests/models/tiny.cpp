@@ -144,7 +144,7 @@ struct prepared {
       nn::sequential(nn::image{.height = 2, .width = 2, .channels = 2},
                      nn::conv2d{.filters = 1, .kernel = 2, .train_kernel = false}, nn::dense{.units = 3});
   static constexpr nn::softmax_cross_entropy loss{};
-  static constexpr edl::lookahead<edl::sgd> optimizer{.of = {.learning_rate = 0.05f}};
+  static constexpr edl::lookahead<edl::sgd> optimizer{.optimizer = {.learning_rate = 0.05f}};
 
   static void feed(edl::example const& record, edl::sample<prepared>& into, edl::mode m) {
     into.features = record.floats("x", {2, 2, 2});

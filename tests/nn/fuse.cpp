@@ -123,7 +123,7 @@ TEST_CASE("residuals after each other take each other's relu along, and join the
         std::tuple<nn::relu_step<nn::dense, true>, nn::relu_step<block, true, true>, nn::step<block, true>>>);
 }
 
-TEST_CASE("a residual and the relu after it are one step, also where its body spends the gradient") {
+TEST_CASE("a residual and the relu after it are one step, also where its body overwrites the gradient") {
   edl::shape const in{1, 1, 4};
   check_fused(in, nn::residual(nn::sequential(nn::dense{.units = 4}, nn::batch_norm{})), nn::relu{},
               nn::dense{.units = 2});

@@ -38,8 +38,8 @@ TEST_CASE("a sample's loss counts by its weight, and the mean is over samples") 
   double expected = 0;
   for (std::size_t i = 0; i < 3; ++i) {
     auto const y = std::int32_t(truth[2 * i]);
-    expected += double(truth[2 * i + 1]) * classes.of({1, 1, 3}, 1, edl::view<double>(x).subspan(3 * i, 3),
-                                                      edl::view<std::int32_t>(&y, 1), {});
+    expected += double(truth[2 * i + 1]) * classes.loss({1, 1, 3}, 1, edl::view<double>(x).subspan(3 * i, 3),
+                                                        edl::view<std::int32_t>(&y, 1), {});
   }
   CHECK(check::value(classes, {1, 1, 3}, 3, x, truth) == doctest::Approx(expected / 3).epsilon(1e-12));
   CHECK(classes({1, 1, 3}, 0, edl::view<double>{}, edl::view<float>{}, {}) == 0);
@@ -53,7 +53,7 @@ TEST_CASE("gradients by weights are those of central differences") {
 TEST_CASE("by weights of 1 it is the loss itself") {
   auto const x = check::normal<double>(9, 4, 2);
   CHECK(check::value(classes, {1, 1, 3}, 3, x, {1, 1, 0, 1, 2, 1}) ==
-        doctest::Approx(check::value(classes.of, {1, 1, 3}, 3, x, {1, 0, 2})).epsilon(1e-12));
+        doctest::Approx(check::value(classes.loss, {1, 1, 3}, 3, x, {1, 0, 2})).epsilon(1e-12));
 }
 
 TEST_CASE("a sample of weight 0 is left out, whatever the network says of it") {

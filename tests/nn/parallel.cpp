@@ -25,7 +25,7 @@ TEST_CASE("gradients of branches") {
   check_gradients(nn::sum(nn::dense{.units = 3}, nn::sequential(nn::tanh{}, nn::dense{.units = 3}),
                           nn::dense{.units = 3}),
                   {1, 2, 2});
-  // A branch that ends in a fused relu spends its gradient; the others get their own.
+  // A branch that ends in a fused relu overwrites its gradient; the others get their own.
   check_gradients(nn::sum(nn::sequential(nn::dense{.units = 3}, nn::relu{}), nn::dense{.units = 3},
                           nn::sequential(nn::dense{.units = 3}, nn::relu{})),
                   {1, 2, 2});

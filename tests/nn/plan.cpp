@@ -124,13 +124,15 @@ TEST_CASE("a layer that does not fit is found, however deep") {
 }
 
 TEST_CASE("an option that a layer lacks is named") {
-  constexpr auto lacks = [](auto const& l) { return nn::find_misfit(nn::sequential(l), {4, 4, 2}).what; };
-  CHECK(lacks(nn::dense{}) == nn::lacking::units);
-  CHECK(lacks(nn::conv2d{.kernel = 3}) == nn::lacking::filters);
-  CHECK(lacks(nn::dense{.units = -1}) == nn::lacking::nothing);
-  CHECK(lacks(nn::dropout{.rate = 2}) == nn::lacking::nothing);
-  CHECK(nn::lacks(nn::embedding{.width = 2}) == nn::lacking::vocabulary);
-  CHECK(nn::lacks(nn::embedding{.vocabulary = 2}) == nn::lacking::width);
+  constexpr auto missing_option = [](auto const& l) {
+    return nn::find_misfit(nn::sequential(l), {4, 4, 2}).what;
+  };
+  CHECK(missing_option(nn::dense{}) == nn::lacking::units);
+  CHECK(missing_option(nn::conv2d{.kernel = 3}) == nn::lacking::filters);
+  CHECK(missing_option(nn::dense{.units = -1}) == nn::lacking::nothing);
+  CHECK(missing_option(nn::dropout{.rate = 2}) == nn::lacking::nothing);
+  CHECK(nn::missing_option(nn::embedding{.width = 2}) == nn::lacking::vocabulary);
+  CHECK(nn::missing_option(nn::embedding{.vocabulary = 2}) == nn::lacking::width);
   CHECK_FALSE(nn::find_misfit(nn::sequential(nn::dense{}), {4, 4, 2}).none());
 }
 

@@ -92,8 +92,8 @@ TEST_CASE("an optimiser may spare biases, with the same bits for any ranges") {
   spares<edl::rmsprop>({.weight_decay = 0.5f}, {.weight_decay = 0.5f, .decay_biases = false}, {});
   spares<edl::lion>({.weight_decay = 0.5f}, {.weight_decay = 0.5f, .decay_biases = false}, {});
   spares<edl::adagrad>({.weight_decay = 0.5f}, {.weight_decay = 0.5f, .decay_biases = false}, {});
-  spares<edl::lookahead<edl::adamw>>({.every = 3}, {.of = {.decay_biases = false}, .every = 3},
-                                     {.of = {.weight_decay = 0}, .every = 3});
+  spares<edl::lookahead<edl::adamw>>({.every = 3}, {.optimizer = {.decay_biases = false}, .every = 3},
+                                     {.optimizer = {.weight_decay = 0}, .every = 3});
 }
 
 TEST_CASE("an optimiser may spare what names say, beside biases or not, with the same bits for any ranges") {
@@ -117,15 +117,15 @@ TEST_CASE("an optimiser may spare what names say, beside biases or not, with the
   spares<edl::adagrad>({.weight_decay = 0.5f},
                        {.weight_decay = 0.5f, .exclude_from_weight_decay = "dense/k*"}, {}, kernel);
   spares<edl::lookahead<edl::adamw>>({.every = 3},
-                                     {.of = {.exclude_from_weight_decay = "layer_norm*"}, .every = 3},
-                                     {.of = {.weight_decay = 0}, .every = 3}, norms);
+                                     {.optimizer = {.exclude_from_weight_decay = "layer_norm*"}, .every = 3},
+                                     {.optimizer = {.weight_decay = 0}, .every = 3}, norms);
 }
 
 TEST_CASE("a name that is excluded from decay is one of a variable or table that is trained") {
   edl::parameter_layout of = layout();
   of.tables = {{"users", 3}};
   auto const check = [&](std::string_view names) {
-    edl::rule(edl::lookahead<edl::adamw>{.of = {.exclude_from_weight_decay = names}},
+    edl::rule(edl::lookahead<edl::adamw>{.optimizer = {.exclude_from_weight_decay = names}},
               edl::constant_rate{0.1f}, of)
         .check(of);
   };
@@ -170,8 +170,8 @@ TEST_CASE("what has no decay has none to spare biases from") {
   static_assert(!edl::spares_biases(edl::sgd{.decay_biases = false}));
   static_assert(!edl::spares_biases(edl::adamw{}));
   static_assert(edl::spares_biases(edl::adamw{.decay_biases = false}));
-  static_assert(edl::spares_biases(edl::lookahead<edl::adamw>{.of = {.decay_biases = false}}));
-  static_assert(edl::without_decay(edl::lookahead<edl::adamw>{}).of.weight_decay == 0);
+  static_assert(edl::spares_biases(edl::lookahead<edl::adamw>{.optimizer = {.decay_biases = false}}));
+  static_assert(edl::without_decay(edl::lookahead<edl::adamw>{}).optimizer.weight_decay == 0);
   struct own {
     float learning_rate = 1;
   };

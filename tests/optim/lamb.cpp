@@ -107,7 +107,7 @@ TEST_CASE("lamb: what is no variable has a ratio of 1, and the same bits in any 
 
 TEST_CASE("lamb: variables are whole in any range and under a moving average, and biases are spared") {
   whole::same_however_cut(lamb{.weight_decay = 0.1f});
-  whole::same_however_cut(edl::lookahead<lamb>{.of = {.weight_decay = 0.1f}, .every = 3});
+  whole::same_however_cut(edl::lookahead<lamb>{.optimizer = {.weight_decay = 0.1f}, .every = 3});
   whole::spares<lamb>({.weight_decay = 0.1f}, {.weight_decay = 0.1f, .decay_biases = false}, {});
   whole::spares<lamb>({.weight_decay = 0.1f}, {.weight_decay = 0.1f, .exclude_from_weight_decay = "dense/k*"},
                       {}, [](std::size_t i) { return i < 2700; });

@@ -13,7 +13,7 @@ using edl::lookahead;
 using edl::sgd;
 
 TEST_CASE("lookahead: every few steps the weights go back to slow ones") {
-  lookahead<sgd> const o{.of = {}, .every = 2, .keep = 0.25f};
+  lookahead<sgd> const o{.optimizer = {}, .every = 2, .keep = 0.25f};
   check::memory<double, lookahead<sgd>> m(o, {8});
   std::vector<double> const one{1};
   m.apply(one, 2);  // 6
@@ -29,19 +29,19 @@ TEST_CASE("lookahead: every few steps the weights go back to slow ones") {
 }
 
 TEST_CASE("lookahead: what is kept grows to the last step, which ends at the slow weights") {
-  lookahead<sgd> const o{.of = {}, .every = 5, .keep = 0.8f, .steps = 42};
+  lookahead<sgd> const o{.optimizer = {}, .every = 5, .keep = 0.8f, .steps = 42};
   CHECK(o.kept_after(0) < 0);
   CHECK(o.kept_after(4) == doctest::Approx(0.8 * std::pow(5 / 42.0, 3)));
   CHECK(o.kept_after(39) == doctest::Approx(0.8 * std::pow(40 / 42.0, 3)));
   CHECK(o.kept_after(40) < 0);
   CHECK(o.kept_after(41) == 1);
   CHECK(o.kept_after(44) == 0.8f);
-  CHECK(lookahead<sgd>{.of = {}, .every = 1}.kept_after(0) == 0.5f);
+  CHECK(lookahead<sgd>{.optimizer = {}, .every = 1}.kept_after(0) == 0.5f);
 }
 
 TEST_CASE(
     "lookahead: cuts and restarts change no bit, and the other optimiser's slots and rate are its own") {
-  lookahead<edl::adam> const o{.of = {.learning_rate = 0.25f, .amsgrad = true}};
+  lookahead<edl::adam> const o{.optimizer = {.learning_rate = 0.25f, .amsgrad = true}};
   check::same_however_cut(o);
   CHECK(o.learning_rate == 0.25f);
   REQUIRE(o.slots().size() == 4);

@@ -124,7 +124,7 @@ TEST_CASE("muon: a name that no variable has is refused") {
   edl::rule const good(muon{.adamw_for = "dense/*"}, edl::constant_rate{1}, whole::layout());
   CHECK_NOTHROW(good.check(whole::layout()));
   CHECK_NOTHROW(edl::rule(edl::sgd{}).check(whole::layout()));
-  edl::rule const bad(edl::lookahead<muon>{.of = {.adamw_for = "dense/kernl"}}, edl::constant_rate{1},
+  edl::rule const bad(edl::lookahead<muon>{.optimizer = {.adamw_for = "dense/kernl"}}, edl::constant_rate{1},
                       whole::layout());
   CHECK_THROWS_WITH_AS(
       bad.check(whole::layout()),

@@ -106,7 +106,7 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
   second.node.post([&] { second.it.stop(b, 0ms); });
   REQUIRE(second.wait([&] { return second.endings.size() == 2; }));
   CHECK(second.endings[1].first.who == b);
-  CHECK(second.endings[1].first.asked);
+  CHECK(second.endings[1].first.stop_requested);
   second.it.stop_all(0ms, [] { return std::vector<edl::platform::instance>(); });
   REQUIRE(second.wait([&] { return second.endings.size() == 3; }));
   CHECK(second.endings[2].first.who == c);
@@ -127,7 +127,7 @@ TEST_CASE("the end of a master is the launcher's owner's business") {
   std::unique_lock lock(mutex);
   REQUIRE(changed.wait_for(lock, 20s, [&] { return ends.size() == 1; }));
   CHECK(ends[0].signal == SIGKILL);
-  CHECK(ends[0].who.what == role::master);
+  CHECK(ends[0].who.role == role::master);
 }
 
 TEST_CASE("a launcher obeys nobody who knows the job's token alone") {

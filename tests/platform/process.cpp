@@ -84,7 +84,7 @@ TEST_CASE("a kill is told apart from a stop that was asked for") {
   CHECK(e.all[0].failed());
   p.stop({role::worker, 1}, 10s);
   REQUIRE(e.wait(2));
-  CHECK(e.all[1].asked);
+  CHECK(e.all[1].stop_requested);
   CHECK_FALSE(e.all[1].failed());
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("who is told to stop before it is started has ended, as one that was a
     for (int k = 0; k < i; ++k) std::this_thread::yield();  // at any point of its start
     p.stop({role::master, 0}, 10s);
     REQUIRE(e.wait(1));
-    CHECK(e.all[0].asked);
+    CHECK(e.all[0].stop_requested);
     CHECK_FALSE(e.all[0].failed());
   }
 }
@@ -130,7 +130,7 @@ TEST_CASE("a child ignores what ends a terminal, and leaves when it is let") {
   p.let_leave(p.pid(who), false);
   REQUIRE(e.wait(1));
   CHECK(e.all[0].signal == SIGTERM);
-  CHECK_FALSE(e.all[0].asked);
+  CHECK_FALSE(e.all[0].stop_requested);
 }
 
 TEST_CASE("what ends a terminal ends no child of a parent that holds it back, at any point of its start") {

@@ -81,9 +81,9 @@ class job {
     for (auto const& s : servers_) {
       CHECK(s.version() == (all.size() + n - 1) / n);
       CHECK(s.segments() == 1);
-      auto const cut = s.cut();
-      CHECK(cut.ledger().closed().at(0).count() == tasks);
-      CHECK(cut.ledger().closed().at(1).count() == tasks);
+      auto const full = s.full_snapshot();
+      CHECK(full.ledger().closed().at(0).count() == tasks);
+      CHECK(full.ledger().closed().at(1).count() == tasks);
     }
   }
 
@@ -171,12 +171,12 @@ class job {
     bool const missing =
         std::any_of(mine.begin(), mine.end(), [&](element const& e) { return !e.counted.contains(key); });
     if (!missing) {
-      CHECK(r.verdict == verdict::repeat);
+      CHECK(r.outcome == push_outcome::repeat);
     } else if (when_.stale(version, computed_on)) {
-      CHECK(r.verdict == verdict::stale);
+      CHECK(r.outcome == push_outcome::stale);
       ++stales_;
     } else {
-      CHECK(r.verdict == verdict::applied);
+      CHECK(r.outcome == push_outcome::applied);
       for (std::size_t i = 0; i < mine.size(); ++i)
         count(mine[i], key, all[i], i < s.parameters(), when_.rate(version, computed_on));
     }
@@ -219,12 +219,12 @@ class job {
     edl::checkpoint::begin_checkpoint(now.path);
     edl::checkpoint::manifest all{.version = version, .layout = edl::checkpoint::layout_digest(layout_)};
     for (std::uint32_t i = 0; i < servers_.size(); ++i) {
-      for (auto& file : write_cut(servers_[i].checkpoint(version), now.path, layout_,
-                                  {.server = i, .servers = std::uint32_t(servers_.size())}))
+      for (auto& file : write_snapshot(servers_[i].checkpoint(version), now.path, layout_,
+                                       {.server = i, .servers = std::uint32_t(servers_.size())}))
         all.files.push_back(std::move(file));
       servers_[i].release_checkpoint(version);
-      auto const& cut = frozen_[i].at(version);
-      now.elements.insert(now.elements.end(), cut.begin(), cut.end());
+      auto const& full = frozen_[i].at(version);
+      now.elements.insert(now.elements.end(), full.begin(), full.end());
     }
     edl::checkpoint::commit_checkpoint(now.path, all);
     saved_ = std::move(now);
@@ -247,13 +247,13 @@ class job {
   /// Every bit.
   void compare() {
     for (std::size_t k = 0; k < servers_.size(); ++k) {
-      auto const cut = servers_[k].cut();
+      auto const full = servers_[k].full_snapshot();
       auto const mine = part(k);
       std::size_t wrong = 0;
       for (std::size_t i = 0; i < mine.size(); ++i) {
-        wrong += std::memcmp(&mine[i].value, &cut.variables.variables()[i], sizeof(float)) != 0;
-        for (std::size_t slot = 0; i < cut.parameters && slot < cut.slot_names.size(); ++slot)
-          wrong += std::memcmp(&mine[i].slots[slot], &cut.slots.values()[slot * cut.slot_stride + i],
+        wrong += std::memcmp(&mine[i].value, &full.variables.variables()[i], sizeof(float)) != 0;
+        for (std::size_t slot = 0; i < full.parameters && slot < full.slot_names.size(); ++slot)
+          wrong += std::memcmp(&mine[i].slots[slot], &full.slots.values()[slot * full.slot_stride + i],
                                sizeof(float)) != 0;
       }
       CHECK(wrong == 0);

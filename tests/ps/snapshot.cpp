@@ -25,30 +25,30 @@ buffer counting(std::size_t n, float from) {
 
 }  // namespace
 
-TEST_CASE("a cut is written on a thread of its own, and can be read") {
+TEST_CASE("a snapshot is written on a thread of its own, and can be read") {
   scratch const dir;
   auto const layout = odd_layout();
   edl::ledger one, two;
   one.set_closed(0, 0, 5);
   two.set_closed(0, 3, 9);
-  cut all{.variables = {50, counting(149, 1)},
-          .slots = counting(2 * 144, 1000),
-          .slot_stride = 144,
-          .slot_names = {"m", "v"},
-          .elements = {0, 149},
-          .parameters = 139,
-          .segments = {{{0, 64}, 50, one}, {{64, 149}, 51, two}}};
+  full_snapshot all{.variables = {50, counting(149, 1)},
+                    .slots = counting(2 * 144, 1000),
+                    .slot_stride = 144,
+                    .slot_names = {"m", "v"},
+                    .elements = {0, 149},
+                    .parameters = 139,
+                    .segments = {{{0, 64}, 50, one}, {{64, 149}, 51, two}}};
   CHECK(all.version() == 50);
   edl::ledger both;
   both.set_closed(0, 3, 5);
   CHECK(all.ledger() == both);
-  CHECK(cut{}.ledger() == edl::ledger{});
+  CHECK(full_snapshot{}.ledger() == edl::ledger{});
 
   auto const path = edl::checkpoint::checkpoint_path(dir.path, 50);
   edl::checkpoint::begin_checkpoint(path);
   edl::checkpoint::manifest contents{.version = 50, .layout = edl::checkpoint::layout_digest(layout)};
-  std::thread([cut = std::move(all), &contents, &path, &layout] {
-    contents.files = write_cut(cut, path, layout, {});
+  std::thread([full = std::move(all), &contents, &path, &layout] {
+    contents.files = write_snapshot(full, path, layout, {});
   }).join();
   CHECK(contents.files[0].ledger == both);
   CHECK(contents.files[0].version == 50);

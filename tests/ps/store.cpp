@@ -24,26 +24,26 @@ TEST_CASE("initial values come of the seed, for the store's own range") {
   CHECK(s.parameters() == 2);
   CHECK(s.state() == 1);
   CHECK(s.version() == 0);
-  auto const cut = s.cut();
-  CHECK(cut.slot_names == std::vector<std::string>{"momentum", "count"});
-  CHECK(cut.slots.values()[1] == 0.125f);
-  CHECK(cut.slots.values()[cut.slot_stride] == 0);
+  auto const full = s.full_snapshot();
+  CHECK(full.slot_names == std::vector<std::string>{"momentum", "count"});
+  CHECK(full.slots.values()[1] == 0.125f);
+  CHECK(full.slots.values()[full.slot_stride] == 0);
 }
 
 TEST_CASE("asynchronous: each push is a step, a repeat is none") {
   auto const layout = small_layout();
   store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
   auto r = s.push(batch(7, 0, 2), 0, ones, twos);
-  CHECK(r.verdict == verdict::applied);
+  CHECK(r.outcome == push_outcome::applied);
   CHECK(r.version == 1);
   CHECK(values(s.current()) == std::vector<float>{1, 1, 1, 1, 2, 2});
   r = s.push(batch(7, 0, 2), 0, ones, twos);
-  CHECK(r.verdict == verdict::repeat);
+  CHECK(r.outcome == push_outcome::repeat);
   CHECK(r.version == 1);
   CHECK(s.position({0, 7}).applied == 1);
   CHECK(s.push(batch(7, 1, 2), 0, ones, twos).version == 2);
   CHECK(s.position({0, 7}).closed);
-  CHECK(s.push(batch(7, 1, 2), 0, ones, twos).verdict == verdict::repeat);
+  CHECK(s.push(batch(7, 1, 2), 0, ones, twos).outcome == push_outcome::repeat);
   CHECK(s.position({0, 8}).applied == 0);
   CHECK_FALSE(s.position({0, 8}).closed);
   CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 4, 4});
@@ -68,24 +68,24 @@ TEST_CASE("synchronous: the mean of a group is a step") {
   CHECK(s.push(batch(0), 0, ones, twos).version == 0);
   CHECK(values(s.current()) == std::vector<float>(6, 0));
   CHECK(s.position({0, 0}).closed);  // counted: it is not to be sent again
-  CHECK(s.push(batch(0), 0, ones, twos).verdict == verdict::repeat);
+  CHECK(s.push(batch(0), 0, ones, twos).outcome == push_outcome::repeat);
   CHECK(s.push(batch(1), 0, threes, fours).version == 1);
   CHECK(values(s.current()) == std::vector<float>{2, 2, 2, 2, 3, 3});
   s.push(batch(2), 1, ones, twos);
   s.push(batch(3), 1, ones, twos);
   CHECK(s.version() == 2);
   auto const r = s.push(batch(4), 0, ones, twos);
-  CHECK(r.verdict == verdict::stale);
+  CHECK(r.outcome == push_outcome::stale);
   CHECK(r.version == 2);
   CHECK_FALSE(s.position({0, 4}).closed);
-  CHECK(s.push(batch(3), 0, ones, twos).verdict == verdict::repeat);  // old, but counted
-  CHECK(s.push(batch(4), 1, ones, twos).verdict == verdict::applied);
+  CHECK(s.push(batch(3), 0, ones, twos).outcome == push_outcome::repeat);  // old, but counted
+  CHECK(s.push(batch(4), 1, ones, twos).outcome == push_outcome::applied);
   CHECK(s.flush().version == 3);
   CHECK(values(s.current()) == std::vector<float>{4, 4, 4, 4, 7, 7});
   CHECK(s.flush().version == 3);  // nothing waits
 }
 
-TEST_CASE("what is accumulated is neither in the variables nor in the ledger of a cut") {
+TEST_CASE("what is accumulated is neither in the variables nor in the ledger of a snapshot") {
   auto const layout = small_layout();
   synchronous const group(2);
   store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = group});
@@ -93,13 +93,13 @@ TEST_CASE("what is accumulated is neither in the variables nor in the ledger of 
   s.push(batch(0, 1, 3), 0, ones, twos);
   s.push(batch(0, 2, 3), 1, ones, twos);
   CHECK(s.position({0, 0}).closed);
-  auto const cut = s.cut();
-  CHECK(cut.version() == 1);
-  CHECK(cut.variables.variables()[0] == 1);
-  CHECK_FALSE(cut.ledger().closed({0, 0}));
-  CHECK(cut.ledger().position({0, 0}) == 2);
+  auto const full = s.full_snapshot();
+  CHECK(full.version() == 1);
+  CHECK(full.variables.variables()[0] == 1);
+  CHECK_FALSE(full.ledger().closed({0, 0}));
+  CHECK(full.ledger().position({0, 0}) == 2);
   s.flush();
-  CHECK(s.cut().ledger().closed({0, 0}));
+  CHECK(s.full_snapshot().ledger().closed({0, 0}));
 }
 
 TEST_CASE("what is accumulated and dropped may come again, and a copy made meanwhile goes on alike") {
@@ -109,15 +109,15 @@ TEST_CASE("what is accumulated and dropped may come again, and a copy made meanw
   store s(o), copy(o);
   s.configure([](std::size_t, std::span<float> into) { std::ranges::fill(into, 0.0f); });
   s.push({batch(0, 0, 2), 1, 0}, 0, ones, twos);
-  auto const cut = s.cut();
-  std::vector<float> state = values(cut.variables.variables());
-  state.insert(state.end(), cut.slots.values().begin(), cut.slots.values().end());
-  copy.restore(cut.segments, {}, state);
+  auto const full = s.full_snapshot();
+  std::vector<float> state = values(full.variables.variables());
+  state.insert(state.end(), full.slots.values().begin(), full.slots.values().end());
+  copy.restore(full.segments, {}, state);
   s.drop_waiting();
   CHECK(s.counted() == copy.counted());
   for (std::uint32_t i = 0; i < 2; ++i)
     for (store* one : {&s, &copy})
-      CHECK(one->push({batch(0, i, 2), 1, 0}, 0, ones, twos).verdict == verdict::applied);
+      CHECK(one->push({batch(0, i, 2), 1, 0}, 0, ones, twos).outcome == push_outcome::applied);
   CHECK(s.version() == 1);
   CHECK(values(s.current()) == values(copy.current()));
 }
@@ -133,7 +133,7 @@ TEST_CASE("pushes that make no sense change nothing") {
   CHECK(contains(complaint([&] { s.push(batch(5), 0, ones, ones); }), "this server keeps 4 and 2"));
   CHECK(s.version() == 0);
   CHECK(values(s.current()) == std::vector<float>(6, 0));
-  CHECK(s.cut().ledger() == edl::ledger{});
+  CHECK(s.full_snapshot().ledger() == edl::ledger{});
   CHECK(contains(complaint([&] {
                    store({.layout = layout, .elements = {0, 7}, .rule = adding, .when = at_once});
                  }),
@@ -146,7 +146,7 @@ TEST_CASE("a snapshot stays what it was") {
   s.push(batch(0), 0, ones, twos);
   auto const one = s.snapshot();
   auto const before = values(one.variables());
-  auto const whole = s.cut();
+  auto const whole = s.full_snapshot();
   auto const slots = values(whole.slots.values());
   for (std::uint32_t i = 1; i < 10; ++i) s.push(batch(i), i, ones, twos);
   CHECK(one.version() == 1);
@@ -200,7 +200,7 @@ TEST_CASE("stores that had applied different minibatches become one store that c
   store b({.layout = layout, .elements = {16, 32}, .rule = adding, .when = at_once});
   a.push(batch(0, 0, 2), 0, half, {}), a.push(batch(0, 1, 2), 0, half, {});
   b.push(batch(0, 0, 2), 0, half, {}), b.push(batch(1), 0, half, {});
-  auto const path = save(dir, layout, 2, {a.cut(), b.cut()});
+  auto const path = save(dir, layout, 2, {a.full_snapshot(), b.full_snapshot()});
 
   store s({.layout = layout, .elements = {0, 32}, .rule = adding, .when = at_once});
   s.restore(path);
@@ -210,9 +210,9 @@ TEST_CASE("stores that had applied different minibatches become one store that c
   CHECK_FALSE(s.position({0, 0}).closed);
   CHECK_FALSE(s.position({0, 1}).closed);
   CHECK(contains(complaint([&] { s.push(batch(2, 1, 2), 2, whole, {}); }), "has not arrived"));
-  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).verdict == verdict::repeat);
+  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).outcome == push_outcome::repeat);
   auto r = s.push(batch(0, 1, 2), 2, whole, {});
-  CHECK(r.verdict == verdict::applied);
+  CHECK(r.outcome == push_outcome::applied);
   CHECK(r.version == 2);  // half of it is still to come
   CHECK(s.segments() == 2);
   r = s.push(batch(1), 2, whole, {});
@@ -224,7 +224,7 @@ TEST_CASE("stores that had applied different minibatches become one store that c
   s.restore(path, history::forgotten);
   CHECK(s.version() == 2);
   CHECK(s.segments() == 1);
-  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).verdict == verdict::applied);
+  CHECK(s.push(batch(0, 0, 2), 2, whole, {}).outcome == push_outcome::applied);
   CHECK(s.version() == 3);
 }
 
@@ -236,12 +236,12 @@ TEST_CASE("a store that cannot be restored stays as it was") {
   auto const before = values(s.current());
   CHECK(contains(complaint([&] { s.restore(dir / "version-1"); }), "manifest.json"));
   store other({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
-  auto const path = save(dir, layout, 0, {other.cut()});
+  auto const path = save(dir, layout, 0, {other.full_snapshot()});
   CHECK(contains(complaint([&] { s.restore(path); }), "slots/momentum/w"));
   CHECK_THROWS_AS(s.configure([](std::size_t, std::span<float>) { throw edl::error("no"); }), edl::error);
   CHECK(values(s.current()) == before);
   CHECK(s.version() == 1);
-  CHECK(s.push(batch(0), 0, ones, twos).verdict == verdict::repeat);
+  CHECK(s.push(batch(0), 0, ones, twos).outcome == push_outcome::repeat);
 }
 
 TEST_CASE("a store without elements keeps the ledger, and a checkpoint of it can be read") {
@@ -250,9 +250,9 @@ TEST_CASE("a store without elements keeps the ledger, and a checkpoint of it can
   store s({.layout = layout, .elements = {6, 6}, .rule = momentum, .when = at_once});
   store rest({.layout = layout, .elements = {0, 6}, .rule = momentum, .when = at_once});
   CHECK(s.push(batch(0), 0, {}, {}).version == 1);
-  CHECK(s.push(batch(0), 0, {}, {}).verdict == verdict::repeat);
+  CHECK(s.push(batch(0), 0, {}, {}).outcome == push_outcome::repeat);
   rest.push(batch(0), 0, ones, twos);
-  auto const path = save(dir, layout, 1, {rest.cut(), s.cut()});
+  auto const path = save(dir, layout, 1, {rest.full_snapshot(), s.full_snapshot()});
   store again({.layout = layout, .elements = {6, 6}, .rule = momentum, .when = at_once});
   again.restore(path);
   CHECK(again.version() == 1);

@@ -17,8 +17,8 @@ TEST_CASE("evaluations have the average of the weights, and training has the wei
            .evaluation_steps = 2,
            .moving_average = 0.5});
   CHECK(values(s.averaged().variables()) == std::vector<float>(6, 0));  // no step yet
-  CHECK(s.cut().slot_names == std::vector<std::string>{"average_less_weight"});
-  CHECK(s.cut().row_slot_names.empty());
+  CHECK(s.full_snapshot().slot_names == std::vector<std::string>{"average_less_weight"});
+  CHECK(s.full_snapshot().row_slot_names.empty());
   s.push(batch(0), 0, ones, twos);
   CHECK(values(s.averaged().variables()) == std::vector<float>{1, 1, 1, 1, 2, 2});
   CHECK(s.push(batch(1), 1, ones, twos).evaluate);
@@ -45,16 +45,16 @@ TEST_CASE("a restored average goes on with the same bits, and one that is not th
     whole.push(batch(i), i, ones, twos), plain.push(batch(i), i, ones, twos);
   CHECK(values(whole.current()) == values(plain.current()));
   CHECK(values(whole.averaged().variables()) != values(whole.current()));
-  auto const path = save(dir, layout, 9, {whole.cut()});
+  auto const path = save(dir, layout, 9, {whole.full_snapshot()});
   CHECK(store::has_average(path));
 
   store again(with), copy(with);
   again.restore(path);
-  auto const cut = whole.cut();
-  auto all = values(cut.variables.variables());
-  auto const slots = values(cut.slots.values());
+  auto const full = whole.full_snapshot();
+  auto all = values(full.variables.variables());
+  auto const slots = values(full.slots.values());
   all.insert(all.end(), slots.begin(), slots.end());
-  copy.restore(cut.segments, {}, all);
+  copy.restore(full.segments, {}, all);
   store right(
       {.layout = layout, .elements = {2, 6}, .rule = momentum, .when = at_once, .moving_average = 0.9});
   right.restore(path);
@@ -70,9 +70,9 @@ TEST_CASE("a restored average goes on with the same bits, and one that is not th
   off.restore(path);
   CHECK(values(off.current()) == values(plain.current()));
   scratch const other;
-  auto const lacks = save(other, layout, 9, {off.cut()});
-  CHECK_FALSE(store::has_average(lacks));
-  on.restore(lacks);
+  auto const lacking = save(other, layout, 9, {off.full_snapshot()});
+  CHECK_FALSE(store::has_average(lacking));
+  on.restore(lacking);
   CHECK(values(on.averaged().variables()) == values(on.current()));
   on.push(batch(20), 9, ones, twos);
   CHECK(values(on.current()) == values(whole.current()));
@@ -96,7 +96,7 @@ TEST_CASE("rows of tables have no average, and travel with variables that have o
   edl::sparse::row_gradients const rows{ids, slope};
   for (std::uint32_t i = 0; i < 3; ++i) s.push(batch(i), i, ones, twos, {&rows, 1});
   CHECK(s.table(0).values() == 3);  // the weight, and the rule's two slots
-  back.restore(save(dir, layout, 3, {s.cut()}));
+  back.restore(save(dir, layout, 3, {s.full_snapshot()}));
   for (store* const of : {&s, &back}) of->push(batch(3), 3, ones, twos, {&rows, 1});
   float is = 0, was = 0;
   s.pull_rows(0, ids, {&was, 1});
@@ -106,7 +106,7 @@ TEST_CASE("rows of tables have no average, and travel with variables that have o
   CHECK(values(back.averaged().variables()) == values(s.averaged().variables()));
   with.moving_average = 0;
   store without(with);
-  without.restore(save(dir, layout, 4, {s.cut()}));
+  without.restore(save(dir, layout, 4, {s.full_snapshot()}));
   without.pull_rows(0, ids, {&is, 1});
   CHECK(is == was);
 }

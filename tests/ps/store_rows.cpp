@@ -70,7 +70,7 @@ edl::contribution of(std::uint32_t task, std::uint32_t index = 0, std::uint32_t 
 TEST_CASE("rows are trained with the minibatch, once, however often it is pushed") {
   store s = make();
   CHECK(push(s, of(0), {1, 2}, 1).version == 1);
-  CHECK(push(s, of(0), {1, 2}, 1).verdict == verdict::repeat);
+  CHECK(push(s, of(0), {1, 2}, 1).outcome == push_outcome::repeat);
   push(s, of(1), {2}, 2);
   CHECK(row(s, 1) == 1);
   CHECK(row(s, 2) == 3);
@@ -140,11 +140,11 @@ TEST_CASE("what is no update of these tables changes nothing") {
   CHECK(push(s, of(0), own, 1).version == 1);
 }
 
-TEST_CASE("a cut keeps its rows while training goes on, and a checkpoint of it brings them back") {
+TEST_CASE("a snapshot keeps its rows while training goes on, and a checkpoint of it brings them back") {
   scratch const dir;
   store s = make();
   push(s, of(0), {1, 2, 3}, 1);
-  cut const then = s.cut();
+  full_snapshot const then = s.full_snapshot();
   push(s, of(1), {1, 4}, 10);
   std::string const path = save(dir, layout, 1, {then});
   store back = make();
@@ -152,7 +152,7 @@ TEST_CASE("a cut keeps its rows while training goes on, and a checkpoint of it b
   CHECK(back.version() == 1);
   CHECK(row(back, 1) == 1);
   CHECK(row(back, 4) == 0);
-  CHECK(push(back, of(0), {1, 2, 3}, 1).verdict == verdict::repeat);
+  CHECK(push(back, of(0), {1, 2, 3}, 1).outcome == push_outcome::repeat);
   push(back, of(1), {1, 4}, 10);
   CHECK(row(back, 1) == 11);
   CHECK(row(back, 4) == 10);
@@ -168,7 +168,7 @@ TEST_CASE("rows of servers that had not applied the same are made equal, each mi
   store first = make(at_once, {0, 2048}, {0, 4}), second = make(at_once, {2048, 4096}, {4, 6});
   push(first, of(0), low, 1), push(second, of(0), high, 1);
   push(first, of(1), low, 2);  // the second was cut before this came
-  std::string const path = save(dir, layout, 1, {first.cut(), second.cut()});
+  std::string const path = save(dir, layout, 1, {first.full_snapshot(), second.full_snapshot()});
   store all = make();
   all.restore(path);
   CHECK(all.version() == 1);
@@ -177,7 +177,7 @@ TEST_CASE("rows of servers that had not applied the same are made equal, each mi
   CHECK(row(all, low[0]) == 3);
   CHECK(row(all, high[0]) == 3);
   CHECK(row(all, high[1]) == 1);
-  CHECK(push(all, of(1), both, 2).verdict == verdict::repeat);
+  CHECK(push(all, of(1), both, 2).outcome == push_outcome::repeat);
   push(all, of(2), both, 1);
   CHECK(row(all, low[0]) == 4);
   CHECK(row(all, high[0]) == 4);
@@ -245,7 +245,7 @@ TEST_CASE("a step of several minibatches gives each row the mean over all of the
   push(left, of(0), low, 3), push(right, of(0), high, 3);
   push(left, of(1), low, 5);
   store all = make();
-  all.restore(save(dir, layout, 1, {left.cut(), right.cut()}));
+  all.restore(save(dir, layout, 1, {left.full_snapshot(), right.full_snapshot()}));
   std::vector<float> const slopes{20, 20}, more{8, 8};
   all.step(minibatches, sums, std::vector<rows>{{{ends, slopes}}, {{ends, slopes}}});
   CHECK(row(all, low[0]) == 8);
@@ -295,7 +295,7 @@ TEST_CASE("where memory ends, a store says so once and for all, and is cut no mo
     std::string const why =
         "a step was made in part, and cannot be taken back: no room for more rows of a table";
     bool const good = refused([&] { again(0); }, why) && refused([&] { again(0); }, why) &&
-                      refused([&] { again(1); }, why) && refused([&] { s.cut(); }, why);
+                      refused([&] { again(1); }, why) && refused([&] { s.full_snapshot(); }, why);
     ::_exit(good ? 0 : 1);
   }
   int status = 0;
@@ -348,10 +348,10 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
   edl::checkpoint::manifest m{.job = "j", .version = 3, .layout = edl::checkpoint::layout_digest(layout)};
   written_parts const first{.of_rows = written_parts::rows{{0, 2048}, 0, 2}};
   written_parts const second{.variables = false, .of_rows = written_parts::rows{{2048, 4096}, 1, 2}};
-  CHECK_THROWS_WITH_AS(write_cut(part.cut(), path, layout, first), doctest::Contains("[0, 2048)"),
-                       edl::error);
-  for (auto const& files :
-       {write_cut(whole.cut(), path, layout, first), write_cut(part.cut(), path, layout, second)})
+  CHECK_THROWS_WITH_AS(write_snapshot(part.full_snapshot(), path, layout, first),
+                       doctest::Contains("[0, 2048)"), edl::error);
+  for (auto const& files : {write_snapshot(whole.full_snapshot(), path, layout, first),
+                            write_snapshot(part.full_snapshot(), path, layout, second)})
     m.files.insert(m.files.end(), files.begin(), files.end());
   CHECK(m.files.size() == 3);
   edl::checkpoint::commit_checkpoint(path, m);

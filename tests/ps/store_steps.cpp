@@ -20,7 +20,7 @@ std::vector<float> sums_of(std::vector<std::pair<float, edl::contribution>> cons
     std::vector<float> one(elements, value * float(c.records));
     auto const whole = one;
     of.leave_out(c, one);
-    CHECK(of.lacks(c) == (one == whole));
+    CHECK(of.not_yet_applied(c) == (one == whole));
     for (std::size_t i = 0; i < elements; ++i) sum[i] += one[i];
   }
   return sum;
@@ -32,7 +32,7 @@ std::vector<edl::contribution> keys_of(std::vector<std::pair<float, edl::contrib
   return out;
 }
 
-bool same(edl::ps::cut const& a, edl::ps::cut const& b) {
+bool same(edl::ps::full_snapshot const& a, edl::ps::full_snapshot const& b) {
   bool alike = values(a.variables.variables()) == values(b.variables.variables()) &&
                values(a.slots.values()) == values(b.slots.values()) && a.segments.size() == b.segments.size();
   for (std::size_t i = 0; alike && i < a.segments.size(); ++i)
@@ -42,7 +42,7 @@ bool same(edl::ps::cut const& a, edl::ps::cut const& b) {
   return alike && a.version() == b.version();
 }
 
-std::vector<float> copy_of(edl::ps::cut const& c) {
+std::vector<float> copy_of(edl::ps::full_snapshot const& c) {
   auto all = values(c.variables.variables());
   auto const slots = values(c.slots.values());
   all.insert(all.end(), slots.begin(), slots.end());
@@ -58,13 +58,13 @@ TEST_CASE("a step of several minibatches is one step with the mean over all thei
       {2.0f, {batch(0, 0, 2), 4}}, {5.0f, {batch(1), 1, 3}}, {-1.0f, {batch(2), 3}}};
   auto sums = sums_of(all, 6, s);
   auto const r = s.step(keys_of(all), sums);
-  CHECK(r.verdict == verdict::applied);
+  CHECK(r.outcome == push_outcome::applied);
   CHECK(r.version == 1);
   CHECK(values(s.current()) == std::vector<float>(6, (2.0f * 4 + 5.0f * 1 - 1.0f * 3) / 8));
   CHECK(s.position({0, 0}).applied == 1);
   CHECK(s.position({0, 1}).closed);
   CHECK(s.position({0, 2}).closed);
-  auto const ledger = s.cut().ledger();
+  auto const ledger = s.full_snapshot().ledger();
   CHECK(ledger.tallies().at(0) == edl::ledger::tally{3, 8});
   CHECK(ledger.skipped().at({0, 1}) == 3);
   // By one, it is a push.
@@ -76,7 +76,7 @@ TEST_CASE("a step of several minibatches is one step with the mean over all thei
     one.step({&c, 1}, both);
     pushed.push(c, i, std::vector<float>(4, float(i)), std::vector<float>(2, float(i)));
   }
-  CHECK(same(one.cut(), pushed.cut()));
+  CHECK(same(one.full_snapshot(), pushed.full_snapshot()));
 }
 
 TEST_CASE("a step of minibatches that have all been counted is none") {
@@ -85,11 +85,11 @@ TEST_CASE("a step of minibatches that have all been counted is none") {
   std::vector<std::pair<float, edl::contribution>> const all{{2.0f, {batch(0), 4}}, {3.0f, {batch(1), 4}}};
   auto sums = sums_of(all, 6, s);
   s.step(keys_of(all), sums);
-  auto const before = s.cut();
+  auto const before = s.full_snapshot();
   sums = sums_of(all, 6, s);
   CHECK(sums == std::vector<float>(6, 0));
   CHECK(s.step(keys_of(all), sums).version == 1);
-  CHECK(same(before, s.cut()));
+  CHECK(same(before, s.full_snapshot()));
 }
 
 TEST_CASE("a step counts what is new of it, in the mean over that") {
@@ -106,7 +106,7 @@ TEST_CASE("a step with elements whose histories differ counts every minibatch on
   scratch const dir;
   edl::parameter_layout const layout{{{"w", {48}, 0}}, 48, 0};
   std::vector<float> const part(16, 1);
-  std::vector<edl::ps::cut> cuts;
+  std::vector<edl::ps::full_snapshot> cuts;
   // Three servers: one has task 0 and the half of 2, one the half of task 0 and task 1, one nothing.
   store a({.layout = layout, .elements = {0, 16}, .rule = adding, .when = at_once});
   store b({.layout = layout, .elements = {16, 32}, .rule = adding, .when = at_once});
@@ -114,7 +114,7 @@ TEST_CASE("a step with elements whose histories differ counts every minibatch on
   a.push({batch(0, 0, 2), 4}, 0, part, {}), a.push({batch(0, 1, 2), 4}, 0, part, {});
   a.push({batch(2, 0, 2), 4}, 0, part, {});
   b.push({batch(0, 0, 2), 4}, 0, part, {}), b.push({batch(1), 4}, 0, part, {});
-  auto const path = save(dir, layout, 3, {a.cut(), b.cut(), c.cut()});
+  auto const path = save(dir, layout, 3, {a.full_snapshot(), b.full_snapshot(), c.full_snapshot()});
 
   // Two copies make the same steps; each leaves out of its own minibatch what has it.
   store x({.layout = layout, .elements = {0, 48}, .rule = adding, .when = at_once}),
@@ -130,13 +130,13 @@ TEST_CASE("a step with elements whose histories differ counts every minibatch on
       auto sums = sums_of(all, 48, *s);
       s->step(keys_of(all), sums);
     }
-  CHECK(same(x.cut(), y.cut()));
+  CHECK(same(x.full_snapshot(), y.full_snapshot()));
   // Every step adds the mean, which is 1, to what takes part in it: so values tell the number of steps.
   CHECK(x.current()[0] == 3 + 3 - 1);       // not in the first: it had both of it
   CHECK(x.current()[16] == 2 + 3 - 0 - 1);  // likewise
   CHECK(x.current()[32] == 3);
   for (std::uint32_t t = 0; t < 4; ++t) CHECK(x.position({0, t}).closed);
-  auto const after = x.cut();
+  auto const after = x.full_snapshot();
   CHECK(after.ledger().open().empty());
   for (auto const& s : after.segments) CHECK(s.ledger.closed().at(0).count() == 4);
 }
@@ -156,7 +156,7 @@ TEST_CASE("a copy of a store goes on bit by bit as the store does") {
   left.push({batch(0), 4}, 0, std::vector<float>(7, 0.3f), {});
   left.push({batch(1, 0, 2), 4}, 0, std::vector<float>(7, 0.7f), {});
   right.push({batch(5), 2, 2}, 0, std::vector<float>(13, 0.1f), std::vector<float>(3, 1.5f));
-  auto const path = save(dir, layout, 2, {left.cut(), right.cut()});
+  auto const path = save(dir, layout, 2, {left.full_snapshot(), right.full_snapshot()});
   store original(options), copied(options);
   original.restore(path);
   REQUIRE(original.segments() == 2);
@@ -164,11 +164,11 @@ TEST_CASE("a copy of a store goes on bit by bit as the store does") {
   copied.push({batch(10), 1}, 0, std::vector<float>(20, 4), std::vector<float>(3, 4));
   CHECK(copied.has_evaluation(2));
 
-  auto const now = original.cut();
+  auto const now = original.full_snapshot();
   auto const all = copy_of(now);
   CHECK(all.size() == original.copy_size());
   copied.restore(now.segments, {}, all);
-  CHECK(same(original.cut(), copied.cut()));
+  CHECK(same(original.full_snapshot(), copied.full_snapshot()));
   CHECK_FALSE(copied.has_evaluation(2));
   CHECK_FALSE(copied.position({0, 9}).closed);
   std::vector<std::pair<float, edl::contribution>> const later[]{
@@ -182,23 +182,23 @@ TEST_CASE("a copy of a store goes on bit by bit as the store does") {
     CHECK(r.version == q.version);
     CHECK(r.evaluate == q.evaluate);
     CHECK(r.checkpoint == q.checkpoint);
-    CHECK(same(original.cut(), copied.cut()));
+    CHECK(same(original.full_snapshot(), copied.full_snapshot()));
   }
   // And by pushes.
   original.push({batch(7), 4}, 0, std::vector<float>(20, 0.3f), std::vector<float>(3, 0.3f));
   copied.push({batch(7), 4}, 0, std::vector<float>(20, 0.3f), std::vector<float>(3, 0.3f));
-  CHECK(same(original.cut(), copied.cut()));
+  CHECK(same(original.full_snapshot(), copied.full_snapshot()));
 }
 
 TEST_CASE("steps and copies that make no sense change nothing") {
   auto const layout = small_layout();
   store s({.layout = layout, .elements = {0, 6}, .rule = momentum, .when = at_once});
   s.push({batch(0, 0, 3), 4}, 0, ones, twos);
-  auto const before = s.cut();
+  auto const before = s.full_snapshot();
   auto const refuses = [&](std::vector<edl::contribution> const& all, std::size_t elements, char const* why) {
     std::vector<float> sums(elements, 1);
     CHECK(contains(complaint([&] { s.step(all, sums); }), why));
-    CHECK(same(before, s.cut()));
+    CHECK(same(before, s.full_snapshot()));
   };
   refuses({{batch(1), 4}}, 5, "5 sums, this store keeps 6");
   refuses({{batch(1), 4}, {batch(0, 2, 3), 4}}, 6, "minibatch 2 of 3 of task 0 in epoch 0");
@@ -209,7 +209,7 @@ TEST_CASE("steps and copies that make no sense change nothing") {
   auto const kept = before.segments;
   auto const copies = [&](std::vector<edl::checkpoint::segment> segments, std::vector<float> const& all) {
     CHECK(contains(complaint([&] { s.restore(std::move(segments), {}, all); }), "is no copy"));
-    CHECK(same(before, s.cut()));
+    CHECK(same(before, s.full_snapshot()));
   };
   copies({}, good);
   copies(kept, {good.begin(), good.end() - 1});
@@ -250,7 +250,7 @@ TEST_CASE("what is due is what is frozen: nothing is told twice that has been re
   // Who has taken a copy has nothing frozen.
   for (std::uint32_t i = 6; i < 9; ++i) s.push({batch(i), 1}, 0, ones, twos);
   CHECK(s.due().checkpoint);
-  auto const now = s.cut();
+  auto const now = s.full_snapshot();
   s.restore(now.segments, {}, copy_of(now));
   CHECK(s.version() == 8);
   CHECK_FALSE(s.due().checkpoint);
@@ -268,7 +268,7 @@ TEST_CASE(
   CHECK(s.step(two, sums).version == 1);
   CHECK(s.position({0, 7}).applied == 2);
   CHECK(s.current()[0] == 1);  // the mean over four records
-  CHECK(s.cut().ledger().tallies().at(0) == edl::ledger::tally{2, 4});
+  CHECK(s.full_snapshot().ledger().tallies().at(0) == edl::ledger::tally{2, 4});
   store other = make();
   std::vector<contribution> const gap{{batch(7, 0, 3), 1}, {batch(7, 2, 3), 1}};
   CHECK_THROWS_AS(other.step(gap, sums), edl::error);
@@ -347,7 +347,7 @@ TEST_CASE("who has copied a version that is evaluated before the next step has i
            .rests_to_evaluate = true});
   CHECK_FALSE(s.due().evaluate);  // nothing has been trained
   for (std::uint32_t i = 0; i < 2; ++i) s.push({batch(i), 1}, 0, ones, twos);
-  auto const now = s.cut();
+  auto const now = s.full_snapshot();
   s.restore(now.segments, {}, copy_of(now));
   CHECK_FALSE(s.has_evaluation(2));
   CHECK(s.due().evaluate);

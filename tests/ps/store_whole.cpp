@@ -56,12 +56,12 @@ std::vector<float> trained(edl::update_rule const& rule, std::uint32_t servers, 
       edl::sparse::row_gradients const none;
       s.push(batch(t), s.version(), gradients, change, {&none, 1});
     }
-    auto const cut = s.cut();
+    auto const full = s.full_snapshot();
     auto const now = values(s.current());
     variables.insert(variables.end(), now.begin(), now.end());
-    if (part == 0) slots.resize(cut.slot_names.size() * layout.parameters);
-    for (std::size_t i = 0; i < cut.slot_names.size(); ++i)
-      std::copy_n(cut.slots.values().begin() + std::ptrdiff_t(i * cut.slot_stride), s.parameters(),
+    if (part == 0) slots.resize(full.slot_names.size() * layout.parameters);
+    for (std::size_t i = 0; i < full.slot_names.size(); ++i)
+      std::copy_n(full.slots.values().begin() + std::ptrdiff_t(i * full.slot_stride), s.parameters(),
                   slots.begin() + std::ptrdiff_t(i * layout.parameters + own.first));
   }
   variables.insert(variables.end(), slots.begin(), slots.end());
@@ -98,7 +98,7 @@ TEST_CASE("a variable whose parts have counted other minibatches is refused, and
   store b({.layout = plain, .elements = {144, 286}, .rule = old, .when = at_once});
   a.push(batch(0), 0, std::vector<float>(144, 1), {});
   b.push(batch(1), 0, std::vector<float>(139, 1), std::vector<float>(3, 1));
-  auto const path = save(dir, plain, 1, {a.cut(), b.cut()});
+  auto const path = save(dir, plain, 1, {a.full_snapshot(), b.full_snapshot()});
   store s({.layout = plain, .elements = {0, 286}, .rule = whole, .when = at_once});
   CHECK_THROWS_WITH_AS(s.restore(path), doctest::Contains("--checkpoint_dir_for_init"), edl::error);
   CHECK(s.version() == 0);

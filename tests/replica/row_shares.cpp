@@ -96,8 +96,8 @@ struct worker {
   }
   /// All that it has but the rows.
   void copy_from(worker& other) {
-    edl::ps::cut c;
-    other.on_node([&] { c = other.store->cut(); });
+    edl::ps::full_snapshot c;
+    other.on_node([&] { c = other.store->full_snapshot(); });
     std::vector<float> values(c.variables.variables().begin(), c.variables.variables().end());
     values.insert(values.end(), c.slots.values().begin(), c.slots.values().end());
     on_node([&] { store->restore(c.segments, c.row_segments, values); });
@@ -131,7 +131,7 @@ struct world {
         bool const all = w.shares.gather(group, number);
         results[std::size_t(r)] = all;
         if (std::ranges::find(leaves, &w) != leaves.end()) throw edl::collective::broken("told to leave", r);
-        if (all) w.shares.settle(group);
+        if (all) w.shares.resolve(group);
         w.on_node([&] { w.process.it.configured(number, 0, w.store); });
       } catch (edl::collective::broken const&) {
         group.abort();

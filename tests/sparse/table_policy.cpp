@@ -13,14 +13,14 @@
 #include "edl/optim/adagrad.hpp"
 #include "edl/optim/rule.hpp"
 #include "edl/optim/sgd.hpp"
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 namespace table_policy_test {
 
 using edl::nn::row_policy;
 using edl::sparse::hash_slots;
 using edl::sparse::table;
-using edl::sparse::table_cut;
+using edl::sparse::table_snapshot;
 
 namespace {
 
@@ -166,7 +166,7 @@ TEST_CASE("tables that see the same pushes and sweeps are equal, whatever goes")
   row_policy const policy{.admission = 2, .unused_steps = 30, .most_rows = 2 * hash_slots};
   table a(from_zero(policy), adagrad), b(from_zero(policy), adagrad);
   std::mt19937_64 random(5);
-  std::optional<table_cut> cut;
+  std::optional<table_snapshot> snapshot;
   std::map<std::uint64_t, std::vector<float>> then;
   for (std::uint32_t clock = 1; clock < 200; ++clock) {
     std::set<std::uint64_t> some;
@@ -174,9 +174,9 @@ TEST_CASE("tables that see the same pushes and sweeps are equal, whatever goes")
     ids const all(some.begin(), some.end());
     for (table* t : {&a, &b}) push(*t, all, clock), sweep(*t, clock);
     CHECK(a.size() <= 2 * hash_slots);
-    if (clock == 100) then = content(a), cut.emplace(a);
+    if (clock == 100) then = content(a), snapshot.emplace(a);
     if (clock == 130) {
-      CHECK(content(*cut) == then);
+      CHECK(content(*snapshot) == then);
       // Whoever comes late gets a copy, and goes on with it.
       b.clear();
       for (std::uint32_t s = 0; s < hash_slots; ++s) {
@@ -186,7 +186,7 @@ TEST_CASE("tables that see the same pushes and sweeps are equal, whatever goes")
     }
   }
   CHECK(content(a) == content(b));
-  CHECK(content(*cut) == then);
+  CHECK(content(*snapshot) == then);
   CHECK(a.counts().evicted > 0);
   CHECK(a.counts().candidates > 0);
 }
@@ -230,7 +230,7 @@ TEST_CASE("threads may train, sweep and look beside one another in a full table"
           for (auto& id : some) id = random() % 20'000;
           push(t, some, clock);
           if (k == 0) sweep(t, clock);
-          if (k == 1) table_cut const cut(t);
+          if (k == 1) table_snapshot const snapshot(t);
           weight(t, some[0]);
         }
       });

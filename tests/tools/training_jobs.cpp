@@ -244,7 +244,7 @@ TEST_CASE("a job that would lose what it has done is suspended only by who says 
   CHECK(s.job()["spec"]["suspend"] == true);
 }
 
-TEST_CASE("a wish that no controller reads is said to stay") {
+TEST_CASE("a size request that no controller reads is said to stay") {
   common s;
   REQUIRE(s.submit_job({"--detach"}).code == 0);
   auto const alone = s.edl({"scale", "j", "--num_workers=3", "--timeout=1"});

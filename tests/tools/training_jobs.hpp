@@ -10,8 +10,8 @@ namespace edl_command {
 
 inline std::string const training_jobs = "/apis/elasticdl.org/v1alpha1/namespaces/default/trainingjobs";
 
-/// Answers wishes as the controller of TrainingJobs does, without making any pod. Every job has the workers
-/// that its spec says, or its minimum, and runs unless it is suspended.
+/// Answers size requests as the controller of TrainingJobs does, without making any pod. Every job has the
+/// workers that its spec says, or its minimum, and runs unless it is suspended.
 class played_controller {
  public:
   explicit played_controller(lab::cluster& c)

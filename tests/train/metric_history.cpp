@@ -19,7 +19,7 @@ std::vector<std::string> const known{"accuracy", "loss"};
 metric_history history(std::string const& directory, std::uint64_t from = 0, std::uint32_t patience = 2,
                        double min_delta = 0) {
   return {directory, from, monitor{"accuracy", true},
-          early_stopping{.of = {"accuracy", true}, .patience = patience, .min_delta = min_delta}, known};
+          early_stopping{.monitor = {"accuracy", true}, .patience = patience, .min_delta = min_delta}, known};
 }
 
 metric_history::metrics accuracy(double a) { return {{"accuracy", a}, {"loss", 1 - a}}; }
@@ -49,8 +49,8 @@ TEST_CASE("progress below the least difference is none, and lower may be better"
     h.add(version, accuracy(value));
   CHECK(h.stopped_at() == 3);
   CHECK(h.best()->version == 3);
-  metric_history less("", 0, monitor{"loss", false}, early_stopping{.of = {"loss", false}, .patience = 1},
-                      known);
+  metric_history less("", 0, monitor{"loss", false},
+                      early_stopping{.monitor = {"loss", false}, .patience = 1}, known);
   less.add(1, accuracy(0.5));
   less.add(2, accuracy(0.6));
   CHECK(less.best()->version == 2);
@@ -116,7 +116,7 @@ TEST_CASE("an infinite value is none, and a run without --save_best leaves the b
   CHECK(!least.best());
   least.add(2, accuracy(0.5));
   CHECK(least.best()->version == 2);
-  metric_history other(dir / ".", 2, {}, early_stopping{.of = {"loss", false}}, known);
+  metric_history other(dir / ".", 2, {}, early_stopping{.monitor = {"loss", false}}, known);
   other.add(3, accuracy(0.9));
   CHECK(metric_history(dir / ".", 3, monitor{"loss", false}, {}, known).best()->version == 2);
 }
@@ -125,7 +125,7 @@ TEST_CASE("a metric that the model has not, and a file that is none, are refused
   job::scratch const dir;
   CHECK_THROWS_WITH_AS(metric_history("", 0, monitor{"auc", true}, {}, known),
                        "--save_best=auc: the model's metrics are accuracy, loss", usage_error);
-  CHECK_THROWS_AS(metric_history("", 0, {}, early_stopping{.of = {"auc", true}}, known), usage_error);
+  CHECK_THROWS_AS(metric_history("", 0, {}, early_stopping{.monitor = {"auc", true}}, known), usage_error);
   for (char const* text :
        {"", "{", "[]", "{}", R"({"evaluations": [{"version": -1}]})", R"({"evaluations": 3})"}) {
     std::ofstream(dir / "evaluations.json") << text;

@@ -54,7 +54,7 @@ TEST_CASE("on a terminal it says what is known, and how long it will take as soo
   CHECK(fit(status_of(j, n), 39) == "epoch 2/2  75 %  loss 0.1135  0:16 left");
   j.num_epochs = 0, n.records = {};
   CHECK(fit(status_of(j, n), 50) == "epoch 2  1873 records/s  loss 0.1135");
-  j.what = edl::command::predict, n.records = 100'000, n.loss = 0, n.metrics.clear();
+  j.command = edl::command::predict, n.records = 100'000, n.loss = 0, n.metrics.clear();
   CHECK(fit(status_of(j, n), 50) == "90 %  1873 records/s  0:05 left");
 }
 

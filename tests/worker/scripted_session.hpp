@@ -89,7 +89,7 @@ struct scripted_master : edl::worker::master_link {
   assignment next(std::uint32_t lane) override {
     asked.push_back(lane);
     assignment a;
-    a.what = task_kind::finished;
+    a.kind = task_kind::finished;
     if (work.empty()) return a;
     a = work.front();
     work.pop_front();
@@ -150,7 +150,7 @@ struct bench {
 
   assignment task(std::uint64_t begin, std::uint64_t end, task_kind what = task_kind::training) {
     assignment a;
-    a.what = what;
+    a.kind = what;
     a.lease = 100 + begin;
     a.task = {0, std::uint32_t(begin)};
     a.shard_name = "numbers";

@@ -37,10 +37,10 @@ struct two_lanes : scripted_parameters {
     if (turns.back().second) step();
     return scripted_parameters::push(m, v, g, change, rows);
   }
-  void idle(std::chrono::milliseconds patience) override {
+  void idle(std::chrono::milliseconds timeout) override {
     ++idled;
     if (!waiting.empty()) {
-      CHECK(patience.count() == 0);
+      CHECK(timeout.count() == 0);
       step();
     }
   }
@@ -64,7 +64,7 @@ struct dealing_master : edl::worker::master_link {
 
   assignment next(std::uint32_t lane) override {
     assignment a;
-    a.what = over ? task_kind::finished : task_kind::wait;
+    a.kind = over ? task_kind::finished : task_kind::wait;
     if (rests > 0 && !outcomes.empty() && outcomes.back().returned) {
       a.rests = true;
       --rests;

@@ -61,7 +61,7 @@ json event(std::string const& who, std::string const& reason, std::string const&
 }  // namespace
 
 TEST_CASE("a pod's name says which process of the job it is") {
-  CHECK(instance_of("j", "elasticdl-j-master")->what == edl::platform::role::master);
+  CHECK(instance_of("j", "elasticdl-j-master")->role == edl::platform::role::master);
   CHECK(instance_of("j", "elasticdl-j-ps-2")->id == 2);
   CHECK(instance_of("j", "elasticdl-j-worker-13")->id == 13);
   for (char const* other : {"elasticdl-j-k-master", "elasticdl-k-master", "elasticdl-j-worker-",

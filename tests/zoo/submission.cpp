@@ -213,7 +213,7 @@ TEST_CASE(
       // The name and the value as two words, as the published tool took them.
       line.pop_back();
       if (auto const known = submission_flags(command); std::ranges::any_of(
-              known, [&](flag const& k) { return k.name == f.name && k.what == flag::kind::text; })) {
+              known, [&](flag const& k) { return k.name == f.name && k.type == flag::value_type::text; })) {
         line.insert(line.end(), {std::string("--") + f.name, f.value});
         CHECK(k8s::to_json(read_submission(command, line, "now").spec) == k8s::to_json(s.spec));
       }

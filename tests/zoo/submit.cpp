@@ -121,7 +121,7 @@ TEST_CASE("a job waits for the name of one that is being removed, and says so") 
   k8s::client c(k8s::access{.server = s.wire.url()});
   words notes;
   submission_options const with{.note = [&](std::string const& n) { notes.push_back(n); },
-                                .patience = std::chrono::seconds(60)};
+                                .timeout = std::chrono::seconds(60)};
   json const master = create_job(c, spec(), "token", with);
   CHECK(master["metadata"]["uid"] == "uid-of-elasticdl-j-master");
   CHECK(notes == words{"job 'j' is being removed: waiting until its name is free"});

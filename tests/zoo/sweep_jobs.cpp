@@ -175,30 +175,30 @@ TEST_CASE("a trial's result is read from its master's pod") {
   json const good{{"over", true},
                   {"evaluation", {{"version", 8}, {"metrics", {{"accuracy", 0.75}, {"loss", nullptr}}}}}};
   trial_state const best = state_of_trial(pod("Succeeded", good), by);
-  CHECK(best.is == trial_state::kind::done);
+  CHECK(best.state == trial_state::kind::done);
   CHECK(best.value == 0.75);
   CHECK(has(state_of_trial(pod("Succeeded", good), {"auc", true}).why,
             "the model's metrics are accuracy, loss"));
   CHECK(state_of_trial(pod("Succeeded", good), {"loss", false}).why == "loss is no number");
   json early = good;
   early.erase("over");  // not its last word
-  CHECK(state_of_trial(pod("Succeeded", early), by).is == unread);
-  CHECK(state_of_trial(pod("Succeeded"), by).is == unread);
+  CHECK(state_of_trial(pod("Succeeded", early), by).state == unread);
+  CHECK(state_of_trial(pod("Succeeded"), by).state == unread);
   CHECK(state_of_trial(pod("Succeeded", {{"over", true}}), by).why == "it has evaluated nothing");
   for (json const& odd : {json::array(), json("text"), json{{"over", true}, {"evaluation", 3}},
                           json{{"over", true}, {"evaluation", {{"metrics", 3}}}}})
     CHECK_FALSE(state_of_trial(pod("Succeeded", odd), by).value);
-  CHECK(state_of_trial(pod("Running", good), by).is == under_way);
-  CHECK(state_of_trial(pod("Failed", good), by).is == trial_state::kind::failed);
+  CHECK(state_of_trial(pod("Running", good), by).state == under_way);
+  CHECK(state_of_trial(pod("Failed", good), by).state == trial_state::kind::failed);
   json leaves = pod("Running");
   leaves["metadata"]["deletionTimestamp"] = "2026-11-25T10:00:00Z";
-  CHECK(state_of_trial(leaves, by).is == leaving);
+  CHECK(state_of_trial(leaves, by).state == leaving);
   json never = pod("Pending");
   never["status"]["containerStatuses"] = {
       {{"state", {{"waiting", {{"reason", "ErrImageNeverPull"}, {"message", "no image"}}}}}}};
-  CHECK(state_of_trial(never, by).is == hopeless);
+  CHECK(state_of_trial(never, by).state == hopeless);
   never["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] = "ImagePullBackOff";
-  CHECK(state_of_trial(never, by).is == under_way);
+  CHECK(state_of_trial(never, by).state == under_way);
   CHECK(has(state_of_trial(never, by).why, "no image"));
 }
 

@@ -20,13 +20,13 @@ namespace {
 
 live_job job(ct::training_job_status status = {}) {
   live_job j;
-  j.is.space = "default";
-  j.is.name = "j";
-  j.is.uid = "U1";
-  j.is.created = "2026-11-22T10:00:00Z";
-  j.is.spec.workers = {.min = 1, .max = 8};
+  j.resource.space = "default";
+  j.resource.name = "j";
+  j.resource.uid = "U1";
+  j.resource.created = "2026-11-22T10:00:00Z";
+  j.resource.spec.workers = {.min = 1, .max = 8};
   status.observed_generation = 1;
-  j.is.status = std::move(status);
+  j.resource.status = std::move(status);
   return j;
 }
 
@@ -58,33 +58,33 @@ json pod(std::string const& role, std::string const& index, std::string const& o
 }  // namespace
 
 TEST_CASE("a TrainingJob has the words that a plain job has") {
-  CHECK(status_of(job().is) == "Pending");
+  CHECK(status_of(job().resource) == "Pending");
   ct::condition const admitted = is(type::admitted, ct::truth::yes);
-  CHECK(status_of(job({.conditions = {admitted}}).is) == "Starting");
-  CHECK(status_of(job({.conditions = {admitted, is(type::running, ct::truth::yes)}}).is) == "Running");
-  CHECK(status_of(job({.conditions = {is(type::succeeded, ct::truth::yes)}}).is) == "Finished");
-  CHECK(status_of(job({.conditions = {is(type::failed, ct::truth::yes)}}).is) == "Failed");
+  CHECK(status_of(job({.conditions = {admitted}}).resource) == "Starting");
+  CHECK(status_of(job({.conditions = {admitted, is(type::running, ct::truth::yes)}}).resource) == "Running");
+  CHECK(status_of(job({.conditions = {is(type::succeeded, ct::truth::yes)}}).resource) == "Finished");
+  CHECK(status_of(job({.conditions = {is(type::failed, ct::truth::yes)}}).resource) == "Failed");
   live_job gone = job();
-  gone.is.deleted = "2026-11-22T11:00:00Z";
-  CHECK(status_of(gone.is) == "Terminating");
+  gone.resource.deleted = "2026-11-22T11:00:00Z";
+  CHECK(status_of(gone.resource) == "Terminating");
 }
 
 TEST_CASE("what hinders it is said, and nothing else is") {
   live_job unseen = job();
-  unseen.is.status.observed_generation = 0;
-  CHECK(has(hindrance_of(unseen.is), "no controller has looked at it yet"));
+  unseen.resource.status.observed_generation = 0;
+  CHECK(has(hindrance_of(unseen.resource), "no controller has looked at it yet"));
   live_job const waits = job({.conditions = {is(type::admitted, ct::truth::no, "NoRoom",
                                                 "2 workers of 1 cpu need 2, and 0.5 are free.")}});
-  CHECK(hindrance_of(waits.is) == "NoRoom: 2 workers of 1 cpu need 2, and 0.5 are free.");
+  CHECK(hindrance_of(waits.resource) == "NoRoom: 2 workers of 1 cpu need 2, and 0.5 are free.");
   live_job both = waits;
-  both.is.status.conditions.push_back(is(type::stalled, ct::truth::yes, "Refused", "no such class"));
-  CHECK(hindrance_of(both.is) == "Refused: no such class");
-  both.is.spec.managed_by = "example.com/other";
-  CHECK(has(hindrance_of(both.is), "spec.managedBy is example.com/other"));
+  both.resource.status.conditions.push_back(is(type::stalled, ct::truth::yes, "Refused", "no such class"));
+  CHECK(hindrance_of(both.resource) == "Refused: no such class");
+  both.resource.spec.managed_by = "example.com/other";
+  CHECK(has(hindrance_of(both.resource), "spec.managedBy is example.com/other"));
   live_job done = job(
       {.conditions = {is(type::admitted, ct::truth::no, "Finished"), is(type::succeeded, ct::truth::yes)}});
-  CHECK(hindrance_of(done.is).empty());
-  CHECK(hindrance_of(job({.conditions = {is(type::admitted, ct::truth::yes)}}).is).empty());
+  CHECK(hindrance_of(done.resource).empty());
+  CHECK(hindrance_of(job({.conditions = {is(type::admitted, ct::truth::yes)}}).resource).empty());
 }
 
 TEST_CASE("one table has both: pods count for the TrainingJob that owns them") {
@@ -102,7 +102,7 @@ TEST_CASE("one table has both: pods count for the TrainingJob that owns them") {
   CHECK(both[0].range == "1-8");
   CHECK(both[0].progress == "tasks 3/9");
   // Those of an older one of the same name are not its own.
-  of.is.uid = "U2";
+  of.resource.uid = "U2";
   auto const apart = all_jobs({of}, summarise(pods));
   REQUIRE(apart.size() == 2);
   CHECK(std::ranges::count(apart, "TrainingJob", &job_summary::kind) == 1);
@@ -132,7 +132,7 @@ TEST_CASE("events of the TrainingJob, and of masters that came and went in it") 
                                   event("TrainingJob", "k", "U3", "2026-11-22T10:08:00Z")});
   json const pods = json::array({pod("master", "0", "TrainingJob", "U1", "m2")});
   live_job const of = job();
-  auto const all = read_events(items, "j", pods, &of.is);
+  auto const all = read_events(items, "j", pods, &of.resource);
   words reasons;
   for (happening const& h : all) reasons.push_back(h.who + " " + h.reason);
   CHECK(reasons == words{"master Rm1", "worker-0 Rw0", "job RU1"});
@@ -144,7 +144,7 @@ TEST_CASE("explain says why it waits, and who changed its size") {
                      .attempts = 2,
                      .scale_records = {{"2026-11-22T10:20:00Z", 4, 2, "a service needs room"},
                                        {"2026-11-22T10:10:00Z", 1, 4, "there was room"}}});
-  explain_training_job(of.is, x);
+  explain_training_job(of.resource, x);
   REQUIRE(x.now.size() == 2);
   CHECK(has(x.now[0].text, "is at attempt 2: 1 have failed, and 3 may"));
   CHECK(x.now[1].text == "NoRoom: it needs 3 cores");
@@ -153,8 +153,8 @@ TEST_CASE("explain says why it waits, and who changed its size") {
   CHECK(x.before[1].text == "its workers became 2 instead of 4: a service needs room");
   explanation asleep;
   of = job({.conditions = {is(type::suspended, ct::truth::yes)}});
-  of.is.spec.suspend = true;
-  explain_training_job(of.is, asleep);
+  of.resource.spec.suspend = true;
+  explain_training_job(of.resource, asleep);
   CHECK(has(asleep.now.at(0).text, "`edl resume j`"));
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("explain tells a resize once: by the status, or by an Event where that
                                 at("2026-11-22T10:20:01Z", "Scaled"),
                                 at("2026-11-22T10:21:00Z", "Scaled", true),
                                 at("2026-11-22T10:22:00Z", "MasterRuns")};
-  erase_resizes(events, of.is);
+  erase_resizes(events, of.resource);
   REQUIRE(events.size() == 3);
   CHECK(events[0].when_text == "2026-11-22T10:10:00Z");
   CHECK(events[1].warning);

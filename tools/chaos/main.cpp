@@ -19,24 +19,24 @@ namespace {
 using edl::cli::flag;
 
 std::vector<flag> flags() {
-  using enum flag::kind;
+  using enum flag::value_type;
   return {
       {.name = "faults",
        .fallback = "100",
        .help = "how many in all; the last job is run to its end",
-       .what = whole,
+       .type = whole,
        .least = 0},
-      {.name = "seed", .fallback = "1", .help = "of what is drawn", .what = whole, .least = 0},
+      {.name = "seed", .fallback = "1", .help = "of what is drawn", .type = whole, .least = 0},
       {.name = "strategy", .fallback = "both", .help = "of the jobs", .choices = {"both", "ps", "allreduce"}},
       {.name = "first",
        .fallback = "0",
        .help = "number of the first job, to repeat one of a longer run",
-       .what = whole,
+       .type = whole,
        .least = 0},
       {.name = "jobs",
        .fallback = "0",
        .help = "run so many jobs at most; 0: no limit",
-       .what = whole,
+       .type = whole,
        .least = 0},
       {.name = "out", .help = "file for the report, as JSON; written after each job"},
       {.name = "logs", .help = "directory for the logs of jobs that fail, and of the only one with --jobs=1"},
@@ -44,22 +44,22 @@ std::vector<flag> flags() {
       {.name = "hostile",
        .help = "also: squatters on dead processes' names, storage that fails, damaged journals, silent "
                "newcomers and masters; root for squatters of another user",
-       .what = truth},
+       .type = truth},
       {.name = "tables",
        .help = "of the small model that is rows of tables, which come and go",
-       .what = truth},
+       .type = truth},
       {.name = "best",
        .help =
            "of a best version, an early end and a moving average: all-reduce in a fixed order, kills alone",
-       .what = truth},
+       .type = truth},
       {.name = "relays",
        .help = "workers behind relays that lose replies of the master and alter TLS records",
-       .what = truth},
+       .type = truth},
       {.name = "signals",
        .help = "also: signals to all of a job, and to its command just started, which is given again",
-       .what = truth},
-      {.name = "networks", .help = "workers behind networks that are cut; needs root and ip", .what = truth},
-      {.name = "bare", .help = "do not compare with undisturbed jobs", .what = truth}};
+       .type = truth},
+      {.name = "networks", .help = "workers behind networks that are cut; needs root and ip", .type = truth},
+      {.name = "bare", .help = "do not compare with undisturbed jobs", .type = truth}};
 }
 
 int run(edl::cli::command_line const& l) {

@@ -29,7 +29,7 @@ std::string policy_help() {
 std::string shown(double value) { return fmt::format("{}", value); }
 
 std::vector<cli::flag> flags() {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   controller::controller_options const defaults;
   words policies;
   for (controller::policy const& p : controller::policies()) policies.emplace_back(p.name);
@@ -39,53 +39,53 @@ std::vector<cli::flag> flags() {
       {.name = "max_load",
        .fallback = shown(defaults.planning.max_load),
        .help = "share of the cluster's cpu and memory that jobs may fill; the rest is headroom for services",
-       .what = number,
+       .type = number,
        .lowest = 0.01,
        .highest = 1},
       {.name = "change_share",
        .fallback = shown(defaults.planning.change_share),
        .help = "share of its time, at most, that a job may stand still because its size changes",
-       .what = number,
+       .type = number,
        .lowest = 0.001,
        .highest = 1},
       {.name = "patience",
-       .fallback = shown(defaults.planning.patience),
+       .fallback = shown(defaults.planning.starvation_timeout),
        .help = "seconds that a job waits before none behind it is let in",
-       .what = number,
+       .type = number,
        .lowest = 0,
        .highest = 1e6},
       {.name = "plan_interval",
        .fallback = "0.05",
        .help = "seconds between two plans, at least",
-       .what = number,
+       .type = number,
        .lowest = 0.001,
        .highest = 60},
       {.name = "suspend_patience",
-       .fallback = shown(defaults.reconciling.suspend_patience),
+       .fallback = shown(defaults.reconciling.suspend_timeout),
        .help = "seconds that a master has to suspend its job, before its pod is deleted",
-       .what = number,
+       .type = number,
        .lowest = 1,
        .highest = 86400},
       {.name = "node_patience",
-       .fallback = shown(defaults.reconciling.node_patience),
+       .fallback = shown(defaults.reconciling.node_timeout),
        .help = "seconds until the pods of a node that does not exist any more are removed",
-       .what = number,
+       .type = number,
        .lowest = 0,
        .highest = 86400},
       {.name = "pod_groups",
        .help = "servers and the least workers of a job are placed together or not at all, by a PodGroup "
                "(scheduling.k8s.io) that the cluster's scheduler knows",
-       .what = truth},
+       .type = truth},
       {.name = "workers",
        .fallback = "8",
        .help = "jobs that are worked on at once",
-       .what = whole,
+       .type = whole,
        .least = 1,
        .most = 256},
       {.name = "requests_per_second",
        .fallback = shown(defaults.requests_per_s),
        .help = "requests to the API server a second, at most",
-       .what = number,
+       .type = number,
        .lowest = 1,
        .highest = 1e5},
       {.name = "metrics_address",
@@ -102,19 +102,19 @@ std::vector<cli::flag> flags() {
       {.name = "lease_duration",
        .fallback = "10",
        .help = "seconds after which another controller takes over from a silent one",
-       .what = number,
+       .type = number,
        .lowest = 0,
        .highest = 1e6},
       {.name = "lease_renew_deadline",
        .fallback = "5",
        .help = "seconds after which a controller stops that cannot renew",
-       .what = number,
+       .type = number,
        .lowest = 0,
        .highest = 1e6},
       {.name = "lease_retry",
        .fallback = "1",
        .help = "seconds between tries to renew the lease, or to take it",
-       .what = number,
+       .type = number,
        .lowest = 0,
        .highest = 1e6},
       {.name = "identity", .help = "name in the Lease; the pod's and random digits, where none is given"},
@@ -148,10 +148,10 @@ controller::controller_options options_of(cli::command_line const& l) {
   o.space = l.text("namespace");
   o.planning.max_load = value("max_load");
   o.planning.change_share = value("change_share");
-  o.planning.patience = value("patience");
+  o.planning.starvation_timeout = value("patience");
   o.planning.who = controller::policy_called(l.text("policy"));
-  o.reconciling.suspend_patience = value("suspend_patience");
-  o.reconciling.node_patience = value("node_patience");
+  o.reconciling.suspend_timeout = value("suspend_patience");
+  o.reconciling.node_timeout = value("node_patience");
   o.reconciling.pod_groups = l.truth("pod_groups");
   o.requests_per_s = value("requests_per_second");
   o.workers = unsigned(l.number("workers"));

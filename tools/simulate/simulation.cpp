@@ -100,7 +100,7 @@ class simulation {
     double finish = never;
     std::set<int> workers{};  ///< pods
     std::vector<int> fixed{};
-    int fixed_ready = 0, told = 0;
+    int fixed_ready = 0, announced = 0;
     bool admitted = false;
     std::optional<double> resized{};
     std::string reason{};
@@ -108,7 +108,7 @@ class simulation {
   struct live_pod {
     int job = -1, service = -1;
     bool is_worker = false, ready = false, leaving = false, there = true;
-    int node = -1, wish = -1;
+    int node = -1, wanted_node = -1;
     int replaces = -1, successor = -1;  ///< pods: a worker that is moved, and the one that takes over from it
     double asked = 0;
     pod_shape const* shape = nullptr;
@@ -363,7 +363,7 @@ class simulation {
     for (int p : all) {
       live_pod& w = at(p);
       if (nowhere.count(w.shape) > 0) continue;
-      int node = by_.plan.move && w.wish >= 0 && fits(w, w.wish) ? w.wish : -1;
+      int node = by_.plan.move && w.wanted_node >= 0 && fits(w, w.wanted_node) ? w.wanted_node : -1;
       if (node < 0) node = choose(w);
       if (node < 0) {
         nowhere.insert(w.shape);
@@ -394,7 +394,7 @@ class simulation {
       if (!l.admitted) v.fixed = s.fixed;
       v.submitted = s.submitted;
       v.admitted = l.admitted;
-      v.workers = l.told;
+      v.workers = l.announced;
       for (auto const& [n, on] : l.seen) v.speeds.push_back({n, l.done.speed(on)});
       v.records_left = l.done.records_left();
       v.change_cost = by_.standstill;
@@ -427,30 +427,34 @@ class simulation {
       job_plan const& to = p.jobs[i];
       int const j = viewed_[i];
       live_job& l = live(j);
-      auto const wish = [&](std::string const& node) { return node.empty() ? -1 : node_by_name_.at(node); };
+      auto const wanted_node = [&](std::string const& node) {
+        return node.empty() ? -1 : node_by_name_.at(node);
+      };
       if (to.admitted && !l.admitted)
         for (std::size_t f = 0; f < spec(j).fixed.size(); ++f)
-          l.fixed.push_back(make(
-              {.job = j, .wish = wish(to.fixed_nodes.at(f)), .asked = now_, .shape = &spec(j).fixed[f]}));
+          l.fixed.push_back(make({.job = j,
+                                  .wanted_node = wanted_node(to.fixed_nodes.at(f)),
+                                  .asked = now_,
+                                  .shape = &spec(j).fixed[f]}));
       for (std::size_t n = 0; int(l.workers.size()) < to.workers; ++n)
         l.workers.insert(make({.job = j,
                                .is_worker = true,
-                               .wish = n < to.nodes.size() ? wish(to.nodes[n]) : -1,
+                               .wanted_node = n < to.nodes.size() ? wanted_node(to.nodes[n]) : -1,
                                .asked = now_,
                                .shape = &spec(j).worker}));
       for (worker_move const& m : to.moves) {
         int const old = std::stoi(m.pod);
         int const next = make({.job = j,
                                .is_worker = true,
-                               .wish = wish(m.node),
+                               .wanted_node = wanted_node(m.node),
                                .replaces = old,
                                .asked = now_,
                                .shape = &spec(j).worker,
                                .nominated = m.node});
         at(old).successor = next;
       }
-      if (l.told != to.workers || !to.moves.empty()) l.resized = now_, changed = true;
-      l.told = to.workers;
+      if (l.announced != to.workers || !to.moves.empty()) l.resized = now_, changed = true;
+      l.announced = to.workers;
       l.admitted = to.admitted;
       l.reason = to.reason;
     }
@@ -458,7 +462,7 @@ class simulation {
       live_pod& w = at(std::stoi(r.pod));
       w.nominated = r.node;
       w.nominated_at = r.since;
-      if (w.service >= 0) w.wish = node_by_name_.at(r.node);
+      if (w.service >= 0) w.wanted_node = node_by_name_.at(r.node);
     }
     last_plan_ = now_;
     if (now_ >= next_tick_) next_tick_ += by_.decide_every;

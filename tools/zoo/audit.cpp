@@ -52,10 +52,10 @@ class passing_pod {
   /// Waits for its end.
   pod_state end(std::chrono::seconds limit) const {
     auto const until = std::chrono::steady_clock::now() + limit;
-    bool told = false;
+    bool announced = false;
     for (std::string said;;) {
       pod_state s;
-      if (!answered([&] { s = state_of(cluster_.api.get(path_)); }, until, told)) continue;
+      if (!answered([&] { s = state_of(cluster_.api.get(path_)); }, until, announced)) continue;
       if (s.ended) return s;
       std::string const why = s.hinders ? in_words(s.hinders->reason, s.hinders->message, job_) : "";
       if (s.hinders && s.hinders->hopeless) throw error("the auditing pod cannot start: " + why);
@@ -88,13 +88,13 @@ class passing_pod {
 json pod_of_master(cluster& c, std::string const& job) {
   auto const above = find_training_job(c, job);
   if (!above) return c.master_of(job);
-  for (json const& pod : own_pods(c.pods_of(job), above->is.uid))
+  for (json const& pod : own_pods(c.pods_of(job), above->resource.uid))
     if (role_name(pod) == "master") return pod;
   if (!above->fault.empty()) throw error(above->fault);
-  json pod = json::parse(above->is.spec.master);
+  json pod = json::parse(above->resource.spec.master);
   json& command = pod["spec"]["containers"][0]["command"] =
-      json::array({above->is.spec.model, above->is.spec.command});
-  for (std::string const& flag : above->is.spec.flags) command.push_back(flag);
+      json::array({above->resource.spec.model, above->resource.spec.command});
+  for (std::string const& flag : above->resource.spec.flags) command.push_back(flag);
   return pod;
 }
 
@@ -158,7 +158,7 @@ std::vector<flag> audit_flags() {
   all.push_back({.name = "timeout",
                  .fallback = "300",
                  .help = "of a job: seconds to wait for the pod that reads it",
-                 .what = flag::kind::whole,
+                 .type = flag::value_type::whole,
                  .least = 1,
                  .most = 86400});
   return all;

@@ -56,10 +56,10 @@ live_job await_controller(cluster& c, std::string const& job, std::int64_t gener
                           std::string const& what) {
   for (auto const until = after(limit);;) {
     live_job now = training_job_again(c, job, until);
-    bool const seen = now.is.status.observed_generation >= generation;
-    if (seen && (now.is.finished() || reached(now.is))) return now;
+    bool const seen = now.resource.status.observed_generation >= generation;
+    if (seen && (now.resource.finished() || reached(now.resource))) return now;
     if (std::chrono::steady_clock::now() > until)
-      throw error(fmt::format("{0} within {1} s: {2}; the wish stays", what, limit.count(),
+      throw error(fmt::format("{0} within {1} s: {2}; the request stays", what, limit.count(),
                               seen ? fmt::format("`edl explain {}` tells why", job)
                                    : "no controller has read it; `edl doctor` says whether there is one"));
     std::this_thread::sleep_for(200ms);
@@ -79,7 +79,7 @@ bool waits_for_room(controller::training_job const& job) {
 
 /// Writes how many workers and servers it is to have, and waits until the controller has told its master.
 int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
-  controller::training_job const& job = of.is;
+  controller::training_job const& job = of.resource;
   if (!of.fault.empty()) throw error(of.fault);
   if (job.finished()) refuse_ended(job, "scaled");
   json change = json::object();
@@ -104,21 +104,22 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
     change["workers"]["replicas"] = chosen ? json(workers) : json();
   }
   live_job const changed = change_training_job(c, job.name, {{"spec", change}});
-  auto const told = [&](controller::training_job const& now) {
+  auto const announced = [&](controller::training_job const& now) {
     return waits_for_room(now) || workers == 0 || now.status.workers.desired == workers;
   };
   live_job const now =
-      await_controller(c, job.name, changed.is.generation, std::chrono::seconds(l.number("timeout")), told,
-                       fmt::format("job '{}' was not told its new size", job.name));
-  if (waits_for_room(now.is))
+      await_controller(c, job.name, changed.resource.generation, std::chrono::seconds(l.number("timeout")),
+                       announced, fmt::format("job '{}' was not told its new size", job.name));
+  if (waits_for_room(now.resource))
     fmt::print("job {}: has the new size when it starts: {}\n", job.name,
-               now.is.spec.suspend ? fmt::format("`edl resume {}` lets it", job.name) : hindrance_of(now.is));
+               now.resource.spec.suspend ? fmt::format("`edl resume {}` lets it", job.name)
+                                         : hindrance_of(now.resource));
   else if (l.given("num_workers") && workers == 0)
     fmt::print("job {}: workers={}, and the autoscaler decides from {} to {}\n", job.name,
-               now.is.status.workers.desired, w.min, w.max);
+               now.resource.status.workers.desired, w.min, w.max);
   else
-    fmt::print("job {}: workers={}, servers={}\n", job.name, now.is.status.workers.desired,
-               now.is.status.servers.desired);
+    fmt::print("job {}: workers={}, servers={}\n", job.name, now.resource.status.workers.desired,
+               now.resource.status.servers.desired);
   return done;
 }
 
@@ -148,9 +149,9 @@ int set_suspended(command_line const& l, bool yes) {
     throw error(fmt::format("job '{}' is no TrainingJob and cannot be {}: `edl submit` makes jobs that can",
                             name, what));
   }
-  if (of->fault.empty() && of->is.finished()) refuse_ended(of->is, what);
-  bool const loses = yes && of->fault.empty() && !keeps_state(of->is);
-  if (loses && !of->is.status.start_time.empty() && !l.truth("lose_progress"))
+  if (of->fault.empty() && of->resource.finished()) refuse_ended(of->resource, what);
+  bool const loses = yes && of->fault.empty() && !keeps_state(of->resource);
+  if (loses && !of->resource.status.start_time.empty() && !l.truth("lose_progress"))
     throw usage_error(
         fmt::format("job '{0}' has no --checkpoint_dir among its spec.flags: suspended, it loses what it has "
                     "done, and begins anew; `edl suspend {0} --lose_progress` suspends it all the same",
@@ -162,7 +163,7 @@ int set_suspended(command_line const& l, bool yes) {
   std::fflush(stdout);
   if (!l.truth("wait")) return done;
   await_controller(
-      c, name, changed.is.generation, std::chrono::seconds(l.number("timeout")),
+      c, name, changed.resource.generation, std::chrono::seconds(l.number("timeout")),
       [&](controller::training_job const& job) {
         return controller::is_true(
             job.status, yes ? controller::condition_type::suspended : controller::condition_type::running);
@@ -190,11 +191,12 @@ bool delete_job(cluster& c, std::string const& job) {
 /// Those of a cluster, and how long to wait. `wait`: until when.
 std::vector<flag> waiting_flags(std::string wait) {
   auto all = cluster_flags();
-  all.push_back({.name = "wait", .fallback = "false", .help = std::move(wait), .what = flag::kind::truth});
+  all.push_back(
+      {.name = "wait", .fallback = "false", .help = std::move(wait), .type = flag::value_type::truth});
   all.push_back({.name = "timeout",
                  .fallback = "600",
                  .help = "seconds to wait at most",
-                 .what = flag::kind::whole,
+                 .type = flag::value_type::whole,
                  .least = 1,
                  .most = 86400});
   return all;
@@ -213,11 +215,11 @@ int remove(words const& line) {
   }
   if (!l.truth("wait")) return done;
   auto const until = std::chrono::steady_clock::now() + limit;
-  bool told = false;
+  bool announced = false;
   for (std::string const& job : l.arguments())
     for (;;) {
       json pods;
-      if (!answered([&] { pods = c.pods_of(job); }, until, told)) continue;
+      if (!answered([&] { pods = c.pods_of(job); }, until, announced)) continue;
       if (pods.empty() && !find_training_job(c, job)) break;
       if (std::chrono::steady_clock::now() > until)
         throw error(
@@ -236,18 +238,18 @@ std::vector<flag> scale_flags() {
   all.push_back({.name = "num_workers",
                  .help = "workers that there are to be; auto: as many as the autoscaler gives a TrainingJob",
                  .choices = {"auto"},
-                 .what = flag::kind::whole,
+                 .type = flag::value_type::whole,
                  .least = 1,
                  .most = 10000});
   all.push_back({.name = "num_ps_pods",
                  .help = "servers that there are to be",
-                 .what = flag::kind::whole,
+                 .type = flag::value_type::whole,
                  .least = 1,
                  .most = 10000});
   all.push_back({.name = "timeout",
                  .fallback = "30",
                  .help = "seconds to wait for the master's answer, or the controller's",
-                 .what = flag::kind::whole,
+                 .type = flag::value_type::whole,
                  .least = 1,
                  .most = 3600});
   return all;
@@ -274,9 +276,9 @@ int scale(words const& line) {
     throw error(fmt::format("job '{}' has ended ({}): nothing of it can be scaled", job, state.status));
   std::string const path = c.path("pods", text_at(pod, "/metadata/name"));
   c.api.patch(path, json{{"metadata", {{"annotations", wanted}}}});
-  bool told = false;
+  bool announced = false;
   for (auto const until = std::chrono::steady_clock::now() + limit;;) {
-    if (!answered([&] { pod = c.api.get(path); }, until, told)) continue;
+    if (!answered([&] { pod = c.api.get(path); }, until, announced)) continue;
     if (std::string const answer = text_at(pod, scaled_at); answer.starts_with("refused"))
       throw error(fmt::format("the master of job '{}' {}", job, answer));
     else if (!answer.empty())
@@ -294,7 +296,7 @@ std::vector<flag> suspend_flags() {
   all.push_back({.name = "lose_progress",
                  .fallback = "false",
                  .help = "also a job that writes no checkpoints, and begins anew when it is resumed",
-                 .what = flag::kind::truth});
+                 .type = flag::value_type::truth});
   return all;
 }
 

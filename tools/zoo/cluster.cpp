@@ -59,7 +59,7 @@ error cluster::no_such_job(std::string const& job) {
   json const all = api.get(path("pods"), {{"labelSelector", "app=elasticdl,elasticdl-replica-type=master"}});
   for (json const& pod : all.at("items"))
     names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
-  for (live_job const& one : list_training_jobs(*this, false).list) names.push_back(one.is.name);
+  for (live_job const& one : list_training_jobs(*this, false).list) names.push_back(one.resource.name);
   std::string const near = cli::nearest(job, names);
   return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, space,
                            !near.empty()   ? "; did you mean " + near + "?"
@@ -68,12 +68,12 @@ error cluster::no_such_job(std::string const& job) {
 }
 
 cluster connect(command_line const& line) {
-  auto const patience = std::chrono::seconds(line.number("request_timeout"));
+  auto const timeout = std::chrono::seconds(line.number("request_timeout"));
   k8s::access a = access_of(line);
   std::string const space = line.text("namespace").empty() ? a.user_space : line.text("namespace");
-  return {
-      k8s::client(std::move(a), {.patience = patience, .agent = std::string("edl/") + edl::package_version}),
-      space};
+  return {k8s::client(std::move(a),
+                      {.retry_timeout = timeout, .agent = std::string("edl/") + edl::package_version}),
+          space};
 }
 
 account default_account(cluster& c) {
@@ -98,7 +98,8 @@ std::string usual_account(cluster& c) {
   return who.name;
 }
 
-bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& told) {
+bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until,
+              bool& announced) {
   std::string away;
   try {
     ask();
@@ -110,7 +111,7 @@ bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_
     if ((bad.code() < 500 && bad.code() != 429) || std::chrono::steady_clock::now() >= until) throw;
     away = bad.what();
   }
-  if (!std::exchange(told, true)) say(away + "; asking again");
+  if (!std::exchange(announced, true)) say(away + "; asking again");
   return false;
 }
 

@@ -50,7 +50,7 @@ std::string usual_account(cluster& c);
 
 /// Who waits does not give up because an API server is away for a moment, which is told once: whether `ask`
 /// was answered. Throws what `ask` throws otherwise, and that as well when it is past `until`.
-bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& told);
+bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& announced);
 
 /// The namespace that `connect` would choose; "default" where no cluster is known. Asks no server.
 std::string namespace_of(command_line const& line);

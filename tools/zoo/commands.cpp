@@ -327,7 +327,7 @@ std::string help(command const& c) {
   if (!flags.empty()) text += "\nFlags\n" + describe(flags);
   if (is_job || is_sweep || c.flags == submit_training_job_flags || c.flags == convert_job_flags) {
     std::string gone;
-    for (gone_flag const& g : gone_flags()) gone += (gone.empty() ? "--" : ", --") + g.is.name;
+    for (gone_flag const& g : gone_flags()) gone += (gone.empty() ? "--" : ", --") + g.flag.name;
     text += "\nFlags of the model's program, which are checked and handed on to it\n\n" +
             describe(is_sweep ? sweep_model_flags() : model_flags(is_job ? c.name : train)) +
             "\nFlags that are read and do nothing, which they say: " + gone + "\n";

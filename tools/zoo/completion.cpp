@@ -67,7 +67,9 @@ flag const* find_flag(std::vector<flag> const& flags, std::string spelt) {
   return nullptr;
 }
 
-words values_of(flag const& f) { return f.what == flag::kind::truth ? words{"true", "false"} : f.choices; }
+words values_of(flag const& f) {
+  return f.type == flag::value_type::truth ? words{"true", "false"} : f.choices;
+}
 
 }  // namespace
 
@@ -99,11 +101,11 @@ words complete(words const& line, std::function<words()> const& jobs) {
       return starting_with(last, all);
     }
     words all{"--help"};
-    for (flag const& f : flags) all.push_back("--" + f.name + (f.what == flag::kind::truth ? "" : "="));
+    for (flag const& f : flags) all.push_back("--" + f.name + (f.type == flag::value_type::truth ? "" : "="));
     return starting_with(last, all);
   }
   if (std::string const& before = line[line.size() - 2]; line.size() - 1 > named && before.rfind('-', 0) == 0)
-    if (flag const* f = find_flag(flags, before); f != nullptr && f->what == flag::kind::text)
+    if (flag const* f = find_flag(flags, before); f != nullptr && f->type == flag::value_type::text)
       return starting_with(last, f->choices);
   std::size_t arguments = 0;
   for (std::size_t i = named; i + 1 < line.size(); ++i) arguments += line[i].rfind('-', 0) != 0;
@@ -132,7 +134,7 @@ int print_completions(words const& line) try {
     for (auto const& pod : pods.at("items"))
       names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
     for (live_job const& job : list_training_jobs(c, false).list)
-      if (std::ranges::find(names, job.is.name) == names.end()) names.push_back(job.is.name);
+      if (std::ranges::find(names, job.resource.name) == names.end()) names.push_back(job.resource.name);
     return names;
   };
   for (std::string const& word : complete(line, jobs)) fmt::print("{}\n", word);

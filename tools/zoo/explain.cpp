@@ -177,7 +177,7 @@ std::vector<flag> explain_flags() {
   all.push_back({.name = "all",
                  .fallback = "false",
                  .help = "also what is usual: pods that got a node, an image, and started",
-                 .what = flag::kind::truth});
+                 .type = flag::value_type::truth});
   all.push_back(output_flag());
   return all;
 }
@@ -187,12 +187,12 @@ int explain(words const& line) {
   std::string const& job = l.arguments()[0];
   cluster c = connect(l);
   auto const above = find_training_job(c, job);
-  json const pods = own_pods(c.pods_of(job), above ? above->is.uid : "");
-  auto events = events_of(c, job, pods, above ? &above->is : nullptr);
-  if (above) erase_resizes(events.list, above->is);
+  json const pods = own_pods(c.pods_of(job), above ? above->resource.uid : "");
+  auto events = events_of(c, job, pods, above ? &above->resource : nullptr);
+  if (above) erase_resizes(events.list, above->resource);
   if (pods.empty() && events.list.empty() && !above) throw c.no_such_job(job);
   explanation x = explain_pods(job, pods, events.list, l.truth("all"));
-  if (above) explain_training_job(above->is, x);
+  if (above) explain_training_job(above->resource, x);
   if (l.text("output") != "table") {
     json all{{"name", job}, {"now", to_json(x.now)}, {"before", to_json(x.before)}};
     if (!events.missing.empty()) all["missing"] = events.missing;

@@ -144,7 +144,7 @@ std::vector<flag> get_flags() {
                  .fallback = "false",
                  .help = "jobs of all namespaces",
                  .aliases = {"A"},
-                 .what = flag::kind::truth});
+                 .type = flag::value_type::truth});
   all.push_back(output_flag());
   return all;
 }
@@ -203,14 +203,14 @@ int describe_job(words const& line) {
   std::string const& job = l.arguments()[0];
   cluster c = connect(l);
   auto const above = find_training_job(c, job);
-  json const pods = own_pods(c.pods_of(job), above ? above->is.uid : "");
+  json const pods = own_pods(c.pods_of(job), above ? above->resource.uid : "");
   if (pods.empty() && !above) throw c.no_such_job(job);
   auto const of_pods = summarise(pods);
   job_summary const s = above ? summary_of(*above, of_pods.empty() ? nullptr : &of_pods[0]) : of_pods.at(0);
-  auto const events = events_of(c, job, pods, above ? &above->is : nullptr).list;
+  auto const events = events_of(c, job, pods, above ? &above->resource : nullptr).list;
   if (l.text("output") != "table") {
     json all = to_json(s);
-    if (above) all["training_job"] = status_json(above->is.status);
+    if (above) all["training_job"] = status_json(above->resource.status);
     all["pods"] = json::array();
     for (json const& pod : pods) all["pods"].push_back(to_json_pod(pod));
     all["events"] = json::array();
@@ -228,14 +228,14 @@ int describe_job(words const& line) {
   if (!s.waits.empty()) head.push_back({"Waits:", s.waits});
   if (!s.progress.empty()) head.push_back({"Progress:", s.progress});
   head.insert(head.end(), {{"Workers:", fmt::format("{} running of {}{}", s.workers, s.workers_wanted,
-                                                    above ? sizes_of(above->is) : "")},
+                                                    above ? sizes_of(above->resource) : "")},
                            {"Servers:", fmt::format("{} running of {}", s.servers, s.servers_wanted)}});
   if (!s.image.empty()) head.push_back({"Image:", s.image});
-  if (above) add_training_job(above->is, head);
+  if (above) add_training_job(above->resource, head);
   if (!pods.empty()) head.push_back({"Command:", command_of(pods[0])});
   head.push_back({"Created:", fmt::format("{} ({} ago)", s.created, age_of(s.created))});
   fmt::print("{}\n", to_table(head));
-  if (above) print_conditions(above->is.status);
+  if (above) print_conditions(above->resource.status);
   rows table{{"POD", "READY", "STATUS", "RESTARTS", "AGE", "NODE", "REQUEST", "PRIORITY"}};
   for (json const& pod : pods) {
     pod_state const p = state_of(pod);
@@ -245,7 +245,7 @@ int describe_job(words const& line) {
                      text_at(pod, "/spec/priorityClassName", "-")});
   }
   if (!pods.empty()) fmt::print("{}", to_table(table));
-  if (above) print_sizes(above->is.status);
+  if (above) print_sizes(above->resource.status);
   if (!events.empty()) {
     rows list{{"AGE", "WHO", "REASON", "MESSAGE"}};
     for (happening const& e : events)

@@ -106,7 +106,7 @@ class follower {
   bool has_ended() {
     try {
       auto const job = find_training_job(cluster_, job_);
-      return !job || job->is.finished();
+      return !job || job->resource.finished();
     } catch (error const&) {
       return false;
     }
@@ -222,7 +222,7 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
   if (pods.empty()) {
     if (auto const above = find_training_job(c, job); above)
       throw error(fmt::format("job '{}' has no pods: it is {}; `edl explain {}` tells why", job,
-                              status_of(above->is), job));
+                              status_of(above->resource), job));
     throw c.no_such_job(job);
   }
   bool any = false;
@@ -282,13 +282,13 @@ int end_of(cluster& c, std::string const& job) {
   for (bool owned = false;; std::this_thread::sleep_for(1s)) try {
       if (auto const above = find_training_job(c, job)) {
         owned = true;
-        if (!above->is.finished()) continue;
-        if (controller::is_true(above->is.status, controller::condition_type::succeeded)) {
+        if (!above->resource.finished()) continue;
+        if (controller::is_true(above->resource.status, controller::condition_type::succeeded)) {
           fmt::print("job {} is done\n", job);
           return done;
         }
         say(fmt::format("job '{0}' failed: {1}; `edl logs {0}` and `edl explain {0}` tell more", job,
-                        hindrance_of(above->is)));
+                        hindrance_of(above->resource)));
         return failed;
       }
       if (owned)
@@ -318,23 +318,23 @@ std::vector<flag> logs_flags() {
                  .fallback = "false",
                  .help = "print what comes, of new pods too, until the job has ended",
                  .aliases = {"f"},
-                 .what = flag::kind::truth});
+                 .type = flag::value_type::truth});
   all.push_back({.name = "role", .help = "pods of one role only", .choices = {"master", "ps", "worker"}});
   all.push_back({.name = "index",
                  .help = "the pod of that number only",
                  .aliases = {"i"},
-                 .what = flag::kind::whole,
+                 .type = flag::value_type::whole,
                  .least = 0,
                  .most = 10000});
   all.push_back({.name = "tail",
                  .help = "so many last lines of each pod",
-                 .what = flag::kind::whole,
+                 .type = flag::value_type::whole,
                  .least = 0,
                  .most = 1000000000});
   all.push_back({.name = "prefix",
                  .fallback = "true",
                  .help = "begin each line with who wrote it",
-                 .what = flag::kind::truth});
+                 .type = flag::value_type::truth});
   return all;
 }
 

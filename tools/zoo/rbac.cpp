@@ -104,12 +104,12 @@ std::vector<flag> rbac_flags() {
   all.push_back({.name = "apply",
                  .fallback = "false",
                  .help = "make or change the objects in the cluster instead of printing them",
-                 .what = flag::kind::truth});
+                 .type = flag::value_type::truth});
   all.push_back({.name = "service_account", .fallback = "edl", .help = "account of the masters' pods"});
   all.push_back({.name = "users",
                  .fallback = "false",
                  .help = "also the role edl-user, for people who submit jobs and are no administrators",
-                 .what = flag::kind::truth});
+                 .type = flag::value_type::truth});
   return all;
 }
 

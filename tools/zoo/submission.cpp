@@ -111,7 +111,7 @@ std::vector<std::string> model_line(std::string const& command, command_line con
   std::set<std::string> const settled{"job_name", "distribution_strategy", "num_workers", "num_ps_pods"};
   std::set<std::string> own;
   for (flag const& f : model_flags(command)) own.insert(f.name);
-  for (gone_flag const& g : gone_flags()) own.erase(g.is.name);
+  for (gone_flag const& g : gone_flags()) own.erase(g.flag.name);
   for (auto const& [name, value] : l.in_order()) {
     if (name == "prediction_outputs" && value.empty()) continue;
     if (settled.count(name) > 0 || own.count(name) == 0) continue;
@@ -249,7 +249,7 @@ submission read_submission(std::string const& command, words const& line, std::s
   auto const gone = gone_flags();
   for (auto const& [name, value] : l.in_order())
     for (gone_flag const& g : gone)
-      if (g.is.name == name) s.notes.push_back(fmt::format("--{}: does nothing: {}", name, g.why));
+      if (g.flag.name == name) s.notes.push_back(fmt::format("--{}: does nothing: {}", name, g.why));
   if (l.text("job_name").empty() || !l.given("job_name"))
     throw usage_error("--job_name is needed: pods are named after it, and it is unique in its namespace");
 
@@ -271,7 +271,8 @@ submission read_submission(std::string const& command, words const& line, std::s
       word = fmt::format("--num_ps_pods={}", j.num_servers);
     else if (word.starts_with("--num_workers="))
       word = fmt::format("--num_workers={}", j.num_workers);
-  if (parsed.job.how == strategy::allreduce) j.command.erase(std::ranges::find(j.command, "--num_ps_pods=0"));
+  if (parsed.job.strategy == strategy::allreduce)
+    j.command.erase(std::ranges::find(j.command, "--num_ps_pods=0"));
   j.master = read_role(l, "master");
   j.server = read_role(l, "ps");
   j.worker = read_role(l, "worker");

@@ -22,11 +22,11 @@ std::vector<flag> cluster_flags() {
       {.name = "force_use_kube_config_file",
        .fallback = "false",
        .help = "inside a pod: take the kubeconfig file and not the pod's service account",
-       .what = flag::kind::truth},
+       .type = flag::value_type::truth},
       {.name = "request_timeout",
        .fallback = "10",
        .help = "seconds that the cluster is asked again where it does not answer",
-       .what = flag::kind::whole,
+       .type = flag::value_type::whole,
        .least = 0,
        .most = 3600},
   };
@@ -36,7 +36,7 @@ std::vector<gone_flag> gone_flags() {
   std::vector<gone_flag> all;
   for (foreign_flag const& f : foreign_flags()) {
     flag is{.name = std::string(f.name), .fallback = std::string(f.fallback)};
-    if (!f.fallback.empty()) is.what = flag::kind::truth;
+    if (!f.fallback.empty()) is.type = flag::value_type::truth;
     all.push_back({is, std::string(f.why)});
   }
   // The program has these two, and a pod decides them.
@@ -99,7 +99,7 @@ std::vector<flag> job_flags() {
       {.name = "grace_seconds",
        .fallback = "30",
        .help = "time that a pod has to hand back what it leases before it is killed",
-       .what = flag::kind::whole,
+       .type = flag::value_type::whole,
        .least = 0,
        .most = 3600},
       {.name = "envs", .help = "variables of every container: k1=v1,k2=v2"},
@@ -119,20 +119,20 @@ std::vector<flag> job_flags() {
       {.name = "detach",
        .fallback = "false",
        .help = "return as soon as the job is submitted",
-       .what = flag::kind::truth},
+       .type = flag::value_type::truth},
       {.name = "wait",
        .fallback = "false",
        .help = "wait until the job has ended, and end as it did",
-       .what = flag::kind::truth},
+       .type = flag::value_type::truth},
       {.name = "follow",
        .fallback = "false",
        .help = "the same, printing the logs of all its pods",
-       .what = flag::kind::truth},
+       .type = flag::value_type::truth},
       {.name = "start_timeout",
        .fallback = "120",
        .help = "seconds to wait for the master's pod to run, before edl says why it does not and leaves it "
                "to wait",
-       .what = flag::kind::whole,
+       .type = flag::value_type::whole,
        .least = 0,
        .most = 86400},
   };
@@ -154,12 +154,12 @@ std::vector<flag> submission_flags(std::string const& command) {
   for (flag const& f : all) names.insert(f.name);
   auto const gone = gone_flags();
   auto const is_gone = [&](std::string const& name) {
-    return std::ranges::any_of(gone, [&](gone_flag const& g) { return g.is.name == name; });
+    return std::ranges::any_of(gone, [&](gone_flag const& g) { return g.flag.name == name; });
   };
   for (flag& f : model_flags(command))
     if (!is_gone(f.name) && names.insert(f.name).second) all.push_back(std::move(f));
   for (gone_flag const& g : gone)
-    if (names.insert(g.is.name).second) all.push_back(g.is);
+    if (names.insert(g.flag.name).second) all.push_back(g.flag);
   return all;
 }
 

@@ -13,7 +13,7 @@ std::vector<flag> cluster_flags();
 
 /// A flag of other versions or systems that says nothing here.
 struct gone_flag {
-  flag is;
+  cli::flag flag;
   std::string why;  ///< one line: "--feed: <why>"
 };
 

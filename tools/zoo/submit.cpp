@@ -82,9 +82,9 @@ void write_objects(std::string const& to, k8s::job_spec const& spec) {
 /// What was made until now, in order; removed again unless all of it is there.
 class made {
  public:
-  /// `patience`: for names that an older job is about to give up.
+  /// `timeout`: for names that an older job is about to give up.
   made(k8s::client& api, k8s::job_spec const& spec, submission_options const& with)
-      : api_(api), spec_(spec), with_(with), until_(std::chrono::steady_clock::now() + with.patience) {}
+      : api_(api), spec_(spec), with_(with), until_(std::chrono::steady_clock::now() + with.timeout) {}
   made(made const&) = delete;
   ~made() {
     for (auto it = paths_.rbegin(); it != paths_.rend(); ++it) try {
@@ -142,20 +142,20 @@ class made {
       gone = true;
     }
     if (gone && !gone_since_) gone_since_ = now;
-    if (now >= until_ || (gone_since_ && now - *gone_since_ > garbage_patience)) return false;
-    if (!std::exchange(told_, true))
+    if (now >= until_ || (gone_since_ && now - *gone_since_ > garbage_timeout)) return false;
+    if (!std::exchange(announced_, true))
       with_.note(fmt::format("job '{}' is being removed: waiting until its name is free", spec_.name));
     std::this_thread::sleep_for(250ms);
     return true;
   }
 
-  static constexpr std::chrono::seconds garbage_patience{20};
+  static constexpr std::chrono::seconds garbage_timeout{20};
   k8s::client& api_;
   k8s::job_spec const& spec_;
   submission_options const& with_;
   std::chrono::steady_clock::time_point until_;
   std::optional<std::chrono::steady_clock::time_point> gone_since_;
-  bool told_ = false;
+  bool announced_ = false;
   std::string id_ = net::token::random().secret().substr(0, 16);
   words paths_;
 };
@@ -180,10 +180,10 @@ void await_start(cluster& c, submission const& s) {
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(s.line.number("start_timeout"));
   std::string const& job = s.spec.name;
   std::string said;
-  bool told = false;
+  bool announced = false;
   for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
     json pod;
-    if (!answered([&] { pod = c.master_of(job); }, until, told)) continue;
+    if (!answered([&] { pod = c.master_of(job); }, until, announced)) continue;
     pod_state const state = state_of(pod);
     if (state.phase == "Running" || state.phase == "Succeeded") return;
     std::string const why = state.hinders ? in_words(state.hinders->reason, state.hinders->message, job) : "";
@@ -282,7 +282,7 @@ int submit_plain(submission s) {
                     s.spec.name, c.space));
   if (s.build) build_image(s);
   create_job(c.api, s.spec, net::token::random().secret(),
-             {.note = note, .patience = std::chrono::seconds(s.line.number("start_timeout"))});
+             {.note = note, .timeout = std::chrono::seconds(s.line.number("start_timeout"))});
   fmt::print("job {} is submitted to namespace {}\n", s.spec.name, s.spec.space);
   std::fflush(stdout);
   if (s.line.truth("detach")) return done;

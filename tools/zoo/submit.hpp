@@ -38,7 +38,7 @@ void build_image(submission const& s);
 struct submission_options {
   std::function<void(std::string const&)> note;  ///< is told what had to be done differently
   bool try_only = false;                         ///< the server checks the objects and makes nothing
-  std::chrono::seconds patience{
+  std::chrono::seconds timeout{
       0};  ///< with a job of that name that is being removed, before it counts as there
   std::map<std::string, std::string> labels{}, annotations{};  ///< of all objects, beside a job's own
 };

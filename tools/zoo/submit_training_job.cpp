@@ -89,10 +89,10 @@ enum class holder { ours, going, another };
 /// or another.
 holder holder_of_name(cluster& c, wanted_job const& job) {
   auto const old = find_training_job(c, job.name());
-  if (!old || !old->is.deleted.empty()) return holder::going;
-  auto const id = old->is.annotations.find(k8s::annotation::submission);
+  if (!old || !old->resource.deleted.empty()) return holder::going;
+  auto const id = old->resource.annotations.find(k8s::annotation::submission);
   bool const ours =
-      id != old->is.annotations.end() &&
+      id != old->resource.annotations.end() &&
       id->second == job.object["metadata"]["annotations"][k8s::annotation::submission].get<std::string>();
   return ours ? holder::ours : holder::another;
 }
@@ -100,7 +100,7 @@ holder holder_of_name(cluster& c, wanted_job const& job) {
 void create(cluster& c, wanted_job const& job, command_line const& l) {
   bool const try_only = l.text("dry_run") == "server";
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(l.number("start_timeout"));
-  for (bool told = false;;) try {
+  for (bool announced = false;;) try {
       k8s::query q{{"fieldValidation", "Strict"}};
       if (try_only) q.emplace_back("dryRun", "All");
       c.api.create(training_jobs_path(c.space), job.object, q);
@@ -115,7 +115,7 @@ void create(cluster& c, wanted_job const& job, command_line const& l) {
             fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n "
                         "{1}` removes it, or give another name",
                         job.name(), c.space, bad.message()));
-      if (!std::exchange(told, true))
+      if (!std::exchange(announced, true))
         note(fmt::format("job '{}' is being removed: waiting until its name is free", job.name()));
       std::this_thread::sleep_for(250ms);
     }
@@ -146,23 +146,24 @@ bool waits_for_room(controller::training_job const& job) {
 }
 
 /// Waits for the master to run, and says meanwhile what it waits for. False: it waits for room.
-bool await_start(cluster& c, std::string const& name, std::chrono::seconds patience) {
-  auto const until = std::chrono::steady_clock::now() + patience;
+bool await_start(cluster& c, std::string const& name, std::chrono::seconds timeout) {
+  auto const until = std::chrono::steady_clock::now() + timeout;
   std::string said;
   for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
     live_job const now = training_job_again(c, name, until);
-    if (now.is.finished() || now.is.spec.suspend || now.is.status.master.running > 0) return true;
-    std::string why = now.fault.empty() ? hindrance_of(now.is) : now.fault;
+    if (now.resource.finished() || now.resource.spec.suspend || now.resource.status.master.running > 0)
+      return true;
+    std::string why = now.fault.empty() ? hindrance_of(now.resource) : now.fault;
     if (why.empty()) {
-      json const pods = own_pods(c.pods_of(name), now.is.uid);
+      json const pods = own_pods(c.pods_of(name), now.resource.uid);
       if (!pods.empty())
         if (auto const state = state_of(pods[0]); state.hinders)
           why = in_words(state.hinders->reason, state.hinders->message, name);
     }
-    if (!why.empty() && why != said && now.is.status.observed_generation > 0)
+    if (!why.empty() && why != said && now.resource.status.observed_generation > 0)
       fmt::print(stderr, "edl: job '{}' waits: {}\n", name, said = why);
     bool const late = std::chrono::steady_clock::now() >= until;
-    if (late && waits_for_room(now.is))
+    if (late && waits_for_room(now.resource))
       return fmt::print("it waits, and starts when it can: {}\n", why), false;
     if (late)
       throw error(

@@ -41,7 +41,7 @@ namespace k8s = platform::kubernetes;
 constexpr std::uint64_t longest_list = 64u << 20;  // bytes
 constexpr std::size_t longest_reason = 400;        // bytes
 constexpr std::chrono::milliseconds first_pause{100}, longest_pause{1'000};
-constexpr std::chrono::seconds patience_with_report{10}, patience_with_name{60};
+constexpr std::chrono::seconds report_timeout{10}, name_timeout{60};
 
 /// A trial's job, from its turn to its end.
 struct turn {
@@ -49,7 +49,7 @@ struct turn {
   std::string uid{};        ///< of its master's pod; empty: it is not there yet
   clock::time_point since;  ///< of its turn, or of its good end
   bool ended_well = false;
-  std::string told{};  ///< what it waits for, as was said last
+  std::string announced{};  ///< what it waits for, as was said last
 };
 
 void make_directory(std::string const& output) {
@@ -173,14 +173,14 @@ class sweep_run {
 
   /// Waits for a name that is about to be free, until it has taken too long.
   void await_name(turn& t) {
-    if (clock::now() - t.since > patience_with_name) refuse_name(t);
+    if (clock::now() - t.since > name_timeout) refuse_name(t);
     tell(t, "a job of its name is being removed");
   }
 
   void tell(turn& t, std::string const& why) {
-    if (why.empty() || t.told == why) return;
+    if (why.empty() || t.announced == why) return;
     say(fmt::format("job {} waits: {}", t.job, why));
-    t.told = why;
+    t.announced = why;
   }
 
   /// Makes a trial's job, or finds it. Where its name is not free yet, the next call tries again.
@@ -215,7 +215,7 @@ class sweep_run {
     auto const of = turn_of(pod, sweep_, i, attempt);
     if (!of) refuse_name(t);
     using enum trial_state::kind;
-    auto const is = state_of_trial(pod, sweep_.by).is;
+    auto const is = state_of_trial(pod, sweep_.by).state;
     if (is == leaving) return await_name(t);
     if (of->round != round) {
       delete_job(cluster_, t.job);
@@ -271,17 +271,17 @@ class sweep_run {
   /// Whether a trial's job has ended; notes what has become of it.
   bool is_over(std::size_t i, std::size_t round, turn& t, json const* pod) {
     using enum trial_state::kind;
-    trial_state const now = pod ? state_of_trial(*pod, sweep_.by) : trial_state{.is = leaving};
-    if (now.is == under_way) return tell(t, now.why), false;
-    if (now.is == unread) {
+    trial_state const now = pod ? state_of_trial(*pod, sweep_.by) : trial_state{.state = leaving};
+    if (now.state == under_way) return tell(t, now.why), false;
+    if (now.state == unread) {
       if (!std::exchange(t.ended_well, true)) t.since = clock::now();
-      if (clock::now() - t.since < patience_with_report) return false;
+      if (clock::now() - t.since < report_timeout) return false;
     }
     // It may quote a log.
     std::string const why = printable(
-        now.is == leaving  ? "somebody has deleted its job"
-        : now.is == unread ? "its master could not tell the result: the API server did not answer it"
-        : now.is == failed
+        now.state == leaving  ? "somebody has deleted its job"
+        : now.state == unread ? "its master could not tell the result: the API server did not answer it"
+        : now.state == failed
             ? (text_at(*pod, "/status/phase") == "Failed" ? last_words(cluster_, *pod) : now.why)
             : now.why,
         longest_reason);
@@ -291,13 +291,13 @@ class sweep_run {
     trial.failure = trial.value ? "" : why;
     replace_file(list_, app::to_json({sweep_.identity, trials_}));
     std::string const how = trial.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *trial.value)
-                            : now.is == failed || now.is == unread
+                            : now.state == failed || now.state == unread
                                 ? fmt::format("failed ({}); `edl logs {}` tells more", why, t.job)
                                 : fmt::format("failed ({})", why);
     fmt::print("trial {} ({}), {}: {}\n", i, train::write_settings(trial.values),
                counted(trial.steps, "step"), how);
     std::fflush(stdout);
-    if (now.is == hopeless || (now.is == trial_state::kind::done && !sweep_.keep_jobs)) remove(t.job);
+    if (now.state == hopeless || (now.state == trial_state::kind::done && !sweep_.keep_jobs)) remove(t.job);
     return true;
   }
 

@@ -67,13 +67,13 @@ bool is_about_running(std::string const& name) {
 }
 
 std::vector<flag> own_flags() {
-  using enum flag::kind;
+  using enum flag::value_type;
   std::vector<flag> all = app::sweep_flags();
   for (flag& f : all) f.needed = false;  // a file may say it
   all.push_back({.name = "parallel",
                  .fallback = "4",
                  .help = "jobs that are there at once, running or waiting for room",
-                 .what = whole,
+                 .type = whole,
                  .least = 1,
                  .most = 1024});
   all.push_back({.name = "output",
@@ -82,11 +82,11 @@ std::vector<flag> own_flags() {
   all.push_back({.name = "keep_jobs",
                  .fallback = "false",
                  .help = "leave jobs that are done; those that failed stay anyway, for `edl logs`",
-                 .what = truth});
+                 .type = truth});
   all.push_back({.name = "dry_run",
                  .fallback = "false",
                  .help = "print the objects of the first round's jobs, and submit nothing",
-                 .what = truth});
+                 .type = truth});
   return all;
 }
 
@@ -234,30 +234,30 @@ trial_state state_of_trial(json const& master, monitor const& by) {
   pod_state const pod = state_of(master);
   bool const deleted = !text_at(master, "/metadata/deletionTimestamp").empty();
   if (pod.phase != "Succeeded") {
-    if (deleted) return {.is = leaving};
+    if (deleted) return {.state = leaving};
     std::string const why = pod.hinders ? in_words(pod.hinders->reason, pod.hinders->message,
                                                    text_at(master, "/metadata/labels/elasticdl-job-name"))
                                         : waits_of(master);
-    return {.is = pod.phase == "Failed"                  ? failed
-                  : pod.hinders && pod.hinders->hopeless ? hopeless
-                                                         : under_way,
+    return {.state = pod.phase == "Failed"                  ? failed
+                     : pod.hinders && pod.hinders->hopeless ? hopeless
+                                                            : under_way,
             .why = why};
   }
   std::string const text = text_at(master, "/metadata/annotations/elasticdl~1report");
   json const report = nested_too_deeply(text) ? json() : json::parse(text, nullptr, false);
-  if (!report.is_object() || report.value("over", json()) != true) return {.is = unread};
+  if (!report.is_object() || report.value("over", json()) != true) return {.state = unread};
   json const evaluation = report.value("evaluation", json::object());
   json const metrics = evaluation.is_object() ? evaluation.value("metrics", json::object()) : json();
-  if (!metrics.is_object() || metrics.empty()) return {.is = failed, .why = "it has evaluated nothing"};
+  if (!metrics.is_object() || metrics.empty()) return {.state = failed, .why = "it has evaluated nothing"};
   if (!metrics.contains(by.metric)) {
     words names;
     for (auto const& [name, value] : metrics.items()) names.push_back(name);
-    return {.is = failed,
+    return {.state = failed,
             .why = fmt::format("--by={}: the model's metrics are {}", by.metric, fmt::join(names, ", "))};
   }
   json const& value = metrics.at(by.metric);
-  if (!value.is_number()) return {.is = failed, .why = fmt::format("{} is no number", by.metric)};
-  return {.is = done, .value = value.get<double>()};
+  if (!value.is_number()) return {.state = failed, .why = fmt::format("{} is no number", by.metric)};
+  return {.state = done, .value = value.get<double>()};
 }
 
 }  // namespace edl::tool

@@ -77,7 +77,7 @@ struct trial_state {
     failed,    ///< `why`: what is known without its log
     leaving,   ///< somebody has deleted it
     hopeless,  ///< `why`: it cannot start, whatever time passes
-  } is = kind::under_way;
+  } state = kind::under_way;
   std::optional<double> value{};
   std::string why{};  ///< also what it waits for, while it is under way
 };

@@ -23,14 +23,14 @@ namespace condition_type = controller::condition_type;
 live_job read(json const& object) {
   live_job job;
   try {
-    job.is = ct::read_training_job(object);
+    job.resource = ct::read_training_job(object);
   } catch (error const& bad) {
     job.fault = bad.what();
-    job.is.name = text_at(object, "/metadata/name");
-    job.is.space = text_at(object, "/metadata/namespace");
-    job.is.uid = text_at(object, "/metadata/uid");
-    job.is.created = text_at(object, "/metadata/creationTimestamp");
-    job.is.deleted = text_at(object, "/metadata/deletionTimestamp");
+    job.resource.name = text_at(object, "/metadata/name");
+    job.resource.space = text_at(object, "/metadata/namespace");
+    job.resource.uid = text_at(object, "/metadata/uid");
+    job.resource.created = text_at(object, "/metadata/creationTimestamp");
+    job.resource.deleted = text_at(object, "/metadata/deletionTimestamp");
   }
   return job;
 }
@@ -74,8 +74,8 @@ std::optional<live_job> find_training_job(cluster& c, std::string const& name) {
 live_job training_job_again(cluster& c, std::string const& name,
                             std::chrono::steady_clock::time_point until) {
   std::optional<live_job> found;
-  bool told = false;
-  while (!answered([&] { found = find_training_job(c, name); }, until, told)) continue;
+  bool announced = false;
+  while (!answered([&] { found = find_training_job(c, name); }, until, announced)) continue;
   if (!found) throw error(fmt::format("the TrainingJob '{}' is gone from namespace '{}'", name, c.space));
   return std::move(*found);
 }
@@ -150,7 +150,7 @@ std::string progress_of(ct::training_job const& job) {
 }
 
 job_summary summary_of(live_job const& of, job_summary const* pods) {
-  ct::training_job const& job = of.is;
+  ct::training_job const& job = of.resource;
   ct::training_job_status const& s = job.status;
   job_summary out{.name = job.name, .space = job.space, .created = job.created};
   out.kind = std::string(ct::training_job_kind);
@@ -179,7 +179,7 @@ std::vector<job_summary> all_jobs(std::vector<live_job> const& training_jobs,
   std::vector<job_summary> all;
   for (live_job const& job : training_jobs) {
     auto const own = std::ranges::find_if(of_pods, [&](job_summary const& p) {
-      return p.space == job.is.space && p.name == job.is.name && p.uid == job.is.uid;
+      return p.space == job.resource.space && p.name == job.resource.name && p.uid == job.resource.uid;
     });
     all.push_back(summary_of(job, own == of_pods.end() ? nullptr : &*own));
     if (own != of_pods.end()) of_pods.erase(own);

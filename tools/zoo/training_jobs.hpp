@@ -14,7 +14,7 @@ namespace edl::tool {
 
 /// A TrainingJob of a cluster.
 struct live_job {
-  controller::training_job is;
+  controller::training_job resource;
   std::string fault;  ///< why its fields cannot be read; `is` has its name, its namespace and its uid only
 };
 

@@ -274,7 +274,7 @@ std::vector<flag> zoo_flags(std::string const& command) {
             {.name = "force",
              .fallback = "false",
              .help = "write files anew that are there",
-             .what = flag::kind::truth}};
+             .type = flag::value_type::truth}};
   if (command == "build") return {{.name = "image", .help = "name of the image"}};
   return {};
 }

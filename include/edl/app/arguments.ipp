@@ -15,7 +15,7 @@
 #include "edl/core/names.hpp"
 #include "edl/job/flags.hpp"
 #include "edl/job/foreign_flags.hpp"
-#include "edl/job/settle.hpp"
+#include "edl/job/resolve.hpp"
 #include "edl/train/metric_history.hpp"
 #include "edl/version.hpp"
 
@@ -44,7 +44,7 @@ inline cli::words command_names() {
 }
 
 inline std::vector<cli::flag> conversion_flags() {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   conversion const defaults;
   auto const kinds = names(defaults.compressor);
   return {
@@ -56,7 +56,7 @@ inline std::vector<cli::flag> conversion_flags() {
       {.name = "records_per_shard",
        .fallback = std::to_string(defaults.records_per_shard),
        .help = "records in one file",
-       .what = whole,
+       .type = whole,
        .least = 1},
       {.name = "compressor",
        .fallback = std::string(name_of(defaults.compressor)),
@@ -65,7 +65,7 @@ inline std::vector<cli::flag> conversion_flags() {
       {.name = "fraction",
        .fallback = "1",
        .help = "share of the records to take, from the first",
-       .what = share}};
+       .type = share}};
 }
 
 inline conversion conversion_of(cli::command_line const& l) {
@@ -87,16 +87,16 @@ inline std::vector<cli::flag> export_flags(std::string const& program) {
 }
 
 inline std::vector<cli::flag> scaling_flags(std::string const& program) {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   return {{.name = "job_name", .fallback = program, .help = "which job; of this machine's and this user's"},
           {.name = "num_workers",
            .help = "workers that there are to be",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 10'000},
           {.name = "num_ps_pods",
            .help = "servers that there are to be",
-           .what = whole,
+           .type = whole,
            .least = 1,
            .most = 10'000}};
 }
@@ -112,7 +112,7 @@ inline scaling scaling_of(cli::command_line const& l) {
 
 /// Of a sweep on this machine.
 inline std::vector<cli::flag> own_sweep_flags() {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   std::vector<cli::flag> all{{.name = "output",
                               .help = "directory of the sweep: a list of its trials, and a folder for each",
                               .needed = true}};
@@ -120,14 +120,14 @@ inline std::vector<cli::flag> own_sweep_flags() {
   all.push_back({.name = "parallel",
                  .fallback = "0",
                  .help = "runs side by side; 0: one for each core",
-                 .what = whole,
+                 .type = whole,
                  .least = 0,
                  .most = 1024});
   return all;
 }
 
 /// What a sweep says itself to its runs.
-inline bool told_by_sweep(std::string const& name) {
+inline bool set_by_sweep(std::string const& name) {
   static std::array<std::string_view, 6> const own{"output",    "export_onnx",         "checkpoint_dir",
                                                    "save_best", "keep_checkpoint_max", "early_stopping"};
   return std::ranges::find(own, name) != own.end();
@@ -138,7 +138,7 @@ inline std::string why_not_in_sweep(std::string const& name) {
     return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
   if (name == "export_onnx")
     return "is of one model: export the best trial's by the command export; leave it out";
-  if (told_by_sweep(name)) return "is set by the sweep, for each trial; leave it out";
+  if (set_by_sweep(name)) return "is set by the sweep, for each trial; leave it out";
   return why_not_here(name);
 }
 
@@ -146,7 +146,7 @@ inline std::vector<cli::flag> all_sweep_flags(std::string const& program) {
   std::vector<cli::flag> all = own_sweep_flags();
   for (cli::flag& f : all) f.group = "Sweep";
   for (cli::flag& f : edl::flags_of(command::train, program))
-    if (!told_by_sweep(f.name)) all.push_back(std::move(f));
+    if (!set_by_sweep(f.name)) all.push_back(std::move(f));
   return all;
 }
 
@@ -292,13 +292,13 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     a.sweep = detail::sweep_of(l);
   } else if (name == "export") {
     a.exported = {l.text("export_onnx")};
-    a.job.what = command::evaluate;
+    a.job.command = command::evaluate;
     a.job.checkpoint_dir_for_init = l.text("checkpoint_dir_for_init");
     a.job.set = fmt::format("{}", fmt::join(l.all("set"), ";"));
   } else if (name == "scale") {
     a.scale = detail::scaling_of(l);
   } else {
-    settled s = settle(*value_of<command>(name), l);
+    resolved s = resolve(*value_of<command>(name), l);
     a.job = std::move(s.job);
     a.notes = std::move(s.notes);
     for (cli::flag const& f : detail::flags_of(name, program))

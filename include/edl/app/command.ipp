@@ -72,7 +72,8 @@ inline int run_conversion(train::program const& p, conversion const& c) {
   return 0;
 }
 
-inline logger open_log(job const& j, surroundings const& s, std::shared_ptr<cli::screen> const& terminal) {
+inline logger open_log(job const& j, process_environment const& s,
+                       std::shared_ptr<cli::screen> const& terminal) {
   std::string const name = s.role.empty() || s.role == "master" ? s.role : fmt::format("{}-{}", s.role, s.id);
   // The logs of pods, and of roles that were started by hand, are read later, by somebody who knows less.
   bool const by_itself = !s.role.empty() && !is_of_a_command(s);
@@ -85,7 +86,8 @@ inline logger open_log(job const& j, surroundings const& s, std::shared_ptr<cli:
 }
 
 /// Where a job tells how far it is, line by redrawn line; empty: there is no such place.
-inline cli::status_sink status_sink_of(surroundings const& s, std::shared_ptr<cli::screen> const& terminal) {
+inline cli::status_sink status_sink_of(process_environment const& s,
+                                       std::shared_ptr<cli::screen> const& terminal) {
   if (terminal) return [terminal](cli::status_line const& line) { terminal->show(line); };
   if (!s.shown) return {};
   return [](cli::status_line const& line) {
@@ -96,7 +98,7 @@ inline cli::status_sink status_sink_of(surroundings const& s, std::shared_ptr<cl
 }
 
 /// With --dry_run: makes the job one that only tries, in a directory that all of its processes know.
-inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, surroundings& s) {
+inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, process_environment& s) {
   if (!j.dry_run) return nullptr;
   if (!s.role.empty() && s.dry_run.empty())
     throw usage_error(
@@ -134,12 +136,14 @@ inline int run_locally(train::program& p, arguments const& a, logger const& log,
 }
 
 /// Makes the program the one that a model was trained with, as far as the user has not set something else.
-inline std::vector<train::trained_note> take_trained(train::program& p, job const& j, surroundings const& s) {
-  if (j.what == command::train || j.checkpoint_dir_for_init.empty()) return {};
+inline std::vector<train::trained_note> take_trained(train::program& p, job const& j,
+                                                     process_environment const& s) {
+  if (j.command == command::train || j.checkpoint_dir_for_init.empty()) return {};
   // What one command starts on this machine takes what the command has found: the directory may change.
   static constexpr char const* variable = "EDL_TRAINED_WITH";
-  char const* const told = is_of_a_command(s) ? std::getenv(variable) : nullptr;
-  std::string const trained = told ? told : train::trained_hyperparameters(j.checkpoint_dir_for_init);
+  char const* const from_environment = is_of_a_command(s) ? std::getenv(variable) : nullptr;
+  std::string const trained =
+      from_environment ? from_environment : train::trained_hyperparameters(j.checkpoint_dir_for_init);
   if (s.role.empty()) ::setenv(variable, trained.c_str(), 1);
   train::settings values;
   try {
@@ -192,7 +196,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     train::set(all, given);
     p = p.with(all);
   }
-  surroundings s = read_environment();
+  process_environment s = read_environment();
   auto const trained = take_trained(p, a.job, s);
   if (a.exported) {
     for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, printable(note.text));
@@ -217,8 +221,8 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   // Ctrl-C, the end of a terminal, and what ends a group reach all its processes: what one command has
   // started leaves them to the command. Its master may be stopped by itself, and keeps the state.
-  bool const starts_others = s.role.empty() && a.job.how != strategy::local;
-  signals const stop = starts_others         ? signals{SIGTERM, SIGINT, SIGHUP, wish_to_leave()}
+  bool const starts_others = s.role.empty() && a.job.strategy != strategy::local;
+  signals const stop = starts_others         ? signals{SIGTERM, SIGINT, SIGHUP, leave_signal()}
                        : !is_of_a_command(s) ? signals{SIGTERM, SIGINT, SIGHUP}
                        : s.role == "master"  ? signals{SIGTERM}
                                              : signals({SIGTERM}, signals::terminate::as_parent_says);
@@ -239,8 +243,8 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     log.info(e.what());
     return 0;
   }
-  if (a.job.how == strategy::local) return run_locally(p, a, log, stop, status_sink_of(s, terminal));
-  return run_cluster(a, log, stop, terminal);
+  if (a.job.strategy == strategy::local) return run_locally(p, a, log, stop, status_sink_of(s, terminal));
+  return run_local_job(a, log, stop, terminal);
 }
 
 }  // namespace detail

@@ -13,7 +13,7 @@
 namespace edl::app {
 
 /// What the environment says about this process. Names are those of the platform's pods.
-struct surroundings {
+struct process_environment {
   std::string role;        ///< EDL_ROLE: master, ps, worker; empty: the user's own process
   std::string job_name;    ///< EDL_JOB_NAME
   std::string token;       ///< EDL_JOB_TOKEN, the job's secret
@@ -36,14 +36,16 @@ struct surroundings {
 };
 
 /// Whether this process is a part of a job that one command of this machine has started.
-inline bool is_of_a_command(surroundings const& s) { return !s.role.empty() && s.platform == "process"; }
+inline bool is_of_a_command(process_environment const& s) {
+  return !s.role.empty() && s.platform == "process";
+}
 
 /// Throws usage_error when a variable that the role needs is missing or wrong, naming it.
-surroundings read_environment();
+process_environment read_environment();
 
 /// What this process' node is to its peers. Its identity is its role and number, with a number of its own for
 /// this run. A master has no such number, as its successors answer to the same name.
-net::node_options node_options_of(surroundings const& s, job const& j, logger const& log);
+net::node_options node_options_of(process_environment const& s, job const& j, logger const& log);
 
 /// Where a process listens: a Unix socket for this machine's processes, a port for others'. The socket is one
 /// in `directory`, where there is one: another user cannot take its name when this process is gone.

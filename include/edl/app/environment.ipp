@@ -33,7 +33,7 @@ T number(char const* name, std::string const& text) {
 
 }  // namespace detail
 
-EDL_INLINE net::node_options node_options_of(surroundings const& s, job const& j, logger const& log) {
+EDL_INLINE net::node_options node_options_of(process_environment const& s, job const& j, logger const& log) {
   bool const master = s.role == "master";
   return {.job = s.job_name,
           .secret = net::token(s.token),
@@ -43,22 +43,22 @@ EDL_INLINE net::node_options node_options_of(surroundings const& s, job const& j
           .security = j.transport_security};
 }
 
-EDL_INLINE surroundings read_environment() {
-  surroundings s{.role = detail::variable("EDL_ROLE"),
-                 .job_name = detail::variable("EDL_JOB_NAME"),
-                 .token = detail::variable("EDL_JOB_TOKEN"),
-                 .master = detail::variable("MASTER_ADDR"),
-                 .host = detail::variable("MY_POD_IP"),
-                 .platform = detail::variable("EDL_PLATFORM"),
-                 .launcher = detail::variable("EDL_LAUNCHER"),
-                 .launcher_token = detail::variable("EDL_LAUNCHER_TOKEN"),
-                 .directory = detail::variable("EDL_JOB_DIR"),
-                 .journal = detail::variable("EDL_JOURNAL"),
-                 .dry_run = detail::variable("EDL_DRY_RUN_DIR"),
-                 .shown = detail::variable("EDL_STATUS_LINE") == "1",
-                 .cluster = detail::variable("EDL_JOB"),
-                 .pod_name = detail::variable("MY_POD_NAME"),
-                 .pod_uid = detail::variable("MY_POD_UID")};
+EDL_INLINE process_environment read_environment() {
+  process_environment s{.role = detail::variable("EDL_ROLE"),
+                        .job_name = detail::variable("EDL_JOB_NAME"),
+                        .token = detail::variable("EDL_JOB_TOKEN"),
+                        .master = detail::variable("MASTER_ADDR"),
+                        .host = detail::variable("MY_POD_IP"),
+                        .platform = detail::variable("EDL_PLATFORM"),
+                        .launcher = detail::variable("EDL_LAUNCHER"),
+                        .launcher_token = detail::variable("EDL_LAUNCHER_TOKEN"),
+                        .directory = detail::variable("EDL_JOB_DIR"),
+                        .journal = detail::variable("EDL_JOURNAL"),
+                        .dry_run = detail::variable("EDL_DRY_RUN_DIR"),
+                        .shown = detail::variable("EDL_STATUS_LINE") == "1",
+                        .cluster = detail::variable("EDL_JOB"),
+                        .pod_name = detail::variable("MY_POD_NAME"),
+                        .pod_uid = detail::variable("MY_POD_UID")};
   if (s.role.empty()) return s;
   if (s.role != "master" && s.role != "ps" && s.role != "worker")
     throw usage_error(fmt::format("EDL_ROLE={}: expected master, ps or worker", s.role));

@@ -22,7 +22,7 @@ class master_absence {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  explicit master_absence(std::chrono::seconds patience) : patience_(patience) {}
+  explicit master_absence(std::chrono::seconds timeout) : timeout_(timeout) {}
 
   /// The master has answered: a line to log, if its absence was told; otherwise empty.
   std::string answered(time_point now);
@@ -31,14 +31,14 @@ class master_absence {
   std::string missed(std::string const& why, time_point began, time_point now);
 
   /// Whether it has been away for longer than anybody waits.
-  bool over(time_point now) const { return since_ && now - *since_ >= patience_; }
+  bool over(time_point now) const { return since_ && now - *since_ >= timeout_; }
 
   /// What is waited for has not come in time, in words.
   std::string reason() const;
 
  private:
-  std::chrono::seconds patience_;
-  std::optional<time_point> since_, told_;
+  std::chrono::seconds timeout_;
+  std::optional<time_point> since_, announced_;
   std::string why_;
 };
 

@@ -35,7 +35,7 @@ class master_role {
  public:
   /// Takes the place of a master that has left a journal. `show` as in `train::progress_view`. Throws
   /// edl::error.
-  master_role(train::program& p, job const& j, surroundings const& s, logger const& log,
+  master_role(train::program& p, job const& j, process_environment const& s, logger const& log,
               cli::status_sink show = {});
   ~master_role();
 
@@ -56,7 +56,7 @@ class master_role {
   void start(platform::instance who, std::optional<std::uint32_t> instead_of = {});
   void ended(platform::ending const& e, std::uint64_t number);
   void found(platform::findings const& what);
-  void settle(std::vector<platform::instance> const& running);
+  void reconcile(std::vector<platform::instance> const& running);
   void report();
   std::optional<train::metric_history::entry> evaluation() const;
   asio::awaitable<void> watch();
@@ -69,14 +69,14 @@ class master_role {
 
   train::program& program_;
   job const& job_;
-  surroundings const& around_;
+  process_environment const& environment_;
   logger log_;
   std::optional<platform::kubernetes::job_spec> cluster_;  // in a cluster
   std::unique_ptr<checkpoint::directory_lock> lock_;       // of the directory that results go to
   train::records records_;
   master::job_options options_;
   master::journal journal_;
-  std::optional<master::memory> before_;
+  std::optional<master::persisted_state> before_;
   std::optional<train::metric_history> history_;
   train::progress_view view_;
   std::string failure_;     // published by `over_`

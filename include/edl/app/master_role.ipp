@@ -42,7 +42,7 @@ inline master::exit_kind kind_of(platform::ending const& e, bool over) {
   if (over) return master::exit_kind::completed;
   // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is,
   // and so is more memory than there is: another would end as it did.
-  bool const from_outside = e.asked || e.outside || e.code == platform::gave_up_waiting ||
+  bool const from_outside = e.stop_requested || e.outside || e.code == platform::gave_up_waiting ||
                             (e.signal == SIGKILL && !e.memory) || e.signal == SIGTERM ||
                             (e.signal == 0 && e.code == 0);
   return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
@@ -57,13 +57,13 @@ inline platform::instance instance_of(master::role of, std::uint32_t id) {
 }
 
 /// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
-inline std::string journal_path(job const& j, surroundings const& s) {
+inline std::string journal_path(job const& j, process_environment const& s) {
   if (!s.journal.empty()) return s.journal;
-  return j.what == command::train && !j.checkpoint_dir.empty() ? j.checkpoint_dir + "/master.json" : "";
+  return j.command == command::train && !j.checkpoint_dir.empty() ? j.checkpoint_dir + "/master.json" : "";
 }
 
 /// What tells this run of a job from others, without telling its token.
-inline std::string run_of(surroundings const& s) {
+inline std::string run_of(process_environment const& s) {
   std::string text;
   for (std::byte const b : net::token(s.token).derive("edl 2 journal", s.job_name))
     text += fmt::format("{:02x}", unsigned(b));
@@ -71,7 +71,7 @@ inline std::string run_of(surroundings const& s) {
 }
 
 /// The job as the cluster knows it, with those of this process's variables that all are to have.
-inline std::optional<platform::kubernetes::job_spec> cluster_job(surroundings const& s) {
+inline std::optional<platform::kubernetes::job_spec> cluster_job(process_environment const& s) {
   if (s.platform != "kubernetes") return std::nullopt;
   if (s.cluster.empty())
     throw usage_error(
@@ -89,7 +89,7 @@ inline std::optional<platform::kubernetes::job_spec> cluster_job(surroundings co
 }
 
 inline master::job_options options_of(job const& j, train::program const& p, train::records const& r,
-                                      surroundings const& s,
+                                      process_environment const& s,
                                       std::optional<platform::kubernetes::job_spec> const& cluster,
                                       logger const& log) {
   master::job_options o = train::master_options(j, p, r, log);
@@ -99,20 +99,20 @@ inline master::job_options options_of(job const& j, train::program const& p, tra
   return o;
 }
 
-inline constexpr std::chrono::seconds patience_for_lock{60};
+inline constexpr std::chrono::seconds lock_timeout{60};
 
 /// Where a launcher starts the master, it keeps the directory as long as the job lives.
-inline checkpoint::lock_options::part lock_of(surroundings const& s) {
+inline checkpoint::lock_options::part lock_of(process_environment const& s) {
   using part = checkpoint::lock_options::part;
   return s.launcher.empty() ? part::whole : part::master;
 }
 
 /// The directory of a job that a controller owns. Its last master may still run, on a node that nobody hears.
 /// This one waits for a while, then makes room for another look, which is no failure of the job.
-inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, surroundings const& s,
+inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, process_environment const& s,
                                                                   bool owned, logger const& log) {
-  for (auto const until = std::chrono::steady_clock::now() + patience_for_lock;;
-       std::this_thread::sleep_for(patience_for_lock / 12))
+  for (auto const until = std::chrono::steady_clock::now() + lock_timeout;;
+       std::this_thread::sleep_for(lock_timeout / 12))
     try {
       return train::lock_outputs(j, lock_of(s), log);
     } catch (checkpoint::directory_taken const& e) {
@@ -124,7 +124,7 @@ inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, 
 
 /// What the master before has left. Storage that does not answer is waited for: its successor must not begin
 /// with less than there is.
-inline std::optional<master::memory> read_journal(master::journal& from, logger const& log) {
+inline std::optional<master::persisted_state> read_journal(master::journal& from, logger const& log) {
   for (auto const until = std::chrono::steady_clock::now() + 60s;; std::this_thread::sleep_for(1s)) try {
       auto found = from.read();
       if (!from.trouble().empty())
@@ -139,8 +139,8 @@ inline std::optional<master::memory> read_journal(master::journal& from, logger 
 }
 
 /// What was judged stands in the list of evaluations before it stands in the journal.
-inline std::optional<master::memory> with_evaluations(std::optional<master::memory> before,
-                                                      std::optional<train::metric_history> const& history) {
+inline std::optional<master::persisted_state> with_evaluations(
+    std::optional<master::persisted_state> before, std::optional<train::metric_history> const& history) {
   if (before && history && !history->entries().empty()) before->evaluated = history->entries().back().version;
   return before;
 }
@@ -160,11 +160,11 @@ inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was hea
 
 }  // namespace detail
 
-EDL_INLINE master_role::master_role(train::program& p, job const& j, surroundings const& s, logger const& log,
-                                    cli::status_sink show)
+EDL_INLINE master_role::master_role(train::program& p, job const& j, process_environment const& s,
+                                    logger const& log, cli::status_sink show)
     : program_(p),
       job_(j),
-      around_(s),
+      environment_(s),
       log_(log),
       cluster_(detail::cluster_job(s)),
       lock_((train::make_directories(j), detail::lock_when_free(j, s, owned(), log))),
@@ -181,7 +181,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, surrounding
       server_(node_,
               {.job = options_,
                .layout = p.layout,
-               .checkpoint_dir = j.what == command::train ? j.checkpoint_dir : "",
+               .checkpoint_dir = j.command == command::train ? j.checkpoint_dir : "",
                .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
                .output = j.output,
                .best = train::best_path(j),
@@ -283,12 +283,12 @@ EDL_INLINE platform::observer master_role::observer() {
 }
 
 EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
-  surroundings const& s = around_;
+  process_environment const& s = environment_;
   if (cluster_)
     return std::make_unique<platform::kubernetes::cluster>(
         node_, platform::kubernetes::find_access(), *cluster_,
         platform::kubernetes::owner{s.pod_name, s.pod_uid}, observer(), log_,
-        platform::kubernetes::patience{.allowed_before = before_ && before_->members > 0});
+        platform::kubernetes::retry_limits{.allowed_before = before_ && before_->members > 0});
   if (s.launcher.empty()) return nullptr;
   return std::make_unique<platform::launched>(
       node_, s.launcher, net::token(s.launcher_token),
@@ -304,16 +304,16 @@ EDL_INLINE void master_role::start(platform::instance who, std::optional<std::ui
   if (server_.decisions().suspending()) return;  // it would only have to leave again
   // Whoever has found what runs starts who is wanted, and may be ahead of an order that waits for the
   // journal.
-  if (!started_.insert(who).second && who.what == platform::role::worker) return;
+  if (!started_.insert(who).second && who.role == platform::role::worker) return;
   platform_->start(who, instead_of);
 }
 
 EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t number) {
   // A server that was killed to be replaced has its successor: that it ended is no news.
-  if (e.asked && e.who.what == platform::role::server && !over_) return;
+  if (e.stop_requested && e.who.role == platform::role::server && !over_) return;
   if (adopting_) return;  // what has ended before was not of this master's doing
   if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", platform::name(e.who), platform::describe(e)));
-  server_.exited(detail::master_role_of(e.who.what), e.who.id,
+  server_.exited(detail::master_role_of(e.who.role), e.who.id,
                  relaunch() ? detail::kind_of(e, over_) : master::exit_kind::failed, platform::describe(e),
                  number);
 }
@@ -325,29 +325,29 @@ EDL_INLINE void master_role::found(platform::findings const& what) {
   if (std::exchange(adopting_, false)) {
     master::found_processes those{.workers = {}, .servers = {}, .next_worker = what.next_worker};
     for (platform::instance const who : running)
-      (who.what == platform::role::server ? those.servers : those.workers).push_back(who.id);
+      (who.role == platform::role::server ? those.servers : those.workers).push_back(who.id);
     // Members that run go on with what is there, though nobody remembers them.
     train::clean_outputs(job_, !running.empty(), log_);
     server_.adopt(those);
   }
   // A successor of this master would have to know of what it starts.
-  server_.when_kept([this, running] { settle(running); });
+  server_.when_kept([this, running] { reconcile(running); });
 }
 
-EDL_INLINE void master_role::settle(std::vector<platform::instance> const& running) {
+EDL_INLINE void master_role::reconcile(std::vector<platform::instance> const& running) {
   if (over_) return;
-  master::memory const now = server_.decisions().remembered();
-  auto const settle = [&](platform::role of, master::lineages::record const& lines) {
+  master::persisted_state const now = server_.decisions().remembered();
+  auto const reconcile = [&](platform::role of, master::lineages::record const& lines) {
     std::set<platform::instance> wanted;
     for (auto const& line : lines.lines)
       if (!line.ended) wanted.insert({of, line.id});
     for (platform::instance const who : running)
-      if (who.what == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
+      if (who.role == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
     for (platform::instance const who : wanted)
       if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
   };
-  settle(platform::role::server, now.servers);
-  settle(platform::role::worker, now.workers);
+  reconcile(platform::role::server, now.servers);
+  reconcile(platform::role::worker, now.workers);
 }
 
 EDL_INLINE asio::awaitable<void> master_role::handle(net::request& q) {
@@ -400,7 +400,7 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
     if (!over_) report();
     // Servers of this machine are ended by the launcher.
     alone_ = over_ && decisions.workers().all().empty() &&
-             (!around_.launcher.empty() || decisions.servers().all().empty());
+             (!environment_.launcher.empty() || decisions.servers().all().empty());
     timer.expires_after(std::chrono::milliseconds(over_ ? 10 : 200));
     co_await timer.async_wait(asio::use_awaitable);
   }
@@ -436,21 +436,21 @@ EDL_INLINE bool master_role::suspend_until(signals const& stop) {
     if (!server_.decisions().over() && !server_.decisions().suspending()) server_.suspend();
   });
   // A second one to a master of a command is the command's, and it was for all.
-  while (!over_ && !(stop.wait(50ms) && !is_of_a_command(around_))) {
+  while (!over_ && !(stop.wait(50ms) && !is_of_a_command(environment_))) {
   }
   return over_;
 }
 
 /// What a person may give again; empty: this process was not started by a command of this machine.
 EDL_INLINE std::vector<std::string> master_role::users_command() const {
-  return is_of_a_command(around_) ? own_command() : std::vector<std::string>();
+  return is_of_a_command(environment_) ? own_command() : std::vector<std::string>();
 }
 
 EDL_INLINE int master_role::run(signals const& stop) {
   using namespace std::chrono_literals;
   if (log_.detailed())
-    log_.info(
-        fmt::format("master of job '{}' listens at {}", around_.job_name, joined(listener_->addresses())));
+    log_.info(fmt::format("master of job '{}' listens at {}", environment_.job_name,
+                          joined(listener_->addresses())));
   // On the node's thread, because its callbacks come there.
   std::packaged_task<void()> begin([this] {
     std::vector<std::string> names;
@@ -491,8 +491,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   // The others ask once more, hear that the job is finished, and leave by themselves.
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
   bool const good = failure_.empty();
-  std::chrono::milliseconds const patience = !cluster_ ? good ? 5s : 0s : good ? detail::goodbye : 5s;
-  for (auto waited = 0ms; (!signal || kept) && !alone_ && waited < patience; waited += 10ms)
+  std::chrono::milliseconds const timeout = !cluster_ ? good ? 5s : 0s : good ? detail::goodbye : 5s;
+  for (auto waited = 0ms; (!signal || kept) && !alone_ && waited < timeout; waited += 10ms)
     std::this_thread::sleep_for(10ms);
   over_ = true;
   if (platform_) platform_->stop_all(2s, [this] { return left(); });
@@ -505,9 +505,10 @@ EDL_INLINE int master_role::run(signals const& stop) {
     // Who gives the same command again goes on from the checkpoint, by all that this master knows.
     if (server_.decisions().suspended()) journal_.remove();
     // What stopped the command, which tells a master of its own only to stop, its user knows.
-    train::tell_stopped(
-        is_of_a_command(around_) ? "stopped" : fmt::format("stopped by {}", detail::text_of_signal(signal)),
-        job_, view_, users_command(), log_);
+    train::tell_stopped(is_of_a_command(environment_)
+                            ? "stopped"
+                            : fmt::format("stopped by {}", detail::text_of_signal(signal)),
+                        job_, view_, users_command(), log_);
     return 128 + signal;
   }
   // Whoever shows the job's progress later has this one's last word.
@@ -522,7 +523,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
     show("Suspended", how);
     // The next begins with what is written, by all that this one knows.
     journal_.remove();
-    log_.warning(fmt::format("job '{}' is suspended; {}", around_.job_name, how));
+    log_.warning(fmt::format("job '{}' is suspended; {}", environment_.job_name, how));
     return platform::suspended;
   }
   show(failure_.empty() ? "Finished" : "Failed",
@@ -535,7 +536,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (!job_.export_onnx.empty())
     log_.info(train::export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
   if (std::string const line = train::outcome(job_, program_); !line.empty()) log_.info(line);
-  log_.info(fmt::format("job '{}' is finished", around_.job_name));
+  log_.info(fmt::format("job '{}' is finished", environment_.job_name));
   train::tell({job_, server_.decisions(), view_, users_command(), history_ && history_->stopped()},
               std::chrono::steady_clock::now(), log_);
   return 0;

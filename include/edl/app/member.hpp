@@ -27,9 +27,9 @@ class member {
  public:
   enum class kind { worker, server };
 
-  /// `patience`: how long a master may be away.
+  /// `timeout`: how long a master may be away.
   member(net::node& on, net::channel& master, kind what, std::uint32_t id,
-         std::chrono::seconds patience = std::chrono::seconds(900));
+         std::chrono::seconds timeout = std::chrono::seconds(900));
   member(member const&) = delete;
   member& operator=(member const&) = delete;
 
@@ -104,9 +104,10 @@ class member {
   std::function<std::uint64_t()> heard_;
   master_absence absence_;  // on the node's thread, once it has joined
   mutable std::mutex lock_;
-  std::string away_;        // why the master is given up; empty: it is not
-  std::string broken_;      // likewise, why it cannot be listened to
-  std::uint64_t told_ = 0;  // the newest generation, by any master; on the node's thread once it has joined
+  std::string away_;    // why the master is given up; empty: it is not
+  std::string broken_;  // likewise, why it cannot be listened to
+  std::uint64_t announced_ =
+      0;  // the newest generation, by any master; on the node's thread once it has joined
   std::atomic<worker::progress const*> seen_{nullptr};
   std::atomic<bool> finished_{false}, lost_{false};
 };

@@ -38,13 +38,13 @@ inline wire::JoinRequest::Role role_of(member::kind k) {
 }  // namespace detail
 
 EDL_INLINE member::member(net::node& on, net::channel& master, kind what, std::uint32_t id,
-                          std::chrono::seconds patience)
+                          std::chrono::seconds timeout)
     : node_(on),
       master_(master),
       kind_(what),
       id_(id),
       incarnation_(on.options().self.incarnation ? on.options().self.incarnation : draw_incarnation()),
-      absence_(patience) {}
+      absence_(timeout) {}
 
 EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) const {
   wire::JoinRequest request;
@@ -52,7 +52,7 @@ EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) co
   request.set_id(id_);
   request.set_incarnation(incarnation_);
   request.set_layout(layout_);
-  std::uint64_t heard = told_;
+  std::uint64_t heard = announced_;
   if (known_) {
     request.set_held(known_());
     heard = std::max(heard, known_());
@@ -162,11 +162,11 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
     request.set_role(detail::role_of(kind_));
     request.set_id(id_);
     request.set_incarnation(incarnation_);
-    request.set_generation(std::max(told_, known_ ? known_() : told_));
+    request.set_generation(std::max(announced_, known_ ? known_() : announced_));
     try {
       net::outgoing what{.method = wire::method::watch,
                          .message = wire::pack(request),
-                         .timeout = worker::master_patience,
+                         .timeout = worker::master_call_timeout,
                          .idempotent = true};
       net::reply const answer = co_await master_.call(what);
       auto const reply = wire::unpack<wire::WatchReply>(answer.message, master_.name());
@@ -175,8 +175,8 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
       // With what the master before it has told: what this one tells is no news of another.
       if (reply.stranger()) co_await join_again();
       if (lost_ || finished_) co_return;
-      told_ = reply.generation();
-      if (changed_ && told_ > known_()) changed_(told_);
+      announced_ = reply.generation();
+      if (changed_ && announced_ > known_()) changed_(announced_);
       continue;
     } catch (net::call_error const&) {
     }

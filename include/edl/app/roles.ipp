@@ -66,7 +66,7 @@ inline void report_frozen(net::node& node, net::channel& master, std::uint64_t g
 }
 
 /// Where a server or worker listens.
-inline std::vector<net::address> own_addresses(job const& j, surroundings const& s) {
+inline std::vector<net::address> own_addresses(job const& j, process_environment const& s) {
   return listen_at(s.host.empty() ? j.host : s.host, s.port);
 }
 
@@ -81,15 +81,15 @@ inline constexpr std::chrono::milliseconds latecomer{500};  // for a signal that
 
 }  // namespace detail
 
-EDL_INLINE int run_master(train::program& p, arguments const& a, surroundings const& s, logger const& log,
-                          signals const& stop, cli::status_sink const& show) {
+EDL_INLINE int run_master(train::program& p, arguments const& a, process_environment const& s,
+                          logger const& log, signals const& stop, cli::status_sink const& show) {
   if (log.detailed())
     for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
   return master_role(p, a.job, s, log, show).run(stop);
 }
 
-EDL_INLINE int run_server(train::program& p, arguments const& a, surroundings const& s, logger const& log,
-                          signals const& stop) {
+EDL_INLINE int run_server(train::program& p, arguments const& a, process_environment const& s,
+                          logger const& log, signals const& stop) {
   using namespace detail;
   job const& j = a.job;
   auto const count = std::uint32_t(j.ps_ranges);
@@ -191,9 +191,9 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
   return 0;
 }
 
-EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& s, train::records const& r,
-                           worker::trainer& trainer, net::node& node, net::channel& master, logger const& log,
-                           signals const& stop) {
+EDL_INLINE int run_replica(train::program& p, job const& j, process_environment const& s,
+                           train::records const& r, worker::trainer& trainer, net::node& node,
+                           net::channel& master, logger const& log, signals const& stop) {
   ps::asynchronous const when(false);
   auto const store = std::make_shared<ps::store>(train::store_options_of(j, p, when, 0, 1));
   ps::server server(node,
@@ -216,7 +216,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& 
                                .store = store,
                                .server = server,
                                .model = p,
-                               .what = j,
+                               .job = j,
                                // There all parameters are trained.
                                .there = j.freeze.empty() ? trainer.arena() : nullptr,
                                .log = log,
@@ -239,8 +239,8 @@ EDL_INLINE int run_replica(train::program& p, job const& j, surroundings const& 
 
 }  // namespace detail
 
-EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings const& s, logger const& log,
-                          signals const& stop) {
+EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environment const& s,
+                          logger const& log, signals const& stop) {
   using namespace detail;
   job const& j = a.job;
   train::records const r = train::open_records(j, p.open, log);
@@ -257,7 +257,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
-  if (j.how == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
+  if (j.strategy == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
   worker::identity const me{s.id, node.options().self.incarnation};
   worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
   member self(node, master, member::kind::worker, s.id, std::chrono::seconds(j.master_timeout));
@@ -270,8 +270,8 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, surroundings co
   return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
 }
 
-EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const& stop,
-                           std::shared_ptr<cli::screen> const& terminal) {
+EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals const& stop,
+                             std::shared_ptr<cli::screen> const& terminal) {
   using namespace detail;
   train::make_directories(a.job);
   auto const lock = train::lock_outputs(a.job, checkpoint::lock_options::part::command, log);
@@ -315,7 +315,7 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
   start();
   std::optional<int> asked;
   std::vector<std::chrono::steady_clock::time_point> deaths;
-  std::vector<pid_t> wishes;
+  std::vector<pid_t> leave_requests;
   std::chrono::steady_clock::time_point heeded;
   for (;;) {
     auto const came = stop.next(50ms);
@@ -323,10 +323,10 @@ EDL_INLINE int run_cluster(arguments const& a, logger const& log, signals const&
     // What tells every process of this job to leave tells this one, too, perhaps last, and the master
     // decides.
     if (asked || now >= heeded)
-      for (pid_t const who : std::exchange(wishes, {})) launcher.let_leave(who, asked.has_value());
-    if (came && came->signal == wish_to_leave()) {
-      if (wishes.empty()) heeded = now + latecomer;
-      wishes.push_back(came->from);
+      for (pid_t const who : std::exchange(leave_requests, {})) launcher.let_leave(who, asked.has_value());
+    if (came && came->signal == leave_signal()) {
+      if (leave_requests.empty()) heeded = now + latecomer;
+      leave_requests.push_back(came->from);
     } else if (came && asked) {
       // Who means a whole group may send more than one signal.
       if (came->signal == SIGINT) {

@@ -93,11 +93,11 @@ EDL_INLINE void scale(scaling const& wanted) {
                      .idempotent = true};
   auto const reply = wire::unpack<wire::ScaleReply>(net::wait(master, std::move(what)).message, "the master");
   if (!reply.refused().empty()) throw usage_error(reply.refused());
-  auto const told = [&](auto const& n, char const* kind) {
+  auto const announce = [&](auto const& n, char const* kind) {
     if (n) fmt::print("job '{}' is asked for {} {}; its log says when they are there\n", c.name, *n, kind);
   };
-  told(wanted.workers, "workers");
-  told(wanted.servers, "servers");
+  announce(wanted.workers, "workers");
+  announce(wanted.servers, "servers");
 }
 
 }  // namespace edl::app

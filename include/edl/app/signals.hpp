@@ -11,7 +11,7 @@
 namespace edl::app {
 
 /// By which a process that was told to leave from outside asks its parent. What is asked so is queued.
-inline int wish_to_leave() { return SIGRTMIN; }
+inline int leave_signal() { return SIGRTMIN; }
 
 /// Takes signals as events instead of interruptions, so that nothing has to be global. Make it before any
 /// thread: threads started later leave the signals to it. Thread safety: safe.
@@ -29,8 +29,8 @@ class signals {
   signals& operator=(signals const&) = delete;
   ~signals();
 
-  /// The next signal, waiting at most `patience` for it.
-  std::optional<int> wait(std::chrono::milliseconds patience) const;
+  /// The next signal, waiting at most `timeout` for it.
+  std::optional<int> wait(std::chrono::milliseconds timeout) const;
 
   struct arrival {
     int signal;
@@ -38,7 +38,7 @@ class signals {
   };
 
   /// The same, with who has sent it.
-  std::optional<arrival> next(std::chrono::milliseconds patience) const;
+  std::optional<arrival> next(std::chrono::milliseconds timeout) const;
 
   /// From here on `signal` does what it does to a program that knows nothing of it: the next one ends the
   /// process at once. Holds as long as the calling thread runs.

@@ -31,19 +31,19 @@ EDL_INLINE signals::signals(std::initializer_list<int> which, terminate how) : h
 
 EDL_INLINE signals::~signals() { ::close(handle_); }
 
-EDL_INLINE std::optional<signals::arrival> signals::next(std::chrono::milliseconds patience) const {
+EDL_INLINE std::optional<signals::arrival> signals::next(std::chrono::milliseconds timeout) const {
   pollfd p{handle_, POLLIN, 0};
   signalfd_siginfo info{};
-  if (::poll(&p, 1, int(patience.count())) <= 0 || ::read(handle_, &info, sizeof info) != sizeof info)
+  if (::poll(&p, 1, int(timeout.count())) <= 0 || ::read(handle_, &info, sizeof info) != sizeof info)
     return std::nullopt;
   arrival const one{int(info.ssi_signo), pid_t(info.ssi_pid)};
   if (how_ == terminate::here || one.signal != SIGTERM || one.from == ::getppid()) return one;
-  ::kill(::getppid(), wish_to_leave());
+  ::kill(::getppid(), leave_signal());
   return std::nullopt;
 }
 
-EDL_INLINE std::optional<int> signals::wait(std::chrono::milliseconds patience) const {
-  auto const one = next(patience);
+EDL_INLINE std::optional<int> signals::wait(std::chrono::milliseconds timeout) const {
+  auto const one = next(timeout);
   return one ? std::optional(one->signal) : std::nullopt;
 }
 

@@ -30,8 +30,8 @@
 namespace edl::app {
 namespace detail {
 
-inline constexpr std::uint64_t longest_list = 64u << 20;          // bytes
-inline constexpr std::chrono::seconds patience_with_stopped{60};  // each writes a checkpoint
+inline constexpr std::uint64_t longest_list = 64u << 20;  // bytes
+inline constexpr std::chrono::seconds stop_timeout{60};   // each writes a checkpoint
 
 /// The runs of a sweep that are under way, and what has become of the others.
 class sweep_runs {
@@ -195,10 +195,10 @@ class sweep_runs {
 
   /// Each run writes a checkpoint first. A second Ctrl-C ends them at once.
   void end(std::map<std::size_t, running>& under_way, signals const& stop) {
-    auto const ask = [&](std::chrono::milliseconds patience) {
-      for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, patience);
+    auto const ask = [&](std::chrono::milliseconds timeout) {
+      for (auto& [i, r] : under_way) r.process->stop({platform::role::worker, std::uint32_t(i)}, timeout);
     };
-    ask(patience_with_stopped);
+    ask(stop_timeout);
     for (auto& [i, r] : under_way)
       while (r.process->pid({platform::role::worker, std::uint32_t(i)}) != 0)
         if (stop.wait(std::chrono::milliseconds(5)) == SIGINT) ask(std::chrono::milliseconds(0));

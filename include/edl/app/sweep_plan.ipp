@@ -80,7 +80,7 @@ inline interval interval_of(std::string const& given, std::optional<train::hyper
     throw usage_error(
         fmt::format("--random={}: expected from ≤ to{}", given, i.log ? ", and more than 0" : ""));
   for (cli::flag const& f : known.value_or(train::hyperparameters()))
-    if (f.name == name) i.whole |= f.what == cli::flag::kind::whole;
+    if (f.name == name) i.whole |= f.type == cli::flag::value_type::whole;
   constexpr double most = 1e15;  // what a double counts to one by one
   if (i.whole && (std::ceil(i.from) > std::floor(i.to) || i.from < -most || i.to > most))
     throw usage_error(fmt::format("--random={}: no whole number that can be drawn lies between {} and {}",
@@ -102,7 +102,7 @@ inline std::string drawn(interval const& i, std::uint64_t seed, std::size_t tria
 }  // namespace detail
 
 EDL_INLINE std::vector<cli::flag> sweep_flags() {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   return {
       {.name = "by", .help = "METRIC[:max|min] that tells which trial is the best", .needed = true},
       {.name = "grid",
@@ -115,20 +115,20 @@ EDL_INLINE std::vector<cli::flag> sweep_flags() {
       {.name = "trials",
        .fallback = "0",
        .help = "trials to draw for --random",
-       .what = whole,
+       .type = whole,
        .least = 0,
        .most = 10'000},
       {.name = "halving",
        .fallback = "0",
        .help = "successive halving: each round goes on with the best of so many trials, for so many times "
                "the steps; 0: all run to --max_step",
-       .what = whole,
+       .type = whole,
        .least = 0,
        .most = 100},
       {.name = "first_steps",
        .fallback = "0",
        .help = "steps of the first round; 0: an eighth of --max_step",
-       .what = whole,
+       .type = whole,
        .least = 0}};
 }
 

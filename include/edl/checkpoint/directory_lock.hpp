@@ -24,9 +24,9 @@ struct lock_options {
   /// second.
   enum class part { whole, command, master } of = part::whole;
 
-  std::chrono::milliseconds beat{2'000};       ///< the holder shows at this interval that it lives
-  std::chrono::milliseconds patience{15'000};  ///< who shows nothing for so long counts as dead
-  std::chrono::milliseconds look{50};          ///< a waiter looks at this interval
+  std::chrono::milliseconds beat{2'000};      ///< the holder shows at this interval that it lives
+  std::chrono::milliseconds timeout{15'000};  ///< who shows nothing for so long counts as dead
+  std::chrono::milliseconds look{50};         ///< a waiter looks at this interval
 
   /// Told once what is waited for, if anything is.
   std::function<void(std::string const&)> tell = {};
@@ -44,10 +44,10 @@ struct directory_taken : error {
 /// - locks of the operating system (open file description locks), which end with their holder at once,
 ///   however it ends. Within one kernel and one mount they decide alone;
 /// - a text that names the holder and that it rewrites at every `beat`, for file systems whose locks other
-///   machines do not see. Who finds the text of another machine watches it for `patience`: what changes
+///   machines do not see. Who finds the text of another machine watches it for `timeout`: what changes
 ///   belongs to a job that lives, anything else is taken over.
 ///
-/// A holder that was suspended for longer than `patience` may have lost the directory to another machine;
+/// A holder that was suspended for longer than `timeout` may have lost the directory to another machine;
 /// `check` tells. Thread safety: `check` and `lost` are safe on any thread.
 class directory_lock {
  public:

@@ -102,11 +102,11 @@ EDL_INLINE void directory_lock::acquire() {
   }
   if (options_.of != part::command) {
     // The master of a command that was killed may need a moment to end.
-    auto const until = std::chrono::steady_clock::now() + options_.patience;
-    bool told = false;
+    auto const until = std::chrono::steady_clock::now() + options_.timeout;
+    bool announced = false;
     for (grip got = seize(1); got == grip::taken; got = seize(1)) {
       if (std::chrono::steady_clock::now() >= until) refuse(read());
-      if (!std::exchange(told, true) && options_.tell)
+      if (!std::exchange(announced, true) && options_.tell)
         options_.tell(fmt::format("waits for the master of an earlier start to end ({})", options_.what));
       std::this_thread::sleep_for(options_.look);
     }
@@ -138,8 +138,8 @@ EDL_INLINE void directory_lock::watch_foreign(bool decides) {
   if (!first || (decides && first->machine == self_.machine)) return;
   if (options_.tell)
     options_.tell(fmt::format("{} waits up to {} s to see whether it still runs", describe(first),
-                              std::chrono::ceil<std::chrono::seconds>(options_.patience).count()));
-  auto const until = std::chrono::steady_clock::now() + options_.patience;
+                              std::chrono::ceil<std::chrono::seconds>(options_.timeout).count()));
+  auto const until = std::chrono::steady_clock::now() + options_.timeout;
   while (std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(options_.look);
     auto const seen = read(&now);

@@ -9,7 +9,7 @@
 
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 namespace edl::checkpoint {
 
@@ -24,8 +24,8 @@ struct row_source {
   std::function<void(sink const& to)> each;
 };
 
-/// The rows of a cut, which outlives this, while nobody trains.
-row_source rows_of(sparse::table_cut const& cut);
+/// The rows of a snapshot, which outlives this, while nobody trains.
+row_source rows_of(sparse::table_snapshot const& snapshot);
 
 /// What the metadata say of the rows' order as `row_order`. `model_reader` needs it.
 inline constexpr char const* rows_by_slot = "hash slot, then id";

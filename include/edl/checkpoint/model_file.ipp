@@ -36,13 +36,13 @@ inline std::string embeddings_tensor(std::string_view table) {
 
 }  // namespace detail
 
-EDL_INLINE row_source rows_of(sparse::table_cut const& cut) {
-  return {cut.size(), [&cut](row_source::sink const& to) {
-            auto const width = std::size_t(cut.of().width());
+EDL_INLINE row_source rows_of(sparse::table_snapshot const& snapshot) {
+  return {snapshot.size(), [&snapshot](row_source::sink const& to) {
+            auto const width = std::size_t(snapshot.of().width());
             std::vector<std::uint64_t> ids;
             std::vector<float> weights;
             for (std::uint32_t s = 0; s < sparse::hash_slots; ++s) {
-              sparse::for_each_by_id(cut, s, [&](sparse::row_header const& header, view<float> values) {
+              sparse::for_each_by_id(snapshot, s, [&](sparse::row_header const& header, view<float> values) {
                 ids.push_back(header.id);
                 weights.insert(weights.end(), values.begin(), values.begin() + std::ptrdiff_t(width));
               });

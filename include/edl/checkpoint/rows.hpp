@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "edl/checkpoint/checkpoint.hpp"
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 /// The rows of tables in a checkpoint: safetensors files per server beside its variables,
 /// `rows-<i>-of-<M>-<16 hex digits>.safetensors`. The first of a server holds hash slots [first, last) whole.
@@ -29,10 +29,10 @@ namespace edl::checkpoint {
 struct rows_part {
   std::uint32_t server = 0, servers = 1;
   std::uint64_t version = 0;
-  element_range slots;                                               ///< hash slots
-  std::span<std::shared_ptr<sparse::table_cut const> const> tables;  ///< in the order of the layout
-  std::span<std::string const> slot_names;                           ///< of the optimiser
-  std::span<segment const> segments;                                 ///< cover the hash slots, in order
+  element_range slots;                                                    ///< hash slots
+  std::span<std::shared_ptr<sparse::table_snapshot const> const> tables;  ///< in the order of the layout
+  std::span<std::string const> slot_names;                                ///< of the optimiser
+  std::span<segment const> segments;                                      ///< cover the hash slots, in order
 };
 
 /// The files of a server's rows in the checkpoint that it wrote last, and what they are of.

@@ -40,8 +40,8 @@ struct written_rows {
   tensor_source tensor;
 };
 
-/// each(slot, visit(header, values)): of the cut. `counts`: of each hash slot, where it is known what all of
-/// them are; else they are counted.
+/// each(slot, visit(header, values)): of the snapshot. `counts`: of each hash slot, where it is known what
+/// all of them are; else they are counted.
 template <class Each>
 written_rows rows_to_write(std::string name, std::size_t row_bytes, element_range slots,
                            row_changes const* changes, std::vector<std::uint64_t> counts, Each const& each) {
@@ -89,17 +89,19 @@ EDL_INLINE manifest::file write_rows_file(std::string const& path, parameter_lay
   auto described = nlohmann::json::array();
   std::vector<tensor_source> tensors;
   for (std::size_t i = 0; i < part.tables.size(); ++i) {
-    sparse::table_cut const& cut = *part.tables[i];
+    sparse::table_snapshot const& snapshot = *part.tables[i];
     std::vector<std::uint64_t> counts;
-    for (auto s = std::uint32_t(part.slots.first); s < part.slots.last; ++s) counts.push_back(cut.size(s));
+    for (auto s = std::uint32_t(part.slots.first); s < part.slots.last; ++s)
+      counts.push_back(snapshot.size(s));
     std::string const name = "tables/" + layout.tables[i].name;
-    written_rows rows = rows_to_write(
-        name, row_bytes(layout.tables[i].width, part.slot_names.size()), part.slots, changes,
-        std::move(counts), [&cut](std::uint32_t slot, auto const& visit) { cut.for_each(slot, visit); });
+    written_rows rows =
+        rows_to_write(name, row_bytes(layout.tables[i].width, part.slot_names.size()), part.slots, changes,
+                      std::move(counts),
+                      [&snapshot](std::uint32_t slot, auto const& visit) { snapshot.for_each(slot, visit); });
     written_rows candidates =
         rows_to_write(name + "/candidates", sizeof(sparse::row_header), part.slots, changes, {},
-                      [&cut](std::uint32_t slot, auto const& visit) {
-                        cut.for_each_candidate(
+                      [&snapshot](std::uint32_t slot, auto const& visit) {
+                        snapshot.for_each_candidate(
                             slot, [&](sparse::row_header const& header) { visit(header, view<float>()); });
                       });
     described.push_back({{"name", layout.tables[i].name},
@@ -197,9 +199,9 @@ EDL_INLINE std::vector<manifest::file> write_rows(std::string const& path, param
   chain.path = path;
   chain.segments.assign(part.segments.begin(), part.segments.end());
   chain.removed.clear();
-  for (auto const& cut : part.tables) {
-    chain.removed.push_back(cut->removed());
-    cut->of().removed().forget(cut->removed());
+  for (auto const& snapshot : part.tables) {
+    chain.removed.push_back(snapshot->removed());
+    snapshot->of().removed().forget(snapshot->removed());
   }
   return chain.files;
 }

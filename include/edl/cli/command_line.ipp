@@ -79,7 +79,7 @@ EDL_INLINE command_line::command_line(grammar g, words const& line) {
     auto const it = names.find(s->name);
     if (it == names.end() || s->is_long != (it->first.size() > 1)) throw unknown(*s);
     flag const& f = known_.at(it->second);
-    if (!s->value && f.what == flag::kind::truth) s->value = "true";
+    if (!s->value && f.type == flag::value_type::truth) s->value = "true";
     if (!s->value) {
       if (i + 1 == line.size() || line[i + 1].starts_with("--"))
         throw usage_error(fmt::format("{} needs a value: {}=…", s->spelling, s->spelling));
@@ -106,7 +106,7 @@ EDL_INLINE bool command_line::changed(std::string const& name) const {
   auto const it = values_.find(name);
   if (it == values_.end()) return false;
   flag const& f = known_.at(name);
-  return f.what == flag::kind::truth ? truth(name) != (f.fallback == "true") : it->second != f.fallback;
+  return f.type == flag::value_type::truth ? truth(name) != (f.fallback == "true") : it->second != f.fallback;
 }
 
 EDL_INLINE std::string const& command_line::text(std::string const& name) const {

@@ -15,7 +15,7 @@ using words = std::vector<std::string>;
 /// One flag of a command. Commands are data: reading, help, completion and documents follow from the same
 /// list.
 struct flag {
-  enum class kind {
+  enum class value_type {
     text,
     truth,   ///< `--name`, or `--name=true|yes|t|y|1|on` and their opposites
     whole,   ///< a whole number from `least` to `most`
@@ -27,7 +27,7 @@ struct flag {
   std::string help{};      ///< empty: it is read, and not listed
   words aliases{};         ///< other names, without dashes; one letter: "-n"
   words choices{};         ///< of a text: the only values that there are; of a number: values beside it
-  kind what = kind::text;
+  value_type type = value_type::text;
   std::int64_t least = std::numeric_limits<std::int64_t>::min();
   std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   double lowest = std::numeric_limits<double>::lowest(), highest = std::numeric_limits<double>::max();

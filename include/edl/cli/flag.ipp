@@ -89,14 +89,15 @@ EDL_INLINE std::string accept(flag const& f, std::string const& value) {
   double n = 0;
   auto const same = [&](std::string const& c) { return detail::lower(c) == detail::lower(value); };
   if (auto const choice = std::ranges::find_if(f.choices, same); choice != f.choices.end()) return *choice;
-  if (f.what == flag::kind::truth) parse_truth(f.name, value);
-  if (f.what == flag::kind::whole && !detail::within(f, value))
+  if (f.type == flag::value_type::truth) parse_truth(f.name, value);
+  if (f.type == flag::value_type::whole && !detail::within(f, value))
     refuse(fmt::format("a whole number {}{}", detail::bounds(f), detail::alternatives(f)));
-  if (f.what == flag::kind::number && !(detail::is_number(value, n) && n >= f.lowest && n <= f.highest))
+  if (f.type == flag::value_type::number && !(detail::is_number(value, n) && n >= f.lowest && n <= f.highest))
     refuse(fmt::format("a number from {} to {}", f.lowest, f.highest));
-  if (f.what == flag::kind::share && !(detail::is_number(value, n) && n > 0 && n <= 1))
+  if (f.type == flag::value_type::share && !(detail::is_number(value, n) && n > 0 && n <= 1))
     refuse("a number of more than 0, and at most 1");
-  if (f.what == flag::kind::text && !f.choices.empty()) refuse(fmt::format("{}", fmt::join(f.choices, ", ")));
+  if (f.type == flag::value_type::text && !f.choices.empty())
+    refuse(fmt::format("{}", fmt::join(f.choices, ", ")));
   return value;
 }
 

@@ -63,9 +63,9 @@ class group {
   /// Returns when every member has called it.
   void barrier();
 
-  /// Waits until another member has begun an operation that this one has not, or for `patience`. False: none
+  /// Waits until another member has begun an operation that this one has not, or for `timeout`. False: none
   /// has. Throws `broken` as operations do.
-  bool begun(std::chrono::milliseconds patience);
+  bool begun(std::chrono::milliseconds timeout);
 
   /// Throws `broken` if it is known by now that a member is lost, or `abort` was called. Waits for nothing.
   void watch();

@@ -169,9 +169,9 @@ EDL_INLINE void group::sleep(std::uint64_t count) {
       whose.push_back(i);
     }
   segment_->rest(segment::whom::all, count);
-  auto const patience = std::clamp(options_.silence, std::chrono::milliseconds(1), detail::nap);
+  auto const timeout = std::clamp(options_.silence, std::chrono::milliseconds(1), detail::nap);
   if (!segment_->all_posted(count) && !aborted_ && segment_->given_up() < 0)
-    ::poll(all.data(), nfds_t(all.size()), int(patience.count()));
+    ::poll(all.data(), nfds_t(all.size()), int(timeout.count()));
   segment_->rise();
   if (aborted_) throw broken("the collective was aborted");
   if (segment_->all_posted(count)) return;
@@ -192,8 +192,8 @@ EDL_INLINE void group::give_up(int other, char const* why) const {
   lost(first, first == other ? why : "is lost");
 }
 
-EDL_INLINE bool group::begun(std::chrono::milliseconds patience) {
-  auto const until = std::chrono::steady_clock::now() + patience;
+EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
+  auto const until = std::chrono::steady_clock::now() + timeout;
   std::vector<pollfd> all;
   for (auto const& link : links_)
     if (link) all.push_back({link.get(), POLLIN, 0});

@@ -34,9 +34,9 @@ class meeting {
   net::stream_handler handler();
 
   /// Links this process, member `rank` of `all`, to its partners. Throws `broken` when one does not come
-  /// within `patience`, or `interrupt` is called with this number or a greater one.
+  /// within `timeout`, or `interrupt` is called with this number or a greater one.
   std::unique_ptr<group> form(std::uint64_t number, int rank, std::vector<participant> const& all,
-                              std::chrono::milliseconds patience, group_options o = {});
+                              std::chrono::milliseconds timeout, group_options o = {});
 
   /// No group with this number, or a lower one, is formed any more.
   void interrupt(std::uint64_t number);

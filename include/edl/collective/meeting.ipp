@@ -73,24 +73,23 @@ EDL_INLINE void meeting::interrupt(std::uint64_t number) {
 
 EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
                                                 std::vector<participant> const& all,
-                                                std::chrono::milliseconds patience, group_options o) {
+                                                std::chrono::milliseconds timeout, group_options o) {
   int const size = int(all.size());
   auto const wanted = partners(rank, size);
   for (int const other : wanted) {
     if (other < rank) continue;
     participant const& peer = all[std::size_t(other)];
-    node_.spawn([this, s = state_, peer, number, rank, other, patience]() -> asio::awaitable<void> {
+    node_.spawn([this, s = state_, peer, number, rank, other, timeout]() -> asio::awaitable<void> {
       try {
-        s->put({number, other},
-               co_await net::open_stream(node_, peer.addresses, peer.name,
-                                         fmt::format("group/{}/{}", number, rank), patience));
+        s->put({number, other}, co_await net::open_stream(node_, peer.addresses, peer.name,
+                                                          fmt::format("group/{}/{}", number, rank), timeout));
       } catch (net::call_error const& e) {
         s->fail({number, other}, e.what());
       }
     });
   }
   std::vector<net::byte_stream> links(all.size());
-  auto const until = std::chrono::steady_clock::now() + patience;
+  auto const until = std::chrono::steady_clock::now() + timeout;
   std::unique_lock guard(state_->lock);
   for (int const other : wanted) {
     auto const there = [&] {
@@ -103,7 +102,7 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
       throw broken(why->second, other);
     if (!in_time)
       throw broken(fmt::format("{} has not come to group {} within {} ms", all[std::size_t(other)].name,
-                               number, patience.count()),
+                               number, timeout.count()),
                    other);
     auto const link = state_->links.find({number, other});
     links[std::size_t(other)] = std::move(link->second);

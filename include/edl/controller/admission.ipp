@@ -92,7 +92,7 @@ EDL_INLINE void replace_missing(allocation& a) {
   for (int j : a.order) {
     job_state& s = a.at(j);
     if (!s.in) continue;
-    for (int const told = std::min(s.who.most, s.of->workers); s.count() < told;) {
+    for (int const announced = std::min(s.who.most, s.of->workers); s.count() < announced;) {
       int node = a.room.first_fit(s.shape);
       if (node < 0) node = a.room.first_fit_with_leaving(s.shape);
       if (node < 0) break;
@@ -176,7 +176,7 @@ EDL_INLINE bool admit(allocation& a) {
     else if (failed.count(kind) > 0 || !let_in(a, j)) {
       failed.insert(kind);
       s.why = {cause::no_room};
-      blocked = a.view.now - s.of->submitted > a.options.patience && fits_empty(a, s);
+      blocked = a.view.now - s.of->submitted > a.options.starvation_timeout && fits_empty(a, s);
     } else {
       s.why = {};
       any_in = true;

@@ -38,7 +38,7 @@ struct worker {
 struct cause {
   enum kind { none, no_room, behind_another, room_for_job, room_for_pod, headroom };
   kind what = none;
-  int whom = -1;  ///< the job or the pod, as an index in the view
+  int subject = -1;  ///< the job or the pod, as an index in the view
 };
 
 /// A worker as its node has it.

@@ -13,7 +13,7 @@ namespace edl::controller {
 /// - Pods of others that wait for room have it first, as soon as workers above min can leave. Room that is
 ///   free and that the scheduler does not use is given up after `promise`.
 /// - Then jobs are let in by priority and age, also by shrinking others: with all their fixed pods and their
-///   min, or with nothing. One that cannot be is passed by, until it has waited for `patience`.
+///   min, or with nothing. One that cannot be is passed by, until it has waited for `starvation_timeout`.
 /// - The rest is given worker by worker: by priority, then by the policy. A worker takes another's room only
 ///   where it deserves more.
 ///

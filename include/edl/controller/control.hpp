@@ -25,11 +25,11 @@ class control {
 
   inventory& known() { return known_; }
   inventory const& known() const { return known_; }
-  kueue::store& queues() { return queues_; }
-  kueue::store const& queues() const { return queues_; }
+  kueue::object_store& queues() { return queues_; }
+  kueue::object_store const& queues() const { return queues_; }
 
   /// The keys of the jobs that a change concerns.
-  std::vector<std::string> concerned(kueue::store::change const& c) const;
+  std::vector<std::string> concerned(kueue::object_store::change const& c) const;
 
   /// The plan's input at this moment. `make_plan` may take a while: it needs nothing else of this object.
   cluster_view view(double now) const { return known_.view(now, promised_); }
@@ -50,12 +50,12 @@ class control {
   inventory_change learn(task const& of, execution const& came, double now);
 
  private:
-  std::optional<kueue::verdict> ask_kueue_of(job_entry& entry, task& t, double now) const;
-  kueue::verdict unknown(kueue::situation const& is) const;
+  std::optional<kueue::assessment> ask_kueue_of(job_entry& entry, task& t, double now) const;
+  kueue::assessment unknown(kueue::situation const& is) const;
   void release_workloads(std::string const& key, task& t) const;
 
   inventory known_;
-  kueue::store queues_;
+  kueue::object_store queues_;
   plan_options planning_;
   reconcile_options reconciling_;
   std::string space_;

@@ -31,7 +31,7 @@ EDL_INLINE std::vector<std::string> control::take(plan const& p) {
   return keys;
 }
 
-EDL_INLINE std::vector<std::string> control::concerned(kueue::store::change const& c) const {
+EDL_INLINE std::vector<std::string> control::concerned(kueue::object_store::change const& c) const {
   std::vector<std::string> keys;
   if (c.all)
     for (auto const& [key, e] : known_.jobs())
@@ -46,7 +46,8 @@ EDL_INLINE std::vector<std::string> control::concerned(kueue::store::change cons
 }
 
 /// What Kueue says of the job; nothing where it has no part in it.
-EDL_INLINE std::optional<kueue::verdict> control::ask_kueue_of(job_entry& entry, task& t, double now) const {
+EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& entry, task& t,
+                                                                  double now) const {
   training_job const& job = entry.job;
   auto const mine = queues_.workloads_of(job.uid);
   if (!job.ours() || !entry.invalid.empty() || (kueue::queue_of(job).empty() && mine.empty()))
@@ -56,16 +57,17 @@ EDL_INLINE std::optional<kueue::verdict> control::ask_kueue_of(job_entry& entry,
     if (p->at == pod_record::phase::over) continue;
     ++is.pods.all;
     bool const runs = p->at == pod_record::phase::running && !p->leaving;
-    is.pods.workers += p->who.what == platform::role::worker;
-    is.pods.workers_running += runs && p->who.what == platform::role::worker;
-    is.pods.servers_running += runs && p->who.what == platform::role::server;
+    is.pods.workers += p->who.role == platform::role::worker;
+    is.pods.workers_running += runs && p->who.role == platform::role::worker;
+    is.pods.servers_running += runs && p->who.role == platform::role::server;
   }
   for (pod_record const* p : known_.pods_of(job.uid)) {
     if (!p->master || p->at == pod_record::phase::over) continue;
     master_state const& m = *p->master;
     is.pods.master_ready = m.ready;
-    auto const wish = platform::kubernetes::number(m.wish);
-    is.pods.workers = std::max({is.pods.workers, wish.value_or(0), m.size ? m.size->workers : m.first_size});
+    auto const requested_size = platform::kubernetes::number(m.requested_size);
+    is.pods.workers =
+        std::max({is.pods.workers, requested_size.value_or(0), m.size ? m.size->workers : m.first_size});
   }
   // Nor below what the next master would be made for.
   if (is_true(job.status, condition_type::admitted))
@@ -89,8 +91,8 @@ EDL_INLINE std::optional<kueue::verdict> control::ask_kueue_of(job_entry& entry,
 }
 
 /// Kueue's objects have not been listed yet: who runs goes on as he is.
-EDL_INLINE kueue::verdict control::unknown(kueue::situation const& is) const {
-  kueue::verdict v{.queued = true, .may_run = is.pods.all > 0, .may_start = false};
+EDL_INLINE kueue::assessment control::unknown(kueue::situation const& is) const {
+  kueue::assessment v{.queued = true, .may_run = is.pods.all > 0, .may_start = false};
   v.most_workers = std::max(is.job.spec.workers.min, is.job.status.workers.desired);
   v.stalled = !queues_.trouble().empty();
   v.reason = v.stalled ? "KueueNotReadable" : "KueueNotRead";
@@ -109,7 +111,7 @@ EDL_INLINE void control::release_workloads(std::string const& key, task& t) cons
     for (pod_record const* p : known_.pods_of(owner)) pods += p->at != pod_record::phase::over;
     for (auto const& [name, w] : all)
       if (w.space + "/" + w.job == key)
-        for (kueue::request& r : kueue::judge_orphan(w, pods))
+        for (kueue::api_write& r : kueue::judge_orphan(w, pods))
           t.what.actions.push_back(ask_kueue{std::move(r)});
   }
 }
@@ -155,7 +157,7 @@ EDL_INLINE inventory_change control::learn(task const& of, execution const& came
   }
   for (auto const& [kind, object] : came.seen) c.add(known_.put(kind, object));
   for (auto const& object : came.workloads)
-    for (std::string& key : concerned(queues_.put(kueue::kind::workload, object)))
+    for (std::string& key : concerned(queues_.put(kueue::kueue_kind::workload, object)))
       c.jobs.push_back(std::move(key));
   return c;
 }

@@ -66,7 +66,7 @@ struct controller::implementation {
         watching(via, {.agent = "edl-controller"}),
         // What is under way when the right to act ends has ended before others act.
         asking(via, {.timeout = set.times.duration - set.times.renew_deadline,
-                     .patience = std::chrono::milliseconds(0),
+                     .retry_timeout = std::chrono::milliseconds(0),
                      .agent = "edl-controller"}),
         state(set.planning, set.reconciling, set.space),
         queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}),
@@ -125,7 +125,7 @@ struct controller::implementation {
   }
 
   void describe() {
-    using kind = metrics::kind;
+    using kind = metrics::metric_type;
     std::vector<double> const times{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10};
     numbers.describe("edl_controller_leader", kind::gauge, "Whether this controller acts.");
     numbers.describe("edl_controller_reconcile_total", kind::counter,
@@ -203,19 +203,19 @@ struct controller::implementation {
 
   // Kueue, which may come later than this controller.
 
-  void note(kueue::store::change const& c) {  // with the mutex
+  void note(kueue::object_store::change const& c) {  // with the mutex
     auto const keys = state.concerned(c);
     for (std::string const& key : keys) queue.add(key, steady::now());
     if (!keys.empty()) work.notify_all();
   }
 
-  void follow(kueue::kind k, std::string const& path) {
+  void follow(kueue::kueue_kind k, std::string const& path) {
     auto to = kept_in(state.queues(), k);
     to.refused = [this](platform::kubernetes::api_error const& why, std::chrono::milliseconds, bool) {
       std::lock_guard const lock(mutex);
       if (state.queues().complete() || state.queues().trouble() == why.what()) return;
       state.queues().refused(why.what());
-      note(kueue::store::change{.all = true});
+      note(kueue::object_store::change{.all = true});
     };
     queue_watchers.push_back(
         std::make_unique<platform::kubernetes::watcher>(watching, path, "", std::move(to), log));
@@ -232,7 +232,7 @@ struct controller::implementation {
       lock.lock();
       if (there && (*there || !state.queues().complete())) {
         state.queues().serves(*there);
-        note(kueue::store::change{.all = true});
+        note(kueue::object_store::change{.all = true});
       }
       if (there && *there) break;
       auto const until = steady::now() + std::chrono::seconds(there ? 60 : 2);
@@ -241,10 +241,10 @@ struct controller::implementation {
     if (stopped) return;
     lock.unlock();
     std::string const base = fmt::format("/apis/{}/", kueue::api_version);
-    follow(kueue::kind::workload,
+    follow(kueue::kueue_kind::workload,
            base + (set.space.empty() ? "workloads" : fmt::format("namespaces/{}/workloads", set.space)));
-    follow(kueue::kind::flavor, base + "resourceflavors");
-    follow(kueue::kind::priority_class, base + "workloadpriorityclasses");
+    follow(kueue::kueue_kind::flavor, base + "resourceflavors");
+    follow(kueue::kueue_kind::priority_class, base + "workloadpriorityclasses");
   }
 
   // Jobs, one after the other in each thread, each job by one thread at a time.

@@ -271,12 +271,12 @@ class executor {
   }
 
   void carry_out(ask_kueue const& a) {
-    kueue::request const& r = a.what;
+    kueue::api_write const& r = a.what;
     std::string const all = fmt::format("/apis/{}/namespaces/{}/workloads", kueue::api_version, r.space);
     std::string const path = all + "/" + r.name;
     auto const body = nlohmann::json::parse(r.body);
     try {
-      using verb = kueue::request::verb;
+      using verb = kueue::api_write::verb;
       if (r.what == verb::create)
         out_.workloads.push_back(api_.create(all, body));
       else if (r.what == verb::remove)

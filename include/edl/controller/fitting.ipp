@@ -212,10 +212,10 @@ EDL_INLINE void fitting::cover(int shape, int gone, std::vector<std::int64_t>& m
 }
 
 EDL_INLINE bool fitting::fits_without(int shape, int node, std::vector<int> const& gone, bool leaving) const {
-  std::vector<std::int64_t> lacks;
-  if (!missing(shape, node, leaving, lacks)) return false;
-  for (int g : gone) cover(shape, g, lacks);
-  return std::all_of(lacks.begin(), lacks.end(), [](std::int64_t m) { return m <= 0; }) &&
+  std::vector<std::int64_t> shortfall;
+  if (!missing(shape, node, leaving, shortfall)) return false;
+  for (int g : gone) cover(shape, g, shortfall);
+  return std::all_of(shortfall.begin(), shortfall.end(), [](std::int64_t m) { return m <= 0; }) &&
          neighbours_.allow(shape, node, gone);
 }
 

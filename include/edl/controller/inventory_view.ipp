@@ -44,7 +44,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   job_report const* report = nullptr;
   for (pod_record const* p : mine) {
     if (p->at == pod_record::phase::over || p->leaving) continue;
-    servers += p->who.what == platform::role::server;
+    servers += p->who.role == platform::role::server;
     if (!p->master) continue;
     master = true;
     if (p->master->report) report = &*p->master->report;
@@ -81,7 +81,7 @@ EDL_INLINE void inventory::mark_leaving(job_entry const& e, std::unordered_set<s
   if (!is_true(e.job.status, condition_type::admitted)) return;
   std::vector<pod_record const*> there;
   for (pod_record const* p : pods_of(e.job.uid))
-    if (p->who.what == platform::role::worker && p->at != pod_record::phase::over && !p->leaving)
+    if (p->who.role == platform::role::worker && p->at != pod_record::phase::over && !p->leaving)
       there.push_back(p);
   std::size_t const stay = e.job.status.workers.desired;
   if (there.size() <= stay) return;
@@ -110,7 +110,7 @@ EDL_INLINE cluster_view inventory::view(double now,
     if (over && !p.outlived) continue;
     std::string const* const owner = job_key_of(p);
     job_entry const* const job = owner ? &jobs_.at(*owner) : nullptr;
-    bool const worker = job && !over && p.who.what == platform::role::worker;
+    bool const worker = job && !over && p.who.role == platform::role::worker;
     bool const going = p.leaving || leaving.contains(key);
     if (p.node.empty()) {
       if (going || (!worker && !p.wants_room)) continue;

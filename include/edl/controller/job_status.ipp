@@ -23,8 +23,8 @@ EDL_INLINE void count_pods(training_job_status& to, training_job const& job,
   };
   if (master) count(to.master, *master);
   for (pod_record const* p : members) {
-    if (p->who.what == platform::role::server) count(to.servers, *p);
-    if (p->who.what == platform::role::worker) count(to.workers, *p);
+    if (p->who.role == platform::role::server) count(to.servers, *p);
+    if (p->who.role == platform::role::worker) count(to.workers, *p);
   }
   to.replicas = to.workers.running;
 }

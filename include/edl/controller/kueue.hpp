@@ -33,11 +33,11 @@ struct situation {
 };
 
 struct options {
-  double slice_patience = 30;  ///< seconds until a slice that is not admitted asks for one more worker alone
+  double slice_timeout = 30;  ///< seconds until a slice that is not admitted asks for one more worker alone
 };
 
 /// What Kueue's decision means for a job, and what its controller owes Kueue.
-struct verdict {
+struct assessment {
   bool queued = false;    ///< Kueue decides about it
   bool may_run = true;    ///< false: it has no pods, or gives them up by a checkpoint
   bool may_start = true;  ///< false: pods that are there go on, and no master is made now
@@ -45,7 +45,7 @@ struct verdict {
   std::string reason{}, message{};               ///< why it may not: a word in CamelCase, a sentence
   bool stalled = false;                          ///< it stays so until a person does something
   std::map<std::string, pod_changes> changes{};  ///< by pod set, for pods that are made now
-  std::vector<request> requests{};               ///< in order; each can be repeated without harm
+  std::vector<api_write> requests{};             ///< in order; each can be repeated without harm
   std::optional<double> again_at{};              ///< look again then, even if nothing happens
 };
 
@@ -60,10 +60,10 @@ struct verdict {
 /// - What was decided stands in Workloads alone: whoever asks at any moment goes on to the same end.
 ///
 /// Pure. Thread safety: safe.
-verdict judge(situation const& is, options const& o = {});
+assessment judge(situation const& is, options const& o = {});
 
 /// What is owed for a Workload whose TrainingJob is gone: `pods` of it are still there.
-std::vector<request> judge_orphan(workload const& w, std::uint32_t pods);
+std::vector<api_write> judge_orphan(workload const& w, std::uint32_t pods);
 
 }  // namespace edl::controller::kueue
 

@@ -27,7 +27,7 @@ class judgement {
     });
   }
 
-  verdict run() {
+  assessment run() {
     bool const over = job_.finished() || !job_.deleted.empty();
     if (over || !out_.queued || job_.spec.suspend) {
       wind_up(over);
@@ -50,7 +50,7 @@ class judgement {
 
  private:
   bool gone() const { return is_.pods.all == 0; }
-  void owe(request r) { out_.requests.push_back(std::move(r)); }
+  void owe(api_write r) { out_.requests.push_back(std::move(r)); }
 
   void hold(std::string reason, std::string message) {
     out_.may_run = out_.may_start = false;
@@ -362,9 +362,9 @@ class judgement {
     }
     // One that waits for long asks for the least that there is, so that it is admitted as soon as possible.
     double const since = seconds_of(slice->created).value_or(is_.now);
-    bool const late = is_.now >= since + options_.slice_patience;
+    bool const late = is_.now >= since + options_.slice_timeout;
     std::uint32_t const ask = late ? have + 1 : want;
-    if (!late) out_.again_at = since + options_.slice_patience;
+    if (!late) out_.again_at = since + options_.slice_timeout;
     if (!slice->reserved() && slice->set(workers_set)->count != ask) owe(resize(*slice, workers_set, ask));
   }
 
@@ -376,17 +376,17 @@ class judgement {
   std::uint32_t ceiling_ = 1;
   std::vector<workload const*> all_;
   std::vector<workload const*> older_;  ///< have quota, and are to be replaced by the one that counts
-  verdict out_;
+  assessment out_;
 };
 
 }  // namespace detail
 
-EDL_INLINE verdict judge(situation const& is, options const& o) { return detail::judgement(is, o).run(); }
+EDL_INLINE assessment judge(situation const& is, options const& o) { return detail::judgement(is, o).run(); }
 
-EDL_INLINE std::vector<request> judge_orphan(workload const& w, std::uint32_t pods) {
+EDL_INLINE std::vector<api_write> judge_orphan(workload const& w, std::uint32_t pods) {
   if (pods > 0) return {};
   if (!w.leaving) return {};  // the API server collects it
-  return w.held ? std::vector<request>{release(w)} : std::vector<request>{};
+  return w.held ? std::vector<api_write>{release(w)} : std::vector<api_write>{};
 }
 
 }  // namespace edl::controller::kueue

@@ -14,7 +14,7 @@
 namespace edl::controller::kueue {
 
 /// One request about a Workload. Bodies are JSON as text.
-struct request {
+struct api_write {
   enum class verb {
     create,        ///< of an object
     patch,         ///< RFC 6902 patch of the object
@@ -59,33 +59,34 @@ priority_choice priority_asked(training_job const& job);
 std::vector<pod_set> pod_sets_of(training_job const& job, worker_ask ask);
 
 /// `replaces`: the Workload that it is to take the place of, when it is a new slice.
-request create(training_job const& job, std::uint32_t n, worker_ask ask, priority_choice const& priority,
-               workload const* replaces = nullptr);
+api_write create(training_job const& job, std::uint32_t n, worker_ask ask, priority_choice const& priority,
+                 workload const* replaces = nullptr);
 
 /// Everything that the job decides about, for a Workload that has no quota.
-request rewrite(workload const& w, training_job const& job, worker_ask ask, priority_choice const& priority);
+api_write rewrite(workload const& w, training_job const& job, worker_ask ask,
+                  priority_choice const& priority);
 
 /// The size of a pod set alone.
-request resize(workload const& w, std::string_view set, std::uint32_t count);
+api_write resize(workload const& w, std::string_view set, std::uint32_t count);
 
 /// Whether a Workload asks for the job's pods as they are now, sizes apart.
 bool describes(workload const& w, training_job const& job);
 
 /// It holds quota no more, as an evicted one whose last pod is gone. `now`: RFC 3339.
-request give_back(workload const& w, std::string const& now);
+api_write give_back(workload const& w, std::string const& now);
 
 /// Sets one of its conditions.
-request set_condition(workload const& w, std::string type, bool yes, std::string reason, std::string message,
-                      std::string const& now);
+api_write set_condition(workload const& w, std::string type, bool yes, std::string reason,
+                        std::string message, std::string const& now);
 
 /// Pods of the set that are not needed any more.
-request reclaim(workload const& w, std::string_view set, std::uint32_t count);
+api_write reclaim(workload const& w, std::string_view set, std::uint32_t count);
 
 /// Its finalizer goes.
-request release(workload const& w);
+api_write release(workload const& w);
 
 /// It is deleted. `uid` and version are those that were looked at.
-request remove(workload const& w, std::string why);
+api_write remove(workload const& w, std::string why);
 
 }  // namespace edl::controller::kueue
 

@@ -75,10 +75,10 @@ inline json list(std::vector<condition> const& all) {
   return out;
 }
 
-inline request status_patch(workload const& w, json status, std::string why) {
+inline api_write status_patch(workload const& w, json status, std::string why) {
   json const body{{"metadata", {{"resourceVersion", w.resource_version}, {"uid", w.uid}}},
                   {"status", std::move(status)}};
-  return {request::verb::patch_status, w.space, w.name, dump(body), std::move(why)};
+  return {api_write::verb::patch_status, w.space, w.name, dump(body), std::move(why)};
 }
 
 /// Begins with what makes the server refuse it (409) unless the object is the one that was looked at.
@@ -137,8 +137,8 @@ EDL_INLINE std::vector<pod_set> pod_sets_of(training_job const& job, worker_ask 
   return all;
 }
 
-EDL_INLINE request create(training_job const& job, std::uint32_t n, worker_ask ask,
-                          priority_choice const& priority, workload const* replaces) {
+EDL_INLINE api_write create(training_job const& job, std::uint32_t n, worker_ask ask,
+                            priority_choice const& priority, workload const* replaces) {
   using namespace detail::objects;
   std::string const name = workload_name(job, n);
   json meta{{"name", name},
@@ -158,13 +158,13 @@ EDL_INLINE request create(training_job const& job, std::uint32_t n, worker_ask a
             {"active", true}};
   if (!priority.name.empty()) spec["priorityClassRef"] = priority_ref(priority);
   json const object{{"apiVersion", api_version}, {"kind", "Workload"}, {"metadata", meta}, {"spec", spec}};
-  return {request::verb::create, job.space, name, dump(object),
+  return {api_write::verb::create, job.space, name, dump(object),
           replaces ? fmt::format("Workload {} asks for {}.", name, counted(ask.count, "worker"))
                    : fmt::format("Workload {} waits in queue {}.", name, queue_of(job))};
 }
 
-EDL_INLINE request rewrite(workload const& w, training_job const& job, worker_ask ask,
-                           priority_choice const& priority) {
+EDL_INLINE api_write rewrite(workload const& w, training_job const& job, worker_ask ask,
+                             priority_choice const& priority) {
   using namespace detail::objects;
   json body = guarded(w);
   auto const set = [&](char const* path, json value) {
@@ -177,18 +177,18 @@ EDL_INLINE request rewrite(workload const& w, training_job const& job, worker_as
     set("/spec/priorityClassRef", priority_ref(priority));
   else if (!w.priority_class.empty())
     body.push_back({{"op", "remove"}, {"path", "/spec/priorityClassRef"}});
-  return {request::verb::patch, w.space, w.name, dump(body),
+  return {api_write::verb::patch, w.space, w.name, dump(body),
           fmt::format("Workload {} asks for what the job is now.", w.name)};
 }
 
-EDL_INLINE request resize(workload const& w, std::string_view named, std::uint32_t count) {
+EDL_INLINE api_write resize(workload const& w, std::string_view named, std::uint32_t count) {
   using namespace detail::objects;
   json body = guarded(w);
   for (std::size_t i = 0; i < w.pod_sets.size(); ++i)
     if (w.pod_sets[i].name == named)
       body.push_back(
           {{"op", "replace"}, {"path", fmt::format("/spec/podSets/{}/count", i)}, {"value", count}});
-  return {request::verb::patch, w.space, w.name, dump(body),
+  return {api_write::verb::patch, w.space, w.name, dump(body),
           fmt::format("Workload {} asks for {} {}.", w.name, count, named)};
 }
 
@@ -204,7 +204,7 @@ EDL_INLINE bool describes(workload const& w, training_job const& job) {
   return true;
 }
 
-EDL_INLINE request give_back(workload const& w, std::string const& now) {
+EDL_INLINE api_write give_back(workload const& w, std::string const& now) {
   using namespace detail::objects;
   condition const* const evicted = w.find("Evicted");
   std::string const reason = evicted ? evicted->reason : "Pending",
@@ -223,8 +223,8 @@ EDL_INLINE request give_back(workload const& w, std::string const& now) {
                       fmt::format("The quota of Workload {} is given back: the last pod is gone.", w.name));
 }
 
-EDL_INLINE request set_condition(workload const& w, std::string type, bool yes, std::string reason,
-                                 std::string message, std::string const& now) {
+EDL_INLINE api_write set_condition(workload const& w, std::string type, bool yes, std::string reason,
+                                   std::string message, std::string const& now) {
   using namespace detail::objects;
   auto all = w.conditions;
   std::string why = type == "Finished" ? fmt::format("Workload {} is finished: {}", w.name, message) : "";
@@ -233,7 +233,7 @@ EDL_INLINE request set_condition(workload const& w, std::string type, bool yes, 
   return status_patch(w, {{"conditions", list(all)}}, std::move(why));
 }
 
-EDL_INLINE request reclaim(workload const& w, std::string_view named, std::uint32_t count) {
+EDL_INLINE api_write reclaim(workload const& w, std::string_view named, std::uint32_t count) {
   using namespace detail::objects;
   auto all = w.reclaimable;
   all[std::string(named)] = count;
@@ -243,18 +243,18 @@ EDL_INLINE request reclaim(workload const& w, std::string_view named, std::uint3
                       fmt::format("Workload {} gives back the quota of {} {}.", w.name, count, named));
 }
 
-EDL_INLINE request release(workload const& w) {
+EDL_INLINE api_write release(workload const& w) {
   using namespace detail::objects;
   json body = guarded(w);
   body.push_back({{"op", "remove"}, {"path", fmt::format("/metadata/finalizers/{}", w.held.value_or(0))}});
-  return {request::verb::patch, w.space, w.name, dump(body)};
+  return {api_write::verb::patch, w.space, w.name, dump(body)};
 }
 
-EDL_INLINE request remove(workload const& w, std::string why) {
+EDL_INLINE api_write remove(workload const& w, std::string why) {
   using namespace detail::objects;
   json const body{{"preconditions", {{"uid", w.uid}, {"resourceVersion", w.resource_version}}},
                   {"propagationPolicy", "Background"}};
-  return {request::verb::remove, w.space, w.name, dump(body),
+  return {api_write::verb::remove, w.space, w.name, dump(body),
           why.empty() ? why : fmt::format("Workload {} is deleted: {}", w.name, why)};
 }
 

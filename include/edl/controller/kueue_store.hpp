@@ -13,13 +13,13 @@
 
 namespace edl::controller::kueue {
 
-enum class kind { workload, flavor, priority_class };
+enum class kueue_kind { workload, flavor, priority_class };
 inline constexpr std::size_t kinds = 3;
 
 /// What the API server says of Kueue's objects: Workloads of TrainingJobs, ResourceFlavors and
 /// WorkloadPriorityClasses. An object that is older than the one that is known changes nothing, except in a
 /// list. Thread safety: distinct objects: safe. Shared objects: unsafe.
-class store {
+class object_store {
  public:
   /// What came of an event: uids of the TrainingJobs that it concerns; `all`: every one.
   struct change {
@@ -27,10 +27,10 @@ class store {
     bool all = false;
   };
 
-  void begin(kind k);
-  change put(kind k, nlohmann::json const& object);
-  change end(kind k);
-  change remove(kind k, nlohmann::json const& object);
+  void begin(kueue_kind k);
+  change put(kueue_kind k, nlohmann::json const& object);
+  change end(kueue_kind k);
+  change remove(kueue_kind k, nlohmann::json const& object);
 
   /// Whether the cluster has Kueue. Nothing is known of it until this is said; then its objects have to be
   /// listed once.
@@ -56,7 +56,7 @@ class store {
     bool coming = false, complete = false;
     std::set<std::string> seen{};
   };
-  change drop(kind k, std::string const& key);
+  change drop(kueue_kind k, std::string const& key);
 
   std::optional<bool> served_{};
   std::string trouble_;

@@ -29,23 +29,23 @@ inline bool older(std::string const& a, std::string const& b) {
 
 }  // namespace detail::keeping
 
-EDL_INLINE void store::begin(kind k) {
+EDL_INLINE void object_store::begin(kueue_kind k) {
   list& l = lists_[std::size_t(k)];
   l.coming = true;
   l.seen.clear();
 }
 
-EDL_INLINE store::change store::put(kind k, nlohmann::json const& object) {
+EDL_INLINE object_store::change object_store::put(kueue_kind k, nlohmann::json const& object) {
   std::string const key = detail::keeping::key_of(object);
   if (list& l = lists_[std::size_t(k)]; l.coming) l.seen.insert(key);
-  if (k == kind::flavor) {
+  if (k == kueue_kind::flavor) {
     pod_changes next = read_flavor(object);
     auto const [at, fresh] = flavors_.try_emplace(key);
     if (!fresh && at->second == next) return {};
     at->second = std::move(next);
     return {.all = true};
   }
-  if (k == kind::priority_class) {
+  if (k == kueue_kind::priority_class) {
     auto const& value = platform::kubernetes::field(object, {"value"});
     std::int64_t const n = value.is_number_integer() ? value.get<std::int64_t>() : 0;
     auto const [at, fresh] = classes_.try_emplace(key, n);
@@ -67,9 +67,9 @@ EDL_INLINE store::change store::put(kind k, nlohmann::json const& object) {
   return c;
 }
 
-EDL_INLINE store::change store::drop(kind k, std::string const& key) {
-  if (k == kind::flavor) return {.all = flavors_.erase(key) > 0};
-  if (k == kind::priority_class) return {.all = classes_.erase(key) > 0};
+EDL_INLINE object_store::change object_store::drop(kueue_kind k, std::string const& key) {
+  if (k == kueue_kind::flavor) return {.all = flavors_.erase(key) > 0};
+  if (k == kueue_kind::priority_class) return {.all = classes_.erase(key) > 0};
   auto const at = owners_.find(key);
   if (at == owners_.end()) return {};
   std::string const owner = at->second;
@@ -80,7 +80,7 @@ EDL_INLINE store::change store::drop(kind k, std::string const& key) {
   return {.owners = {owner}};
 }
 
-EDL_INLINE store::change store::end(kind k) {
+EDL_INLINE object_store::change object_store::end(kueue_kind k) {
   list& l = lists_[std::size_t(k)];
   auto const seen = std::exchange(l.seen, {});
   l.coming = false;
@@ -91,43 +91,43 @@ EDL_INLINE store::change store::end(kind k) {
     for (auto const& [key, value] : all)
       if (!seen.contains(key)) gone.push_back(key);
   };
-  if (k == kind::workload) look(owners_);
-  if (k == kind::flavor) look(flavors_);
-  if (k == kind::priority_class) look(classes_);
+  if (k == kueue_kind::workload) look(owners_);
+  if (k == kueue_kind::flavor) look(flavors_);
+  if (k == kueue_kind::priority_class) look(classes_);
   change c{.all = true};
   for (std::string const& key : gone) c.owners.merge(drop(k, key).owners);
   return c;
 }
 
-EDL_INLINE store::change store::remove(kind k, nlohmann::json const& object) {
+EDL_INLINE object_store::change object_store::remove(kueue_kind k, nlohmann::json const& object) {
   std::string const key = detail::keeping::key_of(object);
   // Late news of an object whose successor is there already.
-  if (auto const at = owners_.find(key); k == kind::workload && at != owners_.end())
+  if (auto const at = owners_.find(key); k == kueue_kind::workload && at != owners_.end())
     if (auto const uid = platform::kubernetes::text(platform::kubernetes::field(object, {"metadata", "uid"}));
         workloads_.at(at->second).at(key).uid != uid)
       return {};
   return drop(k, key);
 }
 
-EDL_INLINE bool store::complete() const {
+EDL_INLINE bool object_store::complete() const {
   if (!served_) return false;
   return !*served_ ||
          std::all_of(std::begin(lists_), std::end(lists_), [](list const& l) { return l.complete; });
 }
 
-EDL_INLINE std::vector<workload const*> store::workloads_of(std::string const& uid) const {
+EDL_INLINE std::vector<workload const*> object_store::workloads_of(std::string const& uid) const {
   std::vector<workload const*> all;
   if (auto const mine = workloads_.find(uid); mine != workloads_.end())
     for (auto const& [key, w] : mine->second) all.push_back(&w);
   return all;
 }
 
-EDL_INLINE pod_changes const* store::flavor(std::string const& name) const {
+EDL_INLINE pod_changes const* object_store::flavor(std::string const& name) const {
   auto const at = flavors_.find(name);
   return at == flavors_.end() ? nullptr : &at->second;
 }
 
-EDL_INLINE std::optional<std::int64_t> store::priority(std::string const& name) const {
+EDL_INLINE std::optional<std::int64_t> object_store::priority(std::string const& name) const {
   auto const at = classes_.find(name);
   return at == classes_.end() ? std::nullopt : std::optional(at->second);
 }

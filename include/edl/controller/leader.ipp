@@ -16,7 +16,7 @@ EDL_INLINE leader::leader(platform::kubernetes::access via, election e, std::str
                           election::options times, std::function<void(bool leads)> changed, logger log)
     // A request that hangs must leave time for another.
     : client_(std::move(via), {.timeout = times.renew_deadline / 3,
-                               .patience = std::chrono::milliseconds(0),
+                               .retry_timeout = std::chrono::milliseconds(0),
                                .agent = "edl-controller-lease"}),
       path_(std::move(path)),
       name_(std::move(name)),

@@ -14,10 +14,11 @@ namespace edl::controller {
 /// there are few. Thread safety: safe.
 class metrics {
  public:
-  enum class kind { counter, gauge, histogram };
+  enum class metric_type { counter, gauge, histogram };
 
   /// `buckets`: upper bounds of a histogram, rising.
-  void describe(std::string const& name, kind k, std::string const& help, std::vector<double> buckets = {});
+  void describe(std::string const& name, metric_type k, std::string const& help,
+                std::vector<double> buckets = {});
 
   void add(std::string const& name, std::string const& labels = "", double by = 1);
   void set(std::string const& name, double value, std::string const& labels = "");
@@ -31,7 +32,7 @@ class metrics {
     std::vector<std::uint64_t> counts{};  ///< of a histogram: by bucket, then all
   };
   struct family {
-    kind is;
+    metric_type type;
     std::string help;
     std::vector<double> buckets;
     std::map<std::string, series> all{};

@@ -10,7 +10,7 @@
 
 namespace edl::controller {
 
-EDL_INLINE void metrics::describe(std::string const& name, kind k, std::string const& help,
+EDL_INLINE void metrics::describe(std::string const& name, metric_type k, std::string const& help,
                                   std::vector<double> buckets) {
   std::lock_guard const lock(mutex_);
   families_[name] = {k, help, std::move(buckets)};
@@ -44,10 +44,12 @@ EDL_INLINE std::string metrics::text() const {
     return both.empty() ? std::string() : "{" + both + "}";
   };
   for (auto const& [name, f] : families_) {
-    char const* const type = f.is == kind::counter ? "counter" : f.is == kind::gauge ? "gauge" : "histogram";
+    char const* const type = f.type == metric_type::counter ? "counter"
+                             : f.type == metric_type::gauge ? "gauge"
+                                                            : "histogram";
     out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, f.help, name, type);
     for (auto const& [labels, s] : f.all) {
-      if (f.is != kind::histogram) {
+      if (f.type != metric_type::histogram) {
         out += fmt::format("{}{} {}\n", name, braced(labels, ""), s.value);
         continue;
       }

@@ -46,9 +46,9 @@ inline std::map<int, int> spare_workers(allocation const& a) {
 inline std::string why_it_shrank(allocation const& a, job_state const& s) {
   switch (s.why.what) {
     case cause::room_for_job:
-      return "it made room for " + a.at(s.why.whom).of->name;
+      return "it made room for " + a.at(s.why.subject).of->name;
     case cause::room_for_pod:
-      return "it made room for pod " + a.view.pods[std::size_t(s.why.whom)].name;
+      return "it made room for pod " + a.view.pods[std::size_t(s.why.subject)].name;
     default:
       return fmt::format("it leaves the headroom of {:.3g} % to others", 100 * (1 - a.options.max_load));
   }

@@ -16,7 +16,7 @@ struct plan_options {
   double change_share = 0.1;  ///< of its time, at most, a job may stand still because its size changes
   bool move = false;          ///< also put workers that run on fewer nodes, where there is room for it. Who
                               ///< carries the plan out must start job_plan::moves on their nodes.
-  double patience = 600;      ///< seconds that a job waits before no job behind it is let in
+  double starvation_timeout = 600;  ///< seconds that a job waits before no job behind it is let in
   double promise = 120;  ///< seconds that free room is kept for a pod which the scheduler does not put there
   int expendable = -10;  ///< for pods of others with a lower priority than this no room is made
 };

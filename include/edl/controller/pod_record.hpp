@@ -45,13 +45,14 @@ std::optional<job_report> read_report(std::string const& text);
 struct master_state {
   std::uint32_t attempt = 1, restart = 0;
   std::uint32_t first_size = 0;  ///< workers that it was made for
-  std::string wish{}, leave{};   ///< a size, and who shall leave first, that the master has not answered yet
-  bool suspending = false;       ///< it has been told to
-  std::string scaled{};          ///< its answer to the last wish
+  std::string requested_size{},
+      leave{};              ///< a size, and who shall leave first, that the master has not answered yet
+  bool suspending = false;  ///< it has been told to
+  std::string scaled{};     ///< its answer to the last size request
   std::optional<platform::kubernetes::job_size> size{};  ///< that it says the job is to have
   std::optional<job_report> report{};
   bool started = false, ready = false;  ///< its container has run; it listens
-  platform::ending how{};               ///< when the pod is over
+  platform::ending ending{};            ///< when the pod is over
   std::string waits{};                  ///< what it says that it waits for
   std::uint32_t crashes = 0;            ///< its kubelet has started it so often in its pod; it crashed last
 };

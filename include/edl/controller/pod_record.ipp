@@ -59,7 +59,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   m->attempt = number(field(notes, {attempt_annotation})).value_or(1);
   m->restart = number(field(notes, {restart_annotation})).value_or(0);
   m->first_size = number(field(notes, {first_size_annotation})).value_or(0);
-  m->wish = short_text(field(notes, {annotation::num_workers}));
+  m->requested_size = short_text(field(notes, {annotation::num_workers}));
   m->leave = short_text(field(notes, {annotation::leave}));
   m->suspending = text(field(notes, {annotation::suspend})) == "true";
   m->scaled = short_text(field(notes, {annotation::scaled}));
@@ -82,7 +82,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
       how.disruption.clear();
       how.reason.clear();
     }
-    m->how = ending_of(how);
+    m->ending = ending_of(how);
   }
   return m;
 }
@@ -153,7 +153,7 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
   r.trouble = shortened(trouble(*s), longest_note);
   if (auto const& holders = field(meta, {"finalizers"}); holders.is_array())
     r.held = std::find(holders.begin(), holders.end(), recorded_finalizer) != holders.end();
-  if (r.who.what == platform::role::master) r.master = read_master(pod, *s);
+  if (r.who.role == platform::role::master) r.master = read_master(pod, *s);
   return r;
 }
 
@@ -170,10 +170,10 @@ EDL_INLINE bool same_for_job(pod_record const& a, pod_record const& b) {
                     a.trouble == b.trouble && a.hopeless == b.hopeless && !a.master == !b.master;
   if (!same || !a.master) return same;
   master_state const &x = *a.master, &y = *b.master;
-  return x.attempt == y.attempt && x.restart == y.restart && x.wish == y.wish && x.leave == y.leave &&
-         x.suspending == y.suspending && x.scaled == y.scaled && x.size == y.size && x.report == y.report &&
-         x.started == y.started && x.ready == y.ready && x.waits == y.waits && x.crashes == y.crashes &&
-         x.how.code == y.how.code && x.how.words == y.how.words;
+  return x.attempt == y.attempt && x.restart == y.restart && x.requested_size == y.requested_size &&
+         x.leave == y.leave && x.suspending == y.suspending && x.scaled == y.scaled && x.size == y.size &&
+         x.report == y.report && x.started == y.started && x.ready == y.ready && x.waits == y.waits &&
+         x.crashes == y.crashes && x.ending.code == y.ending.code && x.ending.words == y.ending.words;
 }
 
 }  // namespace edl::controller

@@ -18,20 +18,20 @@ struct job_situation {
   pod_record const* master = nullptr;        ///< the pod of its master's name, whoever owns it
   std::vector<pod_record const*> members{};  ///< the job's other pods
   std::optional<job_plan> plan{};            ///< its part of the last plan; nothing: no plan knows it yet
-  std::optional<kueue::verdict> queue{};     ///< what Kueue decides, of a job with a queue
+  std::optional<kueue::assessment> queue{};  ///< what Kueue decides, of a job with a queue
   std::function<inventory::node_state(std::string const& node)> state_of;
   double now = 0;  ///< seconds since 1970
 };
 
 struct reconcile_options {
-  bool pod_groups = false;        ///< jobs' pods are gangs of the scheduler's, where it knows PodGroups
-  double node_patience = 10;      ///< a pod whose node does not exist is removed after so many seconds
-  double suspend_patience = 300;  ///< for a master to suspend its job, before it is stopped
+  bool pod_groups = false;       ///< jobs' pods are gangs of the scheduler's, where it knows PodGroups
+  double node_timeout = 10;      ///< a pod whose node does not exist is removed after so many seconds
+  double suspend_timeout = 300;  ///< for a master to suspend its job, before it is stopped
   double first_backoff = 10, longest_backoff = 300;  ///< between attempts: doubles
   double steady = 600;                               ///< a master that lived for so long was not lost soon
   std::uint32_t most_crashes = 5;  ///< masters that crash soon, one after the other, until the attempt fails
   double progress_every = 10;      ///< between two writes of a status in which only progress differs
-  double refused_patience = 60;    ///< until a wish that a master has refused is told again
+  double refusal_backoff = 60;     ///< until a size request that a master has refused is told again
 };
 
 /// What is to be done for a job, from what the API server says of it, and nothing else that matters. It may

@@ -105,7 +105,7 @@ class reconciler {
       if (node == inventory::node_state::gone) {
         auto const known = memo_.nodes_gone.find(p.node);
         double const since = gone[p.node] = known == memo_.nodes_gone.end() ? now_ : known->second;
-        if (now_ - since < options_.node_patience) return out_.look_again(since + options_.node_patience);
+        if (now_ - since < options_.node_timeout) return out_.look_again(since + options_.node_timeout);
         if (p.at == pod_record::phase::over && is_finished()) return;
         discard(p, true);
       } else if (late) {
@@ -167,15 +167,15 @@ class reconciler {
   void record_end() {
     master_state const& m = *master_->master;
     if (m.attempt != std::max(1u, next_.attempts)) return;
-    if (m.how.code == 0 && !m.how.outside && m.how.signal == 0)
+    if (m.ending.code == 0 && !m.ending.outside && m.ending.signal == 0)
       return end_job(ct::succeeded, "MasterFinished", "All is done.");
-    if (m.how.code == platform::suspended && !m.how.outside)
+    if (m.ending.code == platform::suspended && !m.ending.outside)
       return set(ct::running, false, run::suspended, "The master has suspended the job.");
-    std::string const how = platform::describe(m.how);
+    std::string const how = platform::describe(m.ending);
     // Killed for its memory, or superseded by another master: no fault of the attempt.
-    bool const taken = m.how.code == 137 || m.how.code == platform::gave_up_waiting;
-    bool const crashed = m.how.signal != 0 && m.how.signal != SIGKILL && m.how.signal != SIGTERM;
-    if (m.how.outside || taken || (m.how.signal != 0 && !(crashed && crashes_too_often())))
+    bool const taken = m.ending.code == 137 || m.ending.code == platform::gave_up_waiting;
+    bool const crashed = m.ending.signal != 0 && m.ending.signal != SIGKILL && m.ending.signal != SIGTERM;
+    if (m.ending.outside || taken || (m.ending.signal != 0 && !(crashed && crashes_too_often())))
       return set(ct::running, false, run::lost, fmt::format("The master {}.", how));
     fail_attempt(m.attempt, how);
   }
@@ -225,7 +225,7 @@ class reconciler {
 
   void add_kueue_requests() {
     if (!is_.queue) return;
-    for (kueue::request const& r : is_.queue->requests) {
+    for (kueue::api_write const& r : is_.queue->requests) {
       out_.actions.push_back(ask_kueue{r});
       if (!r.why.empty()) out_.events.push_back({false, "Kueue", r.why});
     }
@@ -239,13 +239,13 @@ class reconciler {
     if (running) {
       if (memo_.suspend_since == 0) memo_.suspend_since = now_;
       set(ct::suspended, false, "Suspending", "The master is told to suspend the job.");
-      if (now_ - memo_.suspend_since >= options_.suspend_patience) {
+      if (now_ - memo_.suspend_since >= options_.suspend_timeout) {
         discard(*master_);
       } else {
         if (!master_->master->suspending)
           out_.actions.push_back(
               annotate_master{master_->name(), master_->uid, {{annotation::suspend, "true"}}});
-        out_.look_again(memo_.suspend_since + options_.suspend_patience);
+        out_.look_again(memo_.suspend_since + options_.suspend_timeout);
       }
       return;
     }
@@ -334,12 +334,14 @@ class reconciler {
   /// The size that the master was told last.
   std::uint32_t size_of_master() const {
     master_state const& m = *master_->master;
-    if (auto const wish = platform::kubernetes::number(m.wish)) return *wish;
+    if (auto const requested_size = platform::kubernetes::number(m.requested_size)) return *requested_size;
     return m.size ? m.size->workers : m.first_size;
   }
 
   /// Whether a master, which has taken the place of another, adopted workers without telling their number.
-  static bool may_have_adopted(master_state const& m) { return m.restart > 0 && !m.size && m.wish.empty(); }
+  static bool may_have_adopted(master_state const& m) {
+    return m.restart > 0 && !m.size && m.requested_size.empty();
+  }
 
   /// Follows the master's pod, which is there.
   void keep_master() {
@@ -351,7 +353,7 @@ class reconciler {
     }
     if (over) {
       discard(*master_);
-      if (m.how.code == platform::suspended) discard_members();
+      if (m.ending.code == platform::suspended) discard_members();
       return;
     }
     next_.restarts = m.restart;
@@ -403,7 +405,7 @@ class reconciler {
     std::set<std::uint32_t> ids;
     for (std::string const& key : is_.plan->leaving)
       for (pod_record const* p : is_.members)
-        if (p->key == key && p->who.what == platform::role::worker && !p->leaving) ids.insert(p->who.id);
+        if (p->key == key && p->who.role == platform::role::worker && !p->leaving) ids.insert(p->who.id);
     return {ids.begin(), ids.end()};
   }
 
@@ -419,23 +421,23 @@ class reconciler {
     else if (!m.leave.empty())
       notes[annotation::leave] = std::nullopt;
     memo_.asked = want;
-    memo_.asked_until = now_ + options_.refused_patience;
+    memo_.asked_until = now_ + options_.refusal_backoff;
     out_.actions.push_back(annotate_master{master_->name(), master_->uid, std::move(notes)});
   }
 
   void resize(master_state const& m) {
     std::string const want = std::to_string(next_.workers.desired);
-    bool const refused =
-        m.wish.empty() && m.scaled.starts_with("refused") && size_of_master() != next_.workers.desired;
+    bool const refused = m.requested_size.empty() && m.scaled.starts_with("refused") &&
+                         size_of_master() != next_.workers.desired;
     if (refused && memo_.asked == want && now_ < memo_.asked_until)
       out_.look_again(memo_.asked_until);
     else if (size_of_master() != next_.workers.desired || may_have_adopted(m))
       request_size(m, want);
     std::uint32_t running = 0;
     for (pod_record const* p : is_.members)
-      running += p->who.what == platform::role::worker && p->at == pod_record::phase::running && !p->leaving;
-    bool const there = is_true(next_, ct::running) && running == next_.workers.desired && m.wish.empty() &&
-                       (!m.size || m.size->workers == next_.workers.desired);
+      running += p->who.role == platform::role::worker && p->at == pod_record::phase::running && !p->leaving;
+    bool const there = is_true(next_, ct::running) && running == next_.workers.desired &&
+                       m.requested_size.empty() && (!m.size || m.size->workers == next_.workers.desired);
     if (there)
       set(ct::resizing, false, "AtSize", fmt::format("{}.", counted(running, "worker runs", "workers run")));
     else if (refused)
@@ -508,8 +510,8 @@ class reconciler {
       out_.look_again(memo_.status_written + options_.progress_every);
       return std::move(out_);
     }
-    auto told = events_of(job_.status, next_);
-    out_.events.insert(out_.events.end(), told.begin(), told.end());
+    auto events = events_of(job_.status, next_);
+    out_.events.insert(out_.events.end(), events.begin(), events.end());
     out_.actions.insert(out_.actions.begin(), write_status{next_});
     return std::move(out_);
   }

@@ -23,11 +23,11 @@ struct wanted_room {
 /// Whether the node would have the room if all workers left whose jobs could give one. Says quickly where it
 /// is no use to look closer.
 inline bool could_do(allocation const& a, wanted_room const& wanted, int node,
-                     std::vector<std::int64_t>& lacks) {
-  if (!a.room.missing(wanted.shape, node, !wanted.spare, lacks)) return false;
+                     std::vector<std::int64_t>& shortfall) {
+  if (!a.room.missing(wanted.shape, node, !wanted.spare, shortfall)) return false;
   for (tenant const& t : a.on_node(node))
-    if (wanted.gives[std::size_t(t.job)]) a.room.cover(wanted.shape, t.shape, lacks);
-  return std::all_of(lacks.begin(), lacks.end(), [](std::int64_t m) { return m <= 0; });
+    if (wanted.gives[std::size_t(t.job)]) a.room.cover(wanted.shape, t.shape, shortfall);
+  return std::all_of(shortfall.begin(), shortfall.end(), [](std::int64_t m) { return m <= 0; });
 }
 
 /// Workers on this node whose leaving makes the room, those that deserve least first; none of them is below
@@ -79,12 +79,12 @@ EDL_INLINE int make_room(allocation& a, int shape, claim than, bool spare, cause
     wanted.gives[std::size_t(j)] = 1;
   }
   std::vector<char> seen(a.view.nodes.size());
-  std::vector<std::int64_t> lacks;
+  std::vector<std::int64_t> shortfall;
   for (int j : givers) {
     auto const& workers = a.at(j).workers;
     for (auto w = workers.rbegin(); w != workers.rend(); ++w) {
       int const node = w->node;
-      if (std::exchange(seen[std::size_t(node)], 1) || !could_do(a, wanted, node, lacks)) continue;
+      if (std::exchange(seen[std::size_t(node)], 1) || !could_do(a, wanted, node, shortfall)) continue;
       auto const chosen = victims_on(a, wanted, node);
       if (chosen.empty()) continue;
       for (auto const& [who, what] : chosen) a.remove(who, what, why);

@@ -27,8 +27,8 @@ struct minibatch_key {
 /// A minibatch that is to count, with how many records it has, and how many it lacks because they are
 /// damaged.
 struct contribution {
-  contribution(minibatch_key const& k, std::uint32_t has = 0, std::uint32_t lacks = 0)
-      : key(k), records(has), skipped(lacks) {}
+  contribution(minibatch_key const& k, std::uint32_t has = 0, std::uint32_t skipped_records = 0)
+      : key(k), records(has), skipped(skipped_records) {}
   minibatch_key key;
   std::uint32_t records, skipped;
 };
@@ -39,14 +39,14 @@ struct contribution {
 /// counted for itself: the two must agree. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class ledger {
  public:
-  enum class verdict { next, repeat, gap };
+  enum class sequence_check { next, repeat, gap };
 
   /// `next`: not applied yet and it is its turn. `repeat`: already applied, acknowledge it. `gap`: an earlier
   /// minibatch of its task is missing, whoever sends it is in error.
-  verdict check(minibatch_key const& m) const {
-    if (closed(m.task)) return verdict::repeat;
+  sequence_check check(minibatch_key const& m) const {
+    if (closed(m.task)) return sequence_check::repeat;
     std::uint32_t const at = position(m.task);
-    return m.index == at ? verdict::next : m.index < at ? verdict::repeat : verdict::gap;
+    return m.index == at ? sequence_check::next : m.index < at ? sequence_check::repeat : sequence_check::gap;
   }
 
   /// What has been applied in an epoch, counted one by one.

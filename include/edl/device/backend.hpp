@@ -39,7 +39,7 @@ class basic_backend {
   /// The host may read and write that memory, too.
   virtual bool in_host_memory() const { return false; }
 
-  /// Operations that take `narrow_sides` gain by it. Not while products are exact.
+  /// Operations that take `bfloat16_io` gain by it. Not while products are exact.
   virtual bool narrows() const { return false; }
 
   /// Copies. What is not pinned has been read, or written, on return.
@@ -130,26 +130,26 @@ class basic_backend {
   // `narrow` is of x and dx, of y and dy.
 
   /// y = f(x); y may be x where `f` is scale.
-  virtual void elementwise_forward(elementwise f, T parameter, in x, out y, narrow_sides narrow = {}) = 0;
+  virtual void elementwise_forward(elementwise f, T parameter, in x, out y, bfloat16_io narrow = {}) = 0;
 
   /// dx = dy · f'; dx may be dy. `y` is what `elementwise` says.
   virtual void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx,
-                                    narrow_sides narrow = {}) = 0;
+                                    bfloat16_io narrow = {}) = 0;
 
   /// y = 0 where the stream's uniform number of the element is below `rate`, x / (1 − rate) elsewhere. `mask`
   /// takes one byte per element, for `dropout_backward`.
   virtual void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
-                               narrow_sides narrow = {}) = 0;
+                               bfloat16_io narrow = {}) = 0;
   virtual void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx,
-                                narrow_sides narrow = {}) = 0;
+                                bfloat16_io narrow = {}) = 0;
 
-  virtual void copy(in x, out y, narrow_sides narrow = {}) = 0;
+  virtual void copy(in x, out y, bfloat16_io narrow = {}) = 0;
 
   /// y = f(a + b), where y may be a or b. `narrow.in` says how b lies in memory, `narrow.out` how the rest.
-  virtual void add(activation f, in a, in b, out y, narrow_sides narrow = {}) = 0;
+  virtual void add(activation f, in a, in b, out y, bfloat16_io narrow = {}) = 0;
 
   /// y = a + b where x > 0, and 0 elsewhere; y may be a or b.
-  virtual void add_masked(in a, in b, in x, out y, narrow_sides narrow = {}) = 0;
+  virtual void add_masked(in a, in b, in x, out y, bfloat16_io narrow = {}) = 0;
 
   /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`; and back.
   virtual void store_bfloat16(in x, std::span<std::byte> to) = 0;

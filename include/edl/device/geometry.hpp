@@ -10,11 +10,11 @@ namespace edl {
 
 /// On which sides of an operation samples and their gradients are narrow: bfloat16 numbers, two in the place
 /// of a scalar. Else each is a scalar. A sample that is narrow has an even number of elements.
-struct narrow_sides {
+struct bfloat16_io {
   bool in = false, out = false;
 
   constexpr bool any() const { return in || out; }
-  friend constexpr bool operator==(narrow_sides const&, narrow_sides const&) = default;
+  friend constexpr bool operator==(bfloat16_io const&, bfloat16_io const&) = default;
 };
 
 /// Scalars that so many elements take.
@@ -30,7 +30,7 @@ constexpr std::size_t elements_of(std::size_t scalars, bool narrow) { return nar
 struct pool_geometry {
   shape in, out;
   extent window, stride, before;
-  narrow_sides narrow{};
+  bfloat16_io narrow{};
 };
 
 /// A batch normalisation and what is done with it in one pass over memory. Its input may be what a relu left,
@@ -43,7 +43,7 @@ struct norm_chain {
   activation f = activation::none;
   int window = 1;
   float shift_gain = 1;
-  narrow_sides narrow{};
+  bfloat16_io narrow{};
   bool narrow_more = false;
 
   constexpr shape out() const { return {in.height / window, in.width / window, in.channels}; }
@@ -55,7 +55,7 @@ struct conv_geometry {
   shape in, out;
   extent kernel, stride, before;
   int groups = 1;
-  narrow_sides narrow{};
+  bfloat16_io narrow{};
 
   friend constexpr bool operator==(conv_geometry const&, conv_geometry const&) = default;
 

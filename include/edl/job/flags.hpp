@@ -12,11 +12,11 @@
 
 namespace edl {
 
-/// What a command line says of a job, flag by flag; `settle` makes a job of it.
-struct asked {
+/// What a command line says of a job, flag by flag; `resolve` makes a job of it.
+struct parsed_flags {
   edl::job job;
-  std::optional<strategy> how;         ///< as told; none: by the processes that are asked for
-  std::uint64_t records_per_task = 0;  ///< 0: not told
+  std::optional<edl::strategy> strategy;  ///< as told; none: by the processes that are asked for
+  std::uint64_t records_per_task = 0;     ///< 0: not told
   std::string save_best, early_stopping;
   std::string validation_split = "0";
 };
@@ -24,12 +24,13 @@ struct asked {
 /// A flag of a job. The command line, --help, completion, `edl train` and the tables of docs/jobs.md follow
 /// from the list of them.
 struct job_flag {
-  cli::flag is;                ///< its group is that of the help and of the document
-  std::vector<command> of;     ///< commands that have it
-  std::vector<command> needs;  ///< commands that cannot do without it
-  std::string read_by;         ///< roles whose processes look at it: "master, workers"
-  std::string elasticdl;       ///< what ElasticDL calls it; empty: it has nothing like it
-  std::function<void(asked&, std::string const& value)> put;  ///< a value that `cli::accept` let through
+  cli::flag flag;                 ///< its group is that of the help and of the document
+  std::vector<command> commands;  ///< commands that have it
+  std::vector<command> needs;     ///< commands that cannot do without it
+  std::string read_by;            ///< roles whose processes look at it: "master, workers"
+  std::string elasticdl;          ///< what ElasticDL calls it; empty: it has nothing like it
+  std::function<void(parsed_flags&, std::string const& value)>
+      put;  ///< a value that `cli::accept` let through
 };
 
 /// All of them, in the order of the document.

@@ -73,24 +73,24 @@ class table {
    public:
     explicit row(job_flag& of) : of_(of) {}
     row from(std::int64_t least, std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
-      of_.is.least = least, of_.is.most = most;
+      of_.flag.least = least, of_.flag.most = most;
       return *this;
     }
-    row alias(std::string name) { return of_.is.aliases.push_back(std::move(name)), *this; }
-    row only(std::vector<command> commands) { return of_.of = std::move(commands), *this; }
+    row alias(std::string name) { return of_.flag.aliases.push_back(std::move(name)), *this; }
+    row only(std::vector<command> commands) { return of_.commands = std::move(commands), *this; }
     row needed_by(std::vector<command> commands) { return of_.needs = std::move(commands), *this; }
     /// ElasticDL has it by this name, or its own.
     /// Several values are one text, with ';' between them.
     row repeated(std::string job::*member) {
-      of_.is.repeats = true;
-      of_.put = [member](asked& a, std::string const& value) {
+      of_.flag.repeats = true;
+      of_.put = [member](parsed_flags& a, std::string const& value) {
         std::string& all = a.job.*member;
         all += (all.empty() ? "" : ";") + value;
       };
       return *this;
     }
     row elasticdl(std::string name = {}) {
-      of_.elasticdl = name.empty() ? of_.is.name : std::move(name);
+      of_.elasticdl = name.empty() ? of_.flag.name : std::move(name);
       return *this;
     }
 
@@ -105,15 +105,15 @@ class table {
     edl::job const defaults;
     return add<typename held<T>::type>(
         std::move(name), written(defaults.*member), std::move(read_by), std::move(help),
-        [member](asked& a, std::string const& value) { read(a.job.*member, value); });
+        [member](parsed_flags& a, std::string const& value) { read(a.job.*member, value); });
   }
 
   template <class T>
-  row flag(std::string name, T asked::*member, std::string read_by, std::string help) {
-    asked const defaults;
+  row flag(std::string name, T parsed_flags::*member, std::string read_by, std::string help) {
+    parsed_flags const defaults;
     return add<typename held<T>::type>(
         std::move(name), written(defaults.*member), std::move(read_by), std::move(help),
-        [member](asked& a, std::string const& value) { read(a.*member, value); });
+        [member](parsed_flags& a, std::string const& value) { read(a.*member, value); });
   }
 
   std::vector<job_flag> take() { return std::move(all_); }
@@ -121,21 +121,21 @@ class table {
  private:
   template <class T>
   row add(std::string name, std::string fallback, std::string read_by, std::string help,
-          std::function<void(asked&, std::string const&)> put) {
+          std::function<void(parsed_flags&, std::string const&)> put) {
     job_flag f;
-    f.is = {
+    f.flag = {
         .name = std::move(name), .fallback = std::move(fallback), .help = std::move(help), .group = group_};
     f.read_by = std::move(read_by), f.put = std::move(put);
-    f.of = {command::train, command::evaluate, command::predict};
-    if constexpr (std::is_enum_v<T>) f.is.choices = all_names<T>();
-    if constexpr (std::same_as<T, bool>) f.is.what = cli::flag::kind::truth;
+    f.commands = {command::train, command::evaluate, command::predict};
+    if constexpr (std::is_enum_v<T>) f.flag.choices = all_names<T>();
+    if constexpr (std::same_as<T, bool>) f.flag.type = cli::flag::value_type::truth;
     if constexpr (std::floating_point<T>) {
-      f.is.what = cli::flag::kind::number;
-      f.is.lowest = 0;
+      f.flag.type = cli::flag::value_type::number;
+      f.flag.lowest = 0;
     }
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
-      f.is.what = cli::flag::kind::whole;
-      f.is.least = 0;
+      f.flag.type = cli::flag::value_type::whole;
+      f.flag.least = 0;
     }
     all_.push_back(std::move(f));
     return row(all_.back());
@@ -164,7 +164,7 @@ inline void data(table& t) {
       .only({train, evaluate})
       .needed_by({evaluate})
       .elasticdl();
-  t.flag("validation_split", &asked::validation_split, "master, workers",
+  t.flag("validation_split", &parsed_flags::validation_split, "master, workers",
          "share of --training_data that is evaluated on and not trained, in place of --validation_data: 0.1 "
          "holds out one record of ten in a row, drawn from --seed; evaluate: that share of --validation_data")
       .only({train, evaluate});
@@ -199,7 +199,7 @@ inline void data(table& t) {
          "minibatches that a worker leases at a time")
       .from(1, most_records)
       .elasticdl();
-  t.flag("records_per_task", &asked::records_per_task, "master",
+  t.flag("records_per_task", &parsed_flags::records_per_task, "master",
          "the same in records, a multiple of --minibatch_size; 0: by that flag")
       .only({train})
       .elasticdl();
@@ -317,11 +317,11 @@ inline void training(table& t) {
          "evaluate every so many versions of the model, and the last; 0: the last only")
       .only(train)
       .elasticdl();
-  t.flag("save_best", &asked::save_best, "master",
+  t.flag("save_best", &parsed_flags::save_best, "master",
          "METRIC[:max|min]: keep the model of the version with the best value, as "
          "CHECKPOINT_DIR/best/model.safetensors")
       .only(train);
-  t.flag("early_stopping", &asked::early_stopping, "master",
+  t.flag("early_stopping", &parsed_flags::early_stopping, "master",
          "METRIC[:max|min][,patience=N][,min_delta=X]: end the job when N evaluations in a row (3) were not "
          "better by more than X (0)")
       .only(train);
@@ -397,7 +397,7 @@ inline void processes(table& t) {
   t.flag("job_name", &job::name, "all",
          "name of the job, in logs and checkpoints; a job goes on from its own only")
       .elasticdl();
-  t.flag("distribution_strategy", &asked::how, "all",
+  t.flag("distribution_strategy", &parsed_flags::strategy, "all",
          "Local: one process; ParameterServerStrategy: a master, servers and workers; AllreduceStrategy: a "
          "master, and workers that have a copy of the model each")
       .elasticdl();
@@ -449,16 +449,18 @@ inline std::string cell(std::string text) {
 
 /// "needed", the value, or nothing.
 inline std::string default_cell(job_flag const& f) {
-  if (f.is.name == "job_name") return "the binary's name";
-  return f.needs.size() == f.of.size() ? "needed" : f.is.fallback.empty() ? "" : "`" + f.is.fallback + "`";
+  if (f.flag.name == "job_name") return "the binary's name";
+  return f.needs.size() == f.commands.size() ? "needed"
+         : f.flag.fallback.empty()           ? ""
+                                             : "`" + f.flag.fallback + "`";
 }
 
 inline std::string type_cell(cli::flag const& f) {
-  using enum cli::flag::kind;
+  using enum cli::flag::value_type;
   if (!f.choices.empty()) return fmt::format("`{}`", fmt::join(f.choices, "`, `"));
-  if (f.what == truth) return "true or false";
-  if (f.what == number) return fmt::format("{} or more", f.lowest);
-  if (f.what != whole) return "text";
+  if (f.type == truth) return "true or false";
+  if (f.type == number) return fmt::format("{} or more", f.lowest);
+  if (f.type != whole) return "text";
   bool const open = f.most == std::numeric_limits<std::uint64_t>::max();
   return open ? fmt::format("{} or more", f.least) : fmt::format("{} to {}", f.least, f.most);
 }
@@ -480,10 +482,10 @@ EDL_INLINE std::vector<cli::flag> flags_of(command c, std::string const& program
   auto const has = [c](std::vector<command> const& of) { return std::ranges::find(of, c) != of.end(); };
   std::vector<cli::flag> all;
   for (job_flag const& f : job_flags()) {
-    if (!has(f.of)) continue;
-    all.push_back(f.is);
+    if (!has(f.commands)) continue;
+    all.push_back(f.flag);
     all.back().needed = has(f.needs);
-    if (f.is.name == "job_name") all.back().fallback = program;
+    if (f.flag.name == "job_name") all.back().fallback = program;
   }
   return all;
 }
@@ -492,21 +494,22 @@ EDL_INLINE std::string flags_as_markdown() {
   using namespace detail::job_flags;
   std::string out, group;
   for (job_flag const& f : edl::job_flags()) {
-    if (f.is.group != group) {
-      group = f.is.group;
+    if (f.flag.group != group) {
+      group = f.flag.group;
       out += fmt::format(
           "\n### {}\n\n| flag | value | default | for | read by | ElasticDL's | meaning |\n"
           "|---|---|---|---|---|---|---|\n",
           group);
     }
     std::string commands;
-    for (command const c : f.of) commands += (commands.empty() ? "" : " ") + std::string(1, name_of(c)[0]);
-    out += fmt::format("| `--{}` | {} | {} | {} | {} | {} | {} |\n", f.is.name, type_cell(f.is),
+    for (command const c : f.commands)
+      commands += (commands.empty() ? "" : " ") + std::string(1, name_of(c)[0]);
+    out += fmt::format("| `--{}` | {} | {} | {} | {} | {} | {} |\n", f.flag.name, type_cell(f.flag),
                        default_cell(f), commands, f.read_by,
-                       f.elasticdl.empty()        ? ""
-                       : f.elasticdl == f.is.name ? "the same"
-                                                  : "`--" + f.elasticdl + "`",
-                       cell(f.is.help));
+                       f.elasticdl.empty()          ? ""
+                       : f.elasticdl == f.flag.name ? "the same"
+                                                    : "`--" + f.elasticdl + "`",
+                       cell(f.flag.help));
   }
   return out;
 }

@@ -13,7 +13,7 @@ namespace edl {
 /// A flag that does nothing in some jobs, and why.
 struct idle_flag {
   std::string_view name;
-  bool (*idle)(asked const&);
+  bool (*idle)(parsed_flags const&);
   std::string_view why;  ///< one clause, behind "--name does nothing here:"
 };
 
@@ -22,7 +22,7 @@ std::vector<idle_flag> const& idle_flags();
 
 /// One line for each flag that is given, other than its default, and does nothing in this job, whose strategy
 /// is settled.
-std::vector<std::string> idle_notes(asked const& a, cli::command_line const& given);
+std::vector<std::string> idle_notes(parsed_flags const& a, cli::command_line const& given);
 
 }  // namespace edl
 

@@ -9,17 +9,17 @@
 namespace edl {
 namespace detail {
 
-inline bool is_local(asked const& a) { return a.job.how == strategy::local; }
-inline bool sums(asked const& a) { return a.job.how == strategy::allreduce; }
-inline bool no_sums(asked const& a) { return !sums(a); }
-inline bool no_servers(asked const& a) { return a.job.how != strategy::parameter_server; }
-inline bool asynchronous_servers(asked const& a) { return !no_servers(a) && a.job.use_async; }
-inline bool synchronous_servers(asked const& a) { return !no_servers(a) && !a.job.use_async; }
-inline bool without_checkpoints(asked const& a) {
-  return a.job.what == command::train && a.job.checkpoint_dir.empty();
+inline bool is_local(parsed_flags const& a) { return a.job.strategy == strategy::local; }
+inline bool sums(parsed_flags const& a) { return a.job.strategy == strategy::allreduce; }
+inline bool no_sums(parsed_flags const& a) { return !sums(a); }
+inline bool no_servers(parsed_flags const& a) { return a.job.strategy != strategy::parameter_server; }
+inline bool asynchronous_servers(parsed_flags const& a) { return !no_servers(a) && a.job.use_async; }
+inline bool synchronous_servers(parsed_flags const& a) { return !no_servers(a) && !a.job.use_async; }
+inline bool without_checkpoints(parsed_flags const& a) {
+  return a.job.command == command::train && a.job.checkpoint_dir.empty();
 }
-inline bool does_not_train(asked const& a) { return a.job.what != command::train; }
-inline bool on_processor(asked const& a) { return a.job.device == worker::device_kind::cpu; }
+inline bool does_not_train(parsed_flags const& a) { return a.job.command != command::train; }
+inline bool on_processor(parsed_flags const& a) { return a.job.device == worker::device_kind::cpu; }
 
 }  // namespace detail
 
@@ -33,7 +33,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
                                     of_a_gpu = "it is of a GPU, and --device=cpu computes without one";
   static std::vector<idle_flag> const all{
       {"use_async", sums, one_step},
-      {"use_async", [](asked const& a) { return is_local(a) && a.job.get_model_steps == 1; }, at_once},
+      {"use_async", [](parsed_flags const& a) { return is_local(a) && a.job.get_model_steps == 1; }, at_once},
       {"grads_to_wait", sums,
        "all-reduce sums the gradients of all workers into each step; --fixed_global_batch keeps their "
        "number"},
@@ -44,7 +44,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"lr_staleness_modulation", sums, "all-reduce's gradients are all of the newest version"},
       {"lr_staleness_modulation", is_local, "Local's gradients are all of the newest version"},
       {"get_model_steps", sums, "all-reduce's workers have the model themselves"},
-      {"get_model_steps", [](asked const& a) { return is_local(a) && !a.job.use_async; },
+      {"get_model_steps", [](parsed_flags const& a) { return is_local(a) && !a.job.use_async; },
        "only with --use_async does a worker train a copy of its own between pulls"},
       {"get_model_steps", synchronous_servers,
        "only with --use_async does a worker train a copy of its own between pulls"},
@@ -63,24 +63,25 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"transport_security", is_local, one_process},
       {"keep_checkpoint_max", without_checkpoints, none_kept},
       {"ignore_damaged_checkpoints", without_checkpoints, none_kept},
-      {"skip_mismatch", [](asked const& a) { return a.job.checkpoint_dir_for_init.empty(); },
+      {"skip_mismatch", [](parsed_flags const& a) { return a.job.checkpoint_dir_for_init.empty(); },
        "there is no --checkpoint_dir_for_init to take variables from"},
       {"activations",
-       [](asked const& a) { return does_not_train(a) && a.job.precision != precision::bfloat16; },
+       [](parsed_flags const& a) { return does_not_train(a) && a.job.precision != precision::bfloat16; },
        "only training keeps results for the backward pass"},
-      {"precision", [](asked const& a) { return on_processor(a) && a.job.precision == precision::tf32; },
+      {"precision",
+       [](parsed_flags const& a) { return on_processor(a) && a.job.precision == precision::tf32; },
        "tf32 is of a GPU, and --device=cpu computes without one"},
       {"keep_samples", on_processor, of_a_gpu},
       {"kernel_cache",
-       [](asked const& a) { return a.job.deterministic || a.job.kernels != kernels::measured; },
+       [](parsed_flags const& a) { return a.job.deterministic || a.job.kernels != kernels::measured; },
        "nothing is measured with --deterministic, or other --kernels than measured"},
-      {"num_minibatches_per_task", [](asked const& a) { return a.records_per_task > 0; },
+      {"num_minibatches_per_task", [](parsed_flags const& a) { return a.records_per_task > 0; },
        "--records_per_task says how large a task is"},
   };
   return all;
 }
 
-EDL_INLINE std::vector<std::string> idle_notes(asked const& a, cli::command_line const& given) {
+EDL_INLINE std::vector<std::string> idle_notes(parsed_flags const& a, cli::command_line const& given) {
   std::vector<std::string> notes;
   for (idle_flag const& f : idle_flags())
     if (f.idle(a) && given.changed(std::string(f.name)))

@@ -45,8 +45,8 @@ constexpr std::array<std::string_view, 3> names(allreduce_transport) { return {"
 /// Everything that a command line says about a job. Every role reads the same; names and defaults are those
 /// of the flags (`job/flags.hpp`).
 struct job {
-  command what = command::train;
-  strategy how = strategy::local;
+  edl::command command = edl::command::train;
+  edl::strategy strategy = edl::strategy::local;
   std::string name;
   severity log_level = severity::info;
   std::string log_file_path;
@@ -128,14 +128,14 @@ struct job {
   /// nothing may depend on how long an evaluation takes: neither what it decides, nor where that ends the
   /// job.
   bool rests_to_evaluate() const {
-    return what == command::train && fixed_global_batch && evaluation_steps > 0 &&
+    return command == edl::command::train && fixed_global_batch && evaluation_steps > 0 &&
            (save_best || early_stopping);
   }
 };
 
 /// Minibatches whose gradients are averaged into one step, by servers or by the one process of `Local`.
 inline std::uint64_t minibatches_of_a_step(job const& j) {
-  return j.how != strategy::allreduce && !j.use_async ? std::uint64_t(j.grads_to_wait) : 1;
+  return j.strategy != edl::strategy::allreduce && !j.use_async ? std::uint64_t(j.grads_to_wait) : 1;
 }
 
 }  // namespace edl

@@ -18,7 +18,7 @@ struct monitor {
 /// When a job ends before its last epoch: after `patience` evaluations in a row of which none was better by
 /// more than `min_delta`.
 struct early_stopping {
-  monitor of;
+  edl::monitor monitor;
   std::uint32_t patience = 3;
   double min_delta = 0;
 };

@@ -77,7 +77,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = answer(r, &server::join);
       break;
     case wire::method::cluster:
-      co_await told();
+      co_await announceable();
       reply = answer(r, &server::cluster);
       break;
     case wire::method::heartbeat:
@@ -99,7 +99,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       reply = co_await enter(r);
       break;
     case wire::method::task:
-      co_await told();
+      co_await announceable();
       reply = answer_once(r, &server::task);
       break;
     case wire::method::report:
@@ -112,7 +112,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       throw net::call_error(net::status::unknown_method,
                             fmt::format("the master knows no method {}", r.method()));
   }
-  obey();
+  run_commands();
   // Whoever wanted another size may go away.
   if (r.method() == wire::method::scale)
     while (!keeper_.kept()) co_await changed_.wait();
@@ -197,7 +197,7 @@ EDL_INLINE wire::Empty server::cut_off(wire::CutOffRequest const& m) {
 EDL_INLINE wire::Task server::task(wire::TaskRequest const& m) {
   task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane(), m.rests_at());
   // Whoever should have told of that version may have been lost, or its word.
-  if (work.rests && coordinator_.untold(m.rests_at()) && claims_ == 0)
+  if (work.rests && coordinator_.unannounced(m.rests_at()) && claims_ == 0)
     carry("a version cannot be evaluated",
           [this, r = version_report{work.generation, m.rests_at(), true, false}] { return claim(r); });
   // The model is still to be taken from the workers that keep it.
@@ -232,7 +232,7 @@ EDL_INLINE wire::Empty server::version(wire::VersionReport const& m) {
 
 EDL_INLINE bool server::stranger(role of, std::uint32_t id, std::uint64_t incarnation) const {
   membership const& all = of == role::worker ? coordinator_.workers() : coordinator_.servers();
-  return all.check(id, incarnation) == membership::verdict::fresh && !coordinator_.over();
+  return all.check(id, incarnation) == membership::standing::fresh && !coordinator_.over();
 }
 
 EDL_INLINE asio::awaitable<std::string> server::watch(net::request& r) {
@@ -265,7 +265,7 @@ EDL_INLINE void server::hung_up(role of, std::uint32_t id, std::uint64_t incarna
     co_await timer.async_wait(asio::use_awaitable);
     if (calls_[{of, id}] != calls) co_return;
     coordinator_.hung_up(of, id, incarnation, now());
-    obey();
+    run_commands();
   });
 }
 
@@ -275,7 +275,7 @@ EDL_INLINE asio::awaitable<std::string> server::enter(net::request& r) {
   if (m.copy()) e.copy = copy_position{m.version(), wire::from_message(m.ledger()), m.of()};
   if (m.suspect_size() > 0) e.suspect = m.suspect(0);
   coordinator_.enter(m.worker(), std::move(e), now());
-  obey();
+  run_commands();
   // Known to the master before this one, it may ask to enter before it has joined here.
   bool const came_early = stranger(role::worker, m.worker(), m.incarnation());
   auto const until = now() + std::min(r.time_left(), detail::longest_entry);

@@ -33,7 +33,7 @@ struct configure_servers {
 };
 
 /// Training is over and the servers rest: ask server 0 for its version, and answer with
-/// `coordinator::version_told`.
+/// `coordinator::version_announced`.
 struct ask_version {
   std::uint64_t generation = 0;
 };

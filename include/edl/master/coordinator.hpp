@@ -58,10 +58,10 @@ class coordinator {
   /// Throws usage_error when the job has no data to work on, and error when `start` belongs to other data.
   /// `before`: what the master before this one has left. Servers that still have its generation's state, and
   /// workers' copies, go on from there.
-  coordinator(job_options o, time_point now, std::optional<memory> const& before = {});
+  coordinator(job_options o, time_point now, std::optional<persisted_state> const& before = {});
 
   /// What a successor needs to know, but for what concerns addresses and the platform.
-  memory remembered() const;
+  persisted_state remembered() const;
 
   /// Another value whenever `remembered` is: cheap to ask after each event.
   std::array<std::uint64_t, 6> remembers() const;
@@ -90,7 +90,7 @@ class coordinator {
                           std::uint32_t lane = 0, std::uint64_t rests_at = 0);
 
   /// Whether workers rest at this version, and nobody has told of it yet.
-  bool untold(std::uint64_t version) const { return options_.rests_to_evaluate && version > told_; }
+  bool unannounced(std::uint64_t version) const { return options_.rests_to_evaluate && version > announced_; }
 
   /// False: the lease had been given up, and the report does not count.
   bool report_task(task_report const& r, time_point now);
@@ -122,7 +122,7 @@ class coordinator {
   /// Nothing: there is no checkpoint, the job goes back to `job_options::start`.
   void restore_point_found(std::uint64_t generation, std::optional<restore_point> point, time_point now);
 
-  void version_told(std::uint64_t generation, std::uint64_t version, time_point now);
+  void version_announced(std::uint64_t generation, std::uint64_t version, time_point now);
 
   /// `error`: why it could not be written; a warning, but for the final one the job fails with it.
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
@@ -240,7 +240,7 @@ class coordinator {
   void close();
   void finish();
   void keep_state(time_point now);
-  void suspended_with(std::string const& lacks);
+  void suspended_with(std::string const& reason);
   bool state_may_come(time_point now) const;
   void evaluate(evaluated_version v, time_point now);
   void restore_tasks(std::uint64_t version, ledger const& applied);
@@ -248,7 +248,7 @@ class coordinator {
   void enqueue(write_checkpoint const& c);
   void enqueue_when_judged(std::uint64_t version);
   void recover_slow(time_point now);
-  void settle(task_fate fate, std::string const& reason);
+  void conclude(task_fate fate, std::string const& reason);
   std::string damage_of(task_queue const& of) const;
   void fail_evaluation(std::string const& why);
   void release(evaluated_version of);
@@ -278,7 +278,7 @@ class coordinator {
   std::uint32_t epochs_said_ = 0;
   checkpoint_queue checkpoints_;
   std::optional<std::uint64_t> unjudged_;      // a checkpoint that waits for evaluations
-  std::uint64_t told_ = 0;                     // the newest version that has been, or need not be
+  std::uint64_t announced_ = 0;                // the newest version that has been, or need not be
   std::optional<std::uint64_t> stopped_at_;    // the version that decided it
   std::optional<std::uint64_t> last_version_;  // told in the closing phase
   std::optional<time_point> suspending_;       // since when

@@ -50,7 +50,8 @@ inline char const* name(role of) { return of == role::worker ? "worker" : "serve
 
 }  // namespace detail
 
-EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional<memory> const& before)
+EDL_INLINE coordinator::coordinator(job_options o, time_point now,
+                                    std::optional<persisted_state> const& before)
     : options_(std::move(o)),
       workers_(options_.silence, options_.hang),
       servers_(options_.silence),
@@ -85,7 +86,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
   }
   if (trains()) {
     tasks_->restore(point_->applied);
-    told_ = point_->version;
+    announced_ = point_->version;
     if (point_->version > 0) evaluation_.roll_back(point_->version);
   }
   worlds_.expect(options_.num_workers);
@@ -102,7 +103,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now, std::optional
   if (options_.num_servers == 0 && !options_.replicas) begin(now);
 }
 
-EDL_INLINE memory coordinator::remembered() const {
+EDL_INLINE persisted_state coordinator::remembered() const {
   return {.generation = generation_,
           .members = std::uint32_t(workers_.all().size()),
           .wanted_servers = generations_.wanted(),
@@ -149,15 +150,15 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
       return refuse(fmt::format("it was started with {}, and the job with {}: give all processes the same",
                                 printable(flag, 64), fmt::join(options_.flags, " ")));
   membership& all = members(r.of);
-  auto const verdict = all.check(r.id, r.incarnation);
-  if (verdict == membership::verdict::given_up) return refuse("it has been given up: start a new process");
+  auto const standing = all.check(r.id, r.incarnation);
+  if (standing == membership::standing::given_up) return refuse("it has been given up: start a new process");
   layout_ = r.layout;
-  if (verdict == membership::verdict::fresh && all.find(r.id))
+  if (standing == membership::standing::fresh && all.find(r.id))
     lose(r.of, r.id, "a new process takes its place", now);
   if (over()) return refuse("the job is over");
   all.join(r.id, r.incarnation, r.addresses, now);
   lines(r.of).joined(r.id);
-  if (verdict == membership::verdict::fresh) {
+  if (standing == membership::standing::fresh) {
     say(severity::info, fmt::format("{} {} joined", detail::name(r.of), r.id));
     rise_above(r, now);
     if (keeps_model(r.of)) keeper_joined(r, now);
@@ -171,7 +172,7 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
   std::uint64_t const records = before ? before->last.records : 0,
                       position = before ? before->last.position : 0;
   heartbeat_reply reply{.known = members(of).heartbeat(id, incarnation, v, now), .finished = over()};
-  reply.stranger = !reply.known && members(of).check(id, incarnation) == membership::verdict::fresh;
+  reply.stranger = !reply.known && members(of).check(id, incarnation) == membership::standing::fresh;
   if (!reply.known) return reply;
   minibatches_ += v.records > records || (before && v.position > position);
   if (of == role::worker && tasks_ && v.records > records) tasks_->progressed(id, now);
@@ -337,7 +338,7 @@ EDL_INLINE void coordinator::recover_slow(time_point now) {
 EDL_INLINE void coordinator::version_reached(version_report const& r, time_point now) {
   if (r.generation != generation_ || !leasing()) return;
   if (r.version > version_) version_ = r.version;
-  told_ = std::max(told_, r.version);
+  announced_ = std::max(announced_, r.version);
   if (r.evaluate) evaluate({r.version, true}, now);
   if (r.checkpoint) {
     // A world that begins with it tells it again.
@@ -398,7 +399,8 @@ EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::u
   advance();
 }
 
-EDL_INLINE void coordinator::version_told(std::uint64_t generation, std::uint64_t version, time_point now) {
+EDL_INLINE void coordinator::version_announced(std::uint64_t generation, std::uint64_t version,
+                                               time_point now) {
   if (generation != generation_ || phase_ != phase::closing || last_version_) return;
   last_version_ = version_ = version;
   if (options_.final_checkpoint && checkpoints_.final_version() != version)

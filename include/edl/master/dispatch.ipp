@@ -38,7 +38,7 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
   // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
   // else to do.
   std::optional<task_reply> reply;
-  if (options_.rests_to_evaluate && (evaluation_.pending() > 0 || untold(rests_at))) {
+  if (options_.rests_to_evaluate && (evaluation_.pending() > 0 || unannounced(rests_at))) {
     nothing.rests = true;
     reply = lease_evaluation(worker, incarnation, now);
     return reply ? *reply : nothing;
@@ -105,7 +105,7 @@ EDL_INLINE bool coordinator::report_evaluation(task_report const& r, time_point 
   if (fate == task_fate::exhausted)
     fail_evaluation(evaluation_.reason());
   else
-    settle(fate, evaluation_.reason());
+    conclude(fate, evaluation_.reason());
   return true;
 }
 
@@ -120,7 +120,7 @@ EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
   if (!tasks_ || !tasks_->holds(r.lease, r.worker, r.incarnation)) return false;
   if (r.returned) return tasks_->give_back(r.lease, trains() ? r.applied : 0);
   if (!r.error.empty()) {
-    settle(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error), tasks_->reason());
+    conclude(tasks_->fail(r.lease, trains() ? r.applied : 0, r.error), tasks_->reason());
     return true;
   }
   std::uint64_t const before = tasks_->done().records_done;
@@ -131,7 +131,7 @@ EDL_INLINE bool coordinator::report_work(task_report const& r, time_point now) {
   return true;
 }
 
-EDL_INLINE void coordinator::settle(task_fate fate, std::string const& reason) {
+EDL_INLINE void coordinator::conclude(task_fate fate, std::string const& reason) {
   if (fate == task_fate::exhausted) return fail(reason);
   say(severity::warning, reason);
 }

@@ -120,7 +120,7 @@ EDL_INLINE void coordinator::go_back_to(restore_point point, time_point now) {
   else
     evaluation_.roll_back(point.version);
   // A copy's version is told again; that of a checkpoint was judged before it was written.
-  told_ = point.version - std::uint64_t(copied && point.version > 0);
+  announced_ = point.version - std::uint64_t(copied && point.version > 0);
   if (!options_.replicas) epochs_said_ = 0;
   version_ = point.version;
   checkpoints_.go_back_to(point.version);

@@ -11,7 +11,7 @@ namespace edl::master {
 namespace detail {
 
 // When a connection that nobody acknowledges is given up, by TCP_USER_TIMEOUT (net/transport.ipp).
-inline constexpr std::chrono::seconds connection_patience{30};
+inline constexpr std::chrono::seconds connection_timeout{30};
 
 }  // namespace detail
 
@@ -33,7 +33,7 @@ EDL_INLINE isolation::news isolation::look(std::optional<time_point> newest, std
     heard_again_ = now;
     // TCP repeats what an outage has lost after pauses that double (RFC 6298): to find back may take a member
     // as long as the outage was, until its connection is given up for another.
-    back_until_ = now + std::min<duration>(*found.absence, detail::connection_patience);
+    back_until_ = now + std::min<duration>(*found.absence, detail::connection_timeout);
   }
   if (!lasts_) heard_ = newest;
   if (!lasts_ && suspected(members, now)) lasts_ = found.began = true;

@@ -14,7 +14,7 @@ namespace edl::master {
 /// What a master knows that nobody else does. What has been applied stands in the servers' ledgers, or in
 /// those of the workers' copies; who takes part is told by everyone who joins. So this is all that its
 /// successor needs to go on where it ended.
-struct memory {
+struct persisted_state {
   std::uint64_t generation = 0;
   std::uint32_t members = 0;  ///< workers that took part
   std::uint32_t wanted_servers = 0;
@@ -23,14 +23,14 @@ struct memory {
   std::uint64_t events = 0;            ///< of the platform that have been dealt with
   std::vector<std::string> addresses;  ///< where the master listens
 
-  friend bool operator==(memory const&, memory const&) = default;
+  friend bool operator==(persisted_state const&, persisted_state const&) = default;
 };
 
-/// A file with a master's memory: one record, with a CRC-32 before it. It is written whole, and replaced: a
-/// crash leaves the old or the new one. The one before stays as `PATH.before`, for a successor that finds
-/// this one damaged or not there. What is old in it does no harm: members know of newer generations, and a
-/// master goes above them (`join_request::heard`). Thread safety: distinct objects: safe. Shared objects:
-/// unsafe.
+/// A file with a master's persisted state: one record, with a CRC-32 before it. It is written whole, and
+/// replaced: a crash leaves the old or the new one. The one before stays as `PATH.before`, for a successor
+/// that finds this one damaged or not there. What is old in it does no harm: members know of newer
+/// generations, and a master goes above them (`join_request::heard`). Thread safety: distinct objects: safe.
+/// Shared objects: unsafe.
 class journal {
  public:
   /// `run`: what tells this run of the job from all others; a file of another run is none. An empty `path`:
@@ -44,14 +44,14 @@ class journal {
   /// What the master before this one has left; nothing when there was none. Throws error, which says what is
   /// wrong and where, when the file is damaged and so is the one before. Throws storage_error when it cannot
   /// be read.
-  std::optional<memory> read();
+  std::optional<persisted_state> read();
 
   /// Why `read` took the journal before; empty: it did not.
   std::string const& trouble() const { return trouble_; }
 
   /// Keeps `now`; cheap when nothing has changed. Throws error when it cannot be written: then the one that
   /// was written last stays.
-  void write(memory const& now, forced what = forced::name);
+  void write(persisted_state const& now, forced what = forced::name);
 
   /// Removes it: the job is over. Never throws.
   void remove() noexcept;
@@ -62,7 +62,7 @@ class journal {
  private:
   std::string path_, run_, trouble_;
   forced most_;
-  std::optional<memory> written_;
+  std::optional<persisted_state> written_;
 };
 
 }  // namespace edl::master

@@ -59,10 +59,10 @@ EDL_INLINE nlohmann::json read_record(std::string const& path) {
   return j;
 }
 
-EDL_INLINE std::optional<memory> read_journal(std::string const& path, std::string const& run) try {
+EDL_INLINE std::optional<persisted_state> read_journal(std::string const& path, std::string const& run) try {
   auto const j = read_record(path);
   if (j.at("run") != run) return std::nullopt;
-  memory m;
+  persisted_state m;
   m.generation = j.at("generation");
   m.members = j.at("members");
   m.wanted_servers = j.at("wanted_servers");
@@ -96,7 +96,7 @@ EDL_INLINE bool is_there(std::string const& path) {
 
 }  // namespace detail
 
-EDL_INLINE std::optional<memory> journal::read() {
+EDL_INLINE std::optional<persisted_state> journal::read() {
   trouble_.clear();
   if (path_.empty()) return std::nullopt;
   std::string const before = detail::before_of(path_);
@@ -139,7 +139,7 @@ EDL_INLINE void journal::remove() noexcept {
   written_.reset();
 }
 
-EDL_INLINE void journal::write(memory const& now, forced what) {
+EDL_INLINE void journal::write(persisted_state const& now, forced what) {
   if (path_.empty() || written_ == now) return;
   nlohmann::json j{{"run", run_},
                    {"generation", now.generation},

@@ -20,13 +20,17 @@ namespace edl::master {
 /// thread.
 class journal_keeper {
  public:
-  /// `told`: called when more is kept than before.
+  /// `on_kept`: called when more is kept than before.
   journal_keeper(net::node& on, journal to, std::chrono::milliseconds pause, logger log,
-                 std::function<void()> told)
-      : node_(on), journal_(std::move(to)), pause_(pause), log_(std::move(log)), told_(std::move(told)) {}
+                 std::function<void()> on_kept)
+      : node_(on),
+        journal_(std::move(to)),
+        pause_(pause),
+        log_(std::move(log)),
+        on_kept_(std::move(on_kept)) {}
 
   /// `promised`: somebody is to be told of it. What is not needs no directory forced to the disk.
-  void keep(memory now, bool promised);
+  void keep(persisted_state now, bool promised);
 
   /// Whether all that is promised may be told.
   bool kept() const { return failing_ || done_ >= promised_; }
@@ -36,14 +40,15 @@ class journal_keeper {
 
  private:
   asio::awaitable<void> write();
-  std::string try_to_write(memory const& now, forced what);  // on the disk's thread: empty, or why not
+  std::string try_to_write(persisted_state const& now,
+                           forced what);  // on the disk's thread: empty, or why not
 
   net::node& node_;
   journal journal_;
   std::chrono::milliseconds pause_;
   logger log_;
-  std::function<void()> told_;
-  memory newest_;
+  std::function<void()> on_kept_;
+  persisted_state newest_;
   std::uint64_t asked_ = 0, promised_ = 0, done_ = 0;  // numbers of what is to be kept
   std::uint64_t generation_ = 0;
   bool writing_ = false, failing_ = false;

@@ -13,7 +13,7 @@
 
 namespace edl::master {
 
-EDL_INLINE void journal_keeper::keep(memory now, bool promised) {
+EDL_INLINE void journal_keeper::keep(persisted_state now, bool promised) {
   newest_ = std::move(now);
   ++asked_;
   if (promised) promised_ = asked_;
@@ -25,7 +25,7 @@ EDL_INLINE void journal_keeper::keep(memory now, bool promised) {
   }
 }
 
-EDL_INLINE std::string journal_keeper::try_to_write(memory const& now, forced what) try {
+EDL_INLINE std::string journal_keeper::try_to_write(persisted_state const& now, forced what) try {
   journal_.write(now, what);
   return {};
 } catch (std::exception const& e) {
@@ -48,7 +48,7 @@ EDL_INLINE asio::awaitable<void> journal_keeper::write() {
       done_ = number;
       generation_ = generation;
     }
-    told_();
+    on_kept_();
     if (!failing_) continue;
     timer.expires_after(pause_);
     co_await timer.async_wait(asio::use_awaitable);

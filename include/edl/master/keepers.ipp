@@ -66,15 +66,15 @@ EDL_INLINE std::vector<server::keeper> server::keepers(bool one) const {
   return all;
 }
 
-EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_each(std::vector<keeper> whom,
+EDL_INLINE asio::awaitable<std::vector<std::string>> server::ask_each(std::vector<keeper> target,
                                                                       std::uint16_t method,
                                                                       std::vector<std::string> messages,
                                                                       std::chrono::milliseconds timeout,
                                                                       order_terms terms) {
-  auto const g = std::make_shared<detail::gathering>(node_.executor(), whom.size());
-  for (std::size_t place = 0; place < whom.size(); ++place) {
+  auto const g = std::make_shared<detail::gathering>(node_.executor(), target.size());
+  for (std::size_t place = 0; place < target.size(); ++place) {
     node_.spawn(
-        [this, g, to = whom[place], terms,
+        [this, g, to = target[place], terms,
          what = net::outgoing{.method = method, .message = std::move(messages[place]), .timeout = timeout},
          place]() -> asio::awaitable<void> {
           try {
@@ -101,22 +101,21 @@ EDL_INLINE asio::awaitable<void> server::settle(std::uint64_t generation) {
   // others. The loss of one begins another generation.
   while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
     try {
-      order_terms const terms{
-          .name = "settle", .generation = generation, .patience = options_.order_patience};
+      order_terms const terms{.name = "settle", .generation = generation, .timeout = options_.order_timeout};
       auto const replies = co_await ask_all(keepers(), wire::method::settle, request, control_timeout, terms);
       version = 0;
       for (std::string const& reply : replies)
         version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
     } catch (error const& e) {
       log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
-      bool const late = std::chrono::steady_clock::now() - since >= options_.order_patience;
+      bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
       if (late && coordinator_.generation() == generation)
         coordinator_.fail(fmt::format("the last version cannot be told: {}", e.what()));
     }
     if (!version) co_await pause();
   }
-  if (version) coordinator_.version_told(generation, *version, std::chrono::steady_clock::now());
-  obey();
+  if (version) coordinator_.version_announced(generation, *version, std::chrono::steady_clock::now());
+  run_commands();
 }
 
 EDL_INLINE std::vector<server::keeper> server::claimants(std::uint64_t version) const {
@@ -140,7 +139,7 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
     try {
       auto const all = claimants(r.version);
       order_terms const terms{
-          .name = "claim", .generation = r.generation, .patience = options_.order_patience, .waits = false};
+          .name = "claim", .generation = r.generation, .timeout = options_.order_timeout, .waits = false};
       co_await ask_all(all, wire::method::claim, request, control_timeout, terms);
       claimed = true;
     } catch (net::call_error const& e) {
@@ -159,7 +158,7 @@ EDL_INLINE asio::awaitable<void> server::claim(version_report r) {
     co_await release(nothing);
   }
   coordinator_.version_reached(r, std::chrono::steady_clock::now());
-  obey();
+  run_commands();
 }
 
 EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
@@ -167,7 +166,7 @@ EDL_INLINE asio::awaitable<void> server::release(release_frozen c) {
   request.set_version(c.version);
   request.set_evaluation(c.evaluation);
   try {
-    order_terms const terms{.name = "release", .patience = options_.order_patience};
+    order_terms const terms{.name = "release", .timeout = options_.order_timeout};
     co_await ask_all(keepers(), wire::method::release, request, control_timeout, terms);
   } catch (error const& e) {
     log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
@@ -192,13 +191,13 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
     m.version = c.version;
     m.layout = checkpoint::layout_digest(options_.layout);
     order_terms const terms{
-        .name = "checkpoint", .generation = c.generation, .patience = options_.order_patience};
-    std::vector<keeper> whom;
+        .name = "checkpoint", .generation = c.generation, .timeout = options_.order_timeout};
+    std::vector<keeper> target;
     std::vector<std::string> messages;
     std::function<void(keeper const&)> const add = [&](keeper const& k) {
       request.set_range(k.range);
       messages.push_back(wire::pack(request));
-      whom.push_back(k);
+      target.push_back(k);
     };
     if (!shares_rows()) {
       std::ranges::for_each(keepers(true), add);
@@ -208,14 +207,14 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
         auto& rows = *request.mutable_rows();
         rows.set_first(std::uint32_t(p.slots.first));
         rows.set_last(std::uint32_t(p.slots.last));
-        rows.set_part(std::uint32_t(whom.size()));
+        rows.set_part(std::uint32_t(target.size()));
         rows.set_parts(std::uint32_t(parts.size()));
-        request.set_rows_only(!whom.empty());
-        add(p.whom);
+        request.set_rows_only(!target.empty());
+        add(p.target);
       }
     }
     auto const replies =
-        co_await ask_each(whom, wire::method::checkpoint, std::move(messages), disk_timeout, terms);
+        co_await ask_each(target, wire::method::checkpoint, std::move(messages), disk_timeout, terms);
     for (std::string const& reply : replies) {
       auto const written = wire::unpack<wire::CheckpointReply>(reply, "a server");
       for (auto const& f : written.files())
@@ -236,15 +235,15 @@ EDL_INLINE asio::awaitable<std::string> server::write(write_checkpoint c) {
 EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
   auto const since = std::chrono::steady_clock::now();
   std::string failed;
-  for (bool told = false;;) {
+  for (bool announced = false;;) {
     failed = co_await write(c);
     // Another generation asks for what it wants.
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
-    if (failed.empty() || !c.final || std::chrono::steady_clock::now() - since >= options_.final_patience)
+    if (failed.empty() || !c.final || std::chrono::steady_clock::now() - since >= options_.final_timeout)
       break;
-    if (!std::exchange(told, true))
+    if (!std::exchange(announced, true))
       log_.warning(fmt::format("the final checkpoint cannot be written yet, it is tried again: {}", failed));
-    co_await pause(std::min(options_.storage_pause, options_.final_patience));
+    co_await pause(std::min(options_.storage_pause, options_.final_timeout));
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
   // What is too old may stay: the checkpoint that was written is valid.
@@ -258,7 +257,7 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(write_checkpoint c) {
           fmt::format("old checkpoints in {} cannot be removed: {}", options_.checkpoint_dir, e.what()));
     }
   coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
-  obey();
+  run_commands();
 }
 
 /// From the newest copy that can be reached: one member may have made the last step before the others. Its
@@ -373,7 +372,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
   std::uint64_t generation = coordinator_.generation();
   auto since = now();
   std::string failed;
-  for (bool told = false; best;) {
+  for (bool announced = false; best;) {
     failed.clear();
     try {
       co_await write_best(of.of);
@@ -384,10 +383,10 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     // What is gone with its generation is evaluated again when the job comes to it.
     if (coordinator_.over() || !coordinator_.evaluations().to_be_judged(version)) co_return;
     if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation()) since = now();
-    if (now() - since >= options_.final_patience) break;
-    if (!std::exchange(told, true))
+    if (now() - since >= options_.final_timeout) break;
+    if (!std::exchange(announced, true))
       log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
-    co_await pause(std::min(options_.storage_pause, options_.final_patience));
+    co_await pause(std::min(options_.storage_pause, options_.final_timeout));
   }
   if (coordinator_.over() || !coordinator_.evaluations().to_be_judged(version)) co_return;
   bool stops = false;
@@ -404,7 +403,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
         fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, failed));
   if (stops) coordinator_.stop(now(), version);
   coordinator_.judged(version, now());
-  obey();
+  run_commands();
 }
 
 EDL_INLINE asio::awaitable<void> server::export_variables() {
@@ -424,7 +423,7 @@ EDL_INLINE asio::awaitable<void> server::export_variables() {
 EDL_INLINE asio::awaitable<void> server::finish() {
   auto const since = std::chrono::steady_clock::now();
   std::string failed;
-  for (bool told = false; !options_.output.empty();) {
+  for (bool announced = false; !options_.output.empty();) {
     failed.clear();
     try {
       co_await export_variables();
@@ -432,10 +431,10 @@ EDL_INLINE asio::awaitable<void> server::finish() {
     } catch (error const& e) {
       failed = e.what();
     }
-    if (std::chrono::steady_clock::now() - since >= options_.final_patience) break;
-    if (!std::exchange(told, true))
+    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+    if (!std::exchange(announced, true))
       log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
-    co_await pause(std::min(options_.storage_pause, options_.final_patience));
+    co_await pause(std::min(options_.storage_pause, options_.final_timeout));
   }
   if (failed.empty()) failed = coordinator_.unevaluated();
   if (!std::exchange(ended_, true)) around_.ended(failed);

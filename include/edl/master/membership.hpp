@@ -40,7 +40,7 @@ struct member {
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class membership {
  public:
-  enum class verdict {
+  enum class standing {
     fresh,     ///< a new member
     repeated,  ///< is one already
     given_up,  ///< was one, was given up, and never comes back
@@ -52,11 +52,11 @@ class membership {
       : silence_(silence), pass_(pass) {}
 
   /// What `join` would answer.
-  verdict check(std::uint32_t id, std::uint64_t incarnation) const;
+  standing check(std::uint32_t id, std::uint64_t incarnation) const;
 
   /// Takes a process in. Another incarnation of its id is given up first.
-  verdict join(std::uint32_t id, std::uint64_t incarnation, std::vector<std::string> addresses,
-               time_point now);
+  standing join(std::uint32_t id, std::uint64_t incarnation, std::vector<std::string> addresses,
+                time_point now);
 
   /// A sign of life. False: not a member.
   bool seen(std::uint32_t id, std::uint64_t incarnation, time_point now);
@@ -81,7 +81,7 @@ class membership {
   /// Null: no such member.
   member const* find(std::uint32_t id) const;
   bool known(std::uint32_t id, std::uint64_t incarnation) const {
-    return check(id, incarnation) == verdict::repeated;
+    return check(id, incarnation) == standing::repeated;
   }
 
   std::map<std::uint32_t, member> const& all() const { return members_; }

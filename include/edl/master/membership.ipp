@@ -8,17 +8,17 @@
 
 namespace edl::master {
 
-EDL_INLINE membership::verdict membership::check(std::uint32_t id, std::uint64_t incarnation) const {
-  if (given_up_.contains({id, incarnation})) return verdict::given_up;
+EDL_INLINE membership::standing membership::check(std::uint32_t id, std::uint64_t incarnation) const {
+  if (given_up_.contains({id, incarnation})) return standing::given_up;
   auto const it = members_.find(id);
-  return it != members_.end() && it->second.incarnation == incarnation ? verdict::repeated : verdict::fresh;
+  return it != members_.end() && it->second.incarnation == incarnation ? standing::repeated : standing::fresh;
 }
 
-EDL_INLINE membership::verdict membership::join(std::uint32_t id, std::uint64_t incarnation,
-                                                std::vector<std::string> addresses, time_point now) {
-  verdict const v = check(id, incarnation);
-  if (v == verdict::given_up) return v;
-  if (v == verdict::repeated) {
+EDL_INLINE membership::standing membership::join(std::uint32_t id, std::uint64_t incarnation,
+                                                 std::vector<std::string> addresses, time_point now) {
+  standing const v = check(id, incarnation);
+  if (v == standing::given_up) return v;
+  if (v == standing::repeated) {
     member& m = members_.at(id);
     m.addresses = std::move(addresses);
     m.seen = now;

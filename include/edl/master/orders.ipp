@@ -41,12 +41,12 @@ EDL_INLINE void server::carry(std::string what, std::function<asio::awaitable<vo
 
 EDL_INLINE void server::stop(std::uint64_t at) {
   coordinator_.stop(now(), at);
-  obey();
+  run_commands();
 }
 
 EDL_INLINE void server::fail(std::string const& reason) {
   coordinator_.fail(reason);
-  obey();
+  run_commands();
 }
 
 EDL_INLINE asio::awaitable<void> server::pause(std::chrono::milliseconds d) {
@@ -74,7 +74,7 @@ EDL_INLINE asio::awaitable<std::string> server::order(keeper to, net::outgoing w
       throw net::call_error(net::status::cancelled,
                             fmt::format("{} is not wanted of {} any more", terms.name, to.to->name()));
     bool const late =
-        terms.patience.count() > 0 && std::chrono::steady_clock::now() - shown->since > terms.patience;
+        terms.timeout.count() > 0 && std::chrono::steady_clock::now() - shown->since > terms.timeout;
     bool const again =
         detail::unanswered(failed->code()) && (terms.waits || failed->code() != net::status::not_ready);
     if (late || !again) throw *failed;
@@ -86,9 +86,9 @@ EDL_INLINE asio::awaitable<std::string> server::order(keeper to, net::outgoing w
 EDL_INLINE std::string server::waits(std::chrono::steady_clock::time_point now) const {
   std::string all = coordinator_.waits_for(now);
   for (waiting const& w : waiting_) {
-    if (w.whom.to && !takes_part(w.whom)) continue;
+    if (w.target.to && !takes_part(w.target)) continue;
     all += fmt::format("{}{} to answer '{}' (for {} s{}{})", all.empty() ? "" : "; ",
-                       w.whom.to ? w.whom.to->name() : std::string("the storage"), w.what,
+                       w.target.to ? w.target.to->name() : std::string("the storage"), w.what,
                        std::chrono::duration_cast<std::chrono::seconds>(now - w.since).count(),
                        w.why.empty() ? "" : ": ", w.why);
   }
@@ -155,7 +155,7 @@ EDL_INLINE asio::awaitable<void> server::find(find_restore_point c) {
       coordinator_.restore_point_found(c.generation, f.point, std::chrono::steady_clock::now());
       break;
     }
-    bool const late = std::chrono::steady_clock::now() - since >= options_.order_patience;
+    bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
     if (!f.unusable.empty() || late) {
       coordinator_.fail(f.unusable.empty() ? fmt::format("no checkpoint in {} can be looked for: {}",
                                                          options_.checkpoint_dir, f.why)
@@ -167,7 +167,7 @@ EDL_INLINE asio::awaitable<void> server::find(find_restore_point c) {
     shown->why = f.why;
     co_await pause(options_.storage_pause);
   }
-  obey();
+  run_commands();
 }
 
 // ---- Servers ----
@@ -215,7 +215,7 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
     net::outgoing const what{
         .method = wire::method::configure, .message = wire::pack(request), .timeout = disk_timeout};
     order_terms const terms{
-        .name = "configure", .generation = c.generation, .patience = options_.order_patience};
+        .name = "configure", .generation = c.generation, .timeout = options_.order_timeout};
     std::string const answer = co_await order(k, what, terms);
     auto const reply = wire::unpack<wire::ConfigureReply>(answer, k.to->name());
     if (c.keep && reply.serves()) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
@@ -230,7 +230,7 @@ EDL_INLINE asio::awaitable<void> server::configure(std::uint32_t id, configure_s
     coordinator_.server_ahead(id, k.incarnation, c.generation, now);
   else
     coordinator_.server_configured(id, k.incarnation, c.generation, failed, now, std::move(kept));
-  obey();
+  run_commands();
 }
 
 }  // namespace edl::master

@@ -49,13 +49,13 @@ struct world {
 /// later one, whatever its version.
 ///
 /// A link between two members may fail while both reach the master; worlds would break for ever. So whoever
-/// is suspected most, in `patience` worlds that got nowhere, is told by `suspect`. However many suspect it,
+/// is suspected most, in `threshold` worlds that got nowhere, is told by `suspect`. However many suspect it,
 /// a world counts once.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class roll_call {
  public:
-  explicit roll_call(unsigned patience = 3) : patience_(patience) {}
+  explicit roll_call(unsigned threshold = 3) : threshold_(threshold) {}
 
   void enter(std::uint32_t id, entry e);
   void forget(std::uint32_t id);
@@ -81,7 +81,7 @@ class roll_call {
     bool counted = false;  // of the last world
   };
 
-  unsigned patience_;
+  unsigned threshold_;
   std::map<std::uint32_t, entry> entries_;
   std::map<std::uint32_t, suspicion> suspicions_;
   std::uint64_t reached_ = 0;

@@ -75,7 +75,7 @@ EDL_INLINE std::optional<std::uint32_t> roll_call::suspect() {
   // Of two that accuse each other the younger goes.
   std::optional<std::uint32_t> most;
   for (auto const& [id, s] : suspicions_)
-    if (s.worlds >= patience_ && (!most || s.voices >= suspicions_[*most].voices)) most = id;
+    if (s.worlds >= threshold_ && (!most || s.voices >= suspicions_[*most].voices)) most = id;
   if (most) suspicions_.clear();
   return most;
 }

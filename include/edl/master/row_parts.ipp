@@ -30,7 +30,7 @@ EDL_INLINE asio::awaitable<std::vector<server::row_part>> server::row_parts(std:
   request.set_generation(coordinator_.generation());
   if (options_.job.replicas) request.set_version(version);
   order_terms const terms{
-      .name = "count_rows", .generation = coordinator_.generation(), .patience = options_.order_patience};
+      .name = "count_rows", .generation = coordinator_.generation(), .timeout = options_.order_timeout};
   std::vector<keeper> const asked = keepers();
   auto const replies = co_await ask_all(asked, wire::method::count_rows, request, control_timeout, terms);
   std::vector<row_part> all, chosen;
@@ -45,7 +45,7 @@ EDL_INLINE asio::awaitable<std::vector<server::row_part>> server::row_parts(std:
   if (options_.job.replicas)
     std::ranges::stable_partition(all, [&](row_part const& p) {
       auto const& members = coordinator_.current_world().members;
-      auto const it = std::ranges::find(members, p.whom.id, &world::member::id);
+      auto const it = std::ranges::find(members, p.target.id, &world::member::id);
       return it != members.end() && it->current;
     });
   for (std::size_t at = 0; at < sparse::hash_slots; at = chosen.back().slots.last) {

@@ -46,7 +46,7 @@ EDL_INLINE void coordinator::adopt(found_processes const& those, time_point now)
   auto const lines = [&](lineages const& like, std::vector<std::uint32_t> const& ids, std::uint32_t next) {
     lineages::record r{.next = next, .lines = {}};
     for (std::uint32_t const id : ids) r.lines.push_back({id, 0, false});
-    // Who does not come within the patience is replaced.
+    // Who does not come within the timeout is replaced.
     return lineages(like.of(), r, now + options_.adoption - like.of().grace);
   };
   if (!those.workers.empty()) {

@@ -59,18 +59,18 @@ struct server_options {
   parameter_layout const& layout;  ///< outlives the server
   std::string checkpoint_dir;      ///< empty: none
   std::uint64_t keep_checkpoint_max = 0;
-  std::string output;                 ///< directory for the trained model; empty: none
-  std::string best;                   ///< for the best model, with `job_options::judges`
-  checkpoint::manifest manifest;      ///< of every checkpoint, but for version and files
-  master::journal journal;            ///< read already
-  std::optional<memory> before = {};  ///< what was in it
+  std::string output;                          ///< directory for the trained model; empty: none
+  std::string best;                            ///< for the best model, with `job_options::judges`
+  checkpoint::manifest manifest;               ///< of every checkpoint, but for version and files
+  master::journal journal;                     ///< read already
+  std::optional<persisted_state> before = {};  ///< what was in it
   bool ignore_damaged_checkpoints = false;
-  restore_point anew = {};                            ///< where it begins again when all are damaged
-  checkpoint::permission allowed = {};                ///< to write checkpoints; throws when it is not
-  std::chrono::milliseconds step_patience{60'000};    ///< without a step, until it is told what is waited for
-  std::chrono::milliseconds order_patience{300'000};  ///< for who lives and cannot be reached, or for storage
-  std::chrono::milliseconds final_patience{10'000};   ///< for the storage of what the job ends with
-  std::chrono::milliseconds storage_pause{1'000};     ///< between two tries
+  restore_point anew = {};                           ///< where it begins again when all are damaged
+  checkpoint::permission allowed = {};               ///< to write checkpoints; throws when it is not
+  std::chrono::milliseconds step_timeout{60'000};    ///< without a step, until it is told what is waited for
+  std::chrono::milliseconds order_timeout{300'000};  ///< for who lives and cannot be reached, or for storage
+  std::chrono::milliseconds final_timeout{10'000};   ///< for the storage of what the job ends with
+  std::chrono::milliseconds storage_pause{1'000};    ///< between two tries
 };
 
 /// What the master asks of the process around it. All are called on the node's thread.
@@ -131,10 +131,10 @@ class server {
  private:
   static constexpr std::chrono::seconds control_timeout{30}, disk_timeout{600};
 
-  void obey();
+  void run_commands();
   void remember();
   void perform(std::function<void()> const& work);
-  asio::awaitable<void> told();
+  asio::awaitable<void> announceable();
   void execute(find_restore_point const& c);
   void execute(configure_servers const& c);
   void execute(ask_version const& c);
@@ -184,11 +184,11 @@ class server {
   struct order_terms {
     char const* name = "";
     std::optional<std::uint64_t> generation = {};  // of which it is void when another begins
-    std::chrono::milliseconds patience{};          // 0: without end
+    std::chrono::milliseconds timeout{};           // 0: without end
     bool waits = true;                             // `not_ready` is no answer
   };
   struct waiting {
-    keeper whom;  // nobody: the storage
+    keeper target;  // nobody: the storage
     std::string what, why;
     std::chrono::steady_clock::time_point since;
   };
@@ -217,7 +217,7 @@ class server {
                                              std::optional<std::uint64_t> frozen, std::span<float> variables);
   /// A keeper's rows of the tables: those of these hash slots, and how many of each table.
   struct row_part {
-    keeper whom;
+    keeper target;
     element_range slots;
     std::vector<std::uint64_t> rows;
   };
@@ -230,17 +230,17 @@ class server {
   std::vector<keeper> claimants(std::uint64_t version) const;  // who has frozen it
   /// Asks each of them the same, about its own range.
   template <class Request>
-  asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> whom, std::uint16_t method,
+  asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> target, std::uint16_t method,
                                                     Request request, std::chrono::milliseconds timeout,
                                                     order_terms terms) {
     std::vector<std::string> messages;
-    for (keeper const& k : whom) {
+    for (keeper const& k : target) {
       request.set_range(k.range);
       messages.push_back(wire::pack(request));
     }
-    return ask_each(std::move(whom), method, std::move(messages), timeout, terms);
+    return ask_each(std::move(target), method, std::move(messages), timeout, terms);
   }
-  asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> whom, std::uint16_t method,
+  asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> target, std::uint16_t method,
                                                      std::vector<std::string> messages,
                                                      std::chrono::milliseconds timeout, order_terms terms);
   wire::ConfigureRequest configuration(std::uint32_t id, configure_servers const& c) const;

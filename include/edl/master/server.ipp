@@ -37,13 +37,13 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       events_(options_.before ? options_.before->events : 0),
       models_(on),
       checkpoints_(on),
-      keeper_(on, options_.journal, options_.storage_pause, log_, [this] { obey(); }),
-      watchdog_(options_.step_patience) {}
+      keeper_(on, options_.journal, options_.storage_pause, log_, [this] { run_commands(); }),
+      watchdog_(options_.step_timeout) {}
 
 EDL_INLINE void server::listens_at(std::vector<std::string> addresses) {
   addresses_ = std::move(addresses);
   remembered_.reset();
-  obey();
+  run_commands();
 }
 
 EDL_INLINE asio::awaitable<void> server::tick() {
@@ -51,7 +51,7 @@ EDL_INLINE asio::awaitable<void> server::tick() {
   while (!coordinator_.over()) {
     auto const now = std::chrono::steady_clock::now();
     coordinator_.tick(now);
-    obey();
+    run_commands();
     forget_gone();
     watch_steps(now);
     timer.expires_after(std::chrono::milliseconds(250));
@@ -83,28 +83,28 @@ EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::s
                                std::uint64_t number) {
   events_ = number;
   coordinator_.exited(of, id, kind, why, std::chrono::steady_clock::now());
-  obey();
+  run_commands();
 }
 
 EDL_INLINE void server::leaving(std::uint32_t worker, std::string const& why) {
   coordinator_.leaving(worker, why);
-  obey();
+  run_commands();
 }
 
 EDL_INLINE std::string server::scale(scale_request const& r) {
   std::string refused = coordinator_.scale(r, std::chrono::steady_clock::now());
-  obey();
+  run_commands();
   return refused;
 }
 
 EDL_INLINE void server::adopt(found_processes const& those) {
   coordinator_.adopt(those, std::chrono::steady_clock::now());
-  obey();
+  run_commands();
 }
 
 EDL_INLINE void server::suspend() {
   coordinator_.suspend(std::chrono::steady_clock::now());
-  obey();
+  run_commands();
 }
 
 // A generation, a successor's number, where the master listens: others are told when a successor of this
@@ -117,13 +117,13 @@ EDL_INLINE void server::remember() {
   if (remembered_ == now) return;
   bool const promised = !remembered_ || remembered_->promised != now.promised;
   remembered_ = now;
-  memory all = coordinator_.remembered();
+  persisted_state all = coordinator_.remembered();
   all.events = events_;
   all.addresses = addresses_;
   keeper_.keep(std::move(all), promised);
 }
 
-EDL_INLINE void server::obey() {
+EDL_INLINE void server::run_commands() {
   remember();
   for (bool more = true; more;) {
     auto const commands = coordinator_.take_commands();
@@ -146,7 +146,7 @@ EDL_INLINE void server::obey() {
 
 EDL_INLINE void server::when_kept(std::function<void()> work) {
   unkept_.push_back(std::move(work));
-  obey();
+  run_commands();
 }
 
 EDL_INLINE void server::perform(std::function<void()> const& work) try {
@@ -156,7 +156,7 @@ EDL_INLINE void server::perform(std::function<void()> const& work) try {
 }
 
 // Returns when the generation may be told.
-EDL_INLINE asio::awaitable<void> server::told() {
+EDL_INLINE asio::awaitable<void> server::announceable() {
   remember();
   while (keeper_.generation() < coordinator_.generation()) co_await changed_.wait();
 }

@@ -37,9 +37,9 @@ EDL_INLINE void coordinator::keep_state(time_point now) {
   suspended_with(trained ? "those that have the newest state do not tell it" : "");
 }
 
-EDL_INLINE void coordinator::suspended_with(std::string const& lacks) {
-  if (!lacks.empty())
-    say(severity::error, fmt::format("{}: what is trained since the newest checkpoint is lost", lacks));
+EDL_INLINE void coordinator::suspended_with(std::string const& reason) {
+  if (!reason.empty())
+    say(severity::error, fmt::format("{}: what is trained since the newest checkpoint is lost", reason));
   phase_ = phase::suspended;
   commands_.emplace_back(suspend_job{});
 }

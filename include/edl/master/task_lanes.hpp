@@ -54,7 +54,7 @@ class task_lanes {
     std::optional<task_key> next;
   };
 
-  void settle(task_plan const& plan, ledger const& applied, head& h);
+  void advance(task_plan const& plan, ledger const& applied, head& h);
   std::vector<std::uint32_t> const& order_of(task_plan const& plan, std::uint32_t epoch);
 
   options options_;

@@ -35,7 +35,7 @@ EDL_INLINE std::vector<std::uint32_t> const& task_lanes::order_of(task_plan cons
 }
 
 // To the lane's next task that has not been applied, from where it is.
-EDL_INLINE void task_lanes::settle(task_plan const& plan, ledger const& applied, head& h) {
+EDL_INLINE void task_lanes::advance(task_plan const& plan, ledger const& applied, head& h) {
   std::uint64_t const tasks = plan.tasks();
   h.next.reset();
   while (h.place < end_ && !h.next) {
@@ -59,7 +59,7 @@ EDL_INLINE void task_lanes::settle(task_plan const& plan, ledger const& applied,
 
 EDL_INLINE void task_lanes::restart(task_plan const& plan, ledger const& applied) {
   for (std::size_t i = 0; i < heads_.size(); ++i) heads_[i].place = i;
-  for (head& h : heads_) settle(plan, applied, h);
+  for (head& h : heads_) advance(plan, applied, h);
 }
 
 EDL_INLINE std::optional<task_key> task_lanes::next(std::uint32_t lane) const {
@@ -68,7 +68,7 @@ EDL_INLINE std::optional<task_key> task_lanes::next(std::uint32_t lane) const {
 
 EDL_INLINE void task_lanes::take(task_plan const& plan, ledger const& applied, std::uint32_t lane) {
   heads_[lane].place += options_.lanes;
-  settle(plan, applied, heads_[lane]);
+  advance(plan, applied, heads_[lane]);
 }
 
 EDL_INLINE std::uint64_t task_lanes::cut(task_key const& key) const {

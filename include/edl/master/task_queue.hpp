@@ -35,7 +35,7 @@ struct expired_lease {
 /// What became of a task whose worker reported an error.
 enum class task_fate {
   unknown,    ///< no such lease: it had been given up
-  again,      ///< goes to another worker, after what is waiting
+  requeued,   ///< goes to another worker, after what is waiting
   exhausted,  ///< retries used up: the job cannot be completed
 };
 

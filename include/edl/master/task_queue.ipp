@@ -233,7 +233,7 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
     leave(task);
   else
     back_.push_back(task);
-  return again ? task_fate::again : task_fate::exhausted;
+  return again ? task_fate::requeued : task_fate::exhausted;
 }
 
 EDL_INLINE std::uint64_t task_queue::may_skip(double share) const {

@@ -12,12 +12,12 @@ EDL_INLINE bool watchdog::look(std::uint64_t mark, time_point now) {
   if (mark_ != mark) {
     mark_ = mark;
     since_ = now;
-    told_.reset();
+    announced_.reset();
     return false;
   }
-  if (!stuck(now) || (told_ && now - *told_ < pause_)) return false;
-  pause_ = told_ ? std::min(2 * pause_, 10 * patience_) : patience_;
-  told_ = now;
+  if (!stuck(now) || (announced_ && now - *announced_ < pause_)) return false;
+  pause_ = announced_ ? std::min(2 * pause_, 10 * timeout_) : timeout_;
+  announced_ = now;
   return true;
 }
 

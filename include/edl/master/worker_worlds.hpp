@@ -63,8 +63,8 @@ class worker_worlds {
     return roll_.has(worker, incarnation);
   }
 
-  /// Workers that have not entered for `patience`, while others wait.
-  std::vector<std::uint32_t> absent(membership const& workers, duration patience, time_point now) const;
+  /// Workers that have not entered for `timeout`, while others wait.
+  std::vector<std::uint32_t> absent(membership const& workers, duration timeout, time_point now) const;
 
   /// Nobody could be heard for so long: that time counts against nobody.
   void excuse(duration absence, time_point now);

@@ -37,13 +37,13 @@ EDL_INLINE worker_worlds::step worker_worlds::next(membership const& workers, bo
 
 EDL_INLINE bool worker_worlds::found() { return std::exchange(asked_, false); }
 
-EDL_INLINE std::vector<std::uint32_t> worker_worlds::absent(membership const& workers, duration patience,
+EDL_INLINE std::vector<std::uint32_t> worker_worlds::absent(membership const& workers, duration timeout,
                                                             time_point now) const {
   std::vector<std::uint32_t> all;
   // Once the last of them is lost the world begins, and its roll is empty.
   if (!awaited_since_ || roll_.empty()) return all;
   for (auto const& [id, m] : workers.all())
-    if (!roll_.has(id, m.incarnation) && now - std::max(*awaited_since_, m.joined) > patience)
+    if (!roll_.has(id, m.incarnation) && now - std::max(*awaited_since_, m.joined) > timeout)
       all.push_back(id);
   return all;
 }

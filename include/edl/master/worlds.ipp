@@ -75,8 +75,8 @@ EDL_INLINE void coordinator::begin_world(time_point now) {
 EDL_INLINE void coordinator::find_absent(time_point now) {
   if (phase_ != phase::forming || worlds_.asks()) return;
   // A suspension waits for no longer than all of it may take.
-  duration const patience = suspending_ ? options_.suspension / 2 : options_.absence;
-  for (std::uint32_t const id : worlds_.absent(workers_, patience, now))
+  duration const timeout = suspending_ ? options_.suspension / 2 : options_.absence;
+  for (std::uint32_t const id : worlds_.absent(workers_, timeout, now))
     if (!over() && workers_.find(id)) give_up(role::worker, id, "it does not come to the next world", now);
   form_world(now);
 }

@@ -92,7 +92,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void finish(outbound& frame, bool failed);
 
   pending* find(std::uint64_t call) const;
-  void settle(pending& p, status why, std::string text, bool here = false);
+  void complete(pending& p, status why, std::string text, bool here = false);
   void give_up(pending& p, status why, std::string text);
   void arm(clock::time_point at);
   clock::time_point check_deadlines();

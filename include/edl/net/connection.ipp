@@ -62,14 +62,14 @@ struct connection::pending {
         call(h.call) {
     frame.changed = &changed;
   }
-  bool over() const { return settled && frame.finished; }
+  bool over() const { return completed && frame.finished; }
 
   outgoing const& what;
   outbound frame;
   event changed;
   clock::time_point deadline;
   std::uint64_t call;
-  bool settled = false;
+  bool completed = false;
   status code = status::ok;
   std::string text;
   reply result;
@@ -121,12 +121,12 @@ EDL_INLINE void connection::close(status why, std::string const& text) {
     finish(*frame, true);
   }
   for (pending* p : std::exchange(calls_, {}))
-    if (p) settle(*p, why, closed_text_);
+    if (p) complete(*p, why, closed_text_);
   for (auto const& r : active_) cancel(*r);
   blocked_.notify();
   payload_taken_.notify();
   slot_free_.notify();
-  if (auto const told = std::exchange(at_close_, nullptr)) told();
+  if (auto const notify = std::exchange(at_close_, nullptr)) notify();
 }
 
 // ---- Calls made here
@@ -170,9 +170,9 @@ EDL_INLINE connection::pending* connection::find(std::uint64_t call) const {
   return slot < calls_.size() && calls_[slot] && calls_[slot]->call == call ? calls_[slot] : nullptr;
 }
 
-EDL_INLINE void connection::settle(pending& p, status why, std::string text, bool here) {
-  if (p.settled) return;
-  p.settled = true;
+EDL_INLINE void connection::complete(pending& p, status why, std::string text, bool here) {
+  if (p.completed) return;
+  p.completed = true;
   p.code = why;
   p.text = std::move(text);
   if (find(p.call)) {
@@ -188,8 +188,8 @@ EDL_INLINE void connection::settle(pending& p, status why, std::string text, boo
 
 // After this nothing reads or writes the caller's memory.
 EDL_INLINE void connection::give_up(pending& p, status why, std::string text) {
-  bool const sent = p.frame.finished && !p.frame.failed, open = !p.settled;
-  settle(p, why, std::move(text));
+  bool const sent = p.frame.finished && !p.frame.failed, open = !p.completed;
+  complete(p, why, std::move(text));
   if (scatter_ == &p) scatter_ = nullptr;
   if (!p.frame.finished && p.frame.done == 0 && queue_.remove(p.frame))
     p.frame.finished = p.frame.failed = true;
@@ -427,9 +427,9 @@ EDL_INLINE asio::awaitable<void> connection::on_response(wire::frame_header cons
   if (!p || room != h.payload_size) {
     co_await drop(payload_left_);
     if (p = find(h.call); p)
-      settle(*p, status::invalid,
-             fmt::format("{}: the reply to method {} has a payload of {} bytes where {} are expected", peer_,
-                         p->what.method, h.payload_size, room));
+      complete(*p, status::invalid,
+               fmt::format("{}: the reply to method {} has a payload of {} bytes where {} are expected",
+                           peer_, p->what.method, h.payload_size, room));
     co_return;
   }
   scatter_ = p;
@@ -438,7 +438,7 @@ EDL_INLINE asio::awaitable<void> connection::on_response(wire::frame_header cons
   if (pending* const done = std::exchange(scatter_, nullptr)) {
     done->result.message = std::move(message);
     corked_ = buffered() > 0;
-    settle(*done, status::ok, {}, true);
+    complete(*done, status::ok, {}, true);
     corked_ = false;
   }
   co_await drop(payload_left_);
@@ -453,7 +453,7 @@ EDL_INLINE asio::awaitable<void> connection::on_failure(wire::frame_header const
   if (h.call == 0) {
     close(status(failure.code()), printable(failure.text()));
   } else if (pending* const p = find(h.call)) {
-    settle(*p, status(failure.code()), fmt::format("{}: {}", peer_, printable(failure.text())));
+    complete(*p, status(failure.code()), fmt::format("{}: {}", peer_, printable(failure.text())));
   }
 }
 
@@ -490,11 +490,11 @@ EDL_INLINE asio::awaitable<void> connection::on_request(wire::frame_header const
   corked_ = false;
   if (h.payload_size == 0) co_return;
   flush();
-  auto const patience = clock::now() + bounds_.stall;
+  auto const deadline = clock::now() + bounds_.stall;
   while (payload_owner_ == &r) {
     if (r.reading_)
       co_await payload_taken_.wait();
-    else if (!co_await payload_taken_.wait_until(patience) && payload_owner_ == &r && !r.reading_)
+    else if (!co_await payload_taken_.wait_until(deadline) && payload_owner_ == &r && !r.reading_)
       payload_owner_ = nullptr;
   }
   if (!closed_) co_await drop(payload_left_);

@@ -16,7 +16,7 @@ namespace detail {
 /// Says, once, that a file is waited for, and for how long when it is there. On the node's thread.
 class slow_file {
  public:
-  slow_file(node& on, std::string file, std::chrono::milliseconds patience);
+  slow_file(node& on, std::string file, std::chrono::milliseconds timeout);
   slow_file(slow_file const&) = delete;
   slow_file& operator=(slow_file const&) = delete;
   ~slow_file();
@@ -25,7 +25,7 @@ class slow_file {
   node& node_;
   std::string file_;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  bool told_ = false;
+  bool announced_ = false;
   time_limit limit_;
 };
 
@@ -35,16 +35,16 @@ class slow_file {
 /// meanwhile. Thread safety: only on the node's thread.
 class disk {
  public:
-  explicit disk(node& on, std::chrono::milliseconds patience = std::chrono::seconds(5))
-      : node_(on), patience_(patience) {}
+  explicit disk(node& on, std::chrono::milliseconds timeout = std::chrono::seconds(5))
+      : node_(on), timeout_(timeout) {}
 
-  /// Runs `work` there, and goes on here; throws what it throws. After `patience` the node's log says that
+  /// Runs `work` there, and goes on here; throws what it throws. After `timeout` the node's log says that
   /// `file` is waited for; empty: it may well take long. GCC 12 wants a name for what is given.
   asio::awaitable<void> run(std::string file, std::function<void()> work);
 
  private:
   node& node_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   asio::thread_pool thread_{1};
 };
 

@@ -36,7 +36,7 @@ class request {
   /// Who calls, e.g. "tcp:10.0.0.7:41952".
   std::string const& peer() const;
 
-  /// What is left of the caller's patience; a year when it waits for ever.
+  /// What is left of the caller's timeout; a year when it waits for ever.
   std::chrono::milliseconds time_left() const;
 
   /// True once the caller gave up or was lost. The handler is also cancelled: what it awaits throws.

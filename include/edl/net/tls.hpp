@@ -47,10 +47,10 @@ class tls_session {
   enum class step { done, wants_read, wants_write };
   using binding = std::array<std::byte, 32>;
 
-  /// `on` may be destroyed before the session. `patience`: for the rest of a record that has begun. Throws
+  /// `on` may be destroyed before the session. `timeout`: for the rest of a record that has begun. Throws
   /// `edl::error` when OpenSSL is out of memory.
   tls_session(tls_context const& on, int socket, side who,
-              std::chrono::milliseconds patience = std::chrono::seconds(10));
+              std::chrono::milliseconds timeout = std::chrono::seconds(10));
   tls_session(tls_session const&) = delete;
   tls_session& operator=(tls_session const&) = delete;
   ~tls_session();
@@ -66,7 +66,7 @@ class tls_session {
   /// Takes decrypted bytes, at most 1 MiB at once, and returns how many: 0 with `asio::error::would_block` or
   /// `eof` in `failed`. Throws `edl::error` when somebody has altered what comes, which may be the length of
   /// a record: then all that follows is taken for its rest, and what is read stays a part of it for
-  /// `patience`.
+  /// `timeout`.
   std::size_t read(std::span<std::byte> into, asio::error_code& failed);
 
   /// Whether the next `read` may return bytes although the socket has none.

@@ -199,7 +199,7 @@ struct tls_session::state {
   detail::openssl_ptr<SSL, SSL_free> ssl;
   std::vector<std::byte> together;  // small pieces
   std::uint64_t records = 0;        // since the last change of the key
-  std::chrono::milliseconds patience;
+  std::chrono::milliseconds timeout;
   std::optional<std::chrono::steady_clock::time_point> partial;  // since when a record is there in part
   bool done = false;
   bool drained = false;  // the last read has met the end of what has come
@@ -208,11 +208,11 @@ struct tls_session::state {
 };
 
 EDL_INLINE tls_session::tls_session(tls_context const& on, int socket, side who,
-                                    std::chrono::milliseconds patience)
+                                    std::chrono::milliseconds timeout)
     : state_(std::make_unique<state>()) {
   state_->context = on.state_;
   state_->wire.socket = socket;
-  state_->patience = patience;
+  state_->timeout = timeout;
   state_->ssl.reset(SSL_new(state_->context->context.get()));
   BIO* const wire = BIO_new(state_->context->wire.get());
   if (!state_->ssl || !wire) {
@@ -278,8 +278,8 @@ EDL_INLINE std::size_t tls_session::read(std::span<std::byte> into, asio::error_
     if (why == SSL_ERROR_WANT_READ && SSL_has_pending(state_->ssl.get()) == 1) {
       auto const now = std::chrono::steady_clock::now();
       if (!state_->partial) state_->partial = now;
-      if (now - *state_->partial > state_->patience)
-        throw error(fmt::format("TLS: a record does not end within {} ms", state_->patience.count()));
+      if (now - *state_->partial > state_->timeout)
+        throw error(fmt::format("TLS: a record does not end within {} ms", state_->timeout.count()));
     }
     if (done > 0 && (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)) return done;
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)

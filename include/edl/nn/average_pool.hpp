@@ -17,11 +17,11 @@ struct average_pool {
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape in) const { return detail::check_pool(in, window, stride, padding); }
-  constexpr pool_geometry geometry(shape in, narrow_sides narrow = {}) const {
+  constexpr pool_geometry geometry(shape in, bfloat16_io narrow = {}) const {
     return detail::pool_over(in, window, stride, padding, narrow);
   }
   constexpr shape output(shape in) const { return geometry(in).out; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {

@@ -65,7 +65,7 @@ struct batch_norm {
   }
   /// The result once more, after `forward`, whose statistics are in `a.saved`.
   template <class D>
-  void again(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain chain) const {
+  void recompute(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain chain) const {
     std::size_t const n = scales(a.in);
     chain.shift_gain = shift_gain;
     chain.narrow = a.narrow;

@@ -42,7 +42,7 @@ struct chain {
   constexpr auto steps() const { return fuse(layers); }
   using steps_type = decltype(fuse(std::declval<std::tuple<Layers...> const&>()));
   static constexpr std::size_t length = std::tuple_size_v<steps_type>;
-  static constexpr bool spends_dy = std::tuple_element_t<length - 1, steps_type>::spends_dy;
+  static constexpr bool overwrites_dy = std::tuple_element_t<length - 1, steps_type>::overwrites_dy;
   static constexpr bool reads_y = std::tuple_element_t<length - 1, steps_type>::reads_y;
 
   /// Whether something can be added to the result before it is stored, and an activation applied.
@@ -62,8 +62,8 @@ struct chain {
   constexpr std::size_t workspace(shape in, pass_size batch) const { return memory(in, batch).workspace; }
 
   /// Its sides are those of the first and the last step.
-  constexpr narrow_sides narrows(shape in) const {
-    narrow_sides all{};
+  constexpr bfloat16_io narrows(shape in) const {
+    bfloat16_io all{};
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
       auto const own = narrows_evenly(s, from);
@@ -160,7 +160,7 @@ struct chain {
               room = m.below(I, arena_of(p, a.saved, m.live[I]));
               kept_as_bfloat16 = kepts[I - 2];
             }
-            again(p, std::get<I - 1>(all), calls[I - 1], results[I - 1], kept_as_bfloat16, room);
+            recompute(p, std::get<I - 1>(all), calls[I - 1], results[I - 1], kept_as_bfloat16, room);
           }
       }
       backward_child(p, child_of{*this, a.in, places[I]}, std::get<I>(all), calls[I],
@@ -174,8 +174,8 @@ struct chain {
   /// Computes the result of a step again, from `kept_as_bfloat16`, which is its input. Some samples at
   /// a time are widened in `room`. Where `kept_as_bfloat16` is empty, the input is read as it lies.
   template <class D, class Step, class T>
-  void again(pass<D>& p, Step const& s, backward_args<T> const& of, std::span<T> y, view<T> kept_as_bfloat16,
-             std::span<T> room) const {
+  void recompute(pass<D>& p, Step const& s, backward_args<T> const& of, std::span<T> y,
+                 view<T> kept_as_bfloat16, std::span<T> room) const {
     int const all = of.batch, most = kept_as_bfloat16.empty() ? all : samples_again(all);
     for (int first = 0; first < all; first += most) {
       int const some = std::min(most, all - first);
@@ -190,7 +190,7 @@ struct chain {
                                 scalars_of(std::size_t(some) * of.out.size(), of.narrow.out));
       auto size = of.batch;
       size.samples = some;
-      s.again(p, {of.in, of.out, size, x, of.parameters, {}, to, of.saved, of.narrow});
+      s.recompute(p, {of.in, of.out, size, x, of.parameters, {}, to, of.saved, of.narrow});
     }
   }
 
@@ -205,12 +205,12 @@ struct chain {
   }
   /// A narrow sample has an even number of elements. Channels say so for samples of any height and width.
   template <class Step>
-  static constexpr narrow_sides narrows_evenly(Step const& s, shape in) {
+  static constexpr bfloat16_io narrows_evenly(Step const& s, shape in) {
     auto const all = s.narrows(in);
     return {all.in && in.channels % 2 == 0, all.out && s.output(in).channels % 2 == 0};
   }
   constexpr chain_memory<length> memory(shape in, pass_size batch) const {
-    std::array<narrow_sides, length> able;
+    std::array<bfloat16_io, length> able;
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
       able[index] = narrows_evenly(s, from);

@@ -23,7 +23,7 @@ struct step_memory {
 /// Which places between steps are narrow, where `able` says which sides of a step can be. Before the first
 /// and behind the last step it is as the batch says.
 template <std::size_t Length>
-constexpr std::array<bool, Length + 1> narrow_places(std::array<narrow_sides, Length> const& able,
+constexpr std::array<bool, Length + 1> narrow_places(std::array<bfloat16_io, Length> const& able,
                                                      pass_size batch) {
   std::array<bool, Length + 1> all{batch.sides.in};
   for (std::size_t i = 1; i < Length; ++i) all[i] = batch.narrow && able[i - 1].out && able[i].in;
@@ -100,7 +100,7 @@ struct chain_memory {
   }
 
   /// The sides of step i that are narrow, where these are those of the whole chain.
-  constexpr narrow_sides narrow(std::size_t i, narrow_sides all) const {
+  constexpr bfloat16_io narrow(std::size_t i, bfloat16_io all) const {
     return {i == 0 ? all.in : between[i].narrow, i + 1 == Length ? all.out : between[i + 1].narrow};
   }
 

@@ -34,7 +34,7 @@ struct conv2d {
     bool const inside = kernel.height <= in.height && kernel.width <= in.width;
     return inside || padding == nn::padding::same ? fit::fits : fit::kernel_exceeds_input;
   }
-  constexpr conv_geometry geometry(shape in, narrow_sides narrow = {}) const {
+  constexpr conv_geometry geometry(shape in, bfloat16_io narrow = {}) const {
     auto const rows = place(in.height, kernel.height, stride.height, padding);
     auto const columns = place(in.width, kernel.width, stride.width, padding);
     return {in,     {rows.places, columns.places, filters}, kernel,
@@ -49,7 +49,7 @@ struct conv2d {
   }
 
   static constexpr bool activates = true, reads_y = false;
-  constexpr narrow_sides narrows(shape) const { return {!float32, !float32}; }
+  constexpr bfloat16_io narrows(shape) const { return {!float32, !float32}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a,

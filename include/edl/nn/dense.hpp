@@ -33,7 +33,7 @@ struct dense {
   }
 
   static constexpr bool activates = true, reads_y = false;
-  constexpr narrow_sides narrows(shape) const { return {!float32, false}; }
+  constexpr bfloat16_io narrows(shape) const { return {!float32, false}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a,

@@ -18,7 +18,7 @@ struct dropout {
 
   constexpr fit check(shape) const { return rate.is_in(0, 1) ? fit::fits : fit::option_out_of_range; }
   constexpr shape output(shape in) const { return in; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
   /// One byte per element; a scalar has four or more.
   constexpr std::size_t saved(shape in, int batch) const { return (in.size() * std::size_t(batch) + 3) / 4; }
 

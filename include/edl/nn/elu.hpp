@@ -19,7 +19,7 @@ struct elu {
     return alpha.is_in(0, setting::unbounded) ? fit::fits : fit::option_out_of_range;
   }
   constexpr shape output(shape in) const { return in; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {

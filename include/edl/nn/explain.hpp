@@ -48,7 +48,7 @@ struct explainer {
       return false;
   }
   template <layer L>
-  std::string kernel_of(L const& l, shape in, narrow_sides narrow) {
+  std::string kernel_of(L const& l, shape in, bfloat16_io narrow) {
     exact_products const exact(device, exact_products_of(l));
     if constexpr (std::same_as<L, conv2d>)
       return device.describe_conv2d(l.geometry(in, narrow), batch);
@@ -60,7 +60,7 @@ struct explainer {
 
   /// `narrow`: the sides of the container that are.
   template <layer L>
-  void within(L const& l, shape in, std::size_t depth, narrow_sides narrow = {}) {
+  void within(L const& l, shape in, std::size_t depth, bfloat16_io narrow = {}) {
     if constexpr (masks_places<L>)
       if (batch.narrow) return explainer{to, device, batch.all_wide()}.within(l, in, depth);
     if constexpr (chained<L>) {
@@ -84,7 +84,7 @@ struct explainer {
 
   template <layer L>
   void one(std::string name, L const& l, shape in, shape out, std::size_t saved, std::size_t depth,
-           std::size_t layers, narrow_sides narrow) {
+           std::size_t layers, bfloat16_io narrow) {
     constexpr std::size_t scalar = sizeof(float);
     write_line(to, {depth, layers, std::move(name), in, out, count(l, in).parameters,
                     (saved + scalars_of(std::size_t(batch) * out.size(), narrow.out)) * scalar,

@@ -36,13 +36,13 @@ struct step {
 
   static constexpr std::string_view name = name_of<L>();
   static constexpr std::size_t width = 1;  ///< layers
-  static constexpr bool spends_dy = nn::spends_dy<L>, reads_y = nn::reads_y<L>;
+  static constexpr bool overwrites_dy = nn::overwrites_dy<L>, reads_y = nn::reads_y<L>;
   static constexpr bool recomputes = nn::recomputes<L>;
   static constexpr bool exact = gives_ids<L>;  ///< its result is never rounded
 
   constexpr L const& source() const { return l; }
   constexpr shape output(shape in) const { return l.output(in); }
-  constexpr narrow_sides narrows(shape in) const { return nn::narrows(l, in); }
+  constexpr bfloat16_io narrows(shape in) const { return nn::narrows(l, in); }
   constexpr std::size_t saved(shape in, pass_size batch) const { return saved_by(l, in, batch); }
   constexpr std::size_t scratch(shape in, pass_size batch) const { return scratch_of(l, in, batch); }
   template <class D>
@@ -50,7 +50,7 @@ struct step {
     l.forward(p, a);
   }
   template <class D>
-  void again(pass<D>& p, forward_args<typename D::scalar> const& a) const
+  void recompute(pass<D>& p, forward_args<typename D::scalar> const& a) const
     requires recomputes
   {
     static_assert(recomputation<L, basic_backend<typename D::scalar>>::read != nullptr);
@@ -69,7 +69,7 @@ struct step {
 template <activates L, bool Masked, bool AfterRelu = false>
 struct relu_step : step<L, AfterRelu> {
   static constexpr std::size_t width = 2;
-  static constexpr bool spends_dy = !Masked || nn::spends_dy<L>, reads_y = !Masked || nn::reads_y<L>;
+  static constexpr bool overwrites_dy = !Masked || nn::overwrites_dy<L>, reads_y = !Masked || nn::reads_y<L>;
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     this->l.forward(p, a, activation::relu);
@@ -96,7 +96,7 @@ struct norm_step {
   static constexpr bool adds = F == activation::none && std::same_as<Pool, no_pool>;
   static constexpr bool pools = std::same_as<Pool, max_pool>;
   static constexpr std::size_t width = 1 + (F != activation::none) + pools;
-  static constexpr bool spends_dy = false, reads_y = pools;
+  static constexpr bool overwrites_dy = false, reads_y = pools;
   /// `again(pass, args)` computes the result a second time, from the statistics that are kept.
   static constexpr bool recomputes = !pools, exact = false;
 
@@ -115,7 +115,7 @@ struct norm_step {
   }
   constexpr bool apart(shape in) const { return pools && window(in) == 1; }
   constexpr norm_chain chain(shape in) const { return {in, AfterRelu, F, window(in)}; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
   constexpr shape output(shape in) const {
     if constexpr (pools)
       return pool.output(in);
@@ -150,10 +150,10 @@ struct norm_step {
     l.forward(p, a, {.in = a.in, .after_relu = AfterRelu, .f = f, .narrow_more = narrow_more}, more);
   }
   template <class D>
-  void again(pass<D>& p, forward_args<typename D::scalar> const& a) const
+  void recompute(pass<D>& p, forward_args<typename D::scalar> const& a) const
     requires recomputes
   {
-    l.again(p, a, chain(a.in));
+    l.recompute(p, a, chain(a.in));
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> a) const {

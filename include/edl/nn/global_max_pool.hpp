@@ -13,7 +13,7 @@ struct global_max_pool {
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return {1, 1, in.channels}; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {

@@ -80,9 +80,9 @@ struct forward_args {
   view<T> x;  ///< (batch, in)
   view<T> parameters;
   std::span<T> state;
-  std::span<T> y;         ///< (batch, out)
-  std::span<T> saved;     ///< kept for `backward`
-  narrow_sides narrow{};  ///< of x and y; only where the layer says that it takes such
+  std::span<T> y;        ///< (batch, out)
+  std::span<T> saved;    ///< kept for `backward`
+  bfloat16_io narrow{};  ///< of x and y; only where the layer says that it takes such
 };
 
 /// Data of a backward pass after a forward pass over the same samples.
@@ -91,12 +91,12 @@ struct backward_args {
   shape in, out;
   pass_size batch;
   view<T> x, y;     ///< `y` may be empty for a layer that says `reads_y = false`
-  std::span<T> dy;  ///< only a layer that says `spends_dy` may leave something else in it
+  std::span<T> dy;  ///< only a layer that says `overwrites_dy` may leave something else in it
   view<T> parameters, state;
   std::span<T> dx;         ///< to be overwritten; empty if nobody needs it
   std::span<T> gradients;  ///< to be overwritten; as long as `parameters`
   std::span<T> saved;      ///< as `forward` left it
-  narrow_sides narrow{};   ///< of x and dx, of y and dy, as in `forward`
+  bfloat16_io narrow{};    ///< of x and dx, of y and dy, as in `forward`
 };
 
 /// A layer is a value: options in, shapes out. It owns no memory and knows no device. Besides these two, it
@@ -154,9 +154,9 @@ constexpr std::size_t scratch_of(L const& l, shape in, pass_size batch) {
 
 /// Whether a layer's `backward` leaves something else in `dy`.
 template <layer L>
-constexpr bool spends_dy = [] {
-  if constexpr (requires { L::spends_dy; })
-    return bool(L::spends_dy);
+constexpr bool overwrites_dy = [] {
+  if constexpr (requires { L::overwrites_dy; })
+    return bool(L::overwrites_dy);
   else
     return false;
 }();
@@ -182,7 +182,7 @@ constexpr bool recomputes = [] {
 
 /// The sides of a layer whose samples may be narrow. Such a layer has `narrows(shape in)`.
 template <layer L>
-constexpr narrow_sides narrows(L const& l, shape in) {
+constexpr bfloat16_io narrows(L const& l, shape in) {
   if constexpr (requires { l.narrows(in); })
     return l.narrows(in);
   else

@@ -48,7 +48,7 @@ struct masked_chain : chain<Layers...> {
   constexpr std::size_t scratch(shape in, pass_size batch) const {
     return body::scratch(in, batch.all_wide());
   }
-  constexpr narrow_sides narrows(shape) const { return {}; }
+  constexpr bfloat16_io narrows(shape) const { return {}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a) const {

@@ -101,7 +101,7 @@ struct parallel {
         p.device.copy(a.dy, slice);
         times_others(a, index, slice);
         call.dy = slice;
-      } else if (nn::spends_dy<std::remove_cvref_t<decltype(b)>>) {
+      } else if (nn::overwrites_dy<std::remove_cvref_t<decltype(b)>>) {
         call.dy = slice;
         p.device.copy(a.dy, slice);
       }

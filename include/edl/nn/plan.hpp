@@ -25,7 +25,7 @@ enum class lacking { nothing, units, filters, vocabulary, width, forward, backwa
 
 /// The option that a layer lacks whose options are out of range.
 template <layer L>
-constexpr lacking lacks(L const& l) {
+constexpr lacking missing_option(L const& l) {
   if constexpr (requires { l.units == 0; })
     if (l.units == 0) return lacking::units;
   if constexpr (requires { l.filters == 0; })
@@ -140,7 +140,7 @@ struct misfit {
 template <layer L>
 constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0) {
   misfit found{l.check(in), in, 0, {}};
-  if (found.why == fit::option_out_of_range) found.what = lacks(l);
+  if (found.why == fit::option_out_of_range) found.what = missing_option(l);
   if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
   if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l))
     found.why = fit::sees_padding;

@@ -15,7 +15,7 @@ constexpr fit check_pool(shape in, extent window, extent stride, padding p) {
 }
 
 constexpr pool_geometry pool_over(shape in, extent window, extent stride, padding p,
-                                  narrow_sides narrow = {}) {
+                                  bfloat16_io narrow = {}) {
   if (stride.height == 0) stride.height = window.height;
   if (stride.width == 0) stride.width = window.width;
   auto const rows = place(in.height, window.height, stride.height, p);
@@ -24,7 +24,7 @@ constexpr pool_geometry pool_over(shape in, extent window, extent stride, paddin
           narrow};
 }
 
-constexpr pool_geometry pool_whole(shape in, narrow_sides narrow = {}) {
+constexpr pool_geometry pool_whole(shape in, bfloat16_io narrow = {}) {
   return pool_over(in, {in.height, in.width}, {in.height, in.width}, padding::valid, narrow);
 }
 

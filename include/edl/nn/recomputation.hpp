@@ -17,9 +17,9 @@ struct computing_again : Device {};
 /// Instantiated where such a layer draws.
 template <class Drawn>
 struct draws_random_numbers {
-  static constexpr bool again = sizeof(Drawn) > 0;
+  static constexpr bool recompute = sizeof(Drawn) > 0;
   static_assert(
-      !again,
+      !recompute,
       "edl: this layer says `recomputes`, and draws random numbers, which would be others when it is "
       "computed again");
 };

@@ -40,7 +40,7 @@ struct shortcut {
       return false;
   }();
   static constexpr bool activates = true, masks_input = true;
-  static constexpr bool spends_dy = nn::spends_dy<Projection>;
+  static constexpr bool overwrites_dy = nn::overwrites_dy<Projection>;
 
   /// The body's result lies where the sum will: nobody reads it in the backward pass.
   static constexpr bool in_place = joins || !nn::reads_y<Body>;
@@ -49,9 +49,9 @@ struct shortcut {
   static constexpr bool reads_y = false;
 
   /// What is only copied and added by the way may be narrow.
-  constexpr narrow_sides narrows(shape in) const {
+  constexpr bfloat16_io narrows(shape in) const {
     auto const of_body = nn::narrows(body, in), other = nn::narrows(projection, in);
-    return projects ? narrow_sides{of_body.in && other.in, of_body.out && other.out} : of_body;
+    return projects ? bfloat16_io{of_body.in && other.in, of_body.out && other.out} : of_body;
   }
 
   /// The branches' results where a layer may need its own in the backward pass: the sum is another.
@@ -64,7 +64,7 @@ struct shortcut {
     std::size_t const result = rounded(scalars_of(all * output(in).size(), batch.sides.out)),
                       forward = forgets ? result : 0,
                       backward = (projects ? rounded(scalars_of(all * in.size(), batch.sides.in)) : 0) +
-                                 (nn::spends_dy<Body> ? result : 0);
+                                 (nn::overwrites_dy<Body> ? result : 0);
     return (forward > backward ? forward : backward) + scratch_of_children(*this, in, batch);
   }
 
@@ -108,7 +108,7 @@ struct shortcut {
         shares.next(body, a.in, a.x, in_place ? view<T>{} : view<T>(shares.kept(a.out, a.narrow.out)));
     left.dy = a.dy;
     left.narrow = a.narrow;
-    if constexpr (nn::spends_dy<Body>) {  // it is needed again
+    if constexpr (nn::overwrites_dy<Body>) {  // it is needed again
       left.dy = scratch.aligned(a.dy.size());
       p.device.copy(a.dy, left.dy);
     }
@@ -128,7 +128,7 @@ struct shortcut {
       more = right.dx;
     }
     if (a.dx.empty()) return;
-    narrow_sides const sides{projects ? a.narrow.in : a.narrow.out, a.narrow.in};
+    bfloat16_io const sides{projects ? a.narrow.in : a.narrow.out, a.narrow.in};
     if (after_relu)
       p.device.add_masked(a.dx, more, a.x, a.dx, sides);
     else

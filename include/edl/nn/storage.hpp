@@ -33,7 +33,7 @@ struct pass_size {
   /// Layers that can pass samples on as bfloat16 do.
   bool narrow = false;
   /// Of the layer that is asked what it takes: the sides that are narrow.
-  narrow_sides sides{};
+  bfloat16_io sides{};
 
   constexpr pass_size(int n = 0, storage k = storage::recomputed, bool as_bfloat16 = false)
       : samples(n), keep(k), narrow(as_bfloat16 && k != storage::float32) {}  // NOLINT: an int is one
@@ -47,7 +47,7 @@ struct pass_size {
     return of;
   }
   /// The same for a layer of these sides.
-  constexpr pass_size of_sides(narrow_sides s) const {
+  constexpr pass_size of_sides(bfloat16_io s) const {
     pass_size of = *this;
     of.sides = s;
     return of;

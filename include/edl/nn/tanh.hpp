@@ -14,7 +14,7 @@ struct tanh {
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }
-  constexpr narrow_sides narrows(shape) const { return {true, true}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {

@@ -51,8 +51,8 @@ template <class Optimizer>
 constexpr bool spares_biases(Optimizer const& o) {
   if constexpr (requires { o.weight_decay, o.decay_biases; })
     return o.weight_decay != 0 && !o.decay_biases;
-  else if constexpr (requires { o.of.learning_rate; })
-    return spares_biases(o.of);
+  else if constexpr (requires { o.optimizer.learning_rate; })
+    return spares_biases(o.optimizer);
   else
     return false;
 }
@@ -64,8 +64,8 @@ template <class Optimizer>
 constexpr std::string_view excluded_from_decay(Optimizer const& o) {
   if constexpr (requires { o.exclude_from_weight_decay; })
     return o.exclude_from_weight_decay;
-  else if constexpr (requires { o.of.learning_rate; })
-    return excluded_from_decay(o.of);
+  else if constexpr (requires { o.optimizer.learning_rate; })
+    return excluded_from_decay(o.optimizer);
   else
     return {};
 }
@@ -75,8 +75,8 @@ template <class Optimizer>
 constexpr bool decays(Optimizer const& o) {
   if constexpr (requires { o.weight_decay; })
     return o.weight_decay != 0;
-  else if constexpr (requires { o.of.learning_rate; })
-    return decays(o.of);
+  else if constexpr (requires { o.optimizer.learning_rate; })
+    return decays(o.optimizer);
   else
     return false;
 }
@@ -109,8 +109,8 @@ template <class Optimizer>
 constexpr Optimizer without_decay(Optimizer o) {
   if constexpr (requires { o.weight_decay; })
     o.weight_decay = 0;
-  else if constexpr (requires { o.of.learning_rate; })
-    o.of = without_decay(o.of);
+  else if constexpr (requires { o.optimizer.learning_rate; })
+    o.optimizer = without_decay(o.optimizer);
   return o;
 }
 

@@ -25,26 +25,26 @@ void look_back(std::span<T> weights, std::span<T> slow, T keep);
 /// w, w ← slow. (Zhang, Lucas, Hinton and Ba, "Lookahead optimizer", NeurIPS 2019.) With `steps`, k grows to
 /// `keep` as the cube of the share of them that has been made. The last of them ends at the slow weights.
 /// (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024.) Without, k is `keep`:
-/// `lookahead<sgd>{.of = {.momentum = 0.9f}, .keep = 0.5f}`.
+/// `lookahead<sgd>{.optimizer = {.momentum = 0.9f}, .keep = 0.5f}`.
 template <class Optimizer>
 struct lookahead {
   static_assert(sizeof(is_an_optimizer<Optimizer>) > 0);
 
-  Optimizer of;
+  Optimizer optimizer;
   std::uint64_t every = 5;
   float keep = 0.5f;
   std::uint64_t steps = 0;
-  float learning_rate = of.learning_rate;
+  float learning_rate = optimizer.learning_rate;
 
   /// The other's, and "slow".
   constexpr slot_list slots() const {
-    slot_list all = of.slots();
+    slot_list all = optimizer.slots();
     all.of[all.count++] = slot{"slow"};
     return all;
   }
 
   constexpr bool options_fit() const {
-    return edl::options_fit(of) && is_amount(learning_rate) && every > 0 && keep >= 0 && keep <= 1;
+    return edl::options_fit(optimizer) && is_amount(learning_rate) && every > 0 && keep >= 0 && keep <= 1;
   }
 
   /// How much of the slow weights is kept after step number `step`, from 0; below 0: no looking back.
@@ -61,11 +61,11 @@ struct lookahead {
   template <std::floating_point T>
   void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
              std::uint64_t step) const
-    requires optimizer<Optimizer>
+    requires edl::optimizer<Optimizer>
   {
     std::span<T> const slow = slots.back();
     if (step == 0) std::ranges::copy(weights, slow.begin());
-    of.template apply<T>(weights, gradients, slots.first(slots.size() - 1), rate, step);
+    optimizer.template apply<T>(weights, gradients, slots.first(slots.size() - 1), rate, step);
     if (T const k = T(kept_after(step)); k >= 0) detail::look_back<T>(weights, slow, k);
   }
 
@@ -77,7 +77,7 @@ struct lookahead {
   {
     std::span<T> const slow = slots.back();
     if (step == 0) std::ranges::copy(weights, slow.begin());
-    of.template apply_whole<T>(v, weights, gradients, slots.first(slots.size() - 1), rate, step);
+    optimizer.template apply_whole<T>(v, weights, gradients, slots.first(slots.size() - 1), rate, step);
     if (T const k = T(kept_after(step)); k >= 0) detail::look_back<T>(weights, slow, k);
   }
 
@@ -85,7 +85,7 @@ struct lookahead {
   void check(parameter_layout const& layout) const
     requires requires(Optimizer const& o) { o.check(layout); }
   {
-    of.check(layout);
+    optimizer.check(layout);
   }
 };
 

@@ -50,7 +50,7 @@ void apply(accelerator& d, lookahead<Optimizer> const& o, std::span<float> weigh
            std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
   std::span<float> const slow = slots.back();
   if (step == 0) d.move(weights, slow);
-  apply(d, o.of, weights, gradients, slots.first(slots.size() - 1), rate, step);
+  apply(d, o.optimizer, weights, gradients, slots.first(slots.size() - 1), rate, step);
   if (float const k = o.kept_after(step); k >= 0) d.look_back(weights, slow, k);
 }
 

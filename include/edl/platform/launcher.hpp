@@ -41,7 +41,7 @@ class launcher {
   net::token const& credential() const { return credential_; }  ///< for `launched`
   void start_master(environment const& env);
   void stop_master(std::chrono::milliseconds grace);
-  void let_leave(pid_t pid, bool asked);  ///< as in `processes`
+  void let_leave(pid_t pid, bool stop_requested);  ///< as in `processes`
 
   /// Stops everything that runs, workers first.
   void stop_all(std::chrono::milliseconds grace);

@@ -41,7 +41,7 @@ inline instance from_message(wire::Instance const& m) {
 }
 
 inline void to_message(instance const& who, wire::Instance& m) {
-  m.set_role(std::uint32_t(who.what));
+  m.set_role(std::uint32_t(who.role));
   m.set_id(who.id);
 }
 
@@ -53,7 +53,7 @@ EDL_INLINE launcher::launcher(net::node& on, std::string const& directory, std::
     : node_(on), on_end_(std::move(on_end)), ended_(on.executor()) {
   net::address const here = net::parse_address("unix:" + directory + "/launcher");
   auto const on_ending = [this](ending const& e) {
-    if (e.who.what == role::master) return on_end_(e);
+    if (e.who.role == role::master) return on_end_(e);
     node_.post([this, e] {
       endings_.push_back(e);
       ended_.notify();
@@ -78,7 +78,9 @@ EDL_INLINE void launcher::stop_master(std::chrono::milliseconds grace) {
   processes_->stop({role::master, 0}, grace);
 }
 
-EDL_INLINE void launcher::let_leave(pid_t pid, bool asked) { processes_->let_leave(pid, asked); }
+EDL_INLINE void launcher::let_leave(pid_t pid, bool stop_requested) {
+  processes_->let_leave(pid, stop_requested);
+}
 
 EDL_INLINE void launcher::stop_all(std::chrono::milliseconds grace) { processes_->stop_all(grace); }
 
@@ -87,9 +89,9 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
     case wire::method::start_process: {
       auto const m = wire::unpack<wire::StartProcess>(r.message(), r.peer());
       instance const who = detail::from_message(m.who());
-      if (who.what == role::master)
+      if (who.role == role::master)
         throw net::call_error(net::status::invalid, "a launcher starts no master for another process");
-      bool const server = who.what == role::server;
+      bool const server = who.role == role::server;
       environment env{{"EDL_ROLE", server ? "ps" : "worker"},
                       {server ? "PS_ID" : "WORKER_ID", std::to_string(who.id)}};
       for (auto const& v : m.variables()) {
@@ -141,7 +143,7 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
     detail::to_message(e.who, *out.mutable_who());
     out.set_code(e.code);
     out.set_signal(e.signal);
-    out.set_asked(e.asked);
+    out.set_asked(e.stop_requested);
     out.set_memory(e.memory);
   }
   for (instance const& who : processes_->all()) detail::to_message(who, *reply.add_running());
@@ -180,7 +182,7 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
         to_.ended({.who = detail::from_message(e.who()),
                    .code = int(e.code()),
                    .signal = int(e.signal()),
-                   .asked = e.asked(),
+                   .stop_requested = e.asked(),
                    .memory = e.memory()},
                   ++seen_);
       if (std::exchange(first, false)) {

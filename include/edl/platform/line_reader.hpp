@@ -17,9 +17,9 @@ namespace edl::platform {
 /// as a line. Thread safety: safe.
 class line_reader {
  public:
-  /// `told` gets each line without its end, from a thread of this object. Throws edl::error when the system
-  /// gives no descriptors.
-  explicit line_reader(std::function<void(std::string_view line)> told);
+  /// `on_line` gets each line without its end, from a thread of this object. Throws edl::error when the
+  /// system gives no descriptors.
+  explicit line_reader(std::function<void(std::string_view line)> on_line);
   line_reader(line_reader const&) = delete;
   line_reader& operator=(line_reader const&) = delete;
 
@@ -38,7 +38,7 @@ class line_reader {
   void read_all();
   bool take(int fd, std::string& line);
 
-  std::function<void(std::string_view)> told_;
+  std::function<void(std::string_view)> on_line_;
   std::mutex mutex_;
   std::condition_variable drained_;
   std::map<int, std::string> pipes_;  // and what is there of the next line

@@ -23,8 +23,8 @@ namespace detail {
 inline constexpr std::size_t longest_line = 64u << 10;
 }
 
-EDL_INLINE line_reader::line_reader(std::function<void(std::string_view)> told)
-    : told_(std::move(told)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+EDL_INLINE line_reader::line_reader(std::function<void(std::string_view)> on_line)
+    : on_line_(std::move(on_line)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0)
     throw error(fmt::format("cannot read what processes say: eventfd: {}", std::strerror(errno)));
   thread_ = std::thread([this] { read_all(); });
@@ -39,7 +39,7 @@ EDL_INLINE line_reader::~line_reader() {
   ::eventfd_write(wake_, 1);
   thread_.join();
   for (auto const& [fd, line] : pipes_) {
-    if (!line.empty()) told_(line);
+    if (!line.empty()) on_line_(line);
     ::close(fd);
   }
   ::close(wake_);
@@ -72,13 +72,13 @@ EDL_INLINE bool line_reader::take(int fd, std::string& line) {
   std::string_view rest(bytes.data(), std::size_t(n));
   for (auto end = rest.find('\n'); end != rest.npos; end = rest.find('\n')) {
     line.append(rest.substr(0, end));
-    told_(line);
+    on_line_(line);
     line.clear();
     rest.remove_prefix(end + 1);
   }
   line.append(rest);
   if (!line.empty() && (n == 0 || line.size() > detail::longest_line)) {
-    told_(line);
+    on_line_(line);
     line.clear();
   }
   return n > 0;

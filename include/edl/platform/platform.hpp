@@ -16,7 +16,7 @@ enum class role { master, server, worker };
 
 /// One process of a job. Its name in logs is "master", "ps-0", "worker-3".
 struct instance {
-  role what = role::worker;
+  edl::platform::role role = edl::platform::role::worker;
   std::uint32_t id = 0;
   friend auto operator<=>(instance const&, instance const&) = default;
 };
@@ -32,13 +32,15 @@ inline constexpr int suspended = 79;
 /// How a process ended.
 struct ending {
   instance who;
-  int code = 0;          ///< exit code, when it left by itself
-  int signal = 0;        ///< what killed it; 0 when it left by itself
-  bool asked = false;    ///< it was told to stop
-  bool outside = false;  ///< the platform took it away: nobody's fault
-  bool memory = false;   ///< the system killed it because memory was short
-  std::string words;     ///< how, where the platform says more than code and signal: "was preempted: …"
-  bool failed() const { return !asked && !outside && code != gave_up_waiting && (code != 0 || signal != 0); }
+  int code = 0;                 ///< exit code, when it left by itself
+  int signal = 0;               ///< what killed it; 0 when it left by itself
+  bool stop_requested = false;  ///< it was told to stop
+  bool outside = false;         ///< the platform took it away: nobody's fault
+  bool memory = false;          ///< the system killed it because memory was short
+  std::string words;  ///< how, where the platform says more than code and signal: "was preempted: …"
+  bool failed() const {
+    return !stop_requested && !outside && code != gave_up_waiting && (code != 0 || signal != 0);
+  }
 };
 
 /// In words: "exited with code 3", "was killed by signal 9 (Killed)".

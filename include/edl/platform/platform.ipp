@@ -11,8 +11,8 @@
 namespace edl::platform {
 
 EDL_INLINE std::string name(instance const& who) {
-  if (who.what == role::master) return "master";
-  return fmt::format("{}-{}", who.what == role::server ? "ps" : "worker", who.id);
+  if (who.role == role::master) return "master";
+  return fmt::format("{}-{}", who.role == role::server ? "ps" : "worker", who.id);
 }
 
 EDL_INLINE std::string describe(ending const& e) {

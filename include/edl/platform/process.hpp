@@ -45,7 +45,7 @@ class processes {
 
   /// Lets the child `pid` leave, which others have told so (SIGTERM); `asked`: only if it has been asked
   /// here, too. Its end is its own doing. Others than children are ignored.
-  void let_leave(pid_t pid, bool asked);
+  void let_leave(pid_t pid, bool stop_requested);
 
   /// Stops everything, in order of roles: workers, then servers, then, `with_master`, a master; returns when
   /// all have ended.
@@ -65,7 +65,7 @@ class processes {
   struct child {
     pid_t pid = 0;    // 0: it is being started
     int handle = -1;  // pidfd: readable when the process has ended
-    bool asked = false;
+    bool stop_requested = false;
     clock::time_point kill_at = clock::time_point::max();
   };
   struct start_order {

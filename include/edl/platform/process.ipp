@@ -73,7 +73,7 @@ EDL_INLINE processes::~processes() {
     closing_ = true;
     orders_.clear();
     for (auto& [who, c] : children_) {
-      c.asked = true;
+      c.stop_requested = true;
       if (c.pid) ::kill(c.pid, SIGKILL);
     }
   }
@@ -108,7 +108,7 @@ EDL_INLINE void processes::stop(instance who, std::chrono::milliseconds grace) {
     if (it == children_.end()) {
       if (waits) dropped_.push_back(who);
     } else {
-      it->second.asked = true;
+      it->second.stop_requested = true;
       it->second.kill_at = clock::now() + grace;
       if (it->second.pid) ::kill(it->second.pid, SIGTERM);
     }
@@ -116,10 +116,10 @@ EDL_INLINE void processes::stop(instance who, std::chrono::milliseconds grace) {
   ::eventfd_write(wake_, 1);
 }
 
-EDL_INLINE void processes::let_leave(pid_t pid, bool asked) {
+EDL_INLINE void processes::let_leave(pid_t pid, bool stop_requested) {
   std::lock_guard const lock(mutex_);
   for (auto const& [who, c] : children_)
-    if (pid > 0 && c.pid == pid && (c.asked || !asked)) ::kill(pid, SIGTERM);
+    if (pid > 0 && c.pid == pid && (c.stop_requested || !stop_requested)) ::kill(pid, SIGTERM);
 }
 
 EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace, bool with_master) {
@@ -128,9 +128,9 @@ EDL_INLINE void processes::stop_all(std::chrono::milliseconds grace, bool with_m
     std::vector<instance> those;
     {
       std::lock_guard const lock(mutex_);
-      std::erase_if(orders_, [&](start_order const& o) { return o.who.what == r; });
+      std::erase_if(orders_, [&](start_order const& o) { return o.who.role == r; });
       for (auto const& [who, c] : children_)
-        if (who.what == r) those.push_back(who);
+        if (who.role == r) those.push_back(who);
     }
     for (instance const& who : those) stop(who, grace);
     for (instance const& who : those)
@@ -159,9 +159,9 @@ EDL_INLINE std::vector<instance> processes::all() const {
 
 EDL_INLINE std::size_t processes::running(role of) const {
   std::lock_guard const lock(mutex_);
-  auto const mine = [of](auto const& one) { return one.who.what == of; };
+  auto const mine = [of](auto const& one) { return one.who.role == of; };
   std::size_t n = std::size_t(std::ranges::count_if(orders_, mine));
-  for (auto const& [who, c] : children_) n += who.what == of;
+  for (auto const& [who, c] : children_) n += who.role == of;
   return n;
 }
 
@@ -186,15 +186,15 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   child& c = children_[order.who];
   c.pid = pid;
   c.handle = handle;
-  if (c.asked) ::kill(pid, closing_ ? SIGKILL : SIGTERM);  // while it was being started
+  if (c.stop_requested) ::kill(pid, closing_ ? SIGKILL : SIGTERM);  // while it was being started
 }
 
 EDL_INLINE void processes::reap(instance who, child const& c) {
   int status = 0;
   ::waitpid(c.pid, &status, 0);
-  ending e{who, 0, 0, c.asked};
+  ending e{who, 0, 0, c.stop_requested};
   if (WIFSIGNALED(status))
-    e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.asked && killed_for_memory();
+    e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.stop_requested && killed_for_memory();
   else
     e.code = WEXITSTATUS(status);
   on_end_(e);

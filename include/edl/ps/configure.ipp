@@ -53,7 +53,7 @@ EDL_INLINE asio::awaitable<void> server::copy(net::request& r) {
     throw net::call_error(net::status::not_ready,
                           fmt::format("{} does not have range {} in generation {}", options_.name,
                                       request.range(), request.generation()));
-  cut const now = it->second.state->cut();
+  full_snapshot const now = it->second.state->full_snapshot();
   std::string const message = describe_copy(now);
   bytes const parts[]{std::as_bytes(now.variables.variables()), std::as_bytes(now.slots.values())};
   co_await r.reply(message, parts);

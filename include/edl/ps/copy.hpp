@@ -12,7 +12,7 @@ namespace edl::ps {
 
 /// The message that goes before a store's variables and slots when another store becomes a copy of it
 /// (`wire::CopyReply`), and back. Throws error for what is none; `from` stands in its text.
-std::string describe_copy(cut const& what);
+std::string describe_copy(full_snapshot const& what);
 struct copied_segments {
   std::vector<checkpoint::segment> segments, row_segments;
 };

@@ -9,7 +9,7 @@
 
 namespace edl::ps {
 
-EDL_INLINE std::string describe_copy(cut const& what) {
+EDL_INLINE std::string describe_copy(full_snapshot const& what) {
   wire::CopyReply reply;
   auto const add = [&](checkpoint::segment const& s, bool of_rows) {
     auto& out = *reply.add_segments();

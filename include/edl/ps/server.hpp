@@ -32,7 +32,7 @@ struct server_options {
   std::string name = "ps-0";          ///< in logs and errors
   std::uint32_t ranges = 1;           ///< that the variables are cut into
   parameter_layout const& layout;     ///< outlives the server
-  std::size_t delta_checkpoints = 0;  ///< in a row, of tables (`write_cut`)
+  std::size_t delta_checkpoints = 0;  ///< in a row, of tables (`write_snapshot`)
 
   /// A store for a range, in any state.
   std::function<std::shared_ptr<store>(std::uint32_t range)> make;
@@ -117,7 +117,7 @@ class server {
   asio::awaitable<void> checkpoint(net::request& r);
   asio::awaitable<void> reach(net::request& r, std::uint64_t generation, std::uint32_t range,
                               std::uint64_t version);
-  std::vector<checkpoint::manifest::file> write(cut const& what,
+  std::vector<checkpoint::manifest::file> write(full_snapshot const& what,
                                                 wire::CheckpointRequest const& request) const;
   template <class... Arguments>
   push_result apply(shard& to, Arguments const&... of_push);

@@ -126,15 +126,15 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   push_result const result = apply(s, detail::contribution_of(request), request.version(),
                                    values.first(parameters), values.subspan(parameters), memory->rows());
   advanced_.notify();
-  if (result.verdict == verdict::applied) ++s.applied;
+  if (result.outcome == push_outcome::applied) ++s.applied;
   if (s.backup) {
-    if (result.verdict == verdict::applied)
+    if (result.outcome == push_outcome::applied)
       node_.spawn([this, request, memory, number = s.applied] { return send_on(request, memory, number); });
     co_await make_safe(request.range(), s.applied);
   }
   if (request.range() == 0 && (result.evaluate || result.checkpoint)) options_.frozen(generation_, result);
   wire::PushReply reply;
-  reply.set_verdict(wire::PushReply::Verdict(int(result.verdict)));
+  reply.set_verdict(wire::PushReply::Verdict(int(result.outcome)));
   reply.set_version(result.version);
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
@@ -195,7 +195,7 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
   if (s.applied + 1 == request.number()) {
     push_result const result = apply(s, detail::contribution_of(p), p.version(), values.first(parameters),
                                      values.subspan(parameters), memory.rows());
-    if (result.verdict != verdict::applied)
+    if (result.outcome != push_outcome::applied)
       throw net::call_error(net::status::internal,
                             fmt::format("{} is no copy of range {}", options_.name, p.range()));
     ++s.applied;
@@ -258,21 +258,21 @@ EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
 }
 
 EDL_INLINE std::vector<checkpoint::manifest::file> server::write(
-    cut const& what, wire::CheckpointRequest const& request) const {
+    full_snapshot const& what, wire::CheckpointRequest const& request) const {
   written_parts parts{.server = request.range(),
                       .servers = options_.ranges,
                       .variables = !request.rows_only(),
                       .most_changes = options_.delta_checkpoints};
   if (auto const& r = request.rows(); request.has_rows())
     parts.of_rows = {.slots = {r.first(), r.last()}, .part = r.part(), .parts = r.parts()};
-  return write_cut(what, request.path(), options_.layout, parts);
+  return write_snapshot(what, request.path(), options_.layout, parts);
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.range(), request.version());
   store& from = *of(request.generation(), request.range()).state;
-  cut what = request.final() ? from.cut() : from.checkpoint(request.version());
+  full_snapshot what = request.final() ? from.full_snapshot() : from.checkpoint(request.version());
   if (std::string const tables = from.describe_tables(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   std::vector<checkpoint::manifest::file> files;

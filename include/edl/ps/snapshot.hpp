@@ -13,7 +13,7 @@
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/ps/buffer.hpp"
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 namespace edl::ps {
 
@@ -33,7 +33,7 @@ class snapshot {
 };
 
 /// Everything of a store that a checkpoint needs, at one version. Thread safety: as `snapshot`.
-struct cut {
+struct full_snapshot {
   snapshot variables;
   buffer slots;  ///< one slot after the other, each `slot_stride` apart
   std::size_t slot_stride = 0;
@@ -42,7 +42,7 @@ struct cut {
   element_range elements;                     ///< of the arena
   std::size_t parameters = 0;                 ///< of these elements, from the first
   std::vector<checkpoint::segment> segments;  ///< with the ledgers that belong to the variables
-  std::vector<std::shared_ptr<sparse::table_cut const>> tables{};
+  std::vector<std::shared_ptr<sparse::table_snapshot const>> tables{};
   element_range hash_slots{};                       ///< of the tables' rows
   std::vector<checkpoint::segment> row_segments{};  ///< of these
   std::shared_ptr<checkpoint::row_chain> chain{};   ///< what was written of the store's rows
@@ -53,13 +53,14 @@ struct cut {
   edl::ledger ledger() const;
 };
 
-/// What of a cut is written: its variables as the part of `server` among `servers`, and rows of its tables.
+/// What of a snapshot is written: its variables as the part of `server` among `servers`, and rows of its
+/// tables.
 struct written_parts {
   std::uint32_t server = 0, servers = 1;
   bool variables = true;
   std::size_t most_changes = 0;  ///< times in a row that only what has changed of the rows is written
 
-  /// Rows of other hash slots than the cut's: fewer of them, as a part of their own number.
+  /// Rows of other hash slots than the snapshot's: fewer of them, as a part of their own number.
   struct rows {
     element_range slots;
     std::uint32_t part = 0, parts = 1;
@@ -69,9 +70,10 @@ struct written_parts {
 
 /// Writes files of the checkpoint in `path`: `checkpoint::write_part`, and `checkpoint::write_rows` where
 /// there are tables. It may run on a thread of its own, but for one store on one thread at a time. Throws
-/// edl::error for hash slots that the cut lacks.
-std::vector<checkpoint::manifest::file> write_cut(cut const& what, std::string const& path,
-                                                  parameter_layout const& layout, written_parts const& parts);
+/// edl::error for hash slots that the snapshot lacks.
+std::vector<checkpoint::manifest::file> write_snapshot(full_snapshot const& what, std::string const& path,
+                                                       parameter_layout const& layout,
+                                                       written_parts const& parts);
 
 }  // namespace edl::ps
 

@@ -12,7 +12,7 @@
 
 namespace edl::ps {
 
-EDL_INLINE edl::ledger cut::ledger() const {
+EDL_INLINE edl::ledger full_snapshot::ledger() const {
   if (segments.empty()) return {};
   edl::ledger all = segments.front().ledger;
   for (checkpoint::segment const& s : segments) all.intersect(s.ledger);
@@ -20,9 +20,10 @@ EDL_INLINE edl::ledger cut::ledger() const {
   return all;
 }
 
-EDL_INLINE std::vector<checkpoint::manifest::file> write_cut(cut const& what, std::string const& path,
-                                                             parameter_layout const& layout,
-                                                             written_parts const& parts) {
+EDL_INLINE std::vector<checkpoint::manifest::file> write_snapshot(full_snapshot const& what,
+                                                                  std::string const& path,
+                                                                  parameter_layout const& layout,
+                                                                  written_parts const& parts) {
   std::vector<checkpoint::manifest::file> files;
   if (parts.variables) {
     std::vector<view<float>> slots;

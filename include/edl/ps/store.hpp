@@ -51,10 +51,10 @@ struct store_options {
 /// when another job starts from them.
 enum class history { kept, forgotten };
 
-enum class verdict { applied, repeat, stale };
+enum class push_outcome { applied, repeat, stale };
 
 struct push_result {
-  ps::verdict verdict = verdict::applied;
+  ps::push_outcome outcome = push_outcome::applied;
   std::uint64_t version = 0;  ///< of the store, now
   bool evaluate = false;      ///< this version has been frozen for an evaluation
   bool checkpoint = false;    ///< this version has been frozen for a checkpoint
@@ -82,7 +82,7 @@ struct store_failure : error {
 /// least number of steps of a segment: stores that have applied the same minibatches have the same version.
 ///
 /// Errors are edl::error and leave the store as it was. Thread safety: used by one thread; `snapshot`s and
-/// `cut`s go anywhere.
+/// `full_snapshot`s go anywhere.
 class store {
  public:
   explicit store(store_options options);
@@ -103,9 +103,8 @@ class store {
   static bool has_average(std::string const& path);
 
   /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
-  /// then the slots as its `cut` holds them. Frozen versions are dropped. Throws, changing nothing, for what
-  /// cannot be one.
-  /// The tables are empty then; their rows are to be put by `put_rows`.
+  /// then the slots as its `full_snapshot` holds them. Frozen versions are dropped. Throws, changing nothing,
+  /// for what cannot be one. The tables are empty then; their rows are to be put by `put_rows`.
   void restore(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments,
                view<float> values);
   std::size_t copy_size() const { return options_.elements.size() + slot_stride_ * slot_names_.size(); }
@@ -174,7 +173,7 @@ class store {
   void move_back();
 
   /// Whether no element has counted a minibatch.
-  bool lacks(contribution const& c) const;
+  bool not_yet_applied(contribution const& c) const;
 
   /// Zeroes what belongs to elements that have counted a minibatch.
   void leave_out(contribution const& c, std::span<float> values) const;
@@ -227,13 +226,13 @@ class store {
   ps::snapshot averaged() const;
 
   /// Everything now. Gradients accumulated but not applied are neither in the variables nor in the ledgers.
-  ps::cut cut() const;
+  ps::full_snapshot full_snapshot() const;
 
   /// A version frozen for an evaluation, or for a checkpoint. It stays until it is released. Throws when it
   /// is not kept: never frozen, released, or given up for newer ones.
   ps::snapshot evaluation(std::uint64_t version);
   bool has_evaluation(std::uint64_t version) { return evaluations_.find(version).has_value(); }
-  ps::cut checkpoint(std::uint64_t version);
+  ps::full_snapshot checkpoint(std::uint64_t version);
   void release_evaluation(std::uint64_t version) { evaluations_.release(version); }
   void release_checkpoint(std::uint64_t version) { checkpoints_.release(version); }
 
@@ -272,7 +271,7 @@ class store {
   void apply_waiting_rows(segment& s);
   void step_rows(segment& s, std::span<sparse::row_gradients const> rows, float rate);
   void step_mean_rows(segment& s, std::vector<row_sums> const& sums, float divisor, float rate);
-  void cut_rows(ps::cut& into) const;
+  void snapshot_rows(ps::full_snapshot& into) const;
   void place();
   void fetch() const;
   void step(segment& s, view<float> gradients, view<float> state_change, float rate);
@@ -303,7 +302,7 @@ class store {
   bool freezes_ = true;
   std::string failure_;  // why it is no version any more
   frozen<ps::snapshot> evaluations_;
-  frozen<ps::cut> checkpoints_;
+  frozen<ps::full_snapshot> checkpoints_;
 };
 
 }  // namespace edl::ps

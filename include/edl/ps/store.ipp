@@ -228,18 +228,18 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
   bool missing = false;
   for (segment const& s : segments_) {
     auto const found = s.counted.check(key);
-    if (found == edl::ledger::verdict::gap)
+    if (found == edl::ledger::sequence_check::gap)
       fail(fmt::format("minibatch {} has not arrived", s.counted.position(key.task)));
-    missing = missing || found == edl::ledger::verdict::next;
+    missing = missing || found == edl::ledger::sequence_check::next;
   }
-  if (!missing) return {verdict::repeat, version_};
+  if (!missing) return {push_outcome::repeat, version_};
   policy const& when = options_.when;
-  if (when.stale(version_, computed_on)) return {verdict::stale, version_};
+  if (when.stale(version_, computed_on)) return {push_outcome::stale, version_};
 
   float const rate = when.rate(version_, computed_on);
   apply_or_fail([&] {
     for (segment& s : segments_) {
-      if (s.counted.check(key) != edl::ledger::verdict::next) continue;
+      if (s.counted.check(key) != edl::ledger::sequence_check::next) continue;
       if (there_) {
         there_->step(rate * options_.rule.learning_rate(s.steps), s.steps);
         behind_ = true;
@@ -281,14 +281,15 @@ EDL_INLINE void store::accumulate(segment const& s, view<float> gradients, view<
   add(sums.last(state_change.size()), state_change);
 }
 
-EDL_INLINE bool store::lacks(contribution const& c) const {
-  return std::ranges::none_of(
-      segments_, [&](segment const& s) { return s.counted.check(c.key) == edl::ledger::verdict::repeat; });
+EDL_INLINE bool store::not_yet_applied(contribution const& c) const {
+  return std::ranges::none_of(segments_, [&](segment const& s) {
+    return s.counted.check(c.key) == edl::ledger::sequence_check::repeat;
+  });
 }
 
 EDL_INLINE void store::leave_out(contribution const& c, std::span<float> values) const {
   for (segment const& s : segments_)
-    if (!s.of_rows && s.counted.check(c.key) == edl::ledger::verdict::repeat)
+    if (!s.of_rows && s.counted.check(c.key) == edl::ledger::sequence_check::repeat)
       std::ranges::fill(values.subspan(s.elements.first - options_.elements.first, s.elements.size()), 0.0f);
 }
 
@@ -312,7 +313,7 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
   for (segment const& s : segments_)
     for (std::size_t i = 0; i < minibatches.size(); ++i)
       if (minibatch_key const& m = minibatches[i].key;
-          m.index >= m.count || (s.counted.check(m) == edl::ledger::verdict::gap && !follows(i)))
+          m.index >= m.count || (s.counted.check(m) == edl::ledger::sequence_check::gap && !follows(i)))
         throw error(
             fmt::format("a step with minibatch {} of {} of task {} in epoch {}, which is not the next",
                         m.index, m.count, m.task.index, m.task.epoch));
@@ -328,7 +329,7 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
       std::vector<row_sums> own_rows(s.of_rows ? tables_.size() : 0);
       for (std::size_t i = 0; i < minibatches.size(); ++i) {
         contribution const& c = minibatches[i];
-        if (s.counted.check(c.key) != edl::ledger::verdict::next) continue;
+        if (s.counted.check(c.key) != edl::ledger::sequence_check::next) continue;
         s.counted.apply(c);
         s.applied.apply(c);
         records += c.records;
@@ -403,20 +404,20 @@ EDL_INLINE ps::snapshot store::averaged() const {
   return {version_, std::move(values)};
 }
 
-EDL_INLINE ps::cut store::cut() const {
+EDL_INLINE ps::full_snapshot store::full_snapshot() const {
   check_usable();
   fetch();
-  ps::cut all{.variables = snapshot(),
-              .slots = slots_.hold(),
-              .slot_stride = slot_stride_,
-              .slot_names = slot_names_,
-              .row_slot_names = options_.rule.slots(),
-              .elements = options_.elements,
-              .parameters = parameters_,
-              .segments = {}};
+  ps::full_snapshot all{.variables = snapshot(),
+                        .slots = slots_.hold(),
+                        .slot_stride = slot_stride_,
+                        .slot_names = slot_names_,
+                        .row_slot_names = options_.rule.slots(),
+                        .elements = options_.elements,
+                        .parameters = parameters_,
+                        .segments = {}};
   for (segment const& s : segments_)
     (s.of_rows ? all.row_segments : all.segments).push_back({s.elements, s.steps, s.applied});
-  cut_rows(all);
+  snapshot_rows(all);
   return all;
 }
 
@@ -428,7 +429,7 @@ EDL_INLINE ps::snapshot store::evaluation(std::uint64_t version) {
                   version, options_.most_frozen));
 }
 
-EDL_INLINE ps::cut store::checkpoint(std::uint64_t version) {
+EDL_INLINE ps::full_snapshot store::checkpoint(std::uint64_t version) {
   if (auto found = checkpoints_.find(version)) return *found;
   throw error(
       fmt::format("version {} is not frozen for a checkpoint: it never was, was released, or gave way to a "
@@ -503,10 +504,10 @@ EDL_INLINE void store::merge() {
 EDL_INLINE void store::freeze_rows() {
   bool const written = !tables_.empty() && version_ > 0 && options_.checkpoint_steps > 0 &&
                        version_ % options_.checkpoint_steps == 0;
-  ps::cut const* const kept = checkpoints_.look(version_);
+  ps::full_snapshot const* const kept = checkpoints_.look(version_);
   if (!written || (kept && overlap(kept->hash_slots, held_) == held_)) return;
   checkpoints_.release(version_);
-  checkpoints_.keep(version_, cut());
+  checkpoints_.keep(version_, full_snapshot());
 }
 
 EDL_INLINE push_result store::due() {
@@ -514,19 +515,19 @@ EDL_INLINE push_result store::due() {
   bool const evaluated = options_.rests_to_evaluate && version_ > 0 && options_.evaluation_steps > 0 &&
                          version_ % options_.evaluation_steps == 0;
   if (evaluated && !evaluations_.keeps(version_)) evaluations_.keep(version_, averaged());
-  return {verdict::applied, version_, evaluations_.keeps(version_), checkpoints_.keeps(version_)};
+  return {push_outcome::applied, version_, evaluations_.keeps(version_), checkpoints_.keeps(version_)};
 }
 
 EDL_INLINE push_result store::advanced() {
   auto const slowest = std::min_element(segments_.begin(), segments_.end(),
                                         [](segment const& a, segment const& b) { return a.steps < b.steps; });
-  push_result result{verdict::applied, slowest->steps};
+  push_result result{push_outcome::applied, slowest->steps};
   if (slowest->steps == version_) return result;
   version_ = slowest->steps;
   auto const due = [&](std::uint64_t every) { return freezes_ && every != 0 && version_ % every == 0; };
   if (options_.rests_to_evaluate) evaluations_.clear();
   if (due(options_.evaluation_steps)) result.evaluate = evaluations_.keep(version_, averaged());
-  if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, cut());
+  if (due(options_.checkpoint_steps)) result.checkpoint = checkpoints_.keep(version_, full_snapshot());
   return result;
 }
 

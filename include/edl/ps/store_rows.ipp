@@ -11,18 +11,18 @@
 #include "edl/core/inline.hpp"
 #include "edl/ps/store.hpp"
 #include "edl/sparse/row_bytes.hpp"
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 /// What of a store concerns rows of tables.
 namespace edl::ps {
 namespace detail {
 
-/// A cut, and the table that it needs.
-struct held_cut {
-  explicit held_cut(std::shared_ptr<sparse::table> table) : of(std::move(table)), cut(*of) {}
+/// A snapshot, and the table that it needs.
+struct held_snapshot {
+  explicit held_snapshot(std::shared_ptr<sparse::table> table) : of(std::move(table)), snapshot(*of) {}
 
   std::shared_ptr<sparse::table> of;
-  sparse::table_cut cut;
+  sparse::table_snapshot snapshot;
 };
 
 EDL_INLINE bool within(element_range slots, std::uint64_t id) {
@@ -179,12 +179,12 @@ EDL_INLINE void store::apply_waiting_rows(segment& s) {
   step_mean_rows(s, std::exchange(s.rows, {}), float(s.waiting.size()), s.rate);
 }
 
-EDL_INLINE void store::cut_rows(ps::cut& into) const {
+EDL_INLINE void store::snapshot_rows(ps::full_snapshot& into) const {
   into.hash_slots = held_;
   into.chain = chain_;
   for (auto const& of : tables_) {
-    auto const both = std::make_shared<detail::held_cut>(of);
-    into.tables.emplace_back(both, &both->cut);
+    auto const both = std::make_shared<detail::held_snapshot>(of);
+    into.tables.emplace_back(both, &both->snapshot);
   }
 }
 

@@ -53,14 +53,14 @@ namespace edl::replica {
 /// thread.
 class replica final : public worker::remote_link {
  public:
-  struct surroundings {
+  struct dependencies {
     net::node& node;
     net::channel& master;
     collective::meeting& meeting;
     std::shared_ptr<ps::store> store;  ///< on the node's thread
     ps::server& server;
     train::program const& model;
-    job const& what;
+    edl::job const& job;
     arena* there;  ///< where the model's gradients are computed; null: on no GPU
     logger log;
     /// Told, on the node's thread, of versions that the store has frozen; only in the first member of a
@@ -68,7 +68,7 @@ class replica final : public worker::remote_link {
     std::function<void(std::uint64_t generation, ps::push_result const&)> frozen;
   };
 
-  replica(worker::identity self, surroundings around);
+  replica(worker::identity self, dependencies with);
   ~replica() override;
 
   std::uint64_t pull(std::span<float> variables) override;
@@ -79,7 +79,7 @@ class replica final : public worker::remote_link {
   worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
                       view<float> state_change, std::span<sparse::row_gradients const> rows) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
-  void idle(std::chrono::milliseconds patience) override;
+  void idle(std::chrono::milliseconds timeout) override;
   std::size_t pending() const override { return sum_.brought() + gpus_.brought(); }
   worker::lane_range lanes() const override;
   std::optional<std::uint64_t> rests_at() const override;
@@ -120,7 +120,7 @@ class replica final : public worker::remote_link {
   auto on_node(F work);
 
   worker::identity self_;
-  surroundings around_;
+  dependencies dependencies_;
   step_sum sum_;
   row_exchange rows_;
   row_shares shares_;

@@ -60,27 +60,27 @@ auto replica::on_node(F work) {
       done.set_exception(std::current_exception());
     }
   };
-  if (!around_.node.post(run)) throw error("this process is ending");
+  if (!dependencies_.node.post(run)) throw error("this process is ending");
   return done.get_future().get();
 }
 
-EDL_INLINE replica::replica(worker::identity self, surroundings around)
+EDL_INLINE replica::replica(worker::identity self, dependencies with)
     : self_(self),
-      around_(std::move(around)),
-      sum_({.parameters = around_.model.layout.parameters,
-            .state = around_.model.layout.state,
-            .bfloat16 = around_.what.gradients == gradient_format::bfloat16,
-            .places = detail::fixed_places(around_.what)}),
-      rows_(around_.model.layout.tables, detail::fixed_places(around_.what)),
-      shares_({.tables = around_.model.layout.tables,
-               .copies = around_.what.table_copies,
-               .small = std::size_t(around_.what.small_tables_mib) << 20,
-               .store = around_.store,
+      dependencies_(std::move(with)),
+      sum_({.parameters = dependencies_.model.layout.parameters,
+            .state = dependencies_.model.layout.state,
+            .bfloat16 = dependencies_.job.gradients == gradient_format::bfloat16,
+            .places = detail::fixed_places(dependencies_.job)}),
+      rows_(dependencies_.model.layout.tables, detail::fixed_places(dependencies_.job)),
+      shares_({.tables = dependencies_.model.layout.tables,
+               .copies = dependencies_.job.table_copies,
+               .small = std::size_t(dependencies_.job.small_tables_mib) << 20,
+               .store = dependencies_.store,
                .on_node = [this](std::function<void()> const& work) { on_node(work); },
                .call = [this](std::vector<member_call> const& calls) { return call_members(calls); },
                .name = [this](std::size_t rank) { return fmt::format("worker-{}", members_[rank].id); }}),
-      gpus_(around_.there, {.parameters = around_.model.layout.parameters,
-                            .unwanted = detail::keeps_to_ring(around_.what)}) {}
+      gpus_(dependencies_.there, {.parameters = dependencies_.model.layout.parameters,
+                                  .unwanted = detail::keeps_to_ring(dependencies_.job)}) {}
 
 EDL_INLINE replica::~replica() {
   std::lock_guard const guard(lock_);
@@ -91,7 +91,7 @@ EDL_INLINE replica::~replica() {
 
 EDL_INLINE void replica::world_is_over(std::uint64_t next) {
   over_ = next;
-  around_.meeting.interrupt(next - 1);
+  dependencies_.meeting.interrupt(next - 1);
   std::lock_guard const guard(lock_);
   if (group_ && number_ < next) group_->abort();
 }
@@ -104,7 +104,7 @@ EDL_INLINE wire::World replica::enter() {
   request.set_copy(copied_);
   if (suspect_) request.add_suspect(*suspect_);
   if (copied_) {
-    ps::cut const now = on_node([&] { return around_.store->cut(); });
+    ps::full_snapshot const now = on_node([&] { return dependencies_.store->full_snapshot(); });
     request.set_version(now.version());
     request.set_of(of_);
     wire::to_message(now.ledger(), *request.mutable_ledger());
@@ -113,10 +113,10 @@ EDL_INLINE wire::World replica::enter() {
     if (stopping_ && stopping_()) throw worker::interrupted("told to stop between two worlds");
     net::outgoing const what{.method = wire::method::enter,
                              .message = wire::pack(request),
-                             .timeout = worker::master_patience,
+                             .timeout = worker::master_call_timeout,
                              .idempotent = true};
-    auto const w = wire::unpack<wire::World>(worker::ask_master(around_.master, what, stopping_).message,
-                                             around_.master.name());
+    auto const w = wire::unpack<wire::World>(
+        worker::ask_master(dependencies_.master, what, stopping_).message, dependencies_.master.name());
     if (!w.known() && !w.over()) throw error("the master has given this worker up");
     if (w.over() || w.number() > 0) return w;
   }
@@ -153,8 +153,8 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     std::string const name = fmt::format("worker-{}", m.id());
     bool const self = m.id() == self_.id;
     if (self) rank_ = int(members_.size());
-    members_.push_back(
-        {m.id(), m.current(), self ? nullptr : std::make_unique<net::channel>(around_.node, where, name)});
+    members_.push_back({m.id(), m.current(),
+                        self ? nullptr : std::make_unique<net::channel>(dependencies_.node, where, name)});
     all.push_back({name, where});
   }
   if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
@@ -162,7 +162,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   pending_.reset();
   try {
     auto formed = std::shared_ptr(
-        around_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
+        dependencies_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
     {
       std::lock_guard const guard(lock_);
       group_ = formed;
@@ -180,7 +180,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     join_gpus(formed);
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
-    around_.log.warning(fmt::format("world {} does not begin: {}", w.number(), e.what()));
+    dependencies_.log.warning(fmt::format("world {} does not begin: {}", w.number(), e.what()));
     leave();
     return false;
   }
@@ -193,11 +193,11 @@ EDL_INLINE void replica::begin(wire::World const& w) {
   of_ = w.number();
   // What the last world's first member has frozen, but may not have lived to tell.
   on_node([&] {
-    around_.server.configured(w.number(), 0, around_.store);
-    ps::push_result const due = around_.store->due();
+    dependencies_.server.configured(w.number(), 0, dependencies_.store);
+    ps::push_result const due = dependencies_.store->due();
     auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
-    if (first != members_.end() && !first->to) around_.frozen(w.number(), due);
-    version_ = around_.store->version();
+    if (first != members_.end() && !first->to) dependencies_.frozen(w.number(), due);
+    version_ = dependencies_.store->version();
   });
 }
 
@@ -205,8 +205,8 @@ EDL_INLINE void replica::begin(wire::World const& w) {
 EDL_INLINE bool replica::make_pending(wire::World const& w) {
   if (!pending_ || !pending_->leads_to(w.of(), w.version())) return false;
   on_node([&] {
-    pending_->make(*around_.store);
-    version_ = around_.store->version();
+    pending_->make(*dependencies_.store);
+    version_ = dependencies_.store->version();
   });
   return true;
 }
@@ -239,17 +239,18 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   if (sources.empty()) {
     shares_.prepare(w.restore());
     // Here, as the node's thread waits for no disk.
-    on_node([&] { around_.server.withdraw(); });
-    train::configure(*around_.store, around_.what, around_.model, w.restore());
+    on_node([&] { dependencies_.server.withdraw(); });
+    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, w.restore());
     current_ = true;
   }
   if (current_) {
-    if (around_.store->tables() > 0) on_node([&] { around_.server.offers(w.number(), 0, around_.store); });
+    if (dependencies_.store->tables() > 0)
+      on_node([&] { dependencies_.server.offers(w.number(), 0, dependencies_.store); });
     return;
   }
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
   auto const began = std::chrono::steady_clock::now();
-  std::vector<float> values(around_.store->copy_size());
+  std::vector<float> values(dependencies_.store->copy_size());
   wire::CopyRequest request;
   request.set_generation(w.number());
   net::outgoing what{
@@ -257,9 +258,9 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   what.into.push_back(std::as_writable_bytes(std::span(values)));
   std::string const answer = call_members({{from, std::move(what)}}).front();
   auto [segments, row_segments] = ps::segments_of_copy(answer, members_[from].to->name());
-  on_node([&] { around_.store->restore(std::move(segments), std::move(row_segments), values); });
+  on_node([&] { dependencies_.store->restore(std::move(segments), std::move(row_segments), values); });
   shares_.forget();
-  around_.log.info(fmt::format(
+  dependencies_.log.info(fmt::format(
       "took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
       values.size() * sizeof(float),
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began)
@@ -268,51 +269,52 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 
 // False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
 EDL_INLINE bool replica::share_rows(wire::World const& w) {
-  if (around_.store->tables() == 0) return true;
+  if (dependencies_.store->tables() == 0) return true;
   std::shared_ptr<collective::group> const group = group_;
   if (!shares_.gather(*group, w.number())) {
-    around_.log.warning(fmt::format(
+    dependencies_.log.warning(fmt::format(
         "world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
         "job goes back to its last checkpoint, if it has one",
-        w.number(), around_.what.table_copies));
+        w.number(), dependencies_.job.table_copies));
     copied_ = false;
     return false;
   }
   // Others may give up what it has fetched before it hears of that.
   copied_ = true;
   of_ = w.number();
-  shares_.settle(*group);
+  shares_.resolve(*group);
   if (std::ranges::none_of(members_, &member::current)) return true;
   // All are to have frozen what the first of them tells the master of.
-  on_node([&] { around_.store->freeze_rows(); });
+  on_node([&] { dependencies_.store->freeze_rows(); });
   group->barrier();
   return true;
 }
 
 // The members' GPUs sum, if all of them can; the copy is where the sums are.
 EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
-  if (around_.what.what != command::train) return;
-  bool const one = on_node([&] { return around_.store->segments() == 1; });
+  if (dependencies_.job.command != command::train) return;
+  bool const one = on_node([&] { return dependencies_.store->segments() == 1; });
   auto const not_joined = gpus_.enter(
       group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
   if (!not_joined) {
     here_ = on_node([&] {
-      around_.store->move_to(*around_.there);
-      return around_.store->version();
+      dependencies_.store->move_to(*dependencies_.there);
+      return dependencies_.store->version();
     });
     if (rank_ == 0)
-      around_.log.info(
+      dependencies_.log.info(
           fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
     return;
   }
-  if (around_.what.allreduce_transport == allreduce_transport::nccl)
+  if (dependencies_.job.allreduce_transport == allreduce_transport::nccl)
     throw error(fmt::format("--allreduce_transport=nccl cannot be, because of worker {}: {}",
                             not_joined->rank < 0 ? self_.id : members_[std::size_t(not_joined->rank)].id,
                             not_joined->why));
-  on_node([&] { around_.store->move_back(); });
+  on_node([&] { dependencies_.store->move_back(); });
   if (not_joined->with_gpu && not_joined->rank == rank_)
-    around_.log.info(fmt::format("world {}: the workers' hosts sum, not their GPUs, because of worker {}: {}",
-                                 number_.load(), self_.id, not_joined->why));
+    dependencies_.log.info(
+        fmt::format("world {}: the workers' hosts sum, not their GPUs, because of worker {}: {}",
+                    number_.load(), self_.id, not_joined->why));
 }
 
 // ---- Steps ----
@@ -325,14 +327,14 @@ EDL_INLINE void replica::step() {
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
     all = gpus_.joined() ? gpus_.sum() : sum_.sum();
-    if (around_.store->tables() > 0) {
+    if (dependencies_.store->tables() > 0) {
       rows = rows_.exchange(*group);
       // Nobody comes here before all have made the last step.
       if (shares_.divide())
-        around_.log.info(
+        dependencies_.log.info(
             fmt::format("version {}: the tables are not small any more; this worker has hash slots "
                         "[{}, {}) of them from now on",
-                        version_, around_.store->slots().first, around_.store->slots().last));
+                        version_, dependencies_.store->slots().first, dependencies_.store->slots().last));
     }
     // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
     // world leases it once.
@@ -354,11 +356,12 @@ EDL_INLINE void replica::step() {
 
 EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
                                           std::vector<std::vector<sparse::row_gradients>> const& rows) {
-  ps::push_result const r = around_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums(), rows);
+  ps::push_result const r =
+      dependencies_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums(), rows);
   here_ = version_ = r.version;
   shares_.stepped();
-  around_.server.stepped();
-  if ((r.evaluate || r.checkpoint) && rank_ == 0) around_.frozen(number_, r);
+  dependencies_.server.stepped();
+  if ((r.evaluate || r.checkpoint) && rank_ == 0) dependencies_.frozen(number_, r);
   return r;
 }
 
@@ -369,43 +372,44 @@ EDL_INLINE worker::lane_range replica::lanes() const {
 }
 
 EDL_INLINE std::optional<std::uint64_t> replica::rests_at() const {
-  bool const rests = number_ > 0 && version_ > 0 && pending() == 0 && around_.what.rests_to_evaluate() &&
-                     version_ % around_.what.evaluation_steps == 0;
+  bool const rests = number_ > 0 && version_ > 0 && pending() == 0 && dependencies_.job.rests_to_evaluate() &&
+                     version_ % dependencies_.job.evaluation_steps == 0;
   return rests ? std::optional(version_) : std::nullopt;
 }
 
 EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
   if (!last_turn_ || over_ > number_) return;
   if (gpus_.joined()) {
-    if (around_.store->lacks(minibatch)) gpus_.ready(minibatch, first);
+    if (dependencies_.store->not_yet_applied(minibatch)) gpus_.ready(minibatch, first);
     return;
   }
   // What some elements have counted before is left out when all gradients are there.
-  if (sum_.begun() || around_.store->lacks(minibatch)) sum_.ready(place_, minibatch, gradients, first);
+  if (sum_.begun() || dependencies_.store->not_yet_applied(minibatch))
+    sum_.ready(place_, minibatch, gradients, first);
 }
 
 EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
                                         view<float> state_change,
                                         std::span<sparse::row_gradients const> rows) {
   if (gpus_.joined()) {
-    gpus_.bring(minibatch, around_.store->lacks(minibatch));
+    gpus_.bring(minibatch, dependencies_.store->not_yet_applied(minibatch));
   } else if (place_ < sum_.own().count) {
     auto const added = sum_.bring(place_, minibatch, gradients, state_change);
-    if (!sum_.begun()) around_.store->leave_out(minibatch, added);
+    if (!sum_.begun()) dependencies_.store->leave_out(minibatch, added);
     if (!rows.empty()) rows_.bring(place_, rows, float(minibatch.records));
   }
   if (last_turn_) step();
   return {.stale = false, .version = last_.version};
 }
 
-EDL_INLINE void replica::idle(std::chrono::milliseconds patience) {
+EDL_INLINE void replica::idle(std::chrono::milliseconds timeout) {
   if (number_ == 0) {
     refresh();
     return;
   }
   bool begun = true;
   try {
-    if (group_ && over_ <= number_) begun = group_->begun(patience);
+    if (group_ && over_ <= number_) begun = group_->begun(timeout);
   } catch (collective::broken const&) {
     // The step meets it again.
   }
@@ -418,8 +422,8 @@ EDL_INLINE std::optional<std::uint64_t> replica::in_place() const {
 
 EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
   return on_node([&] {
-    std::ranges::copy(around_.store->current(), variables.begin());
-    return around_.store->version();
+    std::ranges::copy(dependencies_.store->current(), variables.begin());
+    return dependencies_.store->version();
   });
 }
 
@@ -436,12 +440,12 @@ EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
 
 EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {
   bool const here = on_node([&] {
-    if (version == around_.store->version()) {
-      std::ranges::copy(around_.store->averaged().variables(), variables.begin());
+    if (version == dependencies_.store->version()) {
+      std::ranges::copy(dependencies_.store->averaged().variables(), variables.begin());
       return true;
     }
-    if (!around_.store->has_evaluation(version)) return false;
-    std::ranges::copy(around_.store->evaluation(version).variables(), variables.begin());
+    if (!dependencies_.store->has_evaluation(version)) return false;
+    std::ranges::copy(dependencies_.store->evaluation(version).variables(), variables.begin());
     return true;
   });
   if (here) return;
@@ -477,7 +481,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
 }
 
 EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {
-  ps::task_position const at = on_node([&] { return around_.store->position(task); });
+  ps::task_position const at = on_node([&] { return dependencies_.store->position(task); });
   return at.closed ? minibatches : at.applied;
 }
 

@@ -61,7 +61,7 @@ class row_shares {
 
   /// Gives up what it is not to have, when all members have gathered. What a world that breaks before has
   /// moved is not lost, whoever goes on.
-  void settle(collective::group& with);
+  void resolve(collective::group& with);
 
   /// Whether members have different rows.
   bool divided() const { return divided_; }

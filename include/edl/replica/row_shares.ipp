@@ -129,7 +129,7 @@ EDL_INLINE bool row_shares::gather(collective::group& with, std::uint64_t world)
   due_ = false;
   divided_ = placement_->groups() > 1 && (parts || large);
   element_range const wanted = divided_ ? own() : detail::all_slots;
-  // With what a world that broke has left half fetched: `settle` is to give that up, too.
+  // With what a world that broke has left half fetched: `resolve` is to give that up, too.
   element_range const there_now = options_.store->slots();
   options_.on_node([&] {
     options_.store->hold({std::min(wanted.first, there_now.first), std::max(wanted.last, there_now.last)});
@@ -138,7 +138,7 @@ EDL_INLINE bool row_shares::gather(collective::group& with, std::uint64_t world)
   return true;
 }
 
-EDL_INLINE void row_shares::settle(collective::group& with) {
+EDL_INLINE void row_shares::resolve(collective::group& with) {
   with.barrier();
   give_up_all_but(divided_ ? own() : detail::all_slots);
 }

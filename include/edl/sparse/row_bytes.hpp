@@ -29,7 +29,7 @@ struct copied_rows {
 /// slot `last`. Candidates of a hash slot go with its last row. The table must not change between two calls.
 void append_rows(table const& from, row_cursor& at, std::uint32_t last, std::size_t most, copied_rows& to);
 
-/// Calls visit(header, weights and slots) for each row of a hash slot of a table or cut, by id. So equal
+/// Calls visit(header, weights and slots) for each row of a hash slot of a table or snapshot, by id. So equal
 /// tables are visited alike, in whatever order their rows were made. It takes a copy of the hash slot.
 template <class Rows, class Visit>
 void for_each_by_id(Rows const& from, std::uint32_t slot, Visit const& visit) {

@@ -21,7 +21,7 @@
 
 namespace edl::sparse {
 
-class table_cut;
+class table_snapshot;
 
 /// What a table is made of. Equal options and ids give equal rows, wherever the row lives.
 struct table_options {
@@ -105,14 +105,14 @@ class table {
   removals& removed() const { return removed_; }
 
  private:
-  friend class table_cut;
+  friend class table_snapshot;
   static constexpr std::uint32_t stripes = 32, slots_per_stripe = hash_slots / stripes;
 
   /// What one lock guards.
   struct alignas(64) stripe {
     mutable std::mutex mutex;
     std::array<hash_slot, slots_per_stripe> slots, candidates;
-    std::vector<table_cut*> cuts;  // told before a row or candidate changes
+    std::vector<table_snapshot*> snapshots;  // told before a row or candidate changes
   };
   struct batch;
 

@@ -15,7 +15,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/sparse/table.hpp"
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 namespace edl::sparse {
 

@@ -11,7 +11,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/sparse/table.hpp"
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 /// Which ids of a table have rows: how they come and go.
 namespace edl::sparse {
@@ -45,14 +45,14 @@ EDL_INLINE row table::create(stripe& s, std::uint64_t id) {
 
 EDL_INLINE void table::remove_row(stripe& s, hash_slot& from, std::uint64_t id) {
   id_hash const h(id);
-  if (!s.cuts.empty()) keep(s, from.find(id, h, rows_));
+  if (!s.snapshots.empty()) keep(s, from.find(id, h, rows_));
   from.remove(id, h, rows_);
   removed_.add(id);
 }
 
 EDL_INLINE void table::remove_candidate(stripe& s, hash_slot& from, std::uint64_t id) {
   id_hash const h(id);
-  if (!s.cuts.empty()) keep_candidate(s, *from.find(id, h, candidates_).header);
+  if (!s.snapshots.empty()) keep_candidate(s, *from.find(id, h, candidates_).header);
   from.remove(id, h, candidates_);
   removed_.add(id);
 }

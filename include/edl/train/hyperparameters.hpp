@@ -58,13 +58,13 @@ cli::flag describe(std::string_view name, hyperparameter<T> const& of) {
   cli::flag f{
       .name = std::string(name), .fallback = fmt::format("{}", of.value), .help = std::string(of.about)};
   if constexpr (std::same_as<T, bool>) {
-    f.what = cli::flag::kind::truth;
+    f.type = cli::flag::value_type::truth;
   } else if constexpr (std::integral<T>) {
-    f.what = cli::flag::kind::whole;
+    f.type = cli::flag::value_type::whole;
     f.least = std::int64_t(of.least);
     f.most = std::uint64_t(std::max<T>(of.most, 0));
   } else {
-    f.what = cli::flag::kind::number;
+    f.type = cli::flag::value_type::number;
     // As a user writes them: 0.9 of a float is not the double 0.9.
     f.lowest = cli::parse_number<double>(fmt::format("{}", of.least));
     f.highest = cli::parse_number<double>(fmt::format("{}", of.most));

@@ -21,8 +21,8 @@ inline cli::flag as_typed(cli::flag f) {
 }
 
 /// One text for equal values.
-inline std::string canonical(cli::flag::kind what, std::string const& value) {
-  using enum cli::flag::kind;
+inline std::string canonical(cli::flag::value_type what, std::string const& value) {
+  using enum cli::flag::value_type;
   if (what == truth) return cli::parse_truth("set", value) ? "true" : "false";
   return what == number ? fmt::format("{}", cli::parse_number<double>(value)) : value;
 }
@@ -75,7 +75,7 @@ EDL_INLINE void set(hyperparameters& all, settings const& values) {
                                     near.empty() ? fmt::format("it has {}", fmt::join(known, ", "))
                                                  : fmt::format("did you mean {}?", near)));
     }
-    found->fallback = detail::canonical(found->what, cli::accept(detail::as_typed(*found), value));
+    found->fallback = detail::canonical(found->type, cli::accept(detail::as_typed(*found), value));
   }
 }
 

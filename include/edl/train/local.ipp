@@ -65,20 +65,20 @@ class local_links final : public worker::master_link, public worker::parameter_l
     }
     if (!master_.over())
       master_.join({.of = master::role::worker, .layout = checkpoint::layout_digest(p.layout)}, now());
-    obey();
+    run_commands();
     if (history_ && history_->stopped()) master_.stop(now());
   }
 
   worker::assignment next(std::uint32_t) override {
     alive();
     master::task_reply const r = master_.request_task(0, 0, now());
-    obey();
+    run_commands();
     if (master_.failed()) throw error(master_.reason());
     worker::assignment a;
-    a.what = r.kind;
-    if (!is_work(a.what)) return a;
+    a.kind = r.kind;
+    if (!is_work(a.kind)) return a;
     a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
-    a.shard_name = options_.shards(a.what)[a.shard].name;
+    a.shard_name = options_.shards(a.kind)[a.shard].name;
     a.version = r.version, a.applied = r.applied, a.resumed = r.resumed, a.until = r.until;
     return a;
   }
@@ -92,7 +92,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
                                                .skipped = o.skipped},
                                               now());
     alive();
-    obey();
+    run_commands();
     return accepted;
   }
 
@@ -128,8 +128,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
                                .checkpoint = r.checkpoint},
                               now());
     alive();
-    obey();
-    return {.stale = r.verdict == ps::verdict::stale, .version = r.version};
+    run_commands();
+    return {.stale = r.outcome == ps::push_outcome::stale, .version = r.version};
   }
 
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override {
@@ -140,7 +140,8 @@ class local_links final : public worker::master_link, public worker::parameter_l
   /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
   void close(bool complete) {
     finish_writing(true);
-    if (!complete && !job_.checkpoint_dir.empty() && job_.what == command::train) write(store_.cut());
+    if (!complete && !job_.checkpoint_dir.empty() && job_.command == command::train)
+      write(store_.full_snapshot());
     if (complete && !job_.output.empty()) {
       ps::snapshot const what = store_.averaged();
       export_to(job_.output, what.variables(), what.version());
@@ -185,7 +186,7 @@ class local_links final : public worker::master_link, public worker::parameter_l
     master_.tick(at);
   }
 
-  void obey() {
+  void run_commands() {
     for (auto commands = master_.take_commands(); !commands.empty(); commands = master_.take_commands())
       for (master::command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
   }
@@ -196,12 +197,12 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::configure_servers const&) {}
   void execute(master::ask_version const& c) {
     store_.flush();
-    master_.version_told(c.generation, store_.version(), now());
+    master_.version_announced(c.generation, store_.version(), now());
   }
   void execute(master::write_checkpoint const& c) {
     finish_writing(true);
     writing_ = c;
-    ps::cut const what = c.final ? store_.cut() : store_.checkpoint(c.version);
+    ps::full_snapshot const what = c.final ? store_.full_snapshot() : store_.checkpoint(c.version);
     if (std::string const line = store_.describe_tables(); !line.empty() && !c.final) {
       log_.info(fmt::format("version {}: {}", what.version(), line));
     }
@@ -252,9 +253,9 @@ class local_links final : public worker::master_link, public worker::parameter_l
   }
 
   void export_to(std::string const& directory, view<float> variables, std::uint64_t version) {
-    ps::cut const rows = store_.cut();
+    ps::full_snapshot const rows = store_.full_snapshot();
     std::vector<checkpoint::row_source> tables;
-    for (auto const& cut : rows.tables) tables.push_back(checkpoint::rows_of(*cut));
+    for (auto const& snapshot : rows.tables) tables.push_back(checkpoint::rows_of(*snapshot));
     std::string const path = directory + "/model.safetensors";
     checkpoint::export_model(path, program_.layout, variables, tables, version,
                              {job_.seed, job_.hyperparameters});
@@ -265,13 +266,13 @@ class local_links final : public worker::master_link, public worker::parameter_l
   void execute(master::fail_job const&) {}
   void execute(master::log_line const& c) { log_.log(c.level, c.text); }
 
-  void write(ps::cut const& what) {
+  void write(ps::full_snapshot const& what) {
     std::string const path = checkpoint::checkpoint_path(job_.checkpoint_dir, what.version());
     auto const earlier = checkpoint::begin_checkpoint(path);
     checkpoint::manifest m = manifest_;
     m.version = what.version();
     m.layout = checkpoint::layout_digest(program_.layout);
-    m.files = ps::write_cut(what, path, program_.layout, {.most_changes = job_.delta_checkpoints});
+    m.files = ps::write_snapshot(what, path, program_.layout, {.most_changes = job_.delta_checkpoints});
     checkpoint::commit_checkpoint(path, m, earlier, allowed_);
     try {
       checkpoint::prune(job_.checkpoint_dir, std::uint64_t(job_.keep_checkpoint_max), allowed_);

@@ -53,7 +53,7 @@ EDL_INLINE metric_history::metric_history(std::string const& directory, std::uin
       monitor_(std::move(best)),
       stopping_(std::move(stopping)) {
   if (monitor_) detail::check_metric("save_best", *monitor_, known);
-  if (stopping_) detail::check_metric("early_stopping", stopping_->of, known);
+  if (stopping_) detail::check_metric("early_stopping", stopping_->monitor, known);
   if (!path_.empty()) read(from);
 }
 
@@ -117,9 +117,9 @@ EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
   std::optional<double> best;
   std::uint32_t without = 0;
   for (entry const& e : entries_) {
-    double const value = value_of(e.values, stopping_->of.metric);
-    double const delta = stopping_->of.higher ? stopping_->min_delta : -stopping_->min_delta;
-    if (std::isfinite(value) && (!best || stopping_->of.better(value, *best + delta))) {
+    double const value = value_of(e.values, stopping_->monitor.metric);
+    double const delta = stopping_->monitor.higher ? stopping_->min_delta : -stopping_->min_delta;
+    if (std::isfinite(value) && (!best || stopping_->monitor.better(value, *best + delta))) {
       best = value;
       without = 0;
     } else if (++without >= stopping_->patience) {
@@ -152,7 +152,7 @@ EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& 
 }
 
 EDL_INLINE std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from) {
-  if (j.what != command::train || (!j.save_best && !j.early_stopping)) return std::nullopt;
+  if (j.command != command::train || (!j.save_best && !j.early_stopping)) return std::nullopt;
   return metric_history(j.checkpoint_dir, from, j.save_best, j.early_stopping, p.metric_names);
 }
 
@@ -162,7 +162,7 @@ EDL_INLINE std::vector<std::string> history_lines(job const& j, metric_history c
   std::vector<std::string> lines;
   if (auto const at = h.stopped_at())
     lines.push_back(fmt::format("Early stopping: {} has made no progress in the {} up to version {}",
-                                j.early_stopping->of.metric,
+                                j.early_stopping->monitor.metric,
                                 counted(j.early_stopping->patience, "evaluation"), *at));
   if (j.save_best && !h.best() && !h.entries().empty())
     lines.push_back(fmt::format("No best version is kept: {} was never a number", j.save_best->metric));

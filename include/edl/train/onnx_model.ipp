@@ -57,22 +57,23 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
   ps::store store(store_options_of(reads, p, *policy, 0, 1));
   configure(store, reads, p, from);
   ps::snapshot const what = store.averaged();
-  ps::cut const cut = store.cut();
+  ps::full_snapshot const snapshot = store.cut();
   auto tables = detail::tables_of(p);
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    auto const rows = checkpoint::rows_of(*cut.tables[t]);
+    auto const rows = checkpoint::rows_of(*snapshot.tables[t]);
     rows.each([&](view<std::uint64_t> ids, view<float>) {
       tables[t].ids.insert(tables[t].ids.end(), ids.begin(), ids.end());
     });
     tables[t].each = [rows](onnx::table_rows::sink const& to) {
       rows.each([&](view<std::uint64_t>, view<float> weights) { to(weights); });
     };
-    std::string const told =
+    std::string const announced =
         fmt::format("table '{}': {} in the file", tables[t].name, counted(tables[t].ids.size(), "row"));
     if (std::holds_alternative<nn::constant>(p.embeddings.initials[t]))
-      log.info(told);
+      log.info(announced);
     else
-      log.warning(told + "; an id without a row has zeros there, and in edl values that are drawn by the id");
+      log.warning(announced +
+                  "; an id without a row has zeros there, and in edl values that are drawn by the id");
   }
   onnx::graph g(p.layout, what.variables(), tables);
   g.note("edl_version_of_model", std::to_string(what.version()));

@@ -65,10 +65,10 @@ EDL_INLINE void make_directories(job const& j) {
       throw usage_error(fmt::format("{}={}: cannot write there: {}", flag, path, std::strerror(errno)));
   };
   make("--profile", j.profile);
-  if (j.what == command::train) {
+  if (j.command == command::train) {
     make("--checkpoint_dir", j.checkpoint_dir);
     make("--output", j.output);
-  } else if (j.what == command::predict) {
+  } else if (j.command == command::predict) {
     make("--prediction_outputs", j.prediction_outputs);
   }
 }
@@ -76,9 +76,9 @@ EDL_INLINE void make_directories(job const& j) {
 EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j,
                                                                     checkpoint::lock_options::part of,
                                                                     logger const& log) {
-  bool const train = j.what == command::train;
+  bool const train = j.command == command::train;
   std::string const& directory = train ? j.checkpoint_dir : j.prediction_outputs;
-  if (directory.empty() || j.what == command::evaluate) return nullptr;
+  if (directory.empty() || j.command == command::evaluate) return nullptr;
   return std::make_unique<checkpoint::directory_lock>(checkpoint::lock_options{
       .directory = directory,
       .what = fmt::format("{}={}", train ? "--checkpoint_dir" : "--prediction_outputs", directory),
@@ -92,12 +92,12 @@ EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
     remove_dead_temporaries(j.profile);
     if (!goes_on) detail::remove_earlier("--profile", j.profile, detail::is_profile, log);
   }
-  if (j.what == command::train) {
+  if (j.command == command::train) {
     if (!j.output.empty()) remove_dead_temporaries(j.output);
     if (j.checkpoint_dir.empty()) return;
     remove_dead_temporaries(j.checkpoint_dir);
     checkpoint::remove_litter(j.checkpoint_dir, !goes_on);
-  } else if (j.what == command::predict && !j.prediction_outputs.empty()) {
+  } else if (j.command == command::predict && !j.prediction_outputs.empty()) {
     remove_dead_temporaries(j.prediction_outputs);
     if (!goes_on)
       detail::remove_earlier("--prediction_outputs", j.prediction_outputs, detail::is_prediction, log);
@@ -118,7 +118,7 @@ EDL_INLINE void write_profile(job const& j, worker::trainer const& t, std::strin
 }
 
 EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p, int id) {
-  if (j.what != command::predict) return {};
+  if (j.command != command::predict) return {};
   if (p.on_predictions)
     return [&p, id](worker::assignment const&, view<float> outputs) {
       p.on_predictions(int(outputs.size() / p.outputs), outputs, id);

@@ -15,7 +15,7 @@ namespace detail {
 /// Records after which the job ends; nothing: it is without end. Where a step limit ends it, a step of a
 /// whole minibatch is assumed.
 inline std::optional<std::uint64_t> goal(job const& j, std::optional<std::uint64_t> of_epochs) {
-  if (j.what != command::train || j.max_step == 0) return of_epochs;
+  if (j.command != command::train || j.max_step == 0) return of_epochs;
   auto const minibatches = double(j.max_step) * double(minibatches_of_a_step(j));
   double const records = minibatches * j.minibatch_size;
   return records < double(of_epochs.value_or(~std::uint64_t{0} >> 1)) ? std::uint64_t(records) : of_epochs;
@@ -48,7 +48,7 @@ EDL_INLINE std::string describe(master::job_progress const& p, double records_pe
 EDL_INLINE cli::status_line status_of(job const& j, progress_numbers const& n) {
   cli::status_line line;
   std::uint64_t const done = n.at.done.records_done + n.at.done.records_skipped;
-  if (j.what == command::train)
+  if (j.command == command::train)
     line.push_back({j.num_epochs > 0 ? fmt::format("epoch {}/{}", n.at.epoch + 1, j.num_epochs)
                                      : fmt::format("epoch {}", n.at.epoch + 1),
                     2});

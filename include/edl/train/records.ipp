@@ -90,7 +90,7 @@ EDL_INLINE void tell_of(records const& r, job const& j, logger const& log) {
   };
   notes(r.training);
   if (auto const tasks = j.records_per_task();
-      r.training && j.what == command::train && j.shuffle && data::records(*r.training) > tasks)
+      r.training && j.command == command::train && j.shuffle && data::records(*r.training) > tasks)
     if (auto const by = data::sorted_by(*r.training); !by.empty())
       log.warning(
           fmt::format("--training_data={} is sorted by '{}', and --shuffle mixes records within tasks of {} "

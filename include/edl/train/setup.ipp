@@ -38,7 +38,7 @@ inline std::size_t frozen_versions(job const& j) {
   constexpr std::size_t usual = 2, most = 64;
   if (!(j.save_best || j.early_stopping) || j.evaluation_steps == 0) return usual;
   std::uint64_t const pushing =
-      j.how == strategy::parameter_server ? std::uint64_t(std::max(1, j.num_workers)) : 1;
+      j.strategy == strategy::parameter_server ? std::uint64_t(std::max(1, j.num_workers)) : 1;
   std::uint64_t const steps = 2 * std::uint64_t(j.num_minibatches_per_task) * pushing;
   return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation_steps));
 }
@@ -49,7 +49,8 @@ inline std::uint64_t last_minibatch(job const& j, master::restore_point const& f
   std::uint64_t const of_a_step = minibatches_of_a_step(j);
   std::uint64_t applied = 0;
   for (auto const& [epoch, t] : from.applied.tallies()) applied += t.minibatches;
-  if (j.max_step == 0 || applied == 0 || j.how == strategy::allreduce) return times(j.max_step, of_a_step);
+  if (j.max_step == 0 || applied == 0 || j.strategy == strategy::allreduce)
+    return times(j.max_step, of_a_step);
   std::uint64_t const left = times(j.max_step - std::min(j.max_step, from.version), of_a_step);
   return left > ~std::uint64_t{0} - applied ? left : applied + left;
 }
@@ -57,7 +58,7 @@ inline std::uint64_t last_minibatch(job const& j, master::restore_point const& f
 inline constexpr std::size_t most_account_lines = 8;  // with a line for each epoch
 
 inline part_rates rates_of(job const& j, program const& p) {
-  return j.what == command::train ? rates_of_parts(p.layout, p.rates, j.rates) : part_rates{};
+  return j.command == command::train ? rates_of_parts(p.layout, p.rates, j.rates) : part_rates{};
 }
 
 inline kernels kernels_of(job const& j) {
@@ -77,7 +78,7 @@ inline std::string kernel_cache_of(job const& j) {
 }  // namespace detail
 
 EDL_INLINE std::string outcome(job const& j, program const& p) {
-  if (j.what != command::predict || p.on_predictions) return {};
+  if (j.command != command::predict || p.on_predictions) return {};
   return fmt::format("the predictions are in {}", j.prediction_outputs);
 }
 
@@ -85,10 +86,10 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
                                               logger const& log) {
   using enum master::job_type;
   master::job_options o;
-  o.type = j.what == command::evaluate  ? evaluation_only
-           : j.what == command::predict ? prediction_only
-           : r.evaluation               ? training_with_evaluation
-                                        : training_only;
+  o.type = j.command == command::evaluate  ? evaluation_only
+           : j.command == command::predict ? prediction_only
+           : r.evaluation                  ? training_with_evaluation
+                                           : training_only;
   o.training = detail::shards_of(r.training.get());
   o.validation = detail::shards_of(r.evaluation.get());
   o.prediction = detail::shards_of(r.prediction.get());
@@ -98,7 +99,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   // Zero is the end only to the user, and never to the master.
   o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
   o.judges = j.save_best || j.early_stopping;
-  o.checkpoint = o.final_checkpoint = j.what == command::train && !j.checkpoint_dir.empty();
+  o.checkpoint = o.final_checkpoint = j.command == command::train && !j.checkpoint_dir.empty();
   o.seed = j.seed;
   o.shuffle = j.shuffle;
   o.flags = shared_flags(j, true);
@@ -108,7 +109,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.num_servers = std::uint32_t(j.num_ps_pods);
   o.ranges = std::uint32_t(j.ps_ranges);
   o.server_copies = unsigned(j.ps_replicas);
-  o.replicas = j.how == strategy::allreduce;
+  o.replicas = j.strategy == strategy::allreduce;
   o.lanes = o.replicas && j.fixed_global_batch ? o.num_workers : 0;
   o.rests_to_evaluate = o.lanes > 0 && j.rests_to_evaluate();
   o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
@@ -116,7 +117,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.max_step = detail::last_minibatch(j, o.start);
   std::uint64_t applied = 0;
   for (auto const& [epoch, t] : o.start.applied.tallies()) applied += t.minibatches;
-  if (j.what == command::train && j.max_step > 0 && applied >= o.max_step)
+  if (j.command == command::train && j.max_step > 0 && applied >= o.max_step)
     log.warning(fmt::format(
         "--max_step={} is reached already: {} is at version {}, and nothing is trained; a larger one goes on",
         j.max_step, o.start.directory, o.start.version));
@@ -124,7 +125,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
 }
 
 EDL_INLINE std::vector<std::string> shared_flags(job const& j, bool reads_records) {
-  if (j.what != command::train) return {};
+  if (j.command != command::train) return {};
   std::vector<std::string> all{fmt::format("--seed={}", j.seed)};
   if (!reads_records) return all;
   all.push_back(fmt::format("--shuffle={}", j.shuffle));
@@ -160,11 +161,11 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program cons
           .samples = j.keep_samples,
           .rated = detail::rates_of(j, p).elements,
           .profile = !j.profile.empty(),
-          .compares = j.what == command::evaluate};
+          .compares = j.command == command::evaluate};
 }
 
 EDL_INLINE worker::session_options session_options_of(job const& j, program const& p) {
-  return {.trains = j.what == command::train,
+  return {.trains = j.command == command::train,
           .one_pass = j.num_epochs == 1,
           .evaluates = j.evaluation_steps != 0,
           .minibatch_size = j.minibatch_size,
@@ -181,7 +182,8 @@ EDL_INLINE worker::session_options session_options_of(job const& j, program cons
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
   // One gradient is enough for a step: to refuse those that others overtook would only throw work away.
-  bool const one_is_enough = j.grads_to_wait == 1 && (j.how == strategy::local || !j.sync_version_tolerance);
+  bool const one_is_enough =
+      j.grads_to_wait == 1 && (j.strategy == strategy::local || !j.sync_version_tolerance);
   if (j.use_async || one_is_enough) return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
   return std::make_unique<ps::synchronous>(std::uint32_t(j.grads_to_wait),
                                            j.sync_version_tolerance.value_or(0));
@@ -200,19 +202,19 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
                       .initial = p.embeddings.initials[t],
                       .seed = table_seed(j.seed, t),
                       .policy = p.embeddings.policies[t],
-                      .remembers_removed =
-                          j.what == command::train && !j.checkpoint_dir.empty() && j.delta_checkpoints > 0});
+                      .remembers_removed = j.command == command::train && !j.checkpoint_dir.empty() &&
+                                           j.delta_checkpoints > 0});
   return {.layout = p.layout,
           .elements = partition(p.layout.size(), parts, part, p.layout.borders),
           .slots = partition(sparse::hash_slots, parts, part),
           .tables = std::move(tables),
           .rule = *p.rule,
           .when = when,
-          .evaluation_steps = j.what == command::train ? j.evaluation_steps : 0,
-          .checkpoint_steps = j.what == command::train ? j.checkpoint_steps : 0,
+          .evaluation_steps = j.command == command::train ? j.evaluation_steps : 0,
+          .checkpoint_steps = j.command == command::train ? j.checkpoint_steps : 0,
           .most_frozen = detail::frozen_versions(j),
           .rests_to_evaluate = j.rests_to_evaluate(),
-          .moving_average = j.what == command::train ? j.moving_average : 0,
+          .moving_average = j.command == command::train ? j.moving_average : 0,
           .fixed = fixed_elements(p.layout, j.freeze),
           .rates = detail::rates_of(j, p)};
 }

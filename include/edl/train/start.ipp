@@ -30,7 +30,8 @@ inline bool is_model_file(std::string const& path) { return path.ends_with(".saf
 inline master::restore_point point_of(job const& j, std::string const& path) {
   // A new job counts its steps from the start; only who does not train speaks of the version.
   if (j.skip_mismatch) return {path, 0, {}};
-  if (is_model_file(path)) return {path, j.what == command::train ? 0 : checkpoint::model_version(path), {}};
+  if (is_model_file(path))
+    return {path, j.command == command::train ? 0 : checkpoint::model_version(path), {}};
   checkpoint::manifest const m = checkpoint::read_manifest(path);
   return {path, m.version, m.applied()};
 }
@@ -144,7 +145,7 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
 inline bool is_own(job const& j, std::string const& path) {
   namespace fs = std::filesystem;
   auto const plain = [](fs::path const& p) { return (p / "").lexically_normal(); };
-  return j.what == command::train && !j.checkpoint_dir.empty() &&
+  return j.command == command::train && !j.checkpoint_dir.empty() &&
          plain(fs::path(path).parent_path()) == plain(j.checkpoint_dir);
 }
 
@@ -256,10 +257,10 @@ EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
 EDL_INLINE master::restore_point start_of(job const& j, program const& p, records const& r,
                                           logger const& log) {
   checkpoint::check_weight_names(p.layout, p.weight_names);
-  if (j.what == command::train)
+  if (j.command == command::train)
     if (auto const own = detail::own_progress(j, r, log)) return *own;
   master::restore_point point = beginning(j, log);
-  if (j.what == command::train && !point.directory.empty())
+  if (j.command == command::train && !point.directory.empty())
     detail::tell_what_fits(j, p, point.directory, log);
   return point;
 }
@@ -268,7 +269,7 @@ namespace detail {
 
 /// Rows that a trained table lacks are what its job would have made of them, whoever asks with what seed.
 inline void take_seed(ps::store& s, job const& j, std::string const& from) {
-  if (j.what == command::train || s.tables() == 0) return;
+  if (j.command == command::train || s.tables() == 0) return;
   std::uint64_t const seed = is_model_file(from) ? checkpoint::model_seed(from).value_or(j.seed)
                                                  : checkpoint::read_manifest(from).seed;
   std::vector<std::uint64_t> seeds;
@@ -300,7 +301,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
   if (!directory.empty()) detail::take_seed(s, j, directory);
   auto const initialise = [&](std::size_t first, std::span<float> values) {
     p.initialise(j.seed, first, values);
-    if (p.prepare && j.what == command::train) detail::prepared(j, p).write(first, values);
+    if (p.prepare && j.command == command::train) detail::prepared(j, p).write(first, values);
   };
   if (directory.empty())
     s.configure(initialise);
@@ -322,7 +323,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
 }
 
 EDL_INLINE std::string way_on(job const& j) {
-  if (j.what != command::train) return "the same command begins anew";
+  if (j.command != command::train) return "the same command begins anew";
   if (j.checkpoint_dir.empty()) return "nothing was kept, because there is no --checkpoint_dir";
   try {
     if (auto const newest = checkpoint::newest_valid(j.checkpoint_dir, checkpoint::check::sizes))

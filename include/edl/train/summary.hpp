@@ -13,7 +13,7 @@ namespace edl::train {
 
 /// What the end of a job is told of.
 struct ended_job {
-  job const& of;
+  edl::job const& job;
   master::coordinator const& decisions;
   progress_view const& seen;
   std::vector<std::string> command;  ///< that a person gave, word by word; empty: nobody gives one

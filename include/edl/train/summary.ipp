@@ -54,7 +54,7 @@ inline std::string model_line(ended_job const& j) {
   auto const& e = j.seen.last_evaluation();
   bool const measured =
       std::ranges::find(e.metrics, "loss", &metric_values::value_type::first) != e.metrics.end();
-  if (j.of.what == command::train && j.seen.loss() != 0)
+  if (j.job.command == command::train && j.seen.loss() != 0)
     text += fmt::format(", loss {}{:.4g} (mean of the last minibatches, {} at most)",
                         measured ? "in training " : "", j.seen.loss(), worker::losses_shown);
   if (e.records == 0) return text;
@@ -86,25 +86,25 @@ inline std::string model_to_use(job const& j, std::string const& newest, std::st
 /// What a person may want to do with the model.
 inline std::vector<std::string> next_commands(ended_job const& j, std::string const& model) {
   std::vector<std::string> lines;
-  bool const splits = j.of.validation_data.empty() && j.of.validation_split > 0;
-  std::string const& data = j.of.validation_data.empty() ? j.of.training_data : j.of.validation_data;
+  bool const splits = j.job.validation_data.empty() && j.job.validation_split > 0;
+  std::string const& data = j.job.validation_data.empty() ? j.job.training_data : j.job.validation_data;
   for (auto const& [what, flag] :
        {std::pair{"evaluate", "--validation_data="}, {"predict", "--prediction_data="}}) {
     std::vector<std::string> words{j.command.front(), what, flag + data};
     if (splits && std::string_view(what) == "evaluate") {
-      words.push_back(fmt::format("--validation_split={}", j.of.validation_split));
-      if (j.of.seed != job{}.seed) words.push_back(fmt::format("--seed={}", j.of.seed));
+      words.push_back(fmt::format("--validation_split={}", j.job.validation_split));
+      if (j.job.seed != job{}.seed) words.push_back(fmt::format("--seed={}", j.job.seed));
     }
     words.push_back("--checkpoint_dir_for_init=" + model);
     for (std::string const& word : settings_of(j.command)) words.push_back(word);
     lines.push_back(shell_line(words));
   }
   // An early end stands in the checkpoints, and would be decided again at once.
-  if (j.of.checkpoint_dir.empty() || j.early) return lines;
+  if (j.job.checkpoint_dir.empty() || j.early) return lines;
   auto more = j.command;
-  if (j.of.num_epochs > 0)
-    more = with_flag(more, "num_epochs", std::to_string(std::int64_t{2} * j.of.num_epochs));
-  if (j.of.max_step > 0) more = with_flag(more, "max_step", std::to_string(2 * j.of.max_step));
+  if (j.job.num_epochs > 0)
+    more = with_flag(more, "num_epochs", std::to_string(std::int64_t{2} * j.job.num_epochs));
+  if (j.job.max_step > 0) more = with_flag(more, "max_step", std::to_string(2 * j.job.max_step));
   lines.push_back(shell_line(more));
   return lines;
 }
@@ -146,20 +146,20 @@ EDL_INLINE std::vector<std::string> with_flag(std::vector<std::string> command, 
 }
 
 EDL_INLINE std::vector<std::string> summary(ended_job const& j, progress_view::time_point now) {
-  job const& of = j.of;
+  job const& of = j.job;
   double const seconds = j.seen.seconds(now);
   std::uint64_t const all = j.decisions.tasks() ? j.decisions.progress().done.records_done
                                                 : j.seen.last_evaluation().records,
                       done = all - std::min(all, j.decisions.tasks() ? j.seen.records_before() : 0);
-  char const* const what = of.what == command::train      ? "trained"
-                           : of.what == command::evaluate ? "evaluated"
-                                                          : "predicted";
+  char const* const what = of.command == command::train      ? "trained"
+                           : of.command == command::evaluate ? "evaluated"
+                                                             : "predicted";
   std::vector<std::string> lines{
       fmt::format("{} {} in {}{}", what, counted(done, "record"), clock_text(seconds),
                   seconds >= 0.001 ? fmt::format(", {:.0f} records/s", double(done) / seconds) : "")};
   if (std::string const account = detail::account(j.decisions); !account.empty()) lines.push_back(account);
   lines.push_back(detail::model_line(j));
-  if (of.what != command::train) return lines;
+  if (of.command != command::train) return lines;
   auto const newest = detail::newest_of(of);
   if (newest) lines.push_back(fmt::format("checkpoint: {}", *newest));
   std::string const exported = of.output.empty() ? "" : of.output + "/model.safetensors";
@@ -174,7 +174,7 @@ EDL_INLINE std::vector<std::string> summary(ended_job const& j, progress_view::t
 }
 
 EDL_INLINE std::vector<std::string> dry_run_report(ended_job const& j) {
-  job const& of = j.of;
+  job const& of = j.job;
   auto const found = checkpoint::find_checkpoint(of.checkpoint_dir);
   if (!found.newest)
     throw error("--dry_run: the checkpoint that was written cannot be read: " + found.warning());
@@ -207,7 +207,7 @@ inline void say(logger const& log, progress_view const& seen, std::string const&
 }  // namespace detail
 
 EDL_INLINE void tell(ended_job const& j, progress_view::time_point now, logger const& log) {
-  if (j.of.dry_run) {
+  if (j.job.dry_run) {
     for (std::string const& line : dry_run_report(j)) fmt::print("{}\n", line);
     std::fflush(stdout);
     return;
@@ -217,7 +217,7 @@ EDL_INLINE void tell(ended_job const& j, progress_view::time_point now, logger c
 
 EDL_INLINE void tell_evaluation(job const& j, std::string const& line, progress_view& seen,
                                 logger const& log) {
-  if (j.what != command::evaluate) return log.info(line);
+  if (j.command != command::evaluate) return log.info(line);
   seen.clear();
   fmt::print("{}\n", line);
   std::fflush(stdout);

@@ -26,7 +26,7 @@ struct frame_header {
   frame_kind kind = frame_kind::request;
   std::uint16_t method = 0;        ///< requests only
   std::uint64_t call = 0;          ///< chosen by the caller, unique among its calls of the connection
-  std::uint32_t deadline_ms = 0;   ///< what is left of the caller's patience; 0: it waits for ever
+  std::uint32_t deadline_ms = 0;   ///< what is left of the caller's timeout; 0: it waits for ever
   std::uint32_t message_size = 0;  ///< bytes of the protobuf message
   std::uint64_t payload_size = 0;  ///< raw bytes after message and padding
   friend bool operator==(frame_header const&, frame_header const&) = default;

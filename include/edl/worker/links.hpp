@@ -19,7 +19,7 @@ namespace edl::worker {
 
 /// What the master gives a worker to do.
 struct assignment {
-  task_kind what = task_kind::wait;
+  task_kind kind = task_kind::wait;
   std::uint64_t lease = 0;
   task_key task;
   std::uint32_t shard = 0;
@@ -136,9 +136,9 @@ class parameter_link {
   /// before the first one's next.
   virtual void turn(std::uint32_t lane, bool last) { (void)lane, (void)last; }
 
-  /// This worker has nothing to do for now: waits, at most for `patience`, and takes part in what the others
+  /// This worker has nothing to do for now: waits, at most for `timeout`, and takes part in what the others
   /// do together meanwhile.
-  virtual void idle(std::chrono::milliseconds patience) { std::this_thread::sleep_for(patience); }
+  virtual void idle(std::chrono::milliseconds timeout) { std::this_thread::sleep_for(timeout); }
 };
 
 /// Variables that others keep, too: all of them begin a generation together.

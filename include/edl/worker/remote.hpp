@@ -30,7 +30,7 @@ struct identity {
 
 /// How long one call to the master is tried, one that it answers at once and any other. A master that is away
 /// is called again.
-inline constexpr std::chrono::seconds master_try{3}, master_patience{30};
+inline constexpr std::chrono::seconds master_try{3}, master_call_timeout{30};
 
 /// Whether a call failed for want of a master: it is worth another try, for a successor may come.
 bool is_away(net::call_error const& e);

@@ -27,7 +27,7 @@ template <class Reply, class Request>
 Reply ask(net::channel& to, std::uint16_t method, Request const& request,
           std::function<bool()> const& stopping) {
   net::outgoing const what{
-      .method = method, .message = wire::pack(request), .timeout = master_patience, .idempotent = true};
+      .method = method, .message = wire::pack(request), .timeout = master_call_timeout, .idempotent = true};
   return wire::unpack<Reply>(ask_master(to, what, stopping).message, to.name());
 }
 
@@ -302,12 +302,12 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   assignment a;
   if (!wire::Task::Kind_IsValid(t.kind()))
     throw error("the master leased a task of a kind that this worker does not know");
-  a.what = task_kind(t.kind());
+  a.kind = task_kind(t.kind());
   a.rests = t.rests();
-  if (!is_work(a.what)) {
+  if (!is_work(a.kind)) {
     // That there is nothing to do may be so in the next generation only.
     std::uint64_t const known = parameters_.generation();
-    if (a.what == task_kind::wait && known != 0 && t.generation() != known && parameters_.refresh())
+    if (a.kind == task_kind::wait && known != 0 && t.generation() != known && parameters_.refresh())
       throw rolled_back(fmt::format("the job is at generation {}", parameters_.generation()));
     return a;
   }

@@ -162,7 +162,7 @@ class session {
   progress seen_;
   std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
   std::function<bool()> stopping_;
-  std::set<std::string> told_damage_;
+  std::set<std::string> reported_damage_;
 };
 
 }  // namespace edl::worker

@@ -21,7 +21,7 @@ inline constexpr int most_stale_retries = 64;  // ElasticDL's DEFAULT_MAX_MINIBA
 inline constexpr auto poll_interval = std::chrono::milliseconds(100),
                       first_pause = std::chrono::milliseconds(5);
 
-inline constexpr std::size_t most_told = 100;  // damaged records, with a line for each
+inline constexpr std::size_t most_reported = 100;  // damaged records, with a line for each
 
 /// A pass over a minibatch, for others to see.
 struct seen_pass {
@@ -74,7 +74,7 @@ EDL_INLINE int session::loader_threads() const {
 }
 
 EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
-  data::source const* const from = from_.of(a.what);
+  data::source const* const from = from_.of(a.kind);
   if (!from) throw error("the master leased a task of a kind that this command line has no records for");
   if (a.shard >= from->shards().size() || from->shards()[a.shard].name != a.shard_name ||
       from->shards()[a.shard].records < a.end || a.begin >= a.end)
@@ -106,7 +106,7 @@ EDL_INLINE bool session::run() {
     try {
       rest();
       lease_ahead();
-      bool const waits = !next_lane() || (rests() && here().leases.front().task.what == task_kind::training);
+      bool const waits = !next_lane() || (rests() && here().leases.front().task.kind == task_kind::training);
       if (waits) {
         turn_ = parameters_.pending() > 0 ? turn_ : 0;  // a step begins with the first lane
         if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
@@ -154,9 +154,9 @@ EDL_INLINE void session::lease_ahead() {
     while (in.leases.size() < 2 && !finished_ && clock::now() >= in.ask_again) {
       assignment const a = master_.next(own_.first + std::uint32_t(i));
       in.rests = a.rests;
-      if (a.what == task_kind::finished) {
+      if (a.kind == task_kind::finished) {
         finished_ = true;
-      } else if (a.what == task_kind::wait) {
+      } else if (a.kind == task_kind::wait) {
         // All stand still meanwhile: a short evaluation is to cost little, and a long one few questions.
         in.pause = a.rests ? std::clamp(2 * in.pause, detail::first_pause, detail::poll_interval)
                            : detail::poll_interval;
@@ -201,8 +201,8 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
           .minibatches = std::uint32_t((records + size - 1) / size),
           .next = a.applied};
   l.until = a.until > 0 ? std::min(a.until, l.minibatches) : l.minibatches;
-  bool const training = a.what == task_kind::training;
-  if (a.what == task_kind::evaluation) l.totals.resize(model_.totals());
+  bool const training = a.kind == task_kind::training;
+  if (a.kind == task_kind::evaluation) l.totals.resize(model_.totals());
   in.leases.push_back(std::move(l));
   lease& added = in.leases.back();
   try {
@@ -213,7 +213,7 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
                           .shard = a.shard,
                           .begin = a.begin,
                           .end = a.end,
-                          .m = mode_of(a.what),
+                          .m = mode_of(a.kind),
                           .first_minibatch = added.next,
                           .ticket = added.ticket,
                           .end_minibatch = added.until};
@@ -261,10 +261,10 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     end(b.error);
     return;
   }
-  if (l.task.what == task_kind::training) {
+  if (l.task.kind == task_kind::training) {
     train(l, b);
     if (here().leases.empty() || &here().leases.front() != &l) return;
-  } else if (l.task.what == task_kind::evaluation) {
+  } else if (l.task.kind == task_kind::evaluation) {
     if (frozen_ != l.task.version) {
       parameters_.pull_frozen(l.task.version, model_.variables());
       model_.variables_written();
@@ -293,8 +293,8 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
 // Each once: the same record comes in every epoch.
 EDL_INLINE void session::tell_damage(data::batch const& b) {
   for (std::string const& why : b.damage) {
-    if (told_damage_.size() > detail::most_told || !told_damage_.insert(why).second) continue;
-    log_.warning(told_damage_.size() > detail::most_told
+    if (reported_damage_.size() > detail::most_reported || !reported_damage_.insert(why).second) continue;
+    log_.warning(reported_damage_.size() > detail::most_reported
                      ? "more damaged records are left out, and are not told one by one"
                      : why + "; it is left out");
   }
@@ -415,16 +415,16 @@ EDL_INLINE void session::end(std::string const& error) {
   lease l = std::move(in.leases.front());
   in.leases.pop_front();
   if (!error.empty()) {
-    if (auto const it = in.loaders.find(from_.of(l.task.what)); it != in.loaders.end())
+    if (auto const it = in.loaders.find(from_.of(l.task.kind)); it != in.loaders.end())
       it->second->cancel(l.ticket);
     log_.debug(error);  // the master tells it
-  } else if (l.task.what == task_kind::prediction && sink_) {
+  } else if (l.task.kind == task_kind::prediction && sink_) {
     sink_(l.task, l.outputs);
   }
   in.ask_again = {};
   outcome const o{
       .lease = l.task.lease, .error = error, .skipped = l.skipped, .metrics = l.totals, .applied = l.next};
-  if (error.empty() && l.task.what == task_kind::training && parameters_.pending() > 0)
+  if (error.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
     unreported_.push_back(o);
   else if (!master_.report(o))
     log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index,

@@ -26,12 +26,12 @@ constexpr std::string_view h200 = R"({
 using edl::activation, edl::conv_geometry, edl::precision;
 
 struct described {
-  explicit described(precision p) : around{.precision = p, .measured = true, .scratch = {}, .rounded = {}} {
+  explicit described(precision p) : shared{.precision = p, .measured = true, .scratch = {}, .rounded = {}} {
     queue.half = p == precision::bfloat16;
   }
   edl::cuda_kernels::queue queue;
-  edl::cuda_library::products::surroundings around;
-  edl::cuda_library::convolutions convolutions{queue, around, h200};
+  edl::cuda_library::products::shared_state shared;
+  edl::cuda_library::convolutions convolutions{queue, shared, h200};
 };
 
 /// Null where cuDNN wants to know more of a GPU, or other things, than its version 9.19 does.

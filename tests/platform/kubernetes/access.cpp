@@ -343,7 +343,7 @@ TEST_CASE("a plugin may give a certificate, and a new one is used from the next 
       "config", kubeconfig("server: " + s.url() + "\ncertificate-authority: ca.crt",
                            "exec: {apiVersion: client.authentication.k8s.io/v1, command: cat, args: [" +
                                f.path.string() + "/out]}")));
-  k8s::client c(a, {.patience = 0ms});
+  k8s::client c(a, {.retry_timeout = 0ms});
   CHECK(c.get("/x")["who"] == "first");
   f.write("out", credential(second));
   CHECK(c.get("/x")["who"] == "first");

@@ -119,7 +119,7 @@ TEST_CASE("what a server cannot do now is asked again, and what it refuses is no
     else
       w.json(200, json{{"method", r.method}}.dump());
   });
-  k8s::client c(to(s), {.patience = 20s});
+  k8s::client c(to(s), {.retry_timeout = 20s});
   auto const again = [&](int with, int how_often) {
     times = 0;
     code = with;
@@ -160,11 +160,11 @@ TEST_CASE("what a server cannot do now is asked again, and what it refuses is no
   }
 }
 
-TEST_CASE("patience ends") {
+TEST_CASE("the retry timeout ends") {
   test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) {
     w.json(503, status(503, "ServiceUnavailable", "the server is currently unable to handle the request"));
   });
-  k8s::client c(to(s), {.patience = 400ms});
+  k8s::client c(to(s), {.retry_timeout = 400ms});
   CHECK(says(thrown<k8s::api_error>([&] { c.get("/api"); }),
              {"GET https://127.0.0.1:", "503 ServiceUnavailable: the server is currently", "times in "}));
   CHECK(s.requests() > 1);
@@ -201,7 +201,7 @@ TEST_CASE("a connection that the server has closed meanwhile is replaced without
     w.json(200, "{}");
     w.close();
   });
-  k8s::client c(to(s), {.patience = 0ms});
+  k8s::client c(to(s), {.retry_timeout = 0ms});
   for (int i = 0; i < 5; ++i) CHECK(c.create("/x", pod) == json::object());
   CHECK(s.connections() == 5);
 }
@@ -268,7 +268,7 @@ TEST_CASE("an authority that is replaced is trusted from the next call on") {
     auto const& ca = replaced ? next.self.certificate : issued().self.certificate;
     return std::exchange(now.ca, ca) != ca;
   };
-  k8s::client c(a, {.patience = 5s});
+  k8s::client c(a, {.retry_timeout = 5s});
   CHECK(c.get("/x")["by"] == "old");
   old_one.reset();
   test::wire_server const new_one(

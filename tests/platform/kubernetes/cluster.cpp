@@ -69,18 +69,18 @@ edl::net::node_options node_options() {
 
 }  // namespace
 
-TEST_CASE("a wish for another size is answered though more notes wait than are kept") {
-  json const wished = master_pod(2, {{"elasticdl/num-workers", "3"}});
+TEST_CASE("a size request for another size is answered though more notes wait than are kept") {
+  json const requested = master_pod(2, {{"elasticdl/num-workers", "3"}});
   event notes_wait, asked, answer_may_go, answered;
   test::wire_server server(nullptr, [&](test::request const& r, test::wire& w) {
     if (r.method == "PATCH") {
       answer_may_go.wait();
-      w.json(200, wished.dump());
+      w.json(200, requested.dump());
       if (r.body.find("elasticdl/scaled") != r.body.npos) answered.set();
     } else if (r.method == "POST") {
       w.json(201, r.body);
     } else if (r.target.find("/elasticdl-j-master") != r.target.npos) {
-      w.json(200, wished.dump());
+      w.json(200, requested.dump());
     } else if (r.target.find("watch=1") == r.target.npos) {
       w.json(200, json{{"kind", "PodList"},
                        {"metadata", {{"resourceVersion", "1"}}},
@@ -89,7 +89,7 @@ TEST_CASE("a wish for another size is answered though more notes wait than are k
     } else {
       w.begin();
       notes_wait.wait();
-      w.piece(json{{"type", "MODIFIED"}, {"object", wished}}.dump() + "\n");
+      w.piece(json{{"type", "MODIFIED"}, {"object", requested}}.dump() + "\n");
       w.stall();
     }
   });
@@ -116,21 +116,22 @@ TEST_CASE("a wish for another size is answered though more notes wait than are k
   }
 }
 
-TEST_CASE("a wish that is cut within a character when it is quoted is answered all the same") {
-  json const wished =
+TEST_CASE("a size request that is cut within a character when it is quoted is answered all the same") {
+  json const requested =
       master_pod(2, {{"elasticdl/num-workers", "3"}, {"elasticdl/leave", std::string(49, 'x') + "ü"}});
   event answered;
   test::wire_server server(nullptr, [&](test::request const& r, test::wire& w) {
     if (r.method == "PATCH") {
-      w.json(200, wished.dump());
+      w.json(200, requested.dump());
       if (r.body.find("refused: leave=xxx") != r.body.npos) answered.set();
     } else if (r.method == "POST") {
       w.json(201, r.body);
     } else if (r.target.find("/elasticdl-j-master") != r.target.npos) {
-      w.json(200, wished.dump());
+      w.json(200, requested.dump());
     } else if (r.target.find("watch=1") == r.target.npos) {
-      w.json(200,
-             json{{"kind", "PodList"}, {"metadata", {{"resourceVersion", "1"}}}, {"items", {wished}}}.dump());
+      w.json(
+          200,
+          json{{"kind", "PodList"}, {"metadata", {{"resourceVersion", "1"}}}, {"items", {requested}}}.dump());
     } else {
       w.begin();
       w.stall();

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-job_spec with(json const& wishes) {
+job_spec with(json const& overrides) {
   job_spec s;
   s.name = "j";
   s.image = "i";
@@ -25,7 +25,7 @@ job_spec with(json const& wishes) {
   s.num_workers = 2;
   s.variables = {{"A", "user"}, {"B", "user"}};
   s.image_pull_secrets = {"registry"};
-  s.cluster_spec = wishes.dump();
+  s.cluster_spec = overrides.dump();
   check(s);
   return s;
 }
@@ -46,7 +46,7 @@ json value_of(json const& pod, char const* name) {
 }  // namespace
 
 TEST_CASE("what a cluster asks for is added, appended, merged or put in the place of what is there") {
-  json const wishes = {
+  json const overrides = {
       {"pod_spec",
        {{"labels", {{"team", "a"}}},
         {"annotations", {{"note", "b"}}},
@@ -74,7 +74,7 @@ TEST_CASE("what a cluster asks for is added, appended, merged or put in the plac
         {"automountServiceAccountToken", true},
         {"serviceAccountName", "reader"},
         {"labels", {{"team", "w"}}}}}};
-  job_spec const s = with(wishes);
+  job_spec const s = with(overrides);
   json const w = worker(s), p = server(s), m = master_pod(s);
   for (json const& pod : {w, p, m}) {
     CHECK(pod["metadata"]["annotations"] == json{{"note", "b"}});
@@ -82,8 +82,8 @@ TEST_CASE("what a cluster asks for is added, appended, merged or put in the plac
     json const& spec = pod["spec"];
     CHECK(spec["volumes"].back()["name"] == "x");
     CHECK(spec["imagePullSecrets"] == json{{{"name", "registry"}}, {{"name", "other"}}});
-    CHECK(spec["affinity"] == wishes["pod_spec"]["affinity"]);
-    CHECK(spec["topologySpreadConstraints"] == wishes["pod_spec"]["topologySpreadConstraints"]);
+    CHECK(spec["affinity"] == overrides["pod_spec"]["affinity"]);
+    CHECK(spec["topologySpreadConstraints"] == overrides["pod_spec"]["topologySpreadConstraints"]);
     CHECK(spec["runtimeClassName"] == "gvisor");
     CHECK(spec["securityContext"]["runAsUser"] == 1000);
     CHECK(spec["securityContext"]["runAsGroup"] == 65532);
@@ -119,7 +119,7 @@ TEST_CASE("what a cluster asks for is added, appended, merged or put in the plac
   }
 }
 
-TEST_CASE("each role has wishes of its own, and the Service too") {
+TEST_CASE("each role has overrides of its own, and the Service too") {
   job_spec const s = with({{"master_pod_spec", {{"annotations", {{"for", "master"}}}}},
                            {"ps_pod_spec", {{"annotations", {{"for", "ps"}}}}},
                            {"service_spec", {{"type", "NodePort"}, {"clusterIP", nullptr}}}});

@@ -26,16 +26,16 @@ TEST_CASE("A master's pod shows the size of its job, or none") {
   CHECK_FALSE(shown_size(pod({{"elasticdl/size", 3}})));
 }
 
-TEST_CASE("A wish is what its annotations say") {
-  CHECK(wish_of(json::object()).empty());
-  size_wish const wish = wish_of(pod({{"elasticdl/num-workers", "3"}}));
-  CHECK(wish == size_wish{"3", ""});
-  CHECK_FALSE(wish.empty());
-  CHECK_FALSE(wish_of(pod({{"elasticdl/num-ps-pods", "x"}})).empty());
-  CHECK(wish_of(pod({{"elasticdl/num-workers", "3"}, {"elasticdl/leave", "1,2"}})) ==
-        size_wish{"3", "", "1,2"});
-  // Who is to leave is no wish of its own.
-  CHECK(wish_of(pod({{"elasticdl/leave", "1,2"}})).empty());
+TEST_CASE("A size request is what its annotations say") {
+  CHECK(requested_size_of(json::object()).empty());
+  requested_size const request = requested_size_of(pod({{"elasticdl/num-workers", "3"}}));
+  CHECK(request == requested_size{"3", ""});
+  CHECK_FALSE(request.empty());
+  CHECK_FALSE(requested_size_of(pod({{"elasticdl/num-ps-pods", "x"}})).empty());
+  CHECK(requested_size_of(pod({{"elasticdl/num-workers", "3"}, {"elasticdl/leave", "1,2"}})) ==
+        requested_size{"3", "", "1,2"});
+  // Who is to leave is no size request of its own.
+  CHECK(requested_size_of(pod({{"elasticdl/leave", "1,2"}})).empty());
 }
 
 TEST_CASE("Workers that are to leave are a list of ids") {

@@ -27,8 +27,8 @@ TEST_CASE("A wanted process is asked for once, and its end is told once") {
   d.exit(s, 3);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
-  CHECK(ends[0].how.failed());
-  CHECK(describe(ends[0].how) == "exited with code 3");
+  CHECK(ends[0].ending.failed());
+  CHECK(describe(ends[0].ending) == "exited with code 3");
   d.all.deleted(s, d.now);
   CHECK(d.take<pod_ended>().empty());
 }
@@ -61,7 +61,7 @@ TEST_CASE("A worker that is being deleted is told of at once, and its successor 
   d.exit(s, 137);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
-  CHECK(ends[0].how.outside);
+  CHECK(ends[0].ending.outside);
 }
 
 TEST_CASE("A server's name is used again when its old pod is gone") {
@@ -69,7 +69,7 @@ TEST_CASE("A server's name is used again when its old pod is gone") {
   auto s = d.run(server(0));
   d.all.take_commands();
   d.exit(s, 137);
-  CHECK_FALSE(d.take<pod_ended>()[0].how.outside);  // the master reads the signal
+  CHECK_FALSE(d.take<pod_ended>()[0].ending.outside);  // the master reads the signal
   d.all.start(server(0), 0, d.now);
   auto const commands = d.all.take_commands();
   CHECK(std::ranges::none_of(commands, [](auto const& c) { return std::holds_alternative<create_pod>(c); }));
@@ -90,7 +90,7 @@ TEST_CASE("A server that is given up and wanted again comes back when its old po
   d.exit(s, 137);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
-  CHECK(ends[0].how.asked);
+  CHECK(ends[0].ending.stop_requested);
   d.all.deleted(s, d.now);
   REQUIRE(d.take<create_pod>().size() == 1);
   SUBCASE("the new pod is kept") {
@@ -127,7 +127,7 @@ TEST_CASE("A pod that is to leave before its request is answered ends as the mas
   d.all.deleted(s, d.now);
   auto const commands = d.all.take_commands();
   REQUIRE(commands.size() == 2);
-  CHECK(std::get<pod_ended>(commands[0]).how.asked);
+  CHECK(std::get<pod_ended>(commands[0]).ending.stop_requested);
   CHECK(std::get<create_pod>(commands[1]).who == server(0));
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("A master that takes another's place finds the pods, and hears what it
   leaves.who = worker(2), leaves.uid = "3", leaves.terminating = true;
   d.all.listed({runs, failed, leaves}, d.now);
   auto const commands = d.all.take_commands();
-  auto const& found = std::get<pods_found>(commands.back()).what;
+  auto const& found = std::get<pods_found>(commands.back()).pods;
   CHECK(found.running == std::vector{worker(1)});
   CHECK(found.next_worker == 3);
   CHECK(std::ranges::count_if(commands, [](auto const& c) { return std::holds_alternative<pod_ended>(c); }) ==
@@ -167,8 +167,8 @@ TEST_CASE("A master that takes another's place finds the pods, and hears what it
     d.all.listed({failed}, d.now);
     auto const ends = d.take<pod_ended>();
     REQUIRE(ends.size() == 2);
-    CHECK(ends[0].how.outside);
-    CHECK(describe(ends[0].how) == "was deleted");
+    CHECK(ends[0].ending.outside);
+    CHECK(describe(ends[0].ending) == "was deleted");
   }
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("What the master stops is its own doing, and stopped once; what comes 
   d.exit(s, 1);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
-  CHECK(ends[0].how.asked);
+  CHECK(ends[0].ending.stop_requested);
 
   d.all.start(worker(1), std::nullopt, d.now);
   d.all.stop(worker(1), 0s);
@@ -319,7 +319,7 @@ TEST_CASE("Who has given up waiting has not failed") {
   d.exit(s, gave_up_waiting);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
-  CHECK_FALSE(ends[0].how.failed());
+  CHECK_FALSE(ends[0].ending.failed());
 }
 
 TEST_CASE("An event that overtakes the answer to its request is the same pod") {
@@ -354,11 +354,11 @@ TEST_CASE("A real API server's streams: what became of each pod") {
         event["type"] == "DELETED" ? all.deleted(*s, {}) : all.changed(*s, {});
         for (auto const& c : all.take_commands()) {
           if (auto const* e = std::get_if<pod_ended>(&c))
-            told.push_back(name(e->how.who) +
-                           (e->how.outside    ? " outside: "
-                            : e->how.failed() ? " failed: "
-                                              : ": ") +
-                           describe(e->how));
+            told.push_back(name(e->ending.who) +
+                           (e->ending.outside    ? " outside: "
+                            : e->ending.failed() ? " failed: "
+                                                 : ": ") +
+                           describe(e->ending));
           if (auto const* l = std::get_if<pod_leaving>(&c))
             told.push_back(name(l->who) + " leaves: " + l->why);
         }

@@ -21,8 +21,8 @@ TEST_CASE("Out of memory: successors get twice as much, up to eight times, then 
     d.exit(s, 137, "OOMKilled");
     auto const ends = d.take<pod_ended>();
     REQUIRE(ends.size() == 1);
-    CHECK(ends[0].how.outside == (i < 3));
-    CHECK(ends[0].how.signal == 0);
+    CHECK(ends[0].ending.outside == (i < 3));
+    CHECK(ends[0].ending.signal == 0);
     d.all.start(worker(i + 1), i, d.now);
     auto const next = d.take<create_pod>();
     REQUIRE(next.size() == 1);
@@ -72,8 +72,8 @@ TEST_CASE("What the API server refuses for good is a failed process, with its wo
   d.all.refused(worker(0), {403, "Forbidden", "no PriorityClass with name no-such was found"}, d.now);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
-  CHECK(ends[0].how.failed());
-  CHECK(describe(ends[0].how) == "cannot be created: no PriorityClass with name no-such was found");
+  CHECK(ends[0].ending.failed());
+  CHECK(describe(ends[0].ending) == "cannot be created: no PriorityClass with name no-such was found");
 }
 
 TEST_CASE("A right to create pods that is missing ends a job that has none yet") {
@@ -85,7 +85,7 @@ TEST_CASE("A right to create pods that is missing ends a job that has none yet")
   auto const commands = d.all.take_commands();
   REQUIRE(commands.size() == 3);
   CHECK(std::get<not_allowed>(commands[0]).why == no_right.message);
-  CHECK(std::get<pod_ended>(commands[2]).how.failed());
+  CHECK(std::get<pod_ended>(commands[2]).ending.failed());
 }
 
 TEST_CASE("A right to create pods that is taken away from a job that has some is waited for") {
@@ -123,7 +123,8 @@ TEST_CASE(
     d.all.changed(s, d.now);
     auto const ends = d.take<pod_ended>();
     REQUIRE(ends.size() == 1);
-    CHECK(describe(ends[0].how) == "cannot start: ErrImageNeverPull: Container image \"x:1\" is not present");
+    CHECK(describe(ends[0].ending) ==
+          "cannot start: ErrImageNeverPull: Container image \"x:1\" is not present");
   }
   SUBCASE("slow") {
     s.waiting = "ImagePullBackOff", s.waiting_why = "Back-off pulling image";

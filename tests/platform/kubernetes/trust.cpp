@@ -24,7 +24,7 @@ TEST_CASE(
     test::wire_server s(&who, answer);
     auto a = to(s);
     change(a, s);
-    k8s::client c(a, {.patience = 0ms});
+    k8s::client c(a, {.retry_timeout = 0ms});
     auto const text = thrown<k8s::untrusted>([&] { c.get("/x"); });
     bool const refused = text.find("is not trusted: ") != text.npos;
     CHECK(s.requests() == (refused ? 0 : 1));  // nobody else gets to see a token
@@ -103,7 +103,7 @@ TEST_CASE("a client shows its certificate, and who has none is told so") {
   a.key = me.key;
   CHECK(k8s::client(a).get("/x") == json::object());
   a.certificate = a.key = "";
-  CHECK(says(thrown<k8s::untrusted>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
+  CHECK(says(thrown<k8s::untrusted>([&] { k8s::client(a, {.retry_timeout = 0ms}).get("/x"); }),
              {"refuses this side's certificate"}));
 }
 

@@ -491,7 +491,7 @@ TEST_CASE("a watcher ends wherever it is") {
     };
   }
   test::wire_server server(&issued().server, std::ref(s));
-  k8s::client c(to(server), {.timeout = 1h, .patience = 1h});
+  k8s::client c(to(server), {.timeout = 1h, .retry_timeout = 1h});
   seen v;
   k8s::watcher const w(c, "/pods", "", v.sink(), edl::logger(edl::severity::critical),
                        {.idle = 1h, .first_pause = 1h, .longest_pause = 1h, .page = 1h});

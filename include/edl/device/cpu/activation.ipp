@@ -75,7 +75,7 @@ void each_slope(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> dx, 
 
 template <class T>
 void basic_cpu<T>::elementwise_forward(elementwise f, T parameter, view<T> x, std::span<T> y,
-                                       narrow_sides narrow) {
+                                       bfloat16_io narrow) {
   detail::samples_at<T> const from{x.data(), narrow.in}, to{y.data(), narrow.out};
   std::size_t const n = elements_of(y.size(), narrow.out);
   switch (f) {
@@ -111,7 +111,7 @@ void basic_cpu<T>::elementwise_forward(elementwise f, T parameter, view<T> x, st
 
 template <class T>
 void basic_cpu<T>::elementwise_backward(elementwise f, T parameter, view<T> y, view<T> dy, std::span<T> dx,
-                                        narrow_sides narrow) {
+                                        bfloat16_io narrow) {
   detail::samples_at<T> const at{y.data(), slope_of_x(f) ? narrow.in : narrow.out},
       from{dy.data(), narrow.out}, to{dx.data(), narrow.in};
   std::size_t const n = elements_of(dx.size(), narrow.in);
@@ -149,13 +149,13 @@ void basic_cpu<T>::elementwise_backward(elementwise f, T parameter, view<T> y, v
 
 #ifndef EDL_HEADER_ONLY
 template void basic_cpu<float>::elementwise_forward(elementwise, float, view<float>, std::span<float>,
-                                                    narrow_sides);
+                                                    bfloat16_io);
 template void basic_cpu<double>::elementwise_forward(elementwise, double, view<double>, std::span<double>,
-                                                     narrow_sides);
+                                                     bfloat16_io);
 template void basic_cpu<float>::elementwise_backward(elementwise, float, view<float>, view<float>,
-                                                     std::span<float>, narrow_sides);
+                                                     std::span<float>, bfloat16_io);
 template void basic_cpu<double>::elementwise_backward(elementwise, double, view<double>, view<double>,
-                                                      std::span<double>, narrow_sides);
+                                                      std::span<double>, bfloat16_io);
 #endif
 
 }  // namespace edl

@@ -161,16 +161,16 @@ class basic_cpu final : public basic_backend<T> {
   void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) override;
   void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta, in dy,
                            in kept, out dx, out dgamma, out dbeta) override;
-  void elementwise_forward(elementwise f, T parameter, in x, out y, narrow_sides narrow = {}) override;
+  void elementwise_forward(elementwise f, T parameter, in x, out y, bfloat16_io narrow = {}) override;
   void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx,
-                            narrow_sides narrow = {}) override;
+                            bfloat16_io narrow = {}) override;
   void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
-                       narrow_sides narrow = {}) override;
+                       bfloat16_io narrow = {}) override;
   void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx,
-                        narrow_sides narrow = {}) override;
-  void copy(in x, out y, narrow_sides narrow = {}) override;
-  void add(activation f, in a, in b, out y, narrow_sides narrow = {}) override;
-  void add_masked(in a, in b, in x, out y, narrow_sides narrow = {}) override;
+                        bfloat16_io narrow = {}) override;
+  void copy(in x, out y, bfloat16_io narrow = {}) override;
+  void add(activation f, in a, in b, out y, bfloat16_io narrow = {}) override;
+  void add_masked(in a, in b, in x, out y, bfloat16_io narrow = {}) override;
   void store_bfloat16(in x, std::span<std::byte> to) override;
   void load_bfloat16(std::span<std::byte const> from, out y) override;
   void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first, std::size_t x_stride,

@@ -12,7 +12,7 @@
 namespace edl {
 template <class T>
 void basic_cpu<T>::dropout_forward(T rate, random_stream const& random, view<T> x, std::span<T> y,
-                                   std::span<std::byte> mask, narrow_sides narrow) {
+                                   std::span<std::byte> mask, bfloat16_io narrow) {
   // uniform(i) >= rate, without the conversion: both sides in units of 2^-24.
   std::uint32_t const least = detail::least_kept(double(rate));
   T const scale = T(1) / (T(1) - rate);
@@ -42,7 +42,7 @@ void basic_cpu<T>::dropout_forward(T rate, random_stream const& random, view<T> 
 
 template <class T>
 void basic_cpu<T>::dropout_backward(T rate, std::span<std::byte const> mask, view<T> dy, std::span<T> dx,
-                                    narrow_sides narrow) {
+                                    bfloat16_io narrow) {
   T const scale = T(1) / (T(1) - rate);
   auto const* const kept = reinterpret_cast<std::uint8_t const*>(mask.data());
   std::size_t const all = elements_of(dx.size(), narrow.in);
@@ -64,13 +64,13 @@ void basic_cpu<T>::dropout_backward(T rate, std::span<std::byte const> mask, vie
 
 #ifndef EDL_HEADER_ONLY
 template void basic_cpu<float>::dropout_forward(float, random_stream const&, view<float>, std::span<float>,
-                                                std::span<std::byte>, narrow_sides);
+                                                std::span<std::byte>, bfloat16_io);
 template void basic_cpu<double>::dropout_forward(double, random_stream const&, view<double>,
-                                                 std::span<double>, std::span<std::byte>, narrow_sides);
+                                                 std::span<double>, std::span<std::byte>, bfloat16_io);
 template void basic_cpu<float>::dropout_backward(float, std::span<std::byte const>, view<float>,
-                                                 std::span<float>, narrow_sides);
+                                                 std::span<float>, bfloat16_io);
 template void basic_cpu<double>::dropout_backward(double, std::span<std::byte const>, view<double>,
-                                                  std::span<double>, narrow_sides);
+                                                  std::span<double>, bfloat16_io);
 #endif
 
 }  // namespace edl

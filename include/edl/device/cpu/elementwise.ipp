@@ -14,7 +14,7 @@
 namespace edl {
 
 template <class T>
-void basic_cpu<T>::copy(view<T> x, std::span<T> y, narrow_sides narrow) {
+void basic_cpu<T>::copy(view<T> x, std::span<T> y, bfloat16_io narrow) {
   if (narrow.in == narrow.out) narrow = {};  // as it lies
   detail::by_parts<T>(
       *this, elements_of(y.size(), narrow.out), 16 * 1024,
@@ -23,7 +23,7 @@ void basic_cpu<T>::copy(view<T> x, std::span<T> y, narrow_sides narrow) {
 }
 
 template <class T>
-void basic_cpu<T>::add(activation f, view<T> a, view<T> b, std::span<T> y, narrow_sides narrow) {
+void basic_cpu<T>::add(activation f, view<T> a, view<T> b, std::span<T> y, bfloat16_io narrow) {
   T const floor = f == activation::relu ? T(0) : -std::numeric_limits<T>::infinity();
   detail::by_parts<T>(
       *this, elements_of(y.size(), narrow.out), 16 * 1024,
@@ -38,7 +38,7 @@ void basic_cpu<T>::add(activation f, view<T> a, view<T> b, std::span<T> y, narro
 }
 
 template <class T>
-void basic_cpu<T>::add_masked(view<T> a, view<T> b, view<T> x, std::span<T> y, narrow_sides narrow) {
+void basic_cpu<T>::add_masked(view<T> a, view<T> b, view<T> x, std::span<T> y, bfloat16_io narrow) {
   detail::by_parts<T>(
       *this, elements_of(y.size(), narrow.out), 16 * 1024,
       [](std::size_t n, T* to, T const* p, T const* q, T const* r) {
@@ -87,13 +87,13 @@ void basic_cpu<T>::copy_columns(std::size_t rows, std::size_t columns, view<T> x
 
 #ifndef EDL_HEADER_ONLY
 template void basic_cpu<float>::add_masked(view<float>, view<float>, view<float>, std::span<float>,
-                                           narrow_sides);
+                                           bfloat16_io);
 template void basic_cpu<double>::add_masked(view<double>, view<double>, view<double>, std::span<double>,
-                                            narrow_sides);
-template void basic_cpu<float>::copy(view<float>, std::span<float>, narrow_sides);
-template void basic_cpu<double>::copy(view<double>, std::span<double>, narrow_sides);
-template void basic_cpu<float>::add(activation, view<float>, view<float>, std::span<float>, narrow_sides);
-template void basic_cpu<double>::add(activation, view<double>, view<double>, std::span<double>, narrow_sides);
+                                            bfloat16_io);
+template void basic_cpu<float>::copy(view<float>, std::span<float>, bfloat16_io);
+template void basic_cpu<double>::copy(view<double>, std::span<double>, bfloat16_io);
+template void basic_cpu<float>::add(activation, view<float>, view<float>, std::span<float>, bfloat16_io);
+template void basic_cpu<double>::add(activation, view<double>, view<double>, std::span<double>, bfloat16_io);
 template void basic_cpu<float>::store_bfloat16(view<float>, std::span<std::byte>);
 template void basic_cpu<float>::load_bfloat16(std::span<std::byte const>, std::span<float>);
 template void basic_cpu<float>::copy_columns(std::size_t, std::size_t, view<float>, std::size_t, std::size_t,

@@ -34,15 +34,15 @@ struct onednn_store final : kernel_store {
 
  private:
   template <class Key, class Kernel>
-  Kernel* find(Key const& key, int threads, std::deque<Kernel>& known, std::vector<Key>& lacks) {
+  Kernel* find(Key const& key, int threads, std::deque<Kernel>& known, std::vector<Key>& absent) {
     for (Kernel& k : known)
       if (k.key == key) return &k;
-    if (std::ranges::find(lacks, key) != lacks.end()) return nullptr;
+    if (std::ranges::find(absent, key) != absent.end()) return nullptr;
     onednn_alone const here;
     try {
       return &known.emplace_back(key, engine, threads);
     } catch (dnnl::error const&) {
-      lacks.push_back(key);
+      absent.push_back(key);
       return nullptr;
     }
   }

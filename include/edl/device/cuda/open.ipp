@@ -20,8 +20,8 @@ inline constexpr char cuda_library_name[] = "libedl-cuda.so";
 
 // The library stays open: memory and threads of CUDA's would outlive it otherwise.
 EDL_INLINE void* open_cuda_library() {
-  if (char const* const told = std::getenv("EDL_CUDA_LIBRARY")) {
-    if (void* const library = ::dlopen(told, RTLD_NOW | RTLD_LOCAL)) return library;
+  if (char const* const from_environment = std::getenv("EDL_CUDA_LIBRARY")) {
+    if (void* const library = ::dlopen(from_environment, RTLD_NOW | RTLD_LOCAL)) return library;
     throw cuda_unavailable(
         fmt::format("GPU: the library that EDL_CUDA_LIBRARY names does not load: {}", ::dlerror()), true);
   }

@@ -29,13 +29,13 @@ struct sample_weighted {
                 "edl: `nn::sample_weighted` is for losses of samples one by one: not for `nn::heads`, "
                 "`nn::sequence_cross_entropy` and `nn::triplet`");
 
-  Loss of;
+  Loss loss;
 
   using label = float;
   static constexpr bool class_labels = false;
   static constexpr std::size_t labels(shape output) { return Loss::labels(output) + 1; }
   static constexpr bool fits(shape output) { return loss_fits<Loss>(output); }
-  constexpr bool options_fit(shape output) const { return nn::options_fit(of, output); }
+  constexpr bool options_fit(shape output) const { return nn::options_fit(loss, output); }
 
   static constexpr bool valid_weight(float weight) { return weight >= 0 && weight - weight == 0; }
 
@@ -59,7 +59,7 @@ struct sample_weighted {
         continue;
       }
       auto const one = [&](auto labels_of_sample) {
-        return of(output, 1, outputs.subspan(i * n, n), labels_of_sample, slope);
+        return loss(output, 1, outputs.subspan(i * n, n), labels_of_sample, slope);
       };
       if constexpr (std::same_as<typename Loss::label, std::int32_t>) {
         auto const own = std::int32_t(truth[i * each]);

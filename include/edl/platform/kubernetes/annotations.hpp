@@ -5,13 +5,13 @@ namespace edl::platform::kubernetes::annotation {
 
 // On the pod of a master, written by users and by the controller, and taken away by the master with its
 // answer.
-inline constexpr char num_workers[] = "elasticdl/num-workers";  ///< a number of workers that is wished for
-inline constexpr char num_servers[] = "elasticdl/num-ps-pods";  ///< a number of servers that is wished for
+inline constexpr char num_workers[] = "elasticdl/num-workers";  ///< a number of workers that is requested
+inline constexpr char num_servers[] = "elasticdl/num-ps-pods";  ///< a number of servers that is requested
 inline constexpr char leave[] = "elasticdl/leave";              ///< workers that are to leave first, as "3,5"
 inline constexpr char suspend[] = "elasticdl/suspend";  ///< "true": the job is to end so that it can go on
 
 // On the pod of a master, written by the master.
-inline constexpr char scaled[] = "elasticdl/scaled";      ///< its answer to the last wish, in words
+inline constexpr char scaled[] = "elasticdl/scaled";      ///< its answer to the last size request, in words
 inline constexpr char size[] = "elasticdl/size";          ///< `job_size`, as "workers=2,servers=1"
 inline constexpr char progress[] = "elasticdl/progress";  ///< one line for a person
 inline constexpr char report[] = "elasticdl/report";      ///< the same in JSON, for the controller

@@ -19,7 +19,7 @@ using query = std::vector<std::pair<std::string, std::string>>;  ///< not yet es
 
 /// An API server. Paths are those of its API: "/api/v1/namespaces/default/pods".
 ///
-/// A request is repeated, with growing pauses, for at most `patience`. That is when the server cannot be
+/// A request is repeated, with growing pauses, for at most `retry_timeout`. That is when the server cannot be
 /// reached, has too much to do (429, and what Retry-After says) or fails (500, 502 to 504). If it may have
 /// been carried out already, it is only repeated where that does no harm. So `replace`, `patch` by "json" and
 /// `create` of an object without a name are not repeated. So AlreadyExists may speak of an object that this
@@ -30,8 +30,8 @@ using query = std::vector<std::pair<std::string, std::string>>;  ///< not yet es
 class client {
  public:
   struct options {
-    std::chrono::milliseconds timeout{10'000};   ///< of one answer
-    std::chrono::milliseconds patience{30'000};  ///< for repetitions; 0: none
+    std::chrono::milliseconds timeout{10'000};        ///< of one answer
+    std::chrono::milliseconds retry_timeout{30'000};  ///< for repetitions; 0: none
     std::string agent = "edl";
   };
   explicit client(access a);

@@ -272,14 +272,14 @@ struct client::implementation {
 
   nlohmann::json call(detail::request const& r) {
     std::function<bool()> const is_stopped = [this] { return stopped.load(); };
-    auto const end = std::chrono::steady_clock::now() + set.patience;
+    auto const end = std::chrono::steady_clock::now() + set.retry_timeout;
     backoff pauses(detail::first_pause, detail::longest_pause, std::random_device()());
     for (int times = 1;; ++times) {
       bool sent = false;
       auto const tried = [&] {
         return times == 1
                    ? std::string()
-                   : fmt::format("; asked {} times in {} s", times, double(set.patience.count()) / 1000);
+                   : fmt::format("; asked {} times in {} s", times, double(set.retry_timeout.count()) / 1000);
       };
       try {
         auto within = limit::of(set.timeout, &is_stopped);

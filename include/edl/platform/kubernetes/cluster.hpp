@@ -27,7 +27,7 @@
 namespace edl::platform::kubernetes {
 
 /// How long a master puts up with an API server that refuses to list and to watch its pods.
-struct patience {
+struct retry_limits {
   bool allowed_before = false;  ///< the master before this one has had pods: its rights may come back
   std::chrono::milliseconds right{3'000};      ///< 403 at the start: one just given is there a moment later
   std::chrono::milliseconds identity{30'000};  ///< 401 and 404 at the start: who one is may take longer
@@ -37,10 +37,10 @@ struct patience {
 /// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
 /// know becomes a log line and an Event of the master's pod. The pod's label `status` and annotation
 /// `elasticdl/progress` show how the job does, `elasticdl/waits` what it waits for too long. Annotations
-/// `elasticdl/num-workers` and `elasticdl/num-ps-pods` wish for another size. The answer stands in
-/// `elasticdl/scaled`, the size that the job is to have in `elasticdl/size`, and the wish is removed. A
-/// master that may not do its work tells its observer within seconds. One that has been allowed to do it once
-/// goes on without news of its pods for minutes. One whose pod is being deleted creates no more pods.
+/// `elasticdl/num-workers` and `elasticdl/num-ps-pods` request another size. The answer stands in
+/// `elasticdl/scaled`, the size that the job is to have in `elasticdl/size`, and the size request is removed.
+/// A master that may not do its work tells its observer within seconds. One that has been allowed to do it
+/// once goes on without news of its pods for minutes. One whose pod is being deleted creates no more pods.
 /// `elasticdl/suspend` asks it to end so that it can go on; `elasticdl/report` is how it does, for programs.
 ///
 /// Where the spec names an owner of the job, its members are that owner's, and outlive the master's pod. A
@@ -50,7 +50,7 @@ struct patience {
 class cluster final : public platform {
  public:
   /// `self`: the master's own pod. Its memory is raised when the container before this one has used it up.
-  cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log, patience p = {});
+  cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log, retry_limits p = {});
   ~cluster() override;
 
   void start(instance who, std::optional<std::uint32_t> instead_of) override;
@@ -61,12 +61,12 @@ class cluster final : public platform {
   void report(std::string const& json) override;
 
  private:
-  void obey();
+  void run_commands();
   void execute(create_pod const& c);
   void execute(delete_pod const& c);
-  void execute(pod_ended const& c) { to_.ended(c.how, 0); }
+  void execute(pod_ended const& c) { to_.ended(c.ending, 0); }
   void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
-  void execute(pods_found const& c) { to_.found(c.what); }
+  void execute(pods_found const& c) { to_.found(c.pods); }
   void execute(pod_note const& c);
   void execute(not_allowed const& c) { refused(c.why); }
 
@@ -78,8 +78,8 @@ class cluster final : public platform {
   void refused(std::string const& why);
   void refused(api_error const& why, std::chrono::milliseconds since, bool before);
   std::string way_out() const;
-  void scale(size_wish const& wish);
-  bool answer(size_wish const& wish, std::string const& text, std::string const& size);
+  void scale(requested_size const& request);
+  bool answer(requested_size const& request, std::string const& text, std::string const& size);
   void raise_memory(nlohmann::json const& pod);
   void record(pod_note const& n);
   void record(pod_note const& n, owner const& of);
@@ -100,17 +100,17 @@ class cluster final : public platform {
   owner self_;
   observer to_;
   logger log_;
-  patience patience_;
+  retry_limits retry_limits_;
   pods pods_;                    // on the node's thread
   bool looked_at_self_ = false;  // on the watcher's thread
-  std::mutex wish_mutex_;
-  std::optional<size_wish> wish_;  // that is dealt with now
-  job_size size_;                  // that the job is to have; on the node's thread
-  std::atomic<bool> any_{false};   // pods that have not ended
+  std::mutex request_mutex_;
+  std::optional<requested_size> request_;  // that is dealt with now
+  job_size size_;                          // that the job is to have; on the node's thread
+  std::atomic<bool> any_{false};           // pods that have not ended
   std::atomic<bool> creating_{false};
   std::atomic<int> deleting_{0};           // requests that are not answered
   std::atomic<std::uint64_t> waiting_{0};  // notes
-  std::atomic<bool> told_{false};          // that notes are refused
+  std::atomic<bool> announced_{false};     // that notes are refused
   asio::thread_pool requests_{8}, notes_{1};
   std::unique_ptr<watcher> watcher_;
 };

@@ -27,14 +27,15 @@ namespace detail {
 
 /// Requests of a master are short, and tried again by it: a thread must not be kept long from the others.
 inline client::options impatient() {
-  return {.timeout = std::chrono::seconds(10), .patience = std::chrono::seconds(2), .agent = "edl-master"};
+  return {
+      .timeout = std::chrono::seconds(10), .retry_timeout = std::chrono::seconds(2), .agent = "edl-master"};
 }
 
 inline constexpr std::uint64_t most_notes = 1000;  // that wait to be written
 inline constexpr int most_conflicts = 20;          // others write to the master's pod, too
 
 /// For the last requests, where the API server is away at the job's end.
-inline constexpr std::chrono::seconds last_patience{60};
+inline constexpr std::chrono::seconds last_timeout{60};
 
 inline std::string stamp(std::chrono::system_clock::time_point at) {
   return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(at));
@@ -51,14 +52,14 @@ inline pods::options options_of(job_spec const& spec) {
 }  // namespace detail
 
 EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log,
-                            patience p)
+                            retry_limits p)
     : node_(on),
       client_(std::move(via), detail::impatient()),
       spec_(std::move(spec)),
       self_(std::move(self)),
       to_(std::move(to)),
       log_(std::move(log)),
-      patience_(p),
+      retry_limits_(p),
       pods_(detail::options_of(spec_)),
       size_{spec_.initial_workers ? spec_.initial_workers : spec_.num_workers, spec_.num_servers} {
   watcher_ = std::make_unique<watcher>(
@@ -93,21 +94,21 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items) {
     if (auto s = read_pod(one)) {
       if (s->uid == self_.uid)
         self = &one;
-      else if (s->who.what != role::master && s->owner == members_owner())
+      else if (s->who.role != role::master && s->owner == members_owner())
         all.push_back(std::move(*s));  // others are left from a job of that name, and about to go
     }
   if (!self) return self_is_gone();
   node_.post([this, all = std::move(all)] {
     pods_.listed(all, std::chrono::steady_clock::now());
-    obey();
+    run_commands();
   });
-  see_self(*self);  // what is wished is wished of those that run
+  see_self(*self);  // what is requested is requested of those that run
 }
 
 EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& object) {
   auto s = read_pod(object);
   if (!s) return;
-  if (s->who.what == role::master) {
+  if (s->who.role == role::master) {
     if (type == "DELETED" && s->uid == self_.uid) return self_is_gone();
     return see_self(object);
   }
@@ -115,7 +116,7 @@ EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& 
   node_.post([this, gone = type == "DELETED", s = std::move(*s)] {
     auto const now = std::chrono::steady_clock::now();
     gone ? pods_.deleted(s, now) : pods_.changed(s, now);
-    obey();
+    run_commands();
   });
 }
 
@@ -123,7 +124,7 @@ EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& 
 EDL_INLINE void cluster::self_is_gone() {
   node_.post([this] {
     pods_.close();
-    obey();
+    run_commands();
     if (to_.superseded)
       to_.superseded(
           fmt::format("pod {} (uid {}) is gone from namespace {}", self_.name, self_.uid, spec_.space));
@@ -132,12 +133,12 @@ EDL_INLINE void cluster::self_is_gone() {
 
 EDL_INLINE void cluster::start(instance who, std::optional<std::uint32_t> instead_of) {
   pods_.start(who, instead_of, std::chrono::steady_clock::now());
-  obey();
+  run_commands();
 }
 
 EDL_INLINE void cluster::stop(instance who, std::chrono::milliseconds grace) {
   pods_.stop(who, std::chrono::ceil<std::chrono::seconds>(grace));
-  obey();
+  run_commands();
 }
 
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace,
@@ -153,21 +154,21 @@ EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace,
   auto const none = [this, closed] { return *closed && !any_; };
   node_.post([this, closed] {
     pods_.close();
-    obey();
+    run_commands();
     *closed = true;
   });
   // What leaves by itself stays to be looked at.
   if (within(grace, none)) return;
   node_.post([this, grace, now = left()] {
     pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace), now);
-    obey();
+    run_commands();
   });
   if (within(grace + std::chrono::seconds(1), none)) return;
   // Nobody deletes the pods of a job whose master's pod stays.
   auto const answered = [this] { return !creating_ && deleting_ == 0; };
   if (answered()) return;
   log_.warning("the API server has not answered to all requests to delete pods; waiting for it");
-  if (!within(detail::last_patience, answered))
+  if (!within(detail::last_timeout, answered))
     log_.error(fmt::format("pods of job '{0}' may be left: `edl delete {0} -n {1}` removes them", spec_.name,
                            spec_.space));
 }
@@ -182,8 +183,10 @@ EDL_INLINE void cluster::refused(std::string const& why) {
 }
 
 EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds since, bool before) {
-  bool const outage = before || patience_.allowed_before;
-  auto const limit = outage ? patience_.outage : why.code() == 403 ? patience_.right : patience_.identity;
+  bool const outage = before || retry_limits_.allowed_before;
+  auto const limit = outage              ? retry_limits_.outage
+                     : why.code() == 403 ? retry_limits_.right
+                                         : retry_limits_.identity;
   if (outage && since.count() == 0)
     log_.warning(
         fmt::format("the API server refuses what it has allowed before: the job goes on without news of its "
@@ -199,13 +202,13 @@ EDL_INLINE asio::awaitable<void> cluster::tick() {
   asio::steady_timer timer(node_.executor());
   for (;;) {
     pods_.tick(std::chrono::steady_clock::now());
-    obey();
+    run_commands();
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
   }
 }
 
-EDL_INLINE void cluster::obey() {
+EDL_INLINE void cluster::run_commands() {
   // What one command causes (an ending is told, its successor wanted) may be asked for before the rest.
   for (auto commands = pods_.take_commands(); !commands.empty(); commands = pods_.take_commands())
     for (pod_command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
@@ -221,7 +224,7 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
           client_.create(pod_path(""), member_pod(spec_, c.who, c.index, c.request, c.limit, self_));
       node_.post([this, c, uid = pod.at("metadata").at("uid").get<std::string>()] {
         pods_.created(c.who, uid);
-        obey();
+        run_commands();
       });
       return;
     } catch (api_error const& e) {
@@ -232,7 +235,7 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
     }
     node_.post([this, c, why] {
       pods_.refused(c.who, why, std::chrono::steady_clock::now());
-      obey();
+      run_commands();
     });
   });
 }
@@ -290,7 +293,7 @@ EDL_INLINE void cluster::note_surely(std::function<void()> what) {
       what();
     } catch (std::exception const& e) {
       // The job does not depend on it, and a refusal is the same each time.
-      if (!told_.exchange(true)) log_.warning(e.what());
+      if (!announced_.exchange(true)) log_.warning(e.what());
     }
     --waiting_;
   });
@@ -358,61 +361,64 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
   if (field(metadata, {"deletionTimestamp"}).is_string())
     node_.post([this] {
       pods_.close();  // what it made now would only be deleted with it
-      obey();
+      run_commands();
     });
   if (is_suspended(pod))
     node_.post([this] {
       if (to_.suspend) to_.suspend();
     });
-  size_wish const wish = wish_of(pod);
-  if (wish.empty()) return;
+  requested_size const request = requested_size_of(pod);
+  if (request.empty()) return;
   {
     // It stays in sight until its answer is written.
-    std::lock_guard const lock(wish_mutex_);
-    if (wish_ == wish) return;
-    wish_ = wish;
+    std::lock_guard const lock(request_mutex_);
+    if (request_ == request) return;
+    request_ = request;
   }
-  node_.post([this, wish] { scale(wish); });
+  node_.post([this, request] { scale(request); });
 }
 
-EDL_INLINE void cluster::scale(size_wish const& wish) {
-  auto const workers = number(wish.workers), servers = number(wish.servers);
-  auto const leave = ids_of(wish.leave);
+EDL_INLINE void cluster::scale(requested_size const& request) {
+  auto const workers = number(request.workers), servers = number(request.servers);
+  auto const leave = ids_of(request.leave);
   std::string refused;
   if (!leave)
-    refused = fmt::format("leave={}: expected ids of workers, as 3,5", printable(wish.leave, 50));
-  else if ((!wish.workers.empty() && !workers) || (!wish.servers.empty() && !servers))
-    refused = fmt::format("workers={},servers={}: expected numbers", printable(wish.workers, 50),
-                          printable(wish.servers, 50));
+    refused = fmt::format("leave={}: expected ids of workers, as 3,5", printable(request.leave, 50));
+  else if ((!request.workers.empty() && !workers) || (!request.servers.empty() && !servers))
+    refused = fmt::format("workers={},servers={}: expected numbers", printable(request.workers, 50),
+                          printable(request.servers, 50));
   else
     refused = to_.scale({workers, servers, workers ? *leave : std::vector<std::uint32_t>{}});
   if (refused.empty()) size_ = {workers.value_or(size_.workers), servers.value_or(size_.servers)};
   bool const good = refused.empty();
   std::string const text =
-      good ? fmt::format("workers={},servers={}", wish.workers, wish.servers) : "refused: " + refused;
-  // Its user waits for the answer, and a wish whose answer is lost would be ignored for ever.
-  note_surely([this, wish, text, good, size = to_text(size_)] {
+      good ? fmt::format("workers={},servers={}", request.workers, request.servers) : "refused: " + refused;
+  // Its user waits for the answer, and a size request whose answer is lost would be ignored for ever.
+  note_surely([this, request, text, good, size = to_text(size_)] {
     struct finally {
       cluster& of;
-      size_wish const& wish;
+      requested_size const& request;
       ~finally() {
-        std::lock_guard const lock(of.wish_mutex_);
-        if (of.wish_ == wish) of.wish_.reset();  // the next, which may be the same, is another question
+        std::lock_guard const lock(of.request_mutex_);
+        if (of.request_ == request)
+          of.request_.reset();  // the next, which may be the same, is another question
       }
-    } const forget{*this, wish};
-    if (!answer(wish, text, size)) return;
-    pod_note const told{good ? severity::info : severity::warning, "Scaled", text};
-    record(told);
-    if (!spec_.by.empty()) record(told, spec_.by);
+    } const forget{*this, request};
+    if (!answer(request, text, size)) return;
+    pod_note const event{good ? severity::info : severity::warning, "Scaled", text};
+    record(event);
+    if (!spec_.by.empty()) record(event, spec_.by);
   });
 }
 
-EDL_INLINE bool cluster::answer(size_wish const& wish, std::string const& text, std::string const& size) {
+EDL_INLINE bool cluster::answer(requested_size const& request, std::string const& text,
+                                std::string const& size) {
   for (int tries = 0;; ++tries) {
     auto const pod = client_.get(pod_path(self_.name));
-    if (wish_of(pod) != wish) return false;  // it has been answered, or another has taken its place
+    if (requested_size_of(pod) != request)
+      return false;  // it has been answered, or another has taken its place
     try {
-      // Only of the pod as it was looked at: a wish that comes between is another question.
+      // Only of the pod as it was looked at: a size request that comes between is another question.
       client_.patch(pod_path(self_.name),
                     {{"metadata",
                       {{"resourceVersion", kubernetes::text(field(pod, {"metadata", "resourceVersion"}))},

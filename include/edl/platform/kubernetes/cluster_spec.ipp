@@ -114,9 +114,9 @@ inline void check_value(std::string const& where, std::string const& key, json c
   }
 }
 
-inline void check_pod(std::string const& where, json const& wishes) {
-  if (!wishes.is_object()) refuse(where, "expected an object");
-  for (auto const& [key, value] : wishes.items()) {
+inline void check_pod(std::string const& where, json const& overrides) {
+  if (!overrides.is_object()) refuse(where, "expected an object");
+  for (auto const& [key, value] : overrides.items()) {
     auto const known = fields().find(key);
     if (known == fields().end()) {
       std::string all;
@@ -127,9 +127,9 @@ inline void check_pod(std::string const& where, json const& wishes) {
       refuse(where, fmt::format("'{}': expected {}", key, name_of(known->second.is)));
     check_value(where, key, value);
   }
-  if (!wishes.contains("container")) return;
+  if (!overrides.contains("container")) return;
   for (char const* key : {"name", "env", "volumeMounts", "command", "args", "image", "ports", "resources"})
-    if (wishes["container"].contains(key))
+    if (overrides["container"].contains(key))
       refuse(where + ".container", fmt::format("'{}' has a place of its own: leave it out", key));
 }
 
@@ -155,9 +155,9 @@ inline void append(json& list, json const& items, char const* id) {
   }
 }
 
-inline void apply(json& pod, json const& wishes) {
+inline void apply(json& pod, json const& overrides) {
   json& spec = pod["spec"];
-  for (auto const& [key, value] : wishes.items()) {
+  for (auto const& [key, value] : overrides.items()) {
     if (value.empty() && !value.is_primitive()) continue;
     switch (fields().at(key).done) {
       case how::labelled:

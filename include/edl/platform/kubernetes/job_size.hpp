@@ -22,13 +22,13 @@ std::string to_text(job_size const& size);
 std::optional<job_size> shown_size(nlohmann::json const& master);
 
 /// What the annotations `elasticdl/num-workers`, `elasticdl/num-ps-pods` and `elasticdl/leave` of a master's
-/// pod wish for, as texts that nobody has checked; empty: nothing is said of it.
-struct size_wish {
+/// pod request, as texts that nobody has checked; empty: nothing is said of it.
+struct requested_size {
   std::string workers, servers, leave = {};
   bool empty() const { return workers.empty() && servers.empty(); }
-  friend bool operator==(size_wish const&, size_wish const&) = default;
+  friend bool operator==(requested_size const&, requested_size const&) = default;
 };
-size_wish wish_of(nlohmann::json const& master);
+requested_size requested_size_of(nlohmann::json const& master);
 
 /// The ids of `elasticdl/leave`: "3,5"; an empty text has none. Nothing when it is no such list, or has more
 /// than 10,000.

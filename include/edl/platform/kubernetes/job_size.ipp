@@ -44,7 +44,7 @@ EDL_INLINE std::optional<job_size> shown_size(nlohmann::json const& master) {
   return job_size{*workers, *servers};
 }
 
-EDL_INLINE size_wish wish_of(nlohmann::json const& master) {
+EDL_INLINE requested_size requested_size_of(nlohmann::json const& master) {
   auto const& annotations = field(master, {"metadata", "annotations"});
   return {text(field(annotations, {annotation::num_workers})),
           text(field(annotations, {annotation::num_servers})), text(field(annotations, {annotation::leave}))};

@@ -132,7 +132,7 @@ inline std::uint16_t port_of(role what) {
 /// What all pods have in common.
 inline json pod(job_spec const& s, instance const& who, json env, resources const& request,
                 resources const& limit) {
-  bool const master = who.what == role::master;
+  bool const master = who.role == role::master;
   std::string const name = pod_name(s.name, who);
   mounts where(name);
   for (volume const& v : s.volumes) where.add(v);
@@ -147,7 +147,7 @@ inline json pod(job_spec const& s, instance const& who, json env, resources cons
       {"imagePullPolicy", s.image_pull_policy},
       {"command", std::move(command)},
       {"env", std::move(env)},
-      {"ports", {{{"name", label_of(who.what)}, {"containerPort", port_of(who.what)}, {"protocol", "TCP"}}}},
+      {"ports", {{{"name", label_of(who.role)}, {"containerPort", port_of(who.role)}, {"protocol", "TCP"}}}},
       {"volumeMounts", where.take_mounts()},
       // The last lines of the log are the reason of a failure where the API server tells of it.
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
@@ -159,7 +159,7 @@ inline json pod(job_spec const& s, instance const& who, json env, resources cons
   if (!request.empty()) container["resources"]["requests"] = request;
   if (!most.empty()) container["resources"]["limits"] = most;
 
-  json labels = member_labels(s.name, who.what);
+  json labels = member_labels(s.name, who.role);
   labels["elasticdl-replica-index"] = std::to_string(who.id);
   json spec{{"restartPolicy", s.restart_policy},
             {"terminationGracePeriodSeconds", s.grace_seconds},
@@ -269,8 +269,8 @@ EDL_INLINE nlohmann::json master_pod(job_spec const& s, nlohmann::json const& li
 EDL_INLINE nlohmann::json member_pod(job_spec const& s, instance const& who, std::uint32_t index,
                                      resources const& request, resources const& limit, owner const& by) {
   using namespace detail::objects;
-  bool const server = who.what == role::server;
-  variables env = basics(s, who.what);
+  bool const server = who.role == role::server;
+  variables env = basics(s, who.role);
   env.set("MASTER_ADDR", master_address(s));
   env.set(server ? "PS_ID" : "WORKER_ID", std::to_string(who.id));
   json out = pod(s, who, env.take(), request, limit);
@@ -286,7 +286,7 @@ EDL_INLINE nlohmann::json member_pod(job_spec const& s, instance const& who, std
   if (server) out["spec"]["containers"][0]["readinessProbe"] = probe(server_port, 5, 3);
   if (std::string const& like = server ? s.server_template : s.worker_template; !like.empty())
     out = by_template(std::move(out), json::parse(like), request, limit);
-  customise_pod(out, s.cluster_spec, who.what);
+  customise_pod(out, s.cluster_spec, who.role);
   return out;
 }
 

@@ -31,7 +31,7 @@ struct delete_pod {
 
 /// A process has ended.
 struct pod_ended {
-  ending how;
+  edl::platform::ending ending;
 };
 
 /// A worker has been told to leave, by whoever deleted or preempted its pod.
@@ -42,7 +42,7 @@ struct pod_leaving {
 
 /// The first listing has been dealt with: these run, or are about to.
 struct pods_found {
-  findings what;
+  findings pods;
 };
 
 /// Something that a user would want to know: a log line, and an Event of the master's pod.
@@ -85,8 +85,8 @@ class pods {
     role_spec server, worker;
     std::uint32_t most_doublings = 3;
     std::chrono::milliseconds first_pause{500}, longest_pause{15'000};  ///< between tries to create
-    std::chrono::seconds farewell{30};        ///< for the containers beside a program that has ended
-    std::chrono::seconds pull_patience{300};  ///< with an image or a volume that does not come
+    std::chrono::seconds farewell{30};       ///< for the containers beside a program that has ended
+    std::chrono::seconds pull_timeout{300};  ///< with an image or a volume that does not come
   };
   explicit pods(options o) : options_(std::move(o)) {}
 
@@ -131,18 +131,18 @@ class pods {
  private:
   struct pod {
     std::uint32_t index = 0;
-    std::string uid;        // of the object that has the name; empty: none, as far as is known
-    bool wanted = false;    // the master has asked for it, and has not been told of its end
-    bool creating = false;  // asked for, and no answer yet
-    bool again = false;     // to be created when the name is free
-    bool asked = false;     // told to leave by the master
-    bool leaving = false;   // told to leave by others, which the master knows
-    bool over = false;      // its process has ended, which the master knows
-    bool ran = false;       // its container was seen to run
-    bool left = false;      // it ends by itself: its node may not have told yet
+    std::string uid;              // of the object that has the name; empty: none, as far as is known
+    bool wanted = false;          // the master has asked for it, and has not been told of its end
+    bool creating = false;        // asked for, and no answer yet
+    bool again = false;           // to be created when the name is free
+    bool stop_requested = false;  // told to leave by the master
+    bool leaving = false;         // told to leave by others, which the master knows
+    bool over = false;            // its process has ended, which the master knows
+    bool ran = false;             // its container was seen to run
+    bool left = false;            // it ends by itself: its node may not have told yet
     std::uint32_t tries = 0;
     std::optional<time_point> retry_at, troubled_since;
-    std::string told;  // the trouble that has been told
+    std::string announced;  // the trouble that has been told
   };
 
   void create(instance who, pod& p);

@@ -28,13 +28,13 @@ EDL_INLINE bool pods::refusal::lacks_right() const {
 EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_of, time_point) {
   if (closed_) return;
   pod& p = pods_[who];
-  if (auto const old = pods_.find({who.what, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
+  if (auto const old = pods_.find({who.role, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
     p.index = old->second.index;
   else
     p.index = instead_of.value_or(who.id);
-  if (instance const before{who.what, instead_of.value_or(who.id)}; ends_.contains(before)) {
+  if (instance const before{who.role, instead_of.value_or(who.id)}; ends_.contains(before)) {
     commands_.emplace_back(pod_note{
-        severity::info, who.what == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
+        severity::info, who.role == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
         who == before
             ? fmt::format("{} is started again: it {}", name(who), ends_[before])
             : fmt::format("{} takes the place of {}, which {}", name(who), name(before), ends_[before])});
@@ -42,9 +42,9 @@ EDL_INLINE void pods::start(instance who, std::optional<std::uint32_t> instead_o
   }
   p.wanted = true;
   p.tries = 0;
-  p.told.clear();
+  p.announced.clear();
   // What was asked of the one before it is not asked of this one.
-  if (p.creating && p.uid.empty()) p.asked = false;
+  if (p.creating && p.uid.empty()) p.stop_requested = false;
   if (p.uid.empty()) return p.creating ? void() : create(who, p);
   p.again = true;
   discard(who, p);
@@ -56,11 +56,11 @@ EDL_INLINE void pods::discard(instance who, pod const& p, std::chrono::seconds g
 
 EDL_INLINE void pods::create(instance who, pod& p) {
   p.creating = true;
-  p.again = p.asked = p.leaving = p.over = p.ran = p.left = false;
+  p.again = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
   p.retry_at.reset();
   p.troubled_since.reset();
-  role_spec const& s = spec(who.what);
-  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.what), grown(s.limit, who.what)});
+  role_spec const& s = spec(who.role);
+  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role)});
 }
 
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
@@ -77,8 +77,8 @@ EDL_INLINE void pods::stop(instance who, std::chrono::seconds grace) {
   pod& p = it->second;
   p.wanted = p.again = false;
   p.retry_at.reset();
-  if (p.over || (p.asked && grace.count() > 0)) return;
-  p.asked = true;
+  if (p.over || (p.stop_requested && grace.count() > 0)) return;
+  p.stop_requested = true;
   if (!p.uid.empty()) discard(who, p, grace);
 }
 
@@ -87,7 +87,7 @@ EDL_INLINE void pods::close() {
   for (auto& [who, p] : pods_) {
     p.again = false;
     p.retry_at.reset();
-    if (p.creating) p.wanted = false, p.asked = true;
+    if (p.creating) p.wanted = false, p.stop_requested = true;
   }
 }
 
@@ -96,9 +96,9 @@ EDL_INLINE void pods::stop_all(std::chrono::seconds grace, std::vector<instance>
   for (auto& [who, p] : pods_) {
     p.wanted = false;
     if (p.over || p.uid.empty()) continue;
-    p.left = p.ran && !p.asked && std::ranges::find(left, who) != left.end();
+    p.left = p.ran && !p.stop_requested && std::ranges::find(left, who) != left.end();
     if (p.left) continue;
-    p.asked = true;
+    p.stop_requested = true;
     discard(who, p, grace);
   }
 }
@@ -126,7 +126,7 @@ EDL_INLINE void pods::created(instance who, std::string const& uid) {
   if (!p.wanted)
     discard(who, p);
   else if (!p.again)  // otherwise the successor is wanted, and this one is to leave
-    p.asked = false;
+    p.stop_requested = false;
 }
 
 EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) {
@@ -151,8 +151,8 @@ EDL_INLINE void pods::refused(instance who, refusal const& why, time_point now) 
   // Its predecessor of that name is about to go, unless it stays.
   if (why.reason == "AlreadyExists" && p.tries < 6) return;
   std::string const what = why.code == 0 ? "unreachable" : why.message;
-  if (p.told == what) return;
-  p.told = what;
+  if (p.announced == what) return;
+  p.announced = what;
   commands_.emplace_back(pod_note{severity::warning, "CannotStart",
                                   fmt::format("{} cannot be created yet: {}", name(who), why.message)});
 }
@@ -168,14 +168,14 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now)
   if (std::exchange(found_, true)) return;
   pods_found found;
   for (auto const& [who, p] : pods_) {
-    if (!p.over && !p.leaving) found.what.running.push_back(who);
-    if (who.what == role::worker) found.what.next_worker = std::max(found.what.next_worker, who.id + 1);
+    if (!p.over && !p.leaving) found.pods.running.push_back(who);
+    if (who.role == role::worker) found.pods.next_worker = std::max(found.pods.next_worker, who.id + 1);
   }
   commands_.emplace_back(std::move(found));
 }
 
 EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
-  if (s.who.what == role::master) return;
+  if (s.who.role == role::master) return;
   made_ = true;
   auto const known = pods_.find(s.who);
   bool const unwanted = known == pods_.end()
@@ -183,7 +183,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
                             : !known->second.wanted && !known->second.creating && known->second.uid != s.uid;
   pod& p = pods_[s.who];
   if (unwanted && !s.over()) {
-    p = {.index = s.index, .uid = s.uid, .asked = true};
+    p = {.index = s.index, .uid = s.uid, .stop_requested = true};
     return discard(s.who, p);
   }
   // Of a master before this one, unless it is the answer to a request that has come the other way.
@@ -193,11 +193,11 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   if (p.over) return;
   if (s.over()) {
     ending e = ending_of(s);
-    if (s.out_of_memory() && !e.outside && !p.asked) out_of_memory(s, e);
+    if (s.out_of_memory() && !e.outside && !p.stop_requested) out_of_memory(s, e);
     if (s.lingers() && !s.terminating) discard(s.who, p, options_.farewell);
     return end(s.who, p, std::move(e));
   }
-  if (s.terminating && !p.asked && !std::exchange(p.leaving, true) && s.who.what == role::worker) {
+  if (s.terminating && !p.stop_requested && !std::exchange(p.leaving, true) && s.who.role == role::worker) {
     std::string const why = ending_of(s).words;
     ends_[s.who] = why;
     commands_.emplace_back(pod_leaving{s.who, why});
@@ -225,24 +225,24 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
 EDL_INLINE void pods::end(instance who, pod& p, ending e) {
   p.over = true;
   p.wanted = p.again;  // its successor of that name is wanted already
-  e.asked = p.asked;
-  if (!p.asked && !p.leaving) ends_[who] = describe(e);
+  e.stop_requested = p.stop_requested;
+  if (!p.stop_requested && !p.leaving) ends_[who] = describe(e);
   commands_.emplace_back(pod_ended{std::move(e)});
 }
 
 EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
-  auto const limit = spec(s.who.what).limit.find("memory");
-  if (limit == spec(s.who.what).limit.end() || s.memory.empty()) return;
+  auto const limit = spec(s.who.role).limit.find("memory");
+  if (limit == spec(s.who.role).limit.end() || s.memory.empty()) return;
   std::uint64_t const asked = bytes_of(limit->second), had = bytes_of(s.memory);
   std::uint32_t times = 0;
   while (times < 32 && (asked << times) < had) ++times;
   if (times + 1 > options_.most_doublings) return;
-  auto& now = doublings_[s.who.what];
+  auto& now = doublings_[s.who.role];
   now = std::max(now, times + 1);
   e.outside = true;
   commands_.emplace_back(pod_note{severity::warning, "OutOfMemory",
                                   fmt::format("{} {}: its successors get {}", name(s.who), e.words,
-                                              grown(spec(s.who.what).limit, s.who.what)["memory"])});
+                                              grown(spec(s.who.role).limit, s.who.role)["memory"])});
 }
 
 EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now) {
@@ -255,12 +255,13 @@ EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now)
   if (pulled && !p.troubled_since) p.troubled_since = now;
   // The scheduler's counts of nodes change all the time; the reason does not.
   std::string const kind = s.unplaced.empty() ? s.waiting : "Unschedulable";
-  if (p.told != kind) {
-    p.told = kind;
+  if (p.announced != kind) {
+    p.announced = kind;
     commands_.emplace_back(pod_note{severity::warning, "CannotStart",
                                     fmt::format("{} cannot start yet: {}", name(s.who), what)});
   }
-  if (!pulled || p.asked || (!hopeless(s) && now - *p.troubled_since < options_.pull_patience)) return;
+  if (!pulled || p.stop_requested || (!hopeless(s) && now - *p.troubled_since < options_.pull_timeout))
+    return;
   commands_.emplace_back(delete_pod{s.name, s.uid, std::chrono::seconds(0)});
   end(s.who, p, {.who = s.who, .code = 1, .words = "cannot start: " + what});
 }

@@ -74,12 +74,12 @@ std::string convolutions::problem::describe() const {
       g.before.width, g.groups, bias ? ", bias" : "", f == activation::relu ? ", relu" : "");
 }
 
-convolutions::convolutions(cuda_kernels::queue const& q, products::surroundings const& around)
-    : q_(q), around_(around) {}
+convolutions::convolutions(cuda_kernels::queue const& q, products::shared_state const& shared)
+    : q_(q), shared_(shared) {}
 
-convolutions::convolutions(cuda_kernels::queue const& q, products::surroundings const& around,
+convolutions::convolutions(cuda_kernels::queue const& q, products::shared_state const& shared,
                            std::string_view gpu)
-    : q_(q), around_(around), gpu_(gpu) {}
+    : q_(q), shared_(shared), gpu_(gpu) {}
 
 std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& w) const {
   conv_geometry const& g = p.g;
@@ -143,12 +143,12 @@ std::string convolutions::collect(problem const& p, kind const& k, std::size_t m
   std::vector<cudnn::kernel_choice> choices;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (auto& c : cudnn::propose(gpu_, *graph, mode, why))
-      if (keeps(around_.precision, c)) choices.push_back(std::move(c));
+      if (keeps(shared_.precision, c)) choices.push_back(std::move(c));
   auto const rounds = [](auto const& c) { return c.notes_that(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS); };
   auto const fast = [](auto const& c) { return c.notes_that(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); };
   // To round inputs is what tf32 is for. But the note does not say to what, so those are taken only that use
   // tensor cores, and only where no kernel uses them without the note.
-  bool const may_round = around_.precision == precision::tf32 &&
+  bool const may_round = shared_.precision == precision::tf32 &&
                          std::ranges::none_of(choices, [&](auto const& c) { return fast(c) && !rounds(c); });
   std::erase_if(choices, [&](auto const& c) { return rounds(c) && !(may_round && fast(c)); });
 
@@ -201,7 +201,7 @@ void convolutions::run(problem const& p, runner const& with) {
   auto const key = p.identity();
   auto at = known_.find(key);
   if (at == known_.end()) {
-    bool const measures = around_.measured && !recording(q_);
+    bool const measures = shared_.measured && !recording(q_);
     std::vector<way> found = ways(p, measures);
     std::size_t const best =
         found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i]); }) : 0;
@@ -212,7 +212,7 @@ void convolutions::run(problem const& p, runner const& with) {
 
 /// The kernel in cuDNN's order, as activations are.
 void convolutions::pack(conv_geometry const& g, float const* kernel, void* to) const {
-  std::uint16_t const* const rounded = half() ? around_.rounded(kernel) : nullptr;
+  std::uint16_t const* const rounded = half() ? shared_.rounded(kernel) : nullptr;
   cuda_kernels::transpose_weights(q_, g.patch(), std::size_t(g.out.channels),
                                   rounded ? static_cast<void const*>(rounded) : kernel, rounded != nullptr,
                                   to);
@@ -239,8 +239,8 @@ void convolutions::forward(conv_geometry const& g, int batch, activation f, void
     std::size_t const weights_at = r.add(g.patch() * filters * element()),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
-    operand const b = w.fused && bias ? operand::vector(q_, around_, bias, filters, r) : operand();
-    auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
+    operand const b = w.fused && bias ? operand::vector(q_, shared_, bias, filters, r) : operand();
+    auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     pack(g, kernel, scratch + weights_at);
     if (w.padded)
       cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, x, scratch + frame_at);
@@ -268,7 +268,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
     std::size_t const weights_at = r.add(weights * (w.wide ? sizeof(float) : element())),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
-    auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
+    auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     if (w.padded)
       cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, x, scratch + frame_at);
     execute(w,
@@ -282,7 +282,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
   if (dbias) {
     room r;
     r.add(cuda_kernels::sum_rows_scratch(q_, rows, filters) * sizeof(float));
-    cuda_kernels::sum_rows(q_, rows, filters, dy, dbias, around_.scratch(r.floats()));
+    cuda_kernels::sum_rows(q_, rows, filters, dy, dbias, shared_.scratch(r.floats()));
   }
   if (!dx) return;
   p.what = pass::data;
@@ -293,7 +293,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
     std::size_t const weights_at = r.add(weights * element()),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
-    auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
+    auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     pack(g, kernel, scratch + weights_at);
     execute(w,
             {{image, w.padded ? scratch + frame_at : dx}, {id::kernel, scratch + weights_at}, {response, dy}},

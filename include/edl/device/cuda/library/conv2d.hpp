@@ -19,9 +19,9 @@ namespace edl::cuda_library {
 /// Convolutions by cuDNN, and by kernels of our own where it has none that keeps the precision.
 class convolutions {
  public:
-  convolutions(cuda_kernels::queue const& q, products::surroundings const& around);
+  convolutions(cuda_kernels::queue const& q, products::shared_state const& shared);
   /// For a GPU that is only described (see cudnn::target): it can tell what it would do, no more.
-  convolutions(cuda_kernels::queue const& q, products::surroundings const& around, std::string_view gpu);
+  convolutions(cuda_kernels::queue const& q, products::shared_state const& shared, std::string_view gpu);
 
   void forward(conv_geometry const& g, int batch, activation f, void const* x, float const* kernel,
                float const* bias, void* y);
@@ -76,7 +76,7 @@ class convolutions {
   void execute(way const& w, std::initializer_list<cudnn::plan::memory> tensors, void* workspace);
 
   cuda_kernels::queue const& q_;
-  products::surroundings const& around_;
+  products::shared_state const& shared_;
   cudnn::target gpu_;
   std::map<problem::key, way> known_;
 };

@@ -22,8 +22,8 @@ std::int64_t aligned(void const* p) { return std::int64_t(alignment_of(p)); }
 
 }  // namespace
 
-dense_layers::dense_layers(cuda_kernels::queue const& q, products::surroundings const& around)
-    : q_(q), around_(around), matrices_(around.precision) {}
+dense_layers::dense_layers(cuda_kernels::queue const& q, products::shared_state const& shared)
+    : q_(q), shared_(shared), matrices_(shared.precision) {}
 
 // y = x · W by rows is yᵀ = Wᵀ · xᵀ by columns, and W in memory by rows is Wᵀ by columns; and so on.
 product dense_layers::forward_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const {
@@ -65,7 +65,7 @@ dense_layers::chosen dense_layers::choose(product const& wanted, runner const* w
     if (rule == ways.size()) rule = 0;
   }
   if (ways.empty()) throw error(fmt::format("cuBLASLt: it has no algorithm for {}", wanted.describe()));
-  bool const measures = with && around_.measured && ways.size() > 1 && !recording(q_);
+  bool const measures = with && shared_.measured && ways.size() > 1 && !recording(q_);
   return ways[measures ? fastest(q_, ways.size(), [&](std::size_t i) { (*with)(ways[i]); }) : rule];
 }
 
@@ -78,8 +78,8 @@ void dense_layers::run(product const& wanted, runner const& with) {
 void dense_layers::forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
                            void const* x, float const* kernel, float const* bias, void* y) {
   room fixed;
-  operand const w = operand::matrix(q_, around_, kernel, inputs * outputs, outputs, fixed);
-  operand const b = bias ? operand::vector(q_, around_, bias, outputs, fixed) : operand();
+  operand const w = operand::matrix(q_, shared_, kernel, inputs * outputs, outputs, fixed);
+  operand const b = bias ? operand::vector(q_, shared_, bias, outputs, fixed) : operand();
   product wanted = forward_product(rows, inputs, outputs);
   wanted.after = after(f, bias != nullptr);
   wanted.a_aligned = std::int64_t(w.alignment());
@@ -88,7 +88,7 @@ void dense_layers::forward(std::size_t rows, std::size_t inputs, std::size_t out
   run(wanted, [&](chosen const& c) {
     room r = fixed;
     std::size_t const work = r.add(c.way.workspace);
-    auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
+    auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     void const* const weights = w.place(q_, scratch);
     bool const fused = c.what.after == wanted.after;
     void const* const more = fused && bias ? b.place(q_, scratch) : nullptr;
@@ -101,7 +101,7 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
                             float const* kernel, void const* dy, void* dx, float* dkernel, float* dbias) {
   if (dx) {
     room fixed;
-    operand const w = operand::matrix(q_, around_, kernel, inputs * outputs, outputs, fixed);
+    operand const w = operand::matrix(q_, shared_, kernel, inputs * outputs, outputs, fixed);
     product wanted = data_product(rows, inputs, outputs);
     wanted.a_aligned = std::int64_t(w.alignment());
     wanted.b_aligned = aligned(dy);
@@ -109,7 +109,7 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
     run(wanted, [&](chosen const& c) {
       room r = fixed;
       std::size_t const work = r.add(c.way.workspace);
-      auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
+      auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
       void const* const weights = w.place(q_, scratch);
       matrices_.run(c.what, c.way, weights, dy, dx, nullptr, scratch + work, q_.stream);
     });
@@ -126,7 +126,7 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
     std::size_t const work = r.add(c.way.workspace);
     std::size_t const sums =
         r.add(dbias && !summed ? cuda_kernels::sum_rows_scratch(q_, rows, outputs) * sizeof(float) : 0);
-    auto* const scratch = reinterpret_cast<std::byte*>(around_.scratch(r.floats()));
+    auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     matrices_.run(c.what, c.way, dy, x, dkernel, summed ? dbias : nullptr, scratch + work, q_.stream);
     if (dbias && !summed)
       cuda_kernels::sum_rows(q_, rows, outputs, dy, dbias, reinterpret_cast<float*>(scratch + sums));

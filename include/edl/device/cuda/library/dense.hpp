@@ -14,7 +14,7 @@ namespace edl::cuda_library {
 /// them.
 class dense_layers {
  public:
-  dense_layers(cuda_kernels::queue const& q, products::surroundings const& around);
+  dense_layers(cuda_kernels::queue const& q, products::shared_state const& shared);
 
   void forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, void const* x,
                float const* kernel, float const* bias, void* y);
@@ -40,7 +40,7 @@ class dense_layers {
   chosen choose(product const& wanted, runner const* with);
 
   cuda_kernels::queue const& q_;
-  products::surroundings const& around_;
+  products::shared_state const& shared_;
   matrix_products matrices_;
   std::map<product, chosen> known_;
 };

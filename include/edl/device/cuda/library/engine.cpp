@@ -38,7 +38,7 @@ engine::engine(cuda_options const& o) : index_(o.index), precision_(o.precision)
             .step = nullptr,
             .processors = properties.multiProcessorCount};
   step_ = reinterpret_cast<std::uint64_t*>(allocate(2));
-  products_.emplace(queue_, products::surroundings{
+  products_.emplace(queue_, products::shared_state{
                                 .precision = precision_,
                                 .measured = o.measured,
                                 .scratch = [this](std::size_t n) { return scratch(n); },

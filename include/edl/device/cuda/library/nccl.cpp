@@ -16,9 +16,10 @@ struct opened {
   std::string why;
 
   opened() {
-    char const* const told = std::getenv("EDL_NCCL_LIBRARY");
+    char const* const from_environment = std::getenv("EDL_NCCL_LIBRARY");
     // It stays open: its threads would outlive it otherwise.
-    void* const library = ::dlopen(told ? told : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    void* const library =
+        ::dlopen(from_environment ? from_environment : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       why = fmt::format("NCCL does not load: {}", ::dlerror());
       return;

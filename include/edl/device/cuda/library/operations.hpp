@@ -98,30 +98,30 @@ class operations : public accelerator {
 
   // ---- Element by element ----
 
-  void elementwise_forward(elementwise f, float parameter, in x, out y, narrow_sides) override {
+  void elementwise_forward(elementwise f, float parameter, in x, out y, bfloat16_io) override {
     cuda_kernels::forward(queue_, f, parameter, x.data(), y.data(), y.size());
   }
 
-  void elementwise_backward(elementwise f, float parameter, in y, in dy, out dx, narrow_sides) override {
+  void elementwise_backward(elementwise f, float parameter, in y, in dy, out dx, bfloat16_io) override {
     cuda_kernels::backward(queue_, f, parameter, y.data(), dy.data(), dx.data(), dx.size());
   }
 
   void dropout_forward(float rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
-                       narrow_sides) override {
+                       bfloat16_io) override {
     cuda_kernels::dropout_forward(queue_, rate, random, x.data(), y.data(), mask.data(), y.size());
   }
 
-  void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx, narrow_sides) override {
+  void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx, bfloat16_io) override {
     cuda_kernels::dropout_backward(queue_, rate, mask.data(), dy.data(), dx.data(), dx.size());
   }
 
-  void copy(in x, out y, narrow_sides) override { cuda_kernels::copy(queue_, x.data(), y.data(), y.size()); }
+  void copy(in x, out y, bfloat16_io) override { cuda_kernels::copy(queue_, x.data(), y.data(), y.size()); }
 
-  void add(activation f, in a, in b, out y, narrow_sides) override {
+  void add(activation f, in a, in b, out y, bfloat16_io) override {
     cuda_kernels::add(queue_, f, a.data(), b.data(), y.data(), y.size());
   }
 
-  void add_masked(in a, in b, in x, out y, narrow_sides) override {
+  void add_masked(in a, in b, in x, out y, bfloat16_io) override {
     cuda_kernels::add_masked(queue_, a.data(), b.data(), x.data(), y.data(), y.size());
   }
 

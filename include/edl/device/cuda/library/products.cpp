@@ -9,16 +9,16 @@
 namespace edl::cuda_library {
 
 struct products::state {
-  state(cuda_kernels::queue const& q, surroundings a)
-      : around(std::move(a)), dense(q, around), convolution(q, around) {}
+  state(cuda_kernels::queue const& q, shared_state a)
+      : shared(std::move(a)), dense(q, shared), convolution(q, shared) {}
 
-  surroundings around;
+  shared_state shared;
   dense_layers dense;
   convolutions convolution;
 };
 
-products::products(cuda_kernels::queue const& q, surroundings around)
-    : s_(std::make_unique<state>(q, std::move(around))) {}
+products::products(cuda_kernels::queue const& q, shared_state shared)
+    : s_(std::make_unique<state>(q, std::move(shared))) {}
 
 products::~products() = default;
 

@@ -17,7 +17,7 @@ namespace edl::cuda_library {
 /// measurement, or the library's first that keeps the precision; then it is kept. Thread safety: one thread.
 class products {
  public:
-  struct surroundings {
+  struct shared_state {
     edl::precision precision = edl::precision::float32;
     bool measured = true;
     /// Scratch memory of the GPU for one operation, in floats; the same memory for every call. It may grow,
@@ -29,7 +29,7 @@ class products {
     std::function<std::uint16_t const*(float const* weight)> rounded;
   };
 
-  products(cuda_kernels::queue const& q, surroundings around);  ///< `q` outlives this object
+  products(cuda_kernels::queue const& q, shared_state shared);  ///< `q` outlives this object
   ~products();
 
   /// "cuDNN 9.19.0, cuBLASLt 13.1.0"

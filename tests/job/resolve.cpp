@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers also edl/job/job.hpp.
-#include "edl/job/settle.hpp"
+#include "edl/job/resolve.hpp"
 
 #include <doctest/doctest.h>
 
 #include "cli/refusal.hpp"
-#include "job/settled.hpp"
+#include "job/resolved.hpp"
 
-namespace settle_test {
+namespace resolve_test {
 
 namespace {
 
-edl::job job(std::vector<std::string> const& line) { return settled(line).job; }
+edl::job job(std::vector<std::string> const& line) { return resolved(line).job; }
 
 std::string refusal(std::vector<std::string> const& line) {
-  return refused([&] { settled(line); });
+  return refused([&] { resolved(line); });
 }
 
 bool contains(std::string const& text, std::string const& part) {
@@ -31,7 +31,7 @@ TEST_CASE("defaults are those of the published flags") {
   CHECK(j.log_loss_steps == 100);
   CHECK(j.grads_to_wait == 1);
   CHECK_FALSE(j.use_async);
-  CHECK(j.how == edl::strategy::local);
+  CHECK(j.strategy == edl::strategy::local);
   CHECK(j.name == "mnist");
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("the tutorials' flags are understood") {
                       "--num_epochs=2", "--minibatch_size=64", "--num_minibatches_per_task=2",
                       "--num_ps_pods=1", "--num_workers=1", "--evaluation_steps=50", "--job_name=test-mnist",
                       "--distribution_strategy=ParameterServerStrategy"});
-  CHECK(j.how == edl::strategy::parameter_server);
+  CHECK(j.strategy == edl::strategy::parameter_server);
   CHECK(j.num_workers == 1);
   CHECK(j.evaluation_steps == 50);
   CHECK(j.records_per_task() == 128);
@@ -64,7 +64,7 @@ TEST_CASE("a moving average keeps less than all, and is not made by GPUs that su
 
 TEST_CASE("workers or servers ask for a cluster of processes") {
   auto const j = job({"train", "--training_data=d", "--num_workers=4"});
-  CHECK(j.how == edl::strategy::parameter_server);
+  CHECK(j.strategy == edl::strategy::parameter_server);
   CHECK(j.num_ps_pods == 1);
   CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=4", "--distribution_strategy=Local"}),
                  "--num_workers"));
@@ -128,4 +128,4 @@ TEST_CASE("int8 is refused to who trains, and to who insists on a GPU") {
   CHECK(contains(refusal(line), "leave out --device=cuda"));
 }
 
-}  // namespace settle_test
+}  // namespace resolve_test

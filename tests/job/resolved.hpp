@@ -6,13 +6,13 @@
 
 #include "edl/core/names.hpp"
 #include "edl/job/foreign_flags.hpp"
-#include "edl/job/settle.hpp"
+#include "edl/job/resolve.hpp"
 
 /// What a command line, which begins with the command's name, makes of a job.
-inline edl::settled settled(std::vector<std::string> line) {
+inline edl::resolved resolved(std::vector<std::string> line) {
   auto const what = edl::value_of<edl::command>(line.at(0)).value();
   line.erase(line.begin());
-  return edl::settle(
+  return edl::resolve(
       what,
       {{.command = "mnist", .flags = edl::flags_of(what, "mnist"), .why_unknown = edl::why_not_here}, line});
 }

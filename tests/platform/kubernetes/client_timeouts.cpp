@@ -13,7 +13,7 @@
 #include "platform/kubernetes/support.hpp"
 #include "platform/kubernetes/transcript.hpp"
 
-namespace client_patience_test {
+namespace client_timeouts_test {
 
 namespace k8s = edl::platform::kubernetes;
 using namespace refusals;
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using test::issued, test::says, test::thrown, test::to;
 
 TEST_CASE("nothing waits for ever") {
-  k8s::client::options const hasty{.timeout = 300ms, .patience = 300ms};
+  k8s::client::options const hasty{.timeout = 300ms, .retry_timeout = 300ms};
   SUBCASE("for a handshake") {
     int const deaf = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in here{};
@@ -88,10 +88,10 @@ TEST_CASE("nobody there") {
   a.origin = "a test";
   a.server = "https://127.0.0.1:" + std::to_string(port);
   CHECK(
-      says(thrown<k8s::unreachable>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
+      says(thrown<k8s::unreachable>([&] { k8s::client(a, {.retry_timeout = 0ms}).get("/x"); }),
            {"GET /x: the API server https://127.0.0.1:", "(a test) cannot be reached: Connection refused"}));
   a.server = "https://no-such-host.invalid";
-  CHECK(says(thrown<k8s::unreachable>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
+  CHECK(says(thrown<k8s::unreachable>([&] { k8s::client(a, {.retry_timeout = 0ms}).get("/x"); }),
              {"cannot be reached: 'no-such-host.invalid' is not found"}));
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("who speaks something else is told apart") {
       w.send(bytes);
       w.close();
     });
-    return thrown<edl::error>([&] { k8s::client(to(s), {.patience = 0ms}).get("/x"); });
+    return thrown<edl::error>([&] { k8s::client(to(s), {.retry_timeout = 0ms}).get("/x"); });
   };
   CHECK(says(text("SSH-2.0-OpenSSH_9.2\r\n"), {"GET /x: the answer is no HTTP"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>"),
@@ -139,7 +139,7 @@ TEST_CASE("http and https are told apart") {
     k8s::access a;
     a.server = "https://127.0.0.1:" + std::to_string(ntohs(here.sin_port));
     a.origin = "a test";
-    CHECK(says(thrown<k8s::untrusted>([&] { k8s::client(a, {.patience = 0ms}).get("/x"); }),
+    CHECK(says(thrown<k8s::untrusted>([&] { k8s::client(a, {.retry_timeout = 0ms}).get("/x"); }),
                {"does not speak TLS: should its address begin with http://?"}));
     server.join();
     ::close(listener);
@@ -150,11 +150,11 @@ TEST_CASE("http and https are told apart") {
   auto a = to(plain);
   a.server.replace(0, 4, "https");
   // Its server waits for more of what it takes for a request, and so does this side.
-  CHECK(says(thrown([&] { k8s::client(a, {.timeout = 200ms, .patience = 0ms}).get("/x"); }),
+  CHECK(says(thrown([&] { k8s::client(a, {.timeout = 200ms, .retry_timeout = 0ms}).get("/x"); }),
              {"has not answered"}));
   a = to(tls);
   a.server.replace(0, 5, "http");
-  CHECK_THROWS_AS(k8s::client(a, {.patience = 0ms}).get("/x"), edl::error);
+  CHECK_THROWS_AS(k8s::client(a, {.retry_timeout = 0ms}).get("/x"), edl::error);
 }
 
 TEST_CASE("an answer without an end is not kept in memory") {
@@ -164,7 +164,7 @@ TEST_CASE("an answer without an end is not kept in memory") {
     for (int i = 0; i < 100 && w.alive(); ++i) w.piece(piece);
     w.close();
   });
-  k8s::client c(to(s), {.patience = 0ms});
+  k8s::client c(to(s), {.retry_timeout = 0ms});
   CHECK(says(thrown<edl::error>([&] { c.get("/x"); }), {"the answer is longer than 64 MiB"}));
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("a server that refuses a long request before it has read it is underst
   };
   for (bool const tls : {false, true}) {
     test::wire_server refusing(tls ? &issued().server : nullptr, refuse, nullptr, 0, true);
-    k8s::client c(to(refusing), {.patience = 0ms});
+    k8s::client c(to(refusing), {.retry_timeout = 0ms});
     CHECK(says(thrown<k8s::api_error>([&] {
                  c.create("/x", json{{"metadata", {{"name", std::string(8 << 20, 'x')}}}});
                }),
@@ -185,7 +185,7 @@ TEST_CASE("a server that refuses a long request before it has read it is underst
 
 TEST_CASE("a server that goes while it is being told something does not end this process") {
   test::wire_server s(&issued().server, [&](test::request const&, test::wire& w) { w.cut(); });
-  k8s::client c(to(s), {.patience = 0ms});
+  k8s::client c(to(s), {.retry_timeout = 0ms});
   for (int i = 0; i < 3; ++i)
     CHECK_THROWS_AS(c.create("/x", json{{"metadata", {{"name", std::string(8 << 20, 'x')}}}}),
                     k8s::unreachable);
@@ -281,11 +281,11 @@ TEST_CASE("a call that waits is stopped") {
     asked = true;
     w.stall();
   });
-  k8s::client c(to(s), {.timeout = 1h, .patience = 1h});
+  k8s::client c(to(s), {.timeout = 1h, .retry_timeout = 1h});
   std::thread other([&] { CHECK_THROWS_AS(c.get("/x"), k8s::unreachable); });
   while (!asked) std::this_thread::sleep_for(1ms);
   c.stop();
   other.join();
 }
 
-}  // namespace client_patience_test
+}  // namespace client_timeouts_test

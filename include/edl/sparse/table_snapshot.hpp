@@ -19,12 +19,12 @@ namespace edl::sparse {
 /// aside before it changes for the first time after that. So it takes as much memory as has been changed.
 ///
 /// Thread safety: safe, also beside calls of the table, which must outlive it.
-class table_cut {
+class table_snapshot {
  public:
-  explicit table_cut(table& of);
-  ~table_cut();
-  table_cut(table_cut const&) = delete;
-  table_cut& operator=(table_cut const&) = delete;
+  explicit table_snapshot(table& of);
+  ~table_snapshot();
+  table_snapshot(table_snapshot const&) = delete;
+  table_snapshot& operator=(table_snapshot const&) = delete;
 
   table const& of() const { return of_; }
   std::uint64_t size() const { return rows_; }                           ///< rows
@@ -62,5 +62,5 @@ class table_cut {
 }  // namespace edl::sparse
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/sparse/table_cut.ipp"
+#include "edl/sparse/table_snapshot.ipp"
 #endif

@@ -10,17 +10,17 @@
 namespace edl {
 
 /// A job, and a line for each flag that was given and does nothing in it.
-struct settled {
+struct resolved {
   edl::job job;
   std::vector<std::string> notes;
 };
 
 /// What the flags mean for each other: how many processes a strategy has, which flag stands for another.
 /// Throws usage_error for flags that contradict each other.
-settled settle(command what, cli::command_line const& given);
+resolved resolve(command what, cli::command_line const& given);
 
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/job/settle.ipp"
+#include "edl/job/resolve.ipp"
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/sparse/table_cut.hpp"
+#include "edl/sparse/table_snapshot.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,10 +11,10 @@
 #include "edl/optim/adagrad.hpp"
 #include "edl/optim/rule.hpp"
 
-namespace table_cut_test {
+namespace table_snapshot_test {
 
 using edl::sparse::table;
-using edl::sparse::table_cut;
+using edl::sparse::table_snapshot;
 
 namespace {
 
@@ -40,34 +40,34 @@ void push(table& t, std::uint64_t first, std::uint64_t count, float gradient, st
 
 }  // namespace
 
-TEST_CASE("a cut is what the table was, whatever is changed, made, removed and made again") {
+TEST_CASE("a snapshot is what the table was, whatever is changed, made, removed and made again") {
   table t({.width = 2}, adagrad);
   push(t, 0, 3000, 1, 1);
   content const then = content_of(t);
-  table_cut const cut(t);
+  table_snapshot const snapshot(t);
   push(t, 1000, 4000, 2, 2);
   push(t, 1000, 10, 3, 3);
   CHECK(t.remove_if([](auto const& h) { return h.id % 3 == 0; }) == 1667);
   push(t, 0, 100, 4, 4);
   t.put({.id = 5, .last_use = 9, .uses = 9}, std::vector<float>(4, 7));
   CHECK(content_of(t) != then);
-  CHECK(content_of(cut) == then);
-  CHECK(content_of(cut) == then);  // as often as it is asked
-  CHECK(cut.size() == 3000);
+  CHECK(content_of(snapshot) == then);
+  CHECK(content_of(snapshot) == then);  // as often as it is asked
+  CHECK(snapshot.size() == 3000);
   std::uint64_t rows = 0;
-  for (std::uint32_t s = 0; s < edl::sparse::hash_slots; ++s) rows += cut.size(s);
+  for (std::uint32_t s = 0; s < edl::sparse::hash_slots; ++s) rows += snapshot.size(s);
   CHECK(rows == 3000);
 }
 
-TEST_CASE("cuts of one table are independent, and one that is gone costs nothing") {
+TEST_CASE("snapshots of one table are independent, and one that is gone costs nothing") {
   table t({.width = 1}, adagrad);
-  table_cut const none(t);
+  table_snapshot const none(t);
   push(t, 0, 10, 1, 1);
   content const early = content_of(t);
-  auto first = std::make_unique<table_cut>(t);
+  auto first = std::make_unique<table_snapshot>(t);
   push(t, 5, 10, 1, 2);
   content const late = content_of(t);
-  table_cut const second(t);
+  table_snapshot const second(t);
   t.clear();
   CHECK(t.size() == 0);
   CHECK(content_of(*first) == early);
@@ -86,4 +86,4 @@ TEST_CASE("rows that are put into another table are the same there") {
   CHECK_THROWS_WITH_AS(b.put({}, std::vector<float>(3)), "a row of 3 values for a table of 6", edl::error);
 }
 
-}  // namespace table_cut_test
+}  // namespace table_snapshot_test
