@@ -86,6 +86,20 @@ TEST_CASE("data is a command of its own") {
   CHECK(run.data->compressor == edl::data::compressor::snappy);
 }
 
+TEST_CASE("export is a command of its own, and a flag of train beside the model that it is made of") {
+  auto const run =
+      parse("mnist", {"export", "--checkpoint=c", "--export_onnx=m.onnx", "--set", "rate=1"}).run.value();
+  REQUIRE(run.exported);
+  CHECK(run.exported->onnx == "m.onnx");
+  CHECK(run.job.checkpoint_dir_for_init == "c");
+  CHECK(run.job.set == "rate=1");
+  CHECK(contains(refusal({"export", "--checkpoint=c"}), "--export_onnx"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--export_onnx=m.onnx"}), "needs --output"));
+  CHECK(parse("mnist", {"train", "--training_data=d", "--output=o", "--export_onnx=m.onnx"})
+            .run->job.export_onnx == "m.onnx");
+  CHECK(contains(refusal({"sweep", "--training_data=d", "--export_onnx=m.onnx"}), "is of one model"));
+}
+
 TEST_CASE("a number out of bounds is refused with bounds that can be read") {
   for (std::string const flag : {"seed",
                                  "max_step",

@@ -16,7 +16,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 20, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 21, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -34,10 +34,11 @@ constexpr auto block =
     ;
 
 #include "models-10.inc"
-#include "models-13.inc"
+#include "models-11.inc"
 #include "models-14.inc"
-#include "models-17.inc"
+#include "models-15.inc"
 #include "models-18.inc"
+#include "models-19.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
@@ -51,15 +52,15 @@ struct picture {
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
                      nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-11.inc"
 #include "models-12.inc"
+#include "models-13.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = record.floats("image", {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-15.inc"
-#include "models-19.inc"
+#include "models-16.inc"
+#include "models-20.inc"
 #include "models-9.inc"
 };
 
@@ -69,7 +70,7 @@ struct tuned {
   };
   static constexpr auto network = picture::network;
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-16.inc"
+#include "models-17.inc"
   static void feed(edl::example const&, edl::sample<tuned>&, edl::mode) {}
 };
 
@@ -79,7 +80,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-20.inc"
+#include "models-21.inc"
 
 }  // namespace
 

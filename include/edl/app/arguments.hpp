@@ -28,12 +28,18 @@ struct scaling {
   std::optional<int> workers, servers;
 };
 
+/// What `export` is asked to do with `job::checkpoint_dir_for_init`.
+struct export_format {
+  std::string onnx;  ///< the file to write
+};
+
 struct arguments {
   edl::job job;
   std::optional<conversion> data;                          ///< the `data` subcommand
   std::optional<std::string> audit;                        ///< what the `audit` subcommand is to look at
   std::optional<history_request> history;                  ///< the `history` subcommand
   std::optional<app::sweep> sweep;                         ///< the `sweep` subcommand
+  std::optional<export_format> exported;                   ///< the `export` subcommand
   std::optional<scaling> scale;                            ///< the `scale` subcommand
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
   std::vector<std::string> notes;  ///< a line for each flag that is given and does nothing in this job

@@ -32,6 +32,7 @@ inline constexpr described_command commands[] = {
     {"train", "train the model", ""},
     {"evaluate", "compute the metrics of a trained model", ""},
     {"predict", "apply a trained model", ""},
+    {"export", "write a trained model as ONNX, which other programs compute", ""},
     {"data", "write records of any format that edl reads as RecordIO shards", ""},
     {"sweep", "train with many values of the hyperparameters, and tell which are the best", ""},
     {"audit", "tell what became of every record: in the data set, applied, lost, repeated",
@@ -77,6 +78,16 @@ inline conversion conversion_of(cli::command_line const& l) {
           .compressor = *value_of<data::compressor>(l.text("compressor")),
           .records_per_shard = std::uint64_t(l.number("records_per_shard")),
           .fraction = cli::parse_number<double>(l.text("fraction"))};
+}
+
+/// Those of an evaluation that tell which model it is, and where it goes.
+inline std::vector<cli::flag> export_flags(std::string const& program) {
+  std::vector<cli::flag> all;
+  for (cli::flag& f : edl::flags_of(command::evaluate, program))
+    if (f.name == "checkpoint_dir_for_init" || f.name == "set") all.push_back(std::move(f));
+  all.front().aliases.push_back("checkpoint");
+  all.push_back({.name = "export_onnx", .help = "file to write", .needed = true});
+  return all;
 }
 
 inline std::vector<cli::flag> scaling_flags(std::string const& program) {
@@ -128,14 +139,16 @@ inline std::vector<cli::flag> own_sweep_flags() {
 
 /// What a sweep says itself to its runs.
 inline bool set_by_sweep(std::string const& name) {
-  static std::array<std::string_view, 5> const own{"output", "checkpoint_dir", "save_best",
-                                                   "keep_checkpoint_max", "early_stopping"};
+  static std::array<std::string_view, 6> const own{"output",    "export_onnx",         "checkpoint_dir",
+                                                   "save_best", "keep_checkpoint_max", "early_stopping"};
   return std::ranges::find(own, name) != own.end();
 }
 
 inline std::string why_not_in_sweep(std::string const& name) {
   if (name == "early_stopping")
     return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
+  if (name == "export_onnx")
+    return "is of one model: export the best trial's by the command export; leave it out";
   if (set_by_sweep(name)) return "is set by the sweep, for each trial; leave it out";
   return why_not_here(name);
 }
@@ -168,6 +181,7 @@ inline sweep sweep_of(cli::command_line const& l) {
 inline std::vector<cli::flag> flags_of(std::string const& name, std::string const& program) {
   if (auto const c = value_of<command>(name)) return edl::flags_of(*c, program);
   return name == "data"      ? conversion_flags()
+         : name == "export"  ? export_flags(program)
          : name == "scale"   ? scaling_flags(program)
          : name == "sweep"   ? all_sweep_flags(program)
          : name == "history" ? history_flags()
@@ -293,6 +307,11 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
                                 .picture = l.text("plot")};
   } else if (name == "sweep") {
     a.sweep = detail::sweep_of(l);
+  } else if (name == "export") {
+    a.exported = {l.text("export_onnx")};
+    a.job.command = command::evaluate;
+    a.job.checkpoint_dir_for_init = l.text("checkpoint_dir_for_init");
+    a.job.set = fmt::format("{}", fmt::join(l.all("set"), ";"));
   } else if (name == "scale") {
     a.scale = detail::scaling_of(l);
   } else {

@@ -47,6 +47,7 @@
 #include "edl/platform/platform.hpp"
 #include "edl/train/dry_run.hpp"
 #include "edl/train/local.hpp"
+#include "edl/train/onnx_model.hpp"
 #include "edl/train/records.hpp"
 #include "edl/train/setup.hpp"
 #include "edl/train/start.hpp"
@@ -203,12 +204,23 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   }
   process_environment s = read_environment();
   auto const trained = take_trained(p, a.job, s);
+  if (a.exported) {
+    for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, printable(note.text));
+    logger const log(severity::info, s.role, {});
+    train::check_onnx(p, a.exported->onnx);
+    a.job.hyperparameters = train::write_settings(train::values_of(p.set));
+    std::string const from = train::find_model(a.job.checkpoint_dir_for_init, log);
+    fmt::print("{}\n", train::export_onnx(p, a.job, from, a.exported->onnx, log));
+    return 0;
+  }
   if (a.job.explain_plan) {
     for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, printable(note.text));
     print_variables(std::cout, p.layout, a.job.freeze);
     p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
     return 0;
   }
+  if (!a.job.export_onnx.empty() && (s.role.empty() || s.role == "master"))
+    train::check_onnx(p, a.job.export_onnx);
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;

@@ -23,6 +23,7 @@
 #include "edl/net/carry.hpp"
 #include "edl/platform/kubernetes/cluster.hpp"
 #include "edl/platform/launcher.hpp"
+#include "edl/train/onnx_model.hpp"
 #include "edl/train/outputs.hpp"
 #include "edl/train/records.hpp"
 #include "edl/train/setup.hpp"
@@ -508,6 +509,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (!failure_.empty()) throw error(failure_);
   // Who gives the same command with the same token again begins anew.
   journal_.remove();
+  if (!job_.export_onnx.empty())
+    log_.info(train::export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
   reporter_.complete(server_.decisions(), users_command(),
                      fmt::format("job '{}' is finished", environment_.job_name));
   return 0;

@@ -13,6 +13,7 @@
 #include "edl/author/prepare.hpp"
 #include "edl/device/any_device.hpp"
 #include "edl/nn/explain.hpp"
+#include "edl/onnx/network.hpp"
 #include "edl/train/trainers.hpp"
 
 namespace edl {
@@ -29,6 +30,17 @@ train::program make_program(hyperparameters_of<Model> const& set = {}) {
   check_model<Model>();
   if constexpr (is_whole<Model>) describe<Model>(p, set);
   return p;
+}
+
+/// The heads of a loss, as outputs of a graph; none of a loss of all outputs.
+template <class Loss>
+onnx::output_names head_names() {
+  onnx::output_names names;
+  if constexpr (requires(Loss const& l) { l.all; })
+    []<class... Heads>(onnx::output_names& to, std::tuple<Heads...> const*) {
+      (..., to.emplace_back(Heads::name, int(Heads::output.size())));
+    }(names, static_cast<decltype(Loss::all) const*>(nullptr));
+  return names;
 }
 
 template <class Model>
@@ -52,6 +64,12 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.make_trainer = [set](worker::trainer_options const& o) { return make_trainer<Model>(o, set); };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
     nn::explain<Model::network>(to, *train::open_device(o, is_portable<Model>), {o.max_batch, o.keep});
+  };
+  p.to_onnx = [set](onnx::graph& to) {
+    to.set(hyperparameter_view(set));
+    if constexpr (model_traits<Model>::averages)
+      to.note("left_out", "test-time augmentation, whose views `predict` averages");
+    onnx::add_network(to, Model::network, head_names<typename model_traits<Model>::loss_type>());
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);

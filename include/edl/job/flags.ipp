@@ -387,6 +387,10 @@ inline void model(table& t) {
          "directory that the trained model is written to, model.safetensors")
       .only({train})
       .elasticdl();
+  t.flag("export_onnx", &job::export_onnx, "master",
+         "file that the trained model of --output is written to as ONNX, too; where it is larger than 1 GiB, "
+         "its tensors lie beside it in FILE.data")
+      .only({train});
   t.flag("output_format", &job::format, "master",
          "how the metrics are printed: a line for a person, or an object of JSON")
       .alias("o")

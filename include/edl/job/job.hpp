@@ -118,6 +118,7 @@ struct job {
   bool ignore_damaged_checkpoints = false;         ///< start anew where none in checkpoint_dir can be used
   int keep_checkpoint_max = 0;                     ///< 0: all
   std::string output;                              ///< directory of the trained model
+  std::string export_onnx;                         ///< file that it is written to as ONNX, too
   std::string prediction_outputs = "predictions";  ///< directory of the predictions
   result_format format = result_format::text;      ///< of what evaluate prints
   bool explain_plan = false;                       ///< only say how the network is computed

@@ -127,6 +127,8 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
   if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty() &&
       j.validation_split == 0)
     throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
+  if (!j.export_onnx.empty() && j.output.empty())
+    throw usage_error("--export_onnx needs --output: the model that is exported lies there");
   detail::resolve_precision(j);
   detail::resolve_metrics(j, a);
   s.job = j;

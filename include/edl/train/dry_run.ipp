@@ -43,6 +43,7 @@ EDL_INLINE void make_dry(job& j, std::string const& directory) {
   j.checkpoint_dir = directory + "/checkpoints";
   j.checkpoint_steps = 0;
   j.output = directory + "/model";
+  if (!j.export_onnx.empty()) j.export_onnx = directory + "/model.onnx";
   if (!j.profile.empty()) j.profile = directory + "/profile";
 }
 

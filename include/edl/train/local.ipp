@@ -18,6 +18,7 @@
 #include "edl/train/local.hpp"
 #include "edl/train/local_files.hpp"
 #include "edl/train/metric_history.hpp"
+#include "edl/train/onnx_model.hpp"
 #include "edl/train/outputs.hpp"
 #include "edl/train/records.hpp"
 #include "edl/train/reporter.hpp"
@@ -131,6 +132,8 @@ class local_master final : public worker::master_link {
       files_.write(store_.full_snapshot());
     if (complete && !job_.output.empty())
       files_.export_model(job_.output, store_.averaged(), store_.full_snapshot());
+    if (complete && !job_.export_onnx.empty())
+      log_.info(export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
     reporter_.view().update(progress(), now());
     reporter_.view().clear();
     if (std::string const line = store_.rows().describe(); !line.empty()) log_.info(line);

@@ -21,6 +21,12 @@
 #include "edl/train/initial_variables.hpp"
 #include "edl/worker/trainer.hpp"
 
+namespace edl::onnx {
+
+class graph;
+
+}  // namespace edl::onnx
+
 namespace edl::train {
 
 /// All that a binary knows of its model, so that what runs it is compiled once.
@@ -46,6 +52,9 @@ struct program {
 
   /// How the network is computed.
   std::function<void(std::ostream& to, worker::trainer_options const&)> explain;
+
+  /// Adds the network to a graph. Throws error for a layer that cannot be exported.
+  std::function<void(onnx::graph& to)> to_onnx;
 
   /// Initial values of elements [first, first + values.size()) of the arena.
   std::function<void(std::uint64_t seed, std::size_t first, std::span<float> values)> initialise;

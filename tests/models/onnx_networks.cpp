@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes networks with random variables as models of ONNX, with records and what edl makes of them:
+// onnx_networks DIR. There is one for each family of layers, and those of the examples and the zoo.
+// tests/onnx.mjs computes them with ONNX Runtime.
+#include <array>
+#include <cmath>
+#include <edl/edl.hpp>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/onnx/network.hpp"
+
+namespace nn = edl::nn;
+using nlohmann::json;
+
+namespace onnx_networks {
+
+constexpr int samples = 5;
+
+/// An own layer, with its function.
+struct shifted {
+  static constexpr std::string_view name = "shifted";
+  constexpr edl::fit check(edl::shape) const { return edl::fit::fits; }
+  constexpr edl::shape output(edl::shape in) const { return in; }
+  template <class Visit>
+  constexpr void variables(edl::shape in, Visit&& visit) const {
+    visit(nn::variable_spec{"offset", {in.channels}, nn::constant{0}});
+  }
+  template <class D>
+  void forward(nn::pass<D>&, nn::forward_args<typename D::scalar> const& a) const {
+    for (std::size_t i = 0; i < a.x.size(); ++i) a.y[i] = a.x[i] + a.parameters[i % a.parameters.size()];
+  }
+  template <class D>
+  void backward(nn::pass<D>&, nn::backward_args<typename D::scalar> const&) const {}
+};
+edl::onnx::value to_onnx(edl::onnx::graph& g, shifted const&, edl::onnx::value const& x) {
+  auto const from = g.as(x, edl::onnx::form::rows);
+  return {g.add("Add", {from.name, g.variable("offset")}), x.of};
+}
+
+constexpr nn::image picture{.height = 7, .width = 9, .channels = 4};
+constexpr nn::padding same = nn::padding::same;
+
+constexpr auto dense = nn::sequential(nn::features{.count = 6}, nn::dense{.units = 5}, shifted{}, nn::relu{},
+                                      nn::scale{.factor = 3}, nn::dense{.units = 4, .use_bias = false});
+constexpr auto conv2d = nn::sequential(
+    picture, nn::conv2d{.filters = 6, .kernel = {3, 2}, .stride = {2, 1}, .padding = same, .groups = 2},
+    nn::relu{}, nn::conv2d{.filters = 3, .kernel = 2, .use_bias = false}, nn::flatten{},
+    nn::dense{.units = 3});
+constexpr auto transpose =
+    nn::sequential(picture, nn::conv2d_transpose{.filters = 3, .kernel = 3, .stride = 2, .padding = same},
+                   nn::relu{}, nn::conv2d_transpose{.filters = 2, .kernel = 2, .stride = 3},
+                   nn::conv2d_transpose{.filters = 2, .kernel = 4});
+constexpr auto pools =
+    nn::sequential(picture,
+                   nn::concat(nn::max_pool{.window = 3, .stride = 2, .padding = same},
+                              nn::average_pool{.window = 3, .stride = 2, .padding = same}),
+                   nn::max_pool{.window = {2, 3}}, nn::upsample{.factor = {2, 3}}, nn::average_pool{},
+                   nn::concat(nn::global_average_pool{}, nn::global_max_pool{}));
+constexpr auto norms =
+    nn::sequential(picture, nn::batch_norm{}, nn::conv2d{.filters = 8}, nn::group_norm{.groups = 4},
+                   nn::batch_norm{.scale = false, .shift_gain = 4}, nn::layer_norm{},
+                   nn::dense{.units = 5, .each_place = true}, nn::flatten{}, nn::batch_norm{});
+constexpr auto activations = nn::sequential(
+    nn::features{.count = 9},
+    nn::concat(nn::relu{}, nn::leaky_relu{}, nn::sigmoid{}, nn::tanh{}, nn::gelu{}, nn::silu{}, nn::elu{},
+               nn::softplus{}, nn::scale{.factor = -2}, nn::slice{.first = 2, .count = 3}, nn::softmax{},
+               nn::log_softmax{}, nn::dropout{}, nn::identity{}));
+constexpr auto branches = nn::sequential(
+    picture,
+    nn::residual(nn::sequential(nn::conv2d{.filters = 4, .kernel = 3, .padding = same}, nn::batch_norm{})),
+    nn::residual(nn::conv2d{.filters = 6, .stride = 2, .padding = same},
+                 nn::conv2d{.filters = 6, .stride = 2, .padding = same}),
+    nn::repeat<2>(nn::sum(nn::conv2d{.filters = 6}, nn::product(nn::identity{}, nn::sigmoid{}))),
+    nn::softmax{}, nn::slice{.first = 1, .count = 4});
+constexpr auto bags = [] {
+  constexpr auto in =
+      nn::inputs(nn::input<"weighted">(nn::weighted_ids{.most = 4}), nn::input<"ids">(nn::ids{.count = 3}),
+                 nn::input<"numbers">(nn::features{.count = 2}));
+  return nn::sequential(
+      in, nn::concat(in.from<"weighted">(
+                         nn::embedding_bag{.vocabulary = 9, .width = 3, .combiner = nn::combiner::mean}),
+                     in.from<"weighted">(
+                         nn::embedding_bag{.vocabulary = 9, .width = 2, .combiner = nn::combiner::sqrtn}),
+                     in.from<"ids">(nn::embedding_bag{.vocabulary = 5, .width = 3, .mask_zero = true}),
+                     in.from<"ids">(nn::embedding{.vocabulary = 5, .width = 3}, nn::factorization_machine{}),
+                     in.from<"numbers">()));
+}();
+constexpr auto products = nn::sequential(
+    nn::ids{.count = 4}, nn::embedding{.vocabulary = 11, .width = 3},
+    nn::concat(nn::cross{.layers = 2}, nn::cross{.layers = 2, .vectors = true},
+               nn::compressed_interaction{.layers = 3, .maps = 4}, nn::factorization_machine{}));
+constexpr auto served = [] {
+  constexpr auto in =
+      nn::inputs(nn::input<"words">(nn::served_embedding{.count = 3, .width = 4}),
+                 nn::input<"numbers">(nn::features{.count = 2}),
+                 nn::input<"history">(nn::served_embedding_bag{
+                     .most = 4, .width = 2, .combiner = nn::combiner::mean, .initial = nn::constant{0.5}}));
+  return nn::sequential(in, nn::concat(in.from<"words">(nn::factorization_machine{}), in.from<"numbers">(),
+                                       in.from<"history">()));
+}();
+constexpr auto attention =
+    nn::sequential(nn::ids{.count = 6}, nn::embedding{.vocabulary = 12, .width = 8}, nn::positions{.most = 9},
+                   nn::sinusoidal_positions{}, nn::residual(nn::attention{.heads = 2, .causal = true}),
+                   nn::attention{.heads = 2, .rotary = true, .use_bias = false});
+constexpr auto recurrent = nn::sequential(
+    nn::ids{.count = 6}, nn::embedding{.vocabulary = 12, .width = 5, .initial = nn::normal{.stddev = 1}},
+    nn::bidirectional(nn::lstm{.units = 4}), nn::bidirectional(nn::gru{.units = 3}),
+    nn::concat(nn::lstm{.units = 4, .last = true}, nn::lstm{.units = 3, .reverse = true, .last = true},
+               nn::gru{.units = 4, .last = true}));
+/// Padding between ids, too.
+constexpr auto padded = nn::sequential(
+    nn::ids{.count = 6},
+    nn::masked(
+        nn::embedding{.vocabulary = 12, .width = 8, .initial = nn::normal{.stddev = 1}},
+        nn::bidirectional(nn::lstm{.units = 4}), nn::residual(nn::attention{.heads = 2, .causal = true}),
+        nn::attention{.heads = 2, .rotary = true},
+        nn::concat(nn::global_average_pool{}, nn::global_max_pool{}, nn::lstm{.units = 3, .last = true},
+                   nn::gru{.units = 3, .reverse = true, .last = true})));
+constexpr auto lengths = [] {
+  constexpr auto in =
+      nn::inputs(nn::input<"words">(nn::ids{.count = 6}), nn::input<"length">(nn::length{.most = 6}));
+  return nn::sequential(
+      in, nn::masked(in.mask<"length">(), in.from<"words">(nn::embedding{.vocabulary = 12, .width = 4}),
+                     nn::bidirectional(nn::gru{.units = 4}), nn::attention{}));
+}();
+
+/// Draws records of a network, and holds them as ONNX takes them, by name, and as rows of samples.
+template <class Net>
+class records {
+ public:
+  explicit records(Net const& net) : net_(net), row_(net.input.size()), rows_(samples * row_) {
+    vocabularies(net.start);
+    draw(net.start);
+  }
+  json const& inputs() const { return inputs_; }
+  edl::view<float> rows() const { return rows_; }
+  std::vector<edl::onnx::table_rows> const& tables() const { return tables_; }
+
+ private:
+  template <class Start>
+  void vocabularies(Start const&) {
+    nn::for_each_ids(net_.body, net_.input, nn::ids_of(net_.input),
+                     [&](nn::id_range of, int vocabulary, bool) { below_[of.first] = vocabulary; });
+  }
+  template <class... Named>
+  void vocabularies(nn::input_list<Named...> const&) {
+    nn::for_each_ids(net_.body, net_.input, nn::id_range{},
+                     [&](nn::id_range of, int vocabulary, bool) { below_[of.first] = vocabulary; });
+  }
+  template <class Start>
+  void draw(Start const& start) {
+    one("input", "input", start, 0);
+  }
+  template <class... Named>
+  void draw(nn::input_list<Named...> const& all) {
+    std::size_t first = 0;
+    std::apply(
+        [&](auto const&... n) {
+          (..., (one(std::string(n.name), std::string(n.table), n.of, first), first += n.of.input().size()));
+        },
+        all.all);
+  }
+
+  int below(int n) { return std::uniform_int_distribution(0, n - 1)(random_); }
+  float number() { return std::normal_distribution<float>()(random_); }
+  template <class T>
+  void add(std::string const& name, std::vector<int> dims, std::vector<T> const& data) {
+    dims.insert(dims.begin(), samples);
+    inputs_[name] = {{"type", std::is_same_v<T, float> ? "float32" : "int64"}, {"dims", dims}};
+    if constexpr (std::is_same_v<T, float>)
+      inputs_[name]["data"] = data;
+    else
+      for (T const id : data) inputs_[name]["data"].push_back(std::to_string(id));
+  }
+
+  template <class Kind>
+  void one(std::string const& name, std::string const& table, Kind const& kind, std::size_t first) {
+    std::size_t const size = kind.input().size();
+    std::vector<float> numbers;
+    std::vector<std::int64_t> ids;
+    auto const row = [&](int sample) { return rows_.data() + std::size_t(sample) * row_ + first; };
+    if constexpr (nn::holds_rows<Kind>) {
+      auto const& t = known(table, kind);
+      constexpr bool bag = std::is_same_v<Kind, nn::served_embedding_bag>;
+      bool mean = false;
+      if constexpr (bag) mean = kind.combiner == nn::combiner::mean;
+      int const count = nn::ids_of_sample(kind);
+      for (int s = 0; s < samples; ++s) {
+        float sum = 0;
+        for (int i = 0; i < count; ++i) {
+          int const which = below(int(t.ids.size()) + 1);  // one of them has no row
+          ids.push_back(which < int(t.ids.size()) ? t.ids[std::size_t(which)] : -7);
+          float const weight = bag ? (s == 0 ? 0 : float(below(3))) : 1;
+          sum += weight;
+          numbers.push_back(weight);
+          for (int k = 0; k < kind.width; ++k)
+            row(s)[(bag ? 0 : i * kind.width) + k] += weight * row_of(t, which, k);
+        }
+        if (mean && sum > 0)
+          for (int k = 0; k < kind.width; ++k) row(s)[k] /= sum;
+      }
+      add(name, {count}, ids);
+      if (bag) add(name + "_weights", {count}, numbers);
+    } else if constexpr (std::is_same_v<Kind, nn::weighted_ids>) {
+      for (int s = 0; s < samples; ++s)
+        for (int i = 0; i < kind.most; ++i) {
+          ids.push_back(i < s ? below(below_.at(int(first))) : -1);
+          numbers.push_back(i < s ? number() : 0);
+          row(s)[i] = float(ids.back());
+          row(s)[kind.most + i] = numbers.back();
+        }
+      add(name, {kind.most}, ids);
+      add(name + "_weights", {kind.most}, numbers);
+    } else if constexpr (nn::holds_ids<Kind>) {
+      for (int s = 0; s < samples; ++s)
+        for (std::size_t i = 0; i < size; ++i) {
+          ids.push_back(s == 0 || below(3) == 0 ? 0 : below(below_.at(int(first))));
+          row(s)[i] = float(ids.back());
+        }
+      add(name, {int(size)}, ids);
+    } else {
+      for (int s = 0; s < samples; ++s)
+        for (std::size_t i = 0; i < size; ++i) numbers.push_back(row(s)[i] = number());
+      if constexpr (std::is_same_v<Kind, nn::image>)
+        add(name, {kind.height, kind.width, kind.channels}, numbers);
+      else
+        add(name, {int(size)}, numbers);
+    }
+  }
+
+  template <class Kind>
+  edl::onnx::table_rows const& known(std::string const& table, Kind const& kind) {
+    for (auto const& t : tables_)
+      if (t.name == table) return t;
+    edl::onnx::table_rows t{
+        .name = table, .width = kind.width, .absent = 0.5f, .ids = {3, 1, -1, 1LL << 60}, .each = {}};
+    t.each = [width = kind.width, n = t.ids.size()](edl::onnx::table_rows::sink const& to) {
+      for (std::size_t r = 0; r < n; ++r)
+        for (int k = 0; k < width; ++k) {
+          float const one = float(r + 1) / float(k + 2);
+          to({&one, 1});
+        }
+    };
+    return tables_.emplace_back(std::move(t));
+  }
+  static float row_of(edl::onnx::table_rows const& t, int which, int k) {
+    return which < int(t.ids.size()) ? float(which + 1) / float(k + 2) : t.absent;
+  }
+
+  Net const& net_;
+  std::size_t row_;
+  std::vector<float> rows_;
+  std::mt19937 random_{7};
+  std::map<int, int> below_;
+  std::vector<edl::onnx::table_rows> tables_;
+  json inputs_;
+};
+
+/// Writes DIR/NAME.onnx and DIR/NAME.json.
+template <auto const& Net>
+void write(std::string const& directory, std::string const& name, edl::onnx::output_names const& heads = {},
+           edl::hyperparameter_view set = {}, std::uint64_t most = std::uint64_t(1) << 30) {
+  using network = edl::model<Net, edl::any_device>;
+  network net({.max_batch = samples,
+               .device = std::make_shared<edl::cpu>(edl::cpu_options{.kernels = edl::kernels::fixed}),
+               .set = set});
+  std::mt19937 random(11);
+  auto const layout = network::layout();
+  for (edl::variable const& v : layout.variables)  // as after some training
+    for (float& x : net.variables().subspan(v.offset, v.dims.size()))
+      if (v.dims.rank == 1)
+        x = 0.5f + std::uniform_real_distribution<float>()(random);
+      else if (v.name.ends_with("embeddings"))
+        x *= 20;
+  records const given(Net);
+  edl::onnx::graph g(layout, net.variables(), given.tables());
+  g.set(set);
+  edl::onnx::add_network(g, Net, heads);
+  g.write(directory + "/" + name + ".onnx", most);
+  auto const y = net.forward(given.rows(), samples, edl::mode::prediction);
+  std::ofstream(directory + "/" + name + ".json")
+      << json{{"inputs", given.inputs()}, {"outputs", std::vector<float>(y.begin(), y.end())}};
+}
+
+}  // namespace onnx_networks
+
+namespace edl {
+
+/// What main functions of the examples and the zoo call in place of `run`.
+template <class Model>
+int written(int, char** argv) {
+  author::hyperparameters_of<Model> const set{};
+  onnx_networks::write<Model::network>(argv[1], argv[0],
+                                       author::head_names<typename model_traits<Model>::loss_type>(),
+                                       hyperparameter_view(set));
+  return 0;
+}
+
+}  // namespace edl
+
+#define run written
+namespace mnist_main {
+#include "../../examples/mnist/main.cpp"
+}
+namespace mnist_mlp {
+#include "../../examples/mnist/mlp.cpp"
+}
+namespace mnist_accurate {
+#include "../../examples/mnist/accurate.cpp"
+}
+namespace cifar10_main {
+#include "../../examples/cifar10/main.cpp"
+}
+namespace cifar10_resnet20 {
+#include "../../tools/zoo/template/cifar10/cifar10_resnet20.cpp"
+}
+namespace cifar10_mobilenetv2 {
+#include "../../tools/zoo/template/cifar10/cifar10_mobilenetv2.cpp"
+}
+namespace census_main {
+#include "../../examples/census/main.cpp"
+}
+namespace census_dnn {
+#include "../../tools/zoo/template/census/census_dnn.cpp"
+}
+namespace heart_dnn {
+#include "../../tools/zoo/template/heart/heart_dnn.cpp"
+}
+namespace criteo_dcn {
+#include "../../tools/zoo/template/criteo/criteo_dcn.cpp"
+}
+namespace criteo_xdeepfm {
+#include "../../tools/zoo/template/criteo/criteo_xdeepfm.cpp"
+}
+namespace criteo_wide_deep {
+#include "../../tools/zoo/template/criteo/criteo_wide_deep.cpp"
+}
+namespace criteo_deepfm_served {
+#include "../../tools/zoo/template/criteo/criteo_deepfm_served.cpp"
+}
+namespace frappe_deepfm {
+#include "../../tools/zoo/template/frappe/frappe_deepfm.cpp"
+}
+namespace char_lstm {
+#include "../../tools/zoo/template/text/char_lstm.cpp"
+}
+namespace char_transformer {
+#include "../../tools/zoo/template/text/char_transformer.cpp"
+}
+namespace sentence_classifier {
+#include "../../tools/zoo/template/text/sentence_classifier.cpp"
+}
+namespace pictures_main {
+#include "../../examples/pictures/main.cpp"
+}
+namespace iris_dnn {
+#include "../../tools/zoo/template/iris/iris_dnn.cpp"
+}
+namespace criteo_deepfm {
+#include "../../tools/zoo/template/criteo/criteo_deepfm.cpp"
+}
+namespace cifar10_subclass {
+#include "../../tools/zoo/template/cifar10/cifar10_subclass.cpp"
+}
+#undef run
+
+int main(int, char** argv) {
+  using namespace onnx_networks;
+  std::string const to = argv[1];
+  write<dense>(to, "dense", {{"first", 3}, {"second", 1}});
+  write<onnx_networks::conv2d>(to, "conv2d");
+  write<transpose>(to, "transpose");
+  write<pools>(to, "pools");
+  write<norms>(to, "norms");
+  write<activations>(to, "activations");
+  write<branches>(to, "branches");
+  write<bags>(to, "bags");
+  write<products>(to, "products");
+  write<served>(to, "served");
+  write<onnx_networks::attention>(to, "attention");
+  write<recurrent>(to, "recurrent");
+  write<padded>(to, "padded");
+  write<lengths>(to, "lengths");
+  write<onnx_networks::conv2d>(to, "external", {}, {}, 0);
+  auto const one = [&](auto* of, char const* name) {
+    char* words[] = {const_cast<char*>(name), argv[1], nullptr};
+    of(1, words);
+  };
+#define ONE(name) one(name::main, #name)
+  ONE(mnist_main), ONE(mnist_mlp), ONE(mnist_accurate), ONE(cifar10_main), ONE(cifar10_resnet20);
+  ONE(cifar10_mobilenetv2), ONE(census_main), ONE(census_dnn), ONE(heart_dnn), ONE(criteo_dcn),
+      ONE(criteo_xdeepfm);
+  ONE(criteo_wide_deep), ONE(criteo_deepfm_served), ONE(frappe_deepfm);
+  ONE(char_lstm), ONE(char_transformer), ONE(sentence_classifier);
+  ONE(pictures_main), ONE(iris_dnn), ONE(criteo_deepfm), ONE(cifar10_subclass);
+}

@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# usage: onnx.sh NETWORKS MNIST FRAPPE WORK
+# Models of ONNX are valid, and ONNX Runtime makes of records what edl makes of them: of NETWORKS with random variables, and
+# of the trained programs MNIST and FRAPPE (tables). Without onnxruntime-node or python3-onnx that part is skipped.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+networks=$1 mnist=$2 frappe=$3 work=$4
+rm -rf "$work"
+mkdir -p "$work/models" "$work/files"
+cd "$work"
+
+"$networks" models
+
+# Pictures and rows of ids by a rule, as files that edl reads and as tensors.
+cat >draw.py <<'EOF'
+import json, struct
+n = 20
+pixels = bytes((i * i * 7 + i // 50) % 256 for i in range(n * 784))
+with open("files/t10k-images-idx3-ubyte", "wb") as f:
+    f.write(struct.pack(">4i", 2051, n, 28, 28) + pixels)
+with open("files/t10k-labels-idx1-ubyte", "wb") as f:
+    f.write(struct.pack(">2i", 2049, n) + bytes(i % 10 for i in range(n)))
+json.dump({"input": {"type": "float32", "dims": [n, 28, 28, 1], "data": [p / 255 for p in pixels]}}, open("mnist.json", "w"))
+rows = [[(i * 31 + k * k) % 97 + 100 * k for k in range(10)] for i in range(200)]
+with open("rows.libfm", "w") as f:
+    for i, row in enumerate(rows):
+        f.write(f"{1 if i % 3 else -1} " + " ".join(f"{k}:1" for k in row) + "\n")
+ids = {"type": "int64", "dims": [200, 10], "data": [str(k) for row in rows for k in row]}
+ones = {"type": "float32", "dims": [200, 10], "data": [1] * 2000}
+json.dump({"weights": ids, "weights_weights": ones, "vectors": ids}, open("frappe.json", "w"))
+EOF
+python3 draw.py
+
+# NAME PROGRAM DATA: what a job exports at its end is what `export` makes of its checkpoint, and predicts the same.
+try() {
+  "$2" train --training_data="$3" --num_epochs=2 --minibatch_size=10 --checkpoint_dir="$1-c" --output="$1-m" \
+    --export_onnx="models/trained_$1.onnx" 2>"$1.log"
+  "$2" export --checkpoint_dir_for_init="$1-c" --export_onnx="$1.onnx" 2>>"$1.log"
+  cmp "$1.onnx" "models/trained_$1.onnx"
+  "$2" predict --prediction_data="$3" --checkpoint_dir_for_init="$1-c" --prediction_outputs="$1-p" 2>>"$1.log"
+  cat "$1-p"/part-*.csv >"$1.csv"
+  python3 -c 'import json, sys
+name = sys.argv[1]
+outputs = [float(x) for line in open(name + ".csv") for x in line.split(",")]
+json.dump({"inputs": json.load(open(name + ".json")), "outputs": outputs}, open(f"models/trained_{name}.json", "w"))' "$1"
+}
+try mnist "$mnist" files
+try frappe "$frappe" rows.libfm
+
+code=0
+if /usr/bin/python3 -c 'import onnx' 2>/dev/null; then
+  /usr/bin/python3 "$here/onnx_check.py" models/*.onnx
+else
+  echo "skipped: the checker of ONNX is not there: apt-get install python3-onnx"
+  code=77
+fi
+cd "${EDL_ONNXRUNTIME:-$work}"
+if node -e 'require("node:module").createRequire(process.cwd() + "/")("onnxruntime-node")' 2>/dev/null; then
+  node "$here/onnx.mjs" "$work/models"
+else
+  echo "skipped: ONNX Runtime is not there: npm install --ignore-scripts onnxruntime-node, and name the folder by EDL_ONNXRUNTIME"
+  code=77
+fi
+exit $code
