@@ -76,7 +76,7 @@ TEST_CASE("a holder that cannot renew stops before anybody can take its place") 
 
 TEST_CASE("where the holder is killed another leads within 12 s, whenever it looks") {
   election::options const o;
-  election::time const killed = start + 20s;  // just after a renewal
+  auto const killed = start + 20s;  // just after a renewal
   for (auto phase = 0ms; phase < o.retry; phase += 50ms) {
     server s;
     election a("edl-controller", "edl-system", "a", o), b("edl-controller", "edl-system", "b", o);

@@ -126,7 +126,7 @@ TEST_CASE("what members have trained is added up, once, whatever tells it and in
     return m.heartbeat(0, 7, {.records = all.records, .trained = all}, start + std::chrono::seconds(second));
   };
   CHECK(beat({}, 1));
-  m.announce(0, {6, 3, 192});
+  m.announced(0, {6, 3, 192});
   CHECK(beat({4, 2, 128}, 2));  // was on its way for longer
   CHECK(m.trained().minibatches == 3);
   CHECK(m.trained().loss == 6);
@@ -136,7 +136,7 @@ TEST_CASE("what members have trained is added up, once, whatever tells it and in
   m.join(1, 8, {}, start);
   m.heartbeat(1, 8, {.records = 640, .trained = {90, 10, 640}}, start + std::chrono::seconds(3));
   CHECK(m.trained().minibatches == 3);
-  m.announce(1, {92, 11, 704});
+  m.announced(1, {92, 11, 704});
   CHECK(m.trained().minibatches == 4);
   CHECK(m.trained().loss == 8);
 }

@@ -81,13 +81,13 @@ TEST_CASE("who is silent is told, but not when nobody is heard") {
 
 TEST_CASE("who ends is replaced until its budget is used up") {
   members m({.num_workers = 1, .num_servers = 1, .worker_failures = 1, .server_failures = 0});
-  CHECK(m.it.ended(role::worker, 0, exit_kind::failed, "torn") == "");
+  CHECK(m.it.ended(role::worker, 0, exit_kind::failed, "torn", {}) == "");
   auto const replaced = m.take<replace_process>();
   REQUIRE(replaced.size() == 1);
   CHECK(replaced[0].with == 1);
-  CHECK(m.it.ended(role::worker, 1, exit_kind::failed, "torn") ==
+  CHECK(m.it.ended(role::worker, 1, exit_kind::failed, "torn", {}) ==
         "all workers failed: 2 failures, all of them: torn");
-  CHECK(m.it.ended(role::server, 0, exit_kind::failed, "torn") == "server 0 failed too often: torn");
+  CHECK(m.it.ended(role::server, 0, exit_kind::failed, "torn", {}) == "server 0 failed too often: torn");
 }
 
 TEST_CASE("a roster of another size starts and stops processes") {

@@ -95,16 +95,16 @@ TEST_CASE("a kill for memory explains one end, and none of who was started after
   endings e;
   processes p("/bin/sleep", {"sleep", "100"}, e.sink(), nullptr, [&] { return kills.load(); });
   std::size_t ended = 0;
-  auto const start = [&](instance who) {
+  auto const start = [&](process_id who) {
     p.start(who, {});
     while (!p.pid(who)) std::this_thread::yield();
   };
-  auto const memory = [&](instance who) {
+  auto const memory = [&](process_id who) {
     ::kill(p.pid(who), SIGKILL);
     REQUIRE(e.wait(++ended));
     return e.all.back().memory;
   };
-  instance const a{role::worker, 0}, b{role::worker, 1}, c{role::worker, 2};
+  process_id const a{role::worker, 0}, b{role::worker, 1}, c{role::worker, 2};
   start(a), start(b);
   kills = 5;  // of this group, perhaps of others in it
   start(c);

@@ -57,7 +57,7 @@ TEST_CASE("what waits is counted and not applied, keeps histories apart, and can
   s.merge();
   CHECK(s.size() == 2);
   CHECK(s.counted().closed() == of_tasks({0, 1}).closed());
-  full all;
+  edl::ps::full_snapshot all;
   s.snapshot_into(all);
   CHECK(all.segments == histories{{{0, 4}, 2, of_tasks({0, 1})}, {{4, 6}, 1, of_tasks({0})}});
   s.drop_waiting();

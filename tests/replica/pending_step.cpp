@@ -42,11 +42,11 @@ TEST_CASE("a step that a world did not come to is made later, whatever became of
   std::ranges::fill(sums, 0.0f), std::ranges::fill(slopes, 0.0f), std::ranges::fill(ids, 0u);
   pending.make(later);
   CHECK(later.version() == 1);
-  CHECK(later.counted() == at_once_made.counted());
+  CHECK(later.segments().counted() == at_once_made.segments().counted());
   CHECK(values(later.current()) == values(at_once_made.current()));
   for (std::uint64_t const id : {5u, 9u}) {
     float a = 0, b = 0;
-    later.pull_rows(0, {&id, 1}, {&a, 1}), at_once_made.pull_rows(0, {&id, 1}, {&b, 1});
+    later.rows().pull(0, {&id, 1}, {&a, 1}), at_once_made.rows().pull(0, {&id, 1}, {&b, 1});
     CHECK(a == b);
     CHECK(a != 0);
   }

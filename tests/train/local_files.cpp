@@ -16,13 +16,13 @@ namespace {
 struct small_job {
   small_job() {
     p.layout = small_layout();
-    what.checkpoint_dir = dir / "c";
-    what.keep_checkpoint_max = 1;
-    std::filesystem::create_directories(what.checkpoint_dir);
+    command.checkpoint_dir = dir / "c";
+    command.keep_checkpoint_max = 1;
+    std::filesystem::create_directories(command.checkpoint_dir);
   }
   scratch dir;
   edl::train::program p;
-  edl::job what;
+  edl::job command;
   edl::logger log{edl::severity::critical};
 };
 
@@ -35,7 +35,7 @@ TEST_CASE("a checkpoint is written behind training, told once, and the older goe
   CHECK_FALSE(files.finished(true));
   for (std::uint32_t v = 1; v <= 2; ++v) {
     s.push(batch(v), v - 1, ones, twos);
-    files.begin(s.cut());
+    files.begin(s.full_snapshot());
     auto const done = files.finished(true);
     REQUIRE(done);
     CHECK(done->version == v);
@@ -51,7 +51,7 @@ TEST_CASE("a checkpoint that may not be written says why, and leaves none") {
   store s({.layout = j.p.layout, .elements = {0, 6}, .rule = adding, .when = at_once});
   edl::train::local_files files(
       j.p, j.command, {.job = "j"}, [] { throw edl::error("another job has the directory"); }, j.log);
-  files.begin(s.cut());
+  files.begin(s.full_snapshot());
   CHECK(files.finished(true)->error == "another job has the directory");
   CHECK_FALSE(edl::checkpoint::newest_valid(j.command.checkpoint_dir));
 }

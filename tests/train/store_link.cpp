@@ -21,7 +21,7 @@ TEST_CASE("a store in this process is what servers are: pushed to, pulled from, 
   CHECK(link.position({0, 7}, 2) == 2);                             // closed: all of them
   REQUIRE(told.size() == 3);
   CHECK(told[1].evaluate);
-  CHECK(told[2].verdict == verdict::repeat);
+  CHECK(told[2].outcome == edl::ps::push_outcome::repeat);
   std::vector<float> now(6), before(6);
   CHECK(link.pull(now) == 2);
   CHECK(now == std::vector<float>{2, 2, 2, 2, 4, 4});

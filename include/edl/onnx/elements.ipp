@@ -6,23 +6,14 @@
 #include <numbers>
 
 #include "edl/core/inline.hpp"
+#include "edl/nn/activations.hpp"
 #include "edl/nn/dense.hpp"
 #include "edl/nn/dropout.hpp"
-#include "edl/nn/elu.hpp"
 #include "edl/nn/flatten.hpp"
-#include "edl/nn/gelu.hpp"
 #include "edl/nn/identity.hpp"
 #include "edl/nn/layer_norm.hpp"
-#include "edl/nn/leaky_relu.hpp"
-#include "edl/nn/log_softmax.hpp"
-#include "edl/nn/relu.hpp"
 #include "edl/nn/scale.hpp"
-#include "edl/nn/sigmoid.hpp"
-#include "edl/nn/silu.hpp"
 #include "edl/nn/slice.hpp"
-#include "edl/nn/softmax.hpp"
-#include "edl/nn/softplus.hpp"
-#include "edl/nn/tanh.hpp"
 #include "edl/onnx/elements.hpp"
 
 namespace edl::onnx {

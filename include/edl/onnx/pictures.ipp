@@ -7,14 +7,11 @@
 #include <limits>
 
 #include "edl/core/inline.hpp"
-#include "edl/nn/average_pool.hpp"
 #include "edl/nn/batch_norm.hpp"
 #include "edl/nn/conv2d.hpp"
 #include "edl/nn/conv2d_transpose.hpp"
-#include "edl/nn/global_average_pool.hpp"
-#include "edl/nn/global_max_pool.hpp"
 #include "edl/nn/group_norm.hpp"
-#include "edl/nn/max_pool.hpp"
+#include "edl/nn/pools.hpp"
 #include "edl/nn/upsample.hpp"
 #include "edl/onnx/pictures.hpp"
 

@@ -51,13 +51,13 @@ EDL_INLINE void check_onnx(program const& p, std::string const& file) {
 EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string const& from,
                                    std::string const& file, logger const& log) {
   job reads;  // as an evaluation does, whatever the job was
-  reads.what = command::evaluate;
+  reads.command = edl::command::evaluate;
   reads.seed = j.seed;
   auto const policy = policy_of(reads);
   ps::store store(store_options_of(reads, p, *policy, 0, 1));
   configure(store, reads, p, from);
   ps::snapshot const what = store.averaged();
-  ps::full_snapshot const snapshot = store.cut();
+  ps::full_snapshot const snapshot = store.full_snapshot();
   auto tables = detail::tables_of(p);
   for (std::size_t t = 0; t < tables.size(); ++t) {
     auto const rows = checkpoint::rows_of(*snapshot.tables[t]);
