@@ -32,7 +32,7 @@ TEST_CASE("an evaluation is the best until a better one was judged, and the last
   j.checkpoint_dir = dir.path;
   j.save_best = edl::monitor{"accuracy", true};
   edl::train::reporter r(p, j, 0, {}, silent);
-  edl::master::coordinator const decisions({}, {});
+  edl::master::coordinator const decisions({.training = {{"t", 20}}}, {});
   CHECK_FALSE(r.evaluation());
   CHECK_FALSE(r.newest_judged());
   edl::master::evaluation_result const good{{.version = 8}, {0.9}, 10}, bad{{.version = 16}, {0.5}, 10};
@@ -51,7 +51,7 @@ TEST_CASE("a job that decides by no metric keeps nothing, and none is the best")
   auto p = with_metrics();
   edl::job const j;
   edl::train::reporter r(p, j, 0, {}, silent);
-  edl::master::coordinator const decisions({}, {});
+  edl::master::coordinator const decisions({.training = {{"t", 20}}}, {});
   edl::master::evaluation_result const result{{.version = 8}, {0.9}, 10};
   CHECK_FALSE(r.evaluated(result, decisions));
   CHECK_FALSE(r.judged(result)());

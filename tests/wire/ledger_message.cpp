@@ -20,7 +20,7 @@ edl::ledger random_ledger(unsigned seed) {
   for (std::uint32_t epoch = 0; epoch < 3; ++epoch)
     for (std::uint32_t task = 0; task < 40; ++task) {
       auto const n = std::uint32_t(random() % 5);
-      for (std::uint32_t i = 0; i < n; ++i) l.apply({{epoch, task}, i, 4});
+      for (std::uint32_t i = 0; i < n; ++i) l.apply({{{epoch, task}, i, 4}, 8});
     }
   return l;
 }
