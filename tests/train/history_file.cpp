@@ -74,6 +74,16 @@ TEST_CASE("a job that goes on from an older step drops the lines of later ones, 
   CHECK(slurp(w.path) == line(10) + line(20));
 }
 
+TEST_CASE("a line whose lists stand deep in each other is no line of a history") {
+  with_log w;
+  std::ofstream(w.path) << line(10) << R"({"step":11,"a":)" << std::string(200'000, '[')
+                        << std::string(200'000, ']') << "}\n";
+  history_file file(w.path, w.log);
+  file.go_on_from(20);
+  file.flush();
+  CHECK(slurp(w.path) == line(10));
+}
+
 TEST_CASE("a torn last line is cut off, and what is no line of a history is dropped") {
   with_log w;
   std::ofstream(w.path) << line(10) << "what is this\n" << line(20) << line(30).substr(0, 9);

@@ -114,4 +114,17 @@ TEST_CASE("a generation that goes back takes the lines of later steps away, one 
   CHECK(job::count(slurp(j.dir / "history.jsonl"), "metrics") == 0);
 }
 
+TEST_CASE("a job has the files that its flags name") {
+  edl::train::program const p;
+  edl::job j;
+  CHECK(edl::train::history_options(j, p).path.empty());
+  j.tensorboard_log_dir = "t";
+  CHECK(edl::train::history_options(j, p).events == "t");
+  CHECK(edl::train::history_options(j, p).path.empty());
+  j.checkpoint_dir = "c";
+  CHECK(edl::train::history_options(j, p).path == "c/history.jsonl");
+  j.dry_run = true;
+  CHECK(edl::train::history_options(j, p).events.empty());
+}
+
 }  // namespace history_log_test

@@ -23,6 +23,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/train/history_log.hpp"
 
@@ -162,7 +163,9 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
     std::string_view const line = text.substr(at, end - at);
     at = end + 1;
     ++number;
-    auto const o = nlohmann::ordered_json::parse(line, nullptr, false);
+    auto const o = nested_too_deeply(line)
+                       ? nlohmann::ordered_json(nlohmann::ordered_json::value_t::discarded)
+                       : nlohmann::ordered_json::parse(line, nullptr, false);
     if (!o.is_object() || !o.contains("step") || !o["step"].is_number_unsigned()) {
       if (none++ == 0) first_none = number;
       continue;

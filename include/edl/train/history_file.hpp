@@ -42,7 +42,7 @@ class history_file {
 
  private:
   struct work {
-    bool snapshots = false;  // or else a line
+    bool drops_later = false;  // or else a line
     kind of = kind::training;
     std::uint64_t step = 0;
     std::string line;
@@ -63,7 +63,7 @@ class history_file {
   bool over_ = false;
   int fd_ = -1;                     // these are the thread's
   std::uint64_t last_[2] = {0, 0};  // steps, by kind
-  bool any_[2] = {false, false}, announced_ = false;
+  bool any_[2] = {false, false}, warned_ = false;
   std::thread thread_;
 };
 

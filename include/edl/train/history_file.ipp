@@ -18,6 +18,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/json.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/train/history_file.hpp"
 
@@ -33,7 +34,7 @@ struct history_line {
 
 /// Nothing: it is no line of a history.
 inline std::optional<history_line> read_history_line(std::string_view text) {
-  nlohmann::json const line = nlohmann::json::parse(text, nullptr, false);
+  nlohmann::json const line = parse_json(text);
   if (!line.is_object() || !line.contains("step") || !line["step"].is_number_unsigned()) return std::nullopt;
   return history_line{
       line.contains("metrics") ? history_file::kind::evaluation : history_file::kind::training,
@@ -56,7 +57,7 @@ EDL_INLINE history_file::~history_file() {
   }
   asked_for_.notify_one();
   thread_.join();
-  for (work const& w : waiting_) lost_ += !w.snapshots;
+  for (work const& w : waiting_) lost_ += !w.drops_later;
   if (lost_ > 0) log_.warning(fmt::format("{} lacks {}", path_, counted(lost_, "line")));
   if (fd_ >= 0) ::close(fd_);
 }
@@ -65,7 +66,7 @@ EDL_INLINE void history_file::put(work w) {
   if (path_.empty()) return;
   {
     std::lock_guard const lock(mutex_);
-    if (!w.snapshots && waiting_.size() >= most_waiting) {
+    if (!w.drops_later && waiting_.size() >= most_waiting) {
       ++lost_;
       return;
     }
@@ -75,7 +76,7 @@ EDL_INLINE void history_file::put(work w) {
   asked_for_.notify_one();
 }
 
-EDL_INLINE void history_file::go_on_from(std::uint64_t step) { put({.snapshots = true, .step = step}); }
+EDL_INLINE void history_file::go_on_from(std::uint64_t step) { put({.drops_later = true, .step = step}); }
 
 EDL_INLINE void history_file::append(kind of, std::uint64_t step, std::string line) {
   put({.of = of, .step = step, .line = std::move(line)});
@@ -99,9 +100,9 @@ EDL_INLINE void history_file::run() {
     lock.unlock();
     try {
       for (; !now.empty(); now.pop_front()) perform(now.front());
-      if (std::exchange(announced_, false)) log_.info(fmt::format("{} is written again", path_));
+      if (std::exchange(warned_, false)) log_.info(fmt::format("{} is written again", path_));
     } catch (std::exception const& e) {
-      if (!std::exchange(announced_, true))
+      if (!std::exchange(warned_, true))
         log_.warning(fmt::format("the history of the job cannot be kept for now: {}", e.what()));
     }
     lock.lock();
@@ -112,7 +113,7 @@ EDL_INLINE void history_file::run() {
   }
 }
 
-EDL_INLINE void history_file::perform(work const& w) { w.snapshots ? cut(w.step) : write(w); }
+EDL_INLINE void history_file::perform(work const& w) { w.drops_later ? cut(w.step) : write(w); }
 
 EDL_INLINE void history_file::cut(std::uint64_t step) {
   any_[0] = any_[1] = false;
