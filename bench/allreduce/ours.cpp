@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "contestant.hpp"
-#include "edl/collective/group.hpp"
-#include "edl/collective/topology.hpp"
-#include "edl/net/tls.hpp"
-#include "edl/net/token.hpp"
+#include "edl/job/collective/group.hpp"
+#include "edl/job/collective/topology.hpp"
+#include "edl/job/net/security/tls.hpp"
+#include "edl/job/net/security/token.hpp"
 
 namespace bench {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 #include <random>
 
-#include "edl/controller/autoscaler.hpp"
+#include "edl/cluster/autoscaler/autoscaler.hpp"
 
 namespace {
 

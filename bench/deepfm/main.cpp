@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "../train/networks.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/recordio.hpp"
 #include "edl/core/random.hpp"
-#include "edl/data/example_builder.hpp"
-#include "edl/data/recordio.hpp"
 
 struct deepfm_job {
   static constexpr auto& network = bench::deepfm;

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "app/job.hpp"
+#include "job/app/job.hpp"
 #include "kubernetes/double.hpp"
 
 namespace {

@@ -11,10 +11,10 @@
 
 #include "../contestant.hpp"
 #include "edl/cli/program.hpp"
+#include "edl/compute/device/cuda.hpp"
+#include "edl/compute/nn/loss/on_accelerator.hpp"
+#include "edl/compute/optim/on_accelerator.hpp"
 #include "edl/core/names.hpp"
-#include "edl/device/cuda.hpp"
-#include "edl/nn/loss/on_accelerator.hpp"
-#include "edl/optim/on_accelerator.hpp"
 #include "networks.hpp"
 
 namespace {

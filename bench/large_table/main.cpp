@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "edl/checkpoint/directory.hpp"
-#include "edl/checkpoint/layout_digest.hpp"
 #include "edl/cli/program.hpp"
+#include "edl/compute/optim/adagrad.hpp"
+#include "edl/compute/optim/rule.hpp"
 #include "edl/core/random.hpp"
-#include "edl/optim/adagrad.hpp"
-#include "edl/optim/rule.hpp"
-#include "edl/ps/store.hpp"
+#include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/layout_digest.hpp"
+#include "edl/job/ps/store.hpp"
 
 namespace {
 

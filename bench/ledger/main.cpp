@@ -7,11 +7,11 @@
 #include <chrono>
 #include <vector>
 
+#include "edl/compute/optim/adam.hpp"
+#include "edl/compute/optim/rule.hpp"
 #include "edl/core/layout.hpp"
-#include "edl/optim/adam.hpp"
-#include "edl/optim/rule.hpp"
-#include "edl/ps/policy.hpp"
-#include "edl/ps/store.hpp"
+#include "edl/job/ps/policy.hpp"
+#include "edl/job/ps/store.hpp"
 
 namespace {
 

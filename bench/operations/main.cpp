@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "edl/device/cpu/basic_cpu.hpp"
-#include "edl/nn/conv2d.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/nn/layer/conv2d.hpp"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "edl/net/node.hpp"
-#include "edl/platform/kubernetes/cluster.hpp"
+#include "edl/cluster/kubernetes/cluster.hpp"
+#include "edl/job/net/node.hpp"
 #include "kubernetes/double.hpp"
 
 namespace {

@@ -11,17 +11,17 @@
 #include <vector>
 
 #include "edl/cli/program.hpp"
+#include "edl/compute/optim/adagrad.hpp"
+#include "edl/compute/optim/rule.hpp"
 #include "edl/core/error.hpp"
-#include "edl/net/listener.hpp"
-#include "edl/net/node.hpp"
-#include "edl/optim/adagrad.hpp"
-#include "edl/optim/rule.hpp"
-#include "edl/ps/policy.hpp"
-#include "edl/ps/server.hpp"
-#include "edl/wire/edl.pb.h"
-#include "edl/wire/message.hpp"
-#include "edl/wire/method.hpp"
-#include "edl/worker/remote.hpp"
+#include "edl/job/net/listener.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/ps/policy.hpp"
+#include "edl/job/ps/server.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+#include "edl/job/worker/remote.hpp"
 
 namespace {
 

@@ -14,9 +14,9 @@
 #include <cstring>
 
 #include "contestant.hpp"
-#include "edl/net/address.hpp"
-#include "edl/net/token.hpp"
-#include "edl/net/transport.hpp"
+#include "edl/job/net/address.hpp"
+#include "edl/job/net/security/token.hpp"
+#include "edl/job/net/transport.hpp"
 
 namespace bench {
 namespace {

@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "contestant.hpp"
-#include "edl/net/blocking.hpp"
-#include "edl/net/channel.hpp"
-#include "edl/net/listener.hpp"
-#include "edl/net/node.hpp"
+#include "edl/job/net/blocking.hpp"
+#include "edl/job/net/channel.hpp"
+#include "edl/job/net/listener.hpp"
+#include "edl/job/net/node.hpp"
 
 namespace bench {
 namespace {

@@ -15,10 +15,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "edl/compute/optim/adagrad.hpp"
+#include "edl/compute/optim/rule.hpp"
+#include "edl/compute/sparse/table.hpp"
 #include "edl/core/random.hpp"
-#include "edl/optim/adagrad.hpp"
-#include "edl/optim/rule.hpp"
-#include "edl/sparse/table.hpp"
 #ifdef BENCH_LIBCUCKOO
 #include <libcuckoo/cuckoohash_map.hh>
 #endif

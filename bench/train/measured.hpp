@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <edl/device/cpu/options.hpp>
-#include <edl/nn/storage.hpp>
+#include <edl/compute/device/cpu/options.hpp>
+#include <edl/compute/nn/storage.hpp>
 #include <memory>
 #include <string>
 #include <vector>

@@ -5,10 +5,10 @@
 #include <iostream>
 #include <memory>
 
-#include "edl/device/any_device.hpp"
-#include "edl/device/cpu/basic_cpu.hpp"
-#include "edl/sparse/minibatch_rows.hpp"
-#include "edl/sparse/table.hpp"
+#include "edl/compute/device/any_device.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/sparse/minibatch_rows.hpp"
+#include "edl/compute/sparse/table.hpp"
 #include "measured.hpp"
 #include "networks.hpp"
 

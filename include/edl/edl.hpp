@@ -6,17 +6,17 @@
 #include <xtensor/xmath.hpp>
 #include <xtensor/xoperation.hpp>
 
-#include "edl/author/model_traits.hpp"  // first: GCC lists by which headers it came to a sentence
-#include "edl/author/run.hpp"
+#include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/picture.hpp"
+#include "edl/compute/data/reader.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/features/features.hpp"
+#include "edl/compute/nn/layers.hpp"
+#include "edl/compute/nn/losses.hpp"
+#include "edl/compute/nn/metrics.hpp"
+#include "edl/compute/optim/optimizers.hpp"
 #include "edl/core/error.hpp"
-#include "edl/data/example.hpp"
-#include "edl/data/example_builder.hpp"
-#include "edl/data/picture.hpp"
-#include "edl/data/reader.hpp"
-#include "edl/device/cpu/basic_cpu.hpp"
-#include "edl/features/features.hpp"
-#include "edl/nn/layers.hpp"
-#include "edl/nn/losses.hpp"
-#include "edl/nn/metrics.hpp"
-#include "edl/optim/optimizers.hpp"
+#include "edl/job/author/model_traits.hpp"  // first: GCC lists by which headers it came to a sentence
+#include "edl/job/author/run.hpp"
 #include "edl/version.hpp"

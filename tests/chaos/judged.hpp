@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "app/job.hpp"
-#include "edl/checkpoint/directory.hpp"
-#include "edl/checkpoint/manifest.hpp"
+#include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
+#include "job/app/job.hpp"
 
 namespace chaos {
 

@@ -23,11 +23,11 @@
 #include <thread>
 #include <vector>
 
-#include "app/relay.hpp"
-#include "edl/net/status.hpp"
-#include "edl/wire/edl.pb.h"
-#include "edl/wire/frame.hpp"
-#include "edl/wire/method.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/frame.hpp"
+#include "edl/job/wire/method.hpp"
+#include "job/app/relay.hpp"
 
 /// What neighbours, disks and networks do to a job, besides ending its processes.
 namespace chaos {

@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "app/job.hpp"
 #include "chaos/fault.hpp"
 #include "chaos/handle.hpp"
 #include "chaos/judged.hpp"
@@ -24,6 +23,7 @@
 #include "chaos/plan.hpp"
 #include "chaos/subject.hpp"
 #include "chaos/watcher.hpp"
+#include "job/app/job.hpp"
 
 namespace chaos {
 

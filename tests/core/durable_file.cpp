@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "wire/scratch.hpp"
+#include "job/wire/scratch.hpp"
 
 namespace durable_file_test {
 

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "wire/scratch.hpp"
+#include "job/wire/scratch.hpp"
 
 namespace input_file_test {
 

@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "edl/data/augment.hpp"
-#include "edl/optim/optimizers.hpp"
-#include "edl/optim/schedule.hpp"
+#include "edl/compute/data/augment.hpp"
+#include "edl/compute/optim/optimizers.hpp"
+#include "edl/compute/optim/schedule.hpp"
 
 namespace options_fit_test {
 

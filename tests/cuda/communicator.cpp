@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/device/cuda/library/nccl_communicator.hpp.
+// Covers also edl/compute/device/cuda/library/nccl_communicator.hpp.
 // GPUs that sum among themselves: members are threads of the test, each with a GPU of its own.
-#include "edl/device/communicator.hpp"
+#include "edl/compute/device/communicator.hpp"
 
 #include <chrono>
 #include <thread>
 
-#include "collective/members.hpp"
 #include "cuda/gpus.hpp"
-#include "edl/device/device_buffer.hpp"
+#include "edl/compute/device/device_buffer.hpp"
+#include "job/collective/members.hpp"
 
 namespace communicator_test {
 

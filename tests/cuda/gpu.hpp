@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/device/cuda.hpp"
+#include "edl/compute/device/cuda.hpp"
 
 /// The GPU of these tests, opened anew for each: a real one, or the double, as EDL_CUDA_LIBRARY says. Null
 /// where none is to be had; the test says so, and ends. It fails if EDL_TEST_GPU says that one must be there.

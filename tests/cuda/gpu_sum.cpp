@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that GPUs make together: members are threads of the test.
-#include "edl/replica/gpu_sum.hpp"
+#include "edl/job/replica/gpu_sum.hpp"
 
-#include "collective/members.hpp"
 #include "cuda/gpus.hpp"
-#include "edl/author/model_learner.hpp"
 #include "edl/edl.hpp"
-#include "edl/replica/step_sum.hpp"
+#include "edl/job/author/model_learner.hpp"
+#include "edl/job/replica/step_sum.hpp"
+#include "job/collective/members.hpp"
 
 namespace gpu_sum_test {
 

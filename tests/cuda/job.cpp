@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole jobs of the tests' small model that compute on a GPU.
-#include "app/job.hpp"
+#include "job/app/job.hpp"
 
 #include <cstdlib>
 #include <map>
 
 #include "cuda/gpu.hpp"
-#include "edl/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/directory.hpp"
 
 namespace job_test {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/device/cuda/library/claim.hpp, edl/device/cuda/library/operations.hpp,
-// edl/device/cuda/library/engine.hpp, edl/device/cuda/library/check.hpp, edl/device/cuda/options.hpp,
-// edl/device/cuda/open.hpp.
-// Whole networks: what a GPU computes beside what the processor does.
-#include "edl/nn/model.hpp"
+// Covers also edl/compute/device/cuda/library/claim.hpp, edl/compute/device/cuda/library/operations.hpp,
+// edl/compute/device/cuda/library/engine.hpp, edl/compute/device/cuda/library/check.hpp,
+// edl/compute/device/cuda/options.hpp, edl/compute/device/cuda/open.hpp. Whole networks: what a GPU computes
+// beside what the processor does.
+#include "edl/compute/nn/model.hpp"
 
+#include "compute/device/draw.hpp"
+#include "compute/nn/networks.hpp"
 #include "cuda/gpu.hpp"
-#include "device/draw.hpp"
-#include "edl/nn/loss/on_accelerator.hpp"
-#include "nn/networks.hpp"
+#include "edl/compute/nn/loss/on_accelerator.hpp"
 
 namespace model_test {
 

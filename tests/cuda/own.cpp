@@ -3,9 +3,9 @@
 #include <array>
 
 #include "cuda/gpu.hpp"
-#include "edl/device/device_buffer.hpp"
-#include "edl/nn/loss/on_accelerator.hpp"
-#include "edl/optim/on_accelerator.hpp"
+#include "edl/compute/device/device_buffer.hpp"
+#include "edl/compute/nn/loss/on_accelerator.hpp"
+#include "edl/compute/optim/on_accelerator.hpp"
 
 namespace own_test {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/device/cuda/library/products.hpp, edl/device/cuda/library/matrix.hpp,
-// edl/device/cuda/library/dense.hpp.
+// Covers also edl/compute/device/cuda/library/products.hpp, edl/compute/device/cuda/library/matrix.hpp,
+// edl/compute/device/cuda/library/dense.hpp.
 // Convolutions and dense layers: what a GPU's libraries compute beside what the processor does.
+#include "compute/device/draw.hpp"
 #include "cuda/gpu.hpp"
-#include "device/draw.hpp"
-#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
 
 namespace products_test {
 

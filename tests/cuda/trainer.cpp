@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/train/gpu_samples.hpp, edl/train/accelerator_trainer.hpp, edl/device/accelerator.hpp,
-// edl/device/pinned.hpp.
+// Covers also edl/job/train/gpu_samples.hpp, edl/job/train/accelerator_trainer.hpp,
+// edl/compute/device/accelerator.hpp, edl/compute/device/pinned.hpp.
 #include <algorithm>
 #include <limits>
 #include <memory>
 
-#include "app/words.hpp"
 #include "cuda/gpu.hpp"
-#include "edl/author/model_learner.hpp"
-#include "edl/data/example_builder.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/optim/arena.hpp"
 #include "edl/edl.hpp"
-#include "edl/optim/arena.hpp"
+#include "edl/job/author/model_learner.hpp"
+#include "job/app/words.hpp"
 
 namespace trainer_test {
 

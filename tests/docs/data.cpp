@@ -11,11 +11,11 @@
 #include <system_error>
 #include <vector>
 
-#include "data/support.hpp"
-#include "edl/author/model_learner.hpp"
-#include "edl/data/recordio.hpp"
-#include "edl/data/source.hpp"
+#include "compute/data/support.hpp"
+#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/source.hpp"
 #include "edl/edl.hpp"
+#include "edl/job/author/model_learner.hpp"
 
 namespace nn = edl::nn;
 

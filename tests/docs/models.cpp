@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "edl/author/model_learner.hpp"
-#include "edl/data/example_builder.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
 #include "edl/edl.hpp"
+#include "edl/job/author/model_learner.hpp"
 #include "models-count.inc"
 
 namespace nn = edl::nn;

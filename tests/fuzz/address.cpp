@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/net/address.hpp"
+#include "edl/job/net/address.hpp"
 
-#include "edl/net/identity.hpp"
+#include "edl/job/net/security/identity.hpp"
 #include "fuzz.hpp"
 
 namespace address_fuzz {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/checkpoint/checkpoint.hpp"
+#include "edl/job/checkpoint/checkpoint.hpp"
 
 #include <zlib.h>
 
-#include "edl/checkpoint/model_file.hpp"
-#include "edl/checkpoint/other_model.hpp"
+#include "edl/job/checkpoint/model_file.hpp"
+#include "edl/job/checkpoint/other_model.hpp"
 #include "fuzz.hpp"
 
 namespace checkpoint_fuzz {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/cifar10.hpp"
+#include "edl/compute/data/format/cifar10.hpp"
 
-#include "edl/data/example.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "fuzz.hpp"
 
 namespace cifar10_fuzz {

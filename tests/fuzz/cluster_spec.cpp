@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/platform/kubernetes/cluster_spec.hpp"
+#include "edl/cluster/kubernetes/cluster_spec.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include "edl/platform/kubernetes/objects.hpp"
+#include "edl/cluster/kubernetes/objects.hpp"
 #include "fuzz.hpp"
 
 namespace cluster_spec_fuzz {

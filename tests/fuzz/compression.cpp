@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/compression.hpp"
+#include "edl/compute/data/format/compression.hpp"
 
 #include "fuzz.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // needs: EDL_HEADER_ONLY
-#include "edl/platform/kubernetes/exec_plugin.hpp"
+#include "edl/cluster/kubernetes/exec_plugin.hpp"
 #include "fuzz.hpp"
 
 namespace credential_fuzz {

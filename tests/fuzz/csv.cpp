@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/csv.hpp"
+#include "edl/compute/data/format/csv.hpp"
 
 #include "fuzz.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/example.hpp"
+#include "edl/compute/data/format/example.hpp"
 
-#include "edl/data/example_builder.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
 #include "fuzz.hpp"
 
 namespace example_fuzz {

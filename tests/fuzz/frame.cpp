@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/wire/frame.hpp"
+#include "edl/job/wire/frame.hpp"
 
 #include "fuzz.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/net/handshake.hpp"
+#include "edl/job/net/security/handshake.hpp"
 
 #include <array>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/system_error.hpp>
 
-#include "edl/wire/edl.pb.h"
+#include "edl/job/wire/edl.pb.h"
 #include "fuzz.hpp"
 #include "sockets.hpp"
 

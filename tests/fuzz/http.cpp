@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/platform/kubernetes/http.hpp"
+#include "edl/cluster/kubernetes/http.hpp"
 
 #include "fuzz.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/idx.hpp"
+#include "edl/compute/data/format/idx.hpp"
 
-#include "edl/data/example.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "fuzz.hpp"
 
 namespace idx_fuzz {

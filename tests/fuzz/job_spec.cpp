@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/platform/kubernetes/job_spec.hpp"
+#include "edl/cluster/kubernetes/job_spec.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include "edl/platform/kubernetes/objects.hpp"
+#include "edl/cluster/kubernetes/objects.hpp"
 #include "fuzz.hpp"
 
 namespace job_spec_fuzz {

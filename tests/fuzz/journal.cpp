@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/master/journal.hpp"
+#include "edl/job/master/journal.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/json_lines.hpp"
+#include "edl/compute/data/format/json_lines.hpp"
 
 #include "fuzz.hpp"
 

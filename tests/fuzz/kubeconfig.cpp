@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/platform/kubernetes/access.hpp"
+#include "edl/cluster/kubernetes/access.hpp"
 #include "fuzz.hpp"
 
 namespace kubeconfig_fuzz {

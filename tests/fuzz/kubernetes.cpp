@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "edl/platform/kubernetes/errors.hpp"
-#include "edl/platform/kubernetes/fields.hpp"
-#include "edl/platform/kubernetes/pod_status.hpp"
+#include "edl/cluster/kubernetes/errors.hpp"
+#include "edl/cluster/kubernetes/fields.hpp"
+#include "edl/cluster/kubernetes/pod_status.hpp"
 #include "fuzz.hpp"
 
 namespace kubernetes_fuzz {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/controller/kueue.hpp"
+#include "edl/cluster/kueue/kueue.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/libfm.hpp"
+#include "edl/compute/data/format/libfm.hpp"
 
 #include "fuzz.hpp"
 

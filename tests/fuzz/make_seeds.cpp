@@ -9,19 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "edl/checkpoint/checkpoint.hpp"
-#include "edl/checkpoint/manifest.hpp"
-#include "edl/checkpoint/model_file.hpp"
-#include "edl/data/compression.hpp"
-#include "edl/data/example_builder.hpp"
-#include "edl/data/picture_file.hpp"
-#include "edl/data/recordio.hpp"
-#include "edl/master/journal.hpp"
-#include "edl/net/token.hpp"
-#include "edl/platform/kubernetes/job_spec.hpp"
-#include "edl/wire/edl.pb.h"
-#include "edl/wire/frame.hpp"
-#include "edl/wire/ledger_message.hpp"
+#include "edl/cluster/kubernetes/job_spec.hpp"
+#include "edl/compute/data/format/compression.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/picture_file.hpp"
+#include "edl/compute/data/format/recordio.hpp"
+#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
+#include "edl/job/checkpoint/model_file.hpp"
+#include "edl/job/master/journal.hpp"
+#include "edl/job/net/security/token.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/frame.hpp"
+#include "edl/job/wire/ledger_message.hpp"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "edl/data/example.hpp"
-#include "edl/data/numpy.hpp"
+#include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/numpy.hpp"
 #include "fuzz.hpp"
 
 namespace npz_fuzz {

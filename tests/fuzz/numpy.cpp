@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/numpy.hpp"
+#include "edl/compute/data/format/numpy.hpp"
 
 #include <algorithm>
 
-#include "edl/data/example.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "fuzz.hpp"
 
 namespace numpy_fuzz {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/picture_file.hpp"
+#include "edl/compute/data/format/picture_file.hpp"
 
 #include "fuzz.hpp"
 

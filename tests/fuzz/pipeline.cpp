@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/features/pipeline.hpp"
+#include "edl/compute/features/pipeline.hpp"
 
 #include <map>
 
-#include "edl/data/example_builder.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
 #include "fuzz.hpp"
 
 namespace pipeline_fuzz {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edl/platform/kubernetes/errors.hpp"
+#include "edl/cluster/kubernetes/errors.hpp"
 #include "fuzz.hpp"
 
 namespace printable_fuzz {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/recordio.hpp"
+#include "edl/compute/data/format/recordio.hpp"
 
-#include "edl/data/compression.hpp"
+#include "edl/compute/data/format/compression.hpp"
 #include "fuzz.hpp"
 
 namespace recordio_fuzz {

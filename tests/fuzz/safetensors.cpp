@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/checkpoint/safetensors.hpp"
+#include "edl/job/checkpoint/safetensors.hpp"
 
 #include "fuzz.hpp"
 

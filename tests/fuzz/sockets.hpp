@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "edl/net/secure_socket.hpp"
+#include "edl/job/net/security/secure_socket.hpp"
 #include "fuzz.hpp"
 
 namespace fuzz {

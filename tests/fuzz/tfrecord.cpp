@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/data/tfrecord.hpp"
+#include "edl/compute/data/format/tfrecord.hpp"
 
-#include "edl/data/compression.hpp"
-#include "edl/data/example.hpp"
+#include "edl/compute/data/format/compression.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "fuzz.hpp"
 
 namespace tfrecord_fuzz {

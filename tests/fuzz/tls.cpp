@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/net/tls.hpp"
+#include "edl/job/net/security/tls.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "edl/net/token.hpp"
+#include "edl/job/net/security/token.hpp"
 #include "fuzz.hpp"
 
 namespace tls_fuzz {

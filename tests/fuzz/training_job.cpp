@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/controller/training_job.hpp"
+#include "edl/cluster/training_job/training_job.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/json.hpp"
-#include "edl/platform/kubernetes/job_spec.hpp"
 #include "fuzz.hpp"
 
 namespace training_job_fuzz {

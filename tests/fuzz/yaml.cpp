@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// needs: tools/zoo/yaml.cpp
+// needs: tools/edl/yaml.cpp
 #include "yaml.hpp"
 
 #include <nlohmann/json.hpp>

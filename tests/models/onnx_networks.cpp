@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edl/onnx/network.hpp"
+#include "edl/compute/onnx/network.hpp"
 
 namespace nn = edl::nn;
 using nlohmann::json;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: an option of the model's .loss. is out of range, or its .class_weights. are not as many
-#include "edl/author/model_traits.hpp"
-#include "edl/nn/layers.hpp"
-#include "edl/nn/losses.hpp"
+#include "edl/compute/nn/layers.hpp"
+#include "edl/compute/nn/losses.hpp"
+#include "edl/job/author/model_traits.hpp"
 
 namespace nn = edl::nn;
 

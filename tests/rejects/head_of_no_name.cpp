@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: no head has this name
-#include "edl/nn/losses.hpp"
+#include "edl/compute/nn/losses.hpp"
 
 namespace nn = edl::nn;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: the loss of this head compares samples with each other
-#include "edl/nn/losses.hpp"
+#include "edl/compute/nn/losses.hpp"
 
 namespace nn = edl::nn;
 

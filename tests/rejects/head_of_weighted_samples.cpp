@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: a sample of heads has no weight: `nn::sample_weighted` is for one loss of all outputs
-#include "edl/nn/losses.hpp"
+#include "edl/compute/nn/losses.hpp"
 
 namespace nn = edl::nn;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: this metric of the model's .metrics. is for another number of classes than its .network. has
 // facts: metric_of_classes<edl::confusion<4>, 3
-#include "edl/author/model_traits.hpp"
-#include "edl/nn/layers.hpp"
-#include "edl/nn/losses.hpp"
-#include "edl/nn/metrics.hpp"
+#include "edl/compute/nn/layers.hpp"
+#include "edl/compute/nn/losses.hpp"
+#include "edl/compute/nn/metrics.hpp"
+#include "edl/job/author/model_traits.hpp"
 
 namespace nn = edl::nn;
 

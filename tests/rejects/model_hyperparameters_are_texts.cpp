@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: the members of the model's .struct hyperparameters. should be numbers
-#include "edl/author/model_traits.hpp"
-#include "edl/nn/losses.hpp"
-#include "edl/nn/metrics.hpp"
+#include "edl/compute/nn/losses.hpp"
+#include "edl/compute/nn/metrics.hpp"
+#include "edl/job/author/model_traits.hpp"
 
 struct net {
   struct hyperparameters {

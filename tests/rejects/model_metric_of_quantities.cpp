@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: this metric of the model's .metrics. cannot be computed from the labels of its .loss.
 // facts: metric_takes<edl::f1_score, int>
-#include "edl/author/model_traits.hpp"
-#include "edl/nn/layers.hpp"
-#include "edl/nn/losses.hpp"
-#include "edl/nn/metrics.hpp"
+#include "edl/compute/nn/layers.hpp"
+#include "edl/compute/nn/losses.hpp"
+#include "edl/compute/nn/metrics.hpp"
+#include "edl/job/author/model_traits.hpp"
 
 struct net {
   static constexpr auto network =

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: this layer has no `template <class D> void backward
 // facts: layer_lacks<0, .*forgetful, edl::shape.1, 1, 3., .*lacking::backward>
-#include "edl/device/cpu/basic_cpu.hpp"
-#include "edl/nn/layers.hpp"
-#include "edl/nn/model.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/nn/layers.hpp"
+#include "edl/compute/nn/model.hpp"
 namespace nn = edl::nn;
 struct forgetful {
   constexpr edl::fit check(edl::shape) const { return edl::fit::fits; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: the model's .weight_names. should be
-#include "edl/author/model_traits.hpp"
-#include "edl/nn/layers.hpp"
-#include "edl/nn/losses.hpp"
+#include "edl/compute/nn/layers.hpp"
+#include "edl/compute/nn/losses.hpp"
+#include "edl/job/author/model_traits.hpp"
 
 struct net {
   static constexpr auto network =

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "data/support.hpp"
+#include "compute/data/support.hpp"
 #include "remote/web_server.hpp"
 
 namespace http_recordio_test {

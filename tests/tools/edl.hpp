@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cluster/cluster_job.hpp"
+#include "cluster_jobs/cluster_job.hpp"
 
 /// The `edl` command as a user has it. It is a process that talks to a double of the API server, whose pods
 /// are real processes of the small model.

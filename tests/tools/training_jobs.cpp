@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "command/paddle_examples.hpp"
 #include "kubernetes/yaml.hpp"
-#include "zoo/paddle_examples.hpp"
 
 namespace training_jobs_test {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The published tutorials' command lines, run as they are printed but for the program's name.
-#include "zoo/tutorials.hpp"
+#include "command/tutorials.hpp"
 
 #include <unistd.h>
 
 #include <fstream>
 
+#include "command/paddle_examples.hpp"
 #include "tools/training_jobs.hpp"
-#include "zoo/paddle_examples.hpp"
 
 namespace tutorials_test {
 

@@ -6,11 +6,11 @@
 #include <cstdlib>
 
 #include "answers.hpp"
-#include "edl/app/signals.hpp"
 #include "edl/cli/program.hpp"
-#include "edl/controller/controller.hpp"
+#include "edl/cluster/controller/controller.hpp"
 #include "edl/core/names.hpp"
-#include "edl/net/token.hpp"
+#include "edl/job/app/signals.hpp"
+#include "edl/job/net/security/token.hpp"
 #include "edl/version.hpp"
 
 namespace {

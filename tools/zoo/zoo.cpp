@@ -15,8 +15,8 @@
 #include <set>
 #include <sstream>
 
+#include "edl/compute/features/pieces.hpp"
 #include "edl/core/error.hpp"
-#include "edl/features/pieces.hpp"
 #include "engine.hpp"
 #include "template.hpp"
 

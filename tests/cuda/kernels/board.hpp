@@ -11,10 +11,10 @@
 #include <cstring>
 #include <vector>
 
+#include "compute/device/draw.hpp"
 #include "device.hpp"
-#include "device/draw.hpp"
+#include "edl/compute/device/cuda/library/kernels.hpp"
 #include "edl/core/bfloat16.hpp"
-#include "edl/device/cuda/library/kernels.hpp"
 
 namespace kernels = edl::cuda_kernels;
 

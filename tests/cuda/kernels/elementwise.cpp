@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "cuda/kernels/board.hpp"
-#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
 
 namespace elementwise_test {
 

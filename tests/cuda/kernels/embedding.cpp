@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "cuda/kernels/board.hpp"
-#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
 
 namespace embedding_test {
 

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "cuda/kernels/board.hpp"
-#include "edl/nn/losses.hpp"
+#include "edl/compute/nn/losses.hpp"
 
 namespace loss_test {
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "cuda/kernels/board.hpp"
-#include "edl/optim/optimizers.hpp"
+#include "edl/compute/optim/optimizers.hpp"
 
 namespace optimizer_test {
 

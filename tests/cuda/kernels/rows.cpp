@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/device/cpu/rows.hpp"
+#include "edl/compute/device/cpu/rows.hpp"
 
 #include <limits>
 
 #include "cuda/kernels/board.hpp"
-#include "edl/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
 
 namespace rows_test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/kernels/board.hpp"
-#include "edl/device/placement.hpp"
+#include "edl/compute/device/placement.hpp"
 
 namespace samples_test {
 

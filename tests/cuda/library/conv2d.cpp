@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/device/cuda/library/cudnn_graph.hpp, edl/device/cuda/library/operand.hpp,
-// edl/device/cuda/library/choose.hpp.
+// Covers also edl/compute/device/cuda/library/cudnn_graph.hpp, edl/compute/device/cuda/library/operand.hpp,
+// edl/compute/device/cuda/library/choose.hpp.
 // What the real cuDNN makes of edl's graphs for a GPU that is only described: no GPU is needed, nothing is
 // computed.
-#include "edl/device/cuda/library/conv2d.hpp"
+#include "edl/compute/device/cuda/library/conv2d.hpp"
 
 #include <doctest/doctest.h>
 

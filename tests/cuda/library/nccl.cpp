@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library declares of NCCL for itself, beside NCCL's own header where there is one.
-#include "edl/device/cuda/library/nccl.hpp"
+#include "edl/compute/device/cuda/library/nccl.hpp"
 
 #include <doctest/doctest.h>
 

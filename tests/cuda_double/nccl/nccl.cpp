@@ -2,7 +2,7 @@
 // A double of NCCL, as a library that is opened in its place: the few functions that edl calls, between
 // threads and between processes of one machine. Members meet in a directory that the unique id names; what
 // they bring to a sum are files there. As strict as NCCL, or stricter: misuse ends the program.
-#include "edl/device/cuda/library/nccl.hpp"
+#include "edl/compute/device/cuda/library/nccl.hpp"
 
 #include <cuda_runtime_api.h>
 #include <unistd.h>

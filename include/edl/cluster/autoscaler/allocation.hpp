@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/cluster/autoscaler/cluster_view.hpp"
+#include "edl/cluster/autoscaler/fitting.hpp"
+#include "edl/cluster/autoscaler/plan.hpp"
+#include "edl/cluster/autoscaler/policy.hpp"
+
+namespace edl::controller::detail {
+
+/// How much a worker deserves its room: higher priorities first, then what the policy says.
+struct claim {
+  int priority;
+  double worth;
+  auto operator<=>(claim const&) const = default;
+};
+
+/// The claim of what must have room.
+inline constexpr claim everything{std::numeric_limits<int>::max(), std::numeric_limits<double>::infinity()};
+
+struct worker {
+  int node, shape;
+  int pod;            ///< index in the view; -1: to be made
+  bool soon = false;  ///< its room is there when leaving pods have gone
+  int old = -1;       ///< the pod that it takes over from, which has its room until then; -1: none
+};
+
+/// Why a job waits, or why a worker was taken from it.
+struct cause {
+  enum kind { none, no_room, behind_another, room_for_job, room_for_pod, headroom };
+  kind what = none;
+  int subject = -1;  ///< the job or the pod, as an index in the view
+};
+
+/// A worker as its node has it.
+struct tenant {
+  int job, shape;
+  auto operator<=>(tenant const&) const = default;
+};
+
+/// A job while a plan is made.
+struct job_state {
+  job const* of = nullptr;
+  int shape = 0;
+  claimant who{};
+  int grows_to = 0;  ///< workers: more of them are not clearly of use
+  bool in = false, cooling = false;
+  std::vector<worker> before{}, workers{};
+  std::vector<int> waiting{};      ///< its worker pods without a node, as indices
+  std::vector<int> movers{};       ///< its pods without a node that are to take over from a worker
+  std::vector<int> unmoved{};      ///< those of them for which the room is gone
+  std::vector<int> fixed_nodes{};  ///< for job::fixed, when it is let in; -1: none yet
+  cause why{};
+  int count() const { return int(workers.size()); }
+};
+
+/// A change that can be taken back.
+struct step {
+  int job;  ///< -1: a fixed pod
+  worker what;
+  bool placed;
+  cause why{};  ///< job_state::why before it
+};
+
+/// Which worker of which job has which room: what a plan is while it is made. Begins with the view, less the
+/// workers that their jobs may not keep. Jobs are numbered as in the view. Not thread safe.
+class allocation {
+ public:
+  allocation(cluster_view const& view, plan_options const& options);
+
+  cluster_view const& view;
+  plan_options const& options;
+  fitting room;
+  std::vector<job_state> jobs;
+  std::vector<int> order, rank;  ///< jobs by priority and age, and each one's place in that order
+  std::vector<int> others;       ///< pods of others for which there is no room yet, as indices
+  std::vector<int> given_up;     ///< those that the scheduler did not put where room was kept for them
+  std::vector<reservation> reservations;  ///< room that is kept for pods of others
+  std::vector<step> steps;                ///< since it was last cleared
+  std::optional<double> again_at;         ///< when a job that is left alone can be looked at again; seconds
+
+  /// What has been looked for in vain since the last change: a shape, and whether some were to be spared.
+  std::map<std::pair<int, bool>, claim> failed;
+
+  job_state& at(int j) { return jobs[std::size_t(j)]; }
+  job_state const& at(int j) const { return jobs[std::size_t(j)]; }
+
+  /// Jobs that have a worker above their min, by what that worker deserves.
+  std::set<std::pair<claim, int>> const& removable();
+
+  /// The workers on the node, in no order.
+  std::vector<tenant> const& on_node(int node) const { return on_node_[std::size_t(node)]; }
+
+  /// The claim of the worker that comes when the job has n.
+  claim next(job_state const& s, int n) const { return {s.of->priority, options.who.worth(s.who, n)}; }
+
+  /// Whether the job is left alone, because it was resized lately; if so, `again_at` is noted. One that is
+  /// paused has nothing to lose.
+  bool frozen(job_state const& s);
+
+  void place(int j, worker w);
+  void place(int j, int node, int shape) { place(j, {node, shape, -1, !room.fits(shape, node)}); }
+  void remove(int j, worker w);
+  void remove(int j, worker w, cause why);
+
+  /// Undoes `steps`.
+  void take_back();
+
+ private:
+  void read_jobs();
+  void read_pods();
+  void read_worker(int j, int pod);
+  void put_in_order();
+  void note(int j);
+
+  std::vector<std::vector<tenant>> on_node_;
+  std::set<std::pair<claim, int>> removable_;
+  std::vector<std::optional<claim>> listed_;  ///< each job's place in removable_
+  std::vector<int> changed_;                  ///< jobs whose place may be another
+  std::vector<char> noted_;                   ///< whether a job is among these
+};
+
+}  // namespace edl::controller::detail
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/autoscaler/allocation.ipp"
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/cluster/autoscaler/label_set.hpp"
+#include "edl/cluster/autoscaler/shared.hpp"
+
+namespace edl::controller {
+
+/// What a cluster is like at one moment, as far as the autoscaler needs it. Plain values without behaviour,
+/// which a controller fills from Nodes, Pods and TrainingJobs and a simulator from its own. A view of 10,000
+/// nodes with 20,000 pods and 1,000 jobs needs less than 20 MB. Alike pods share a shape for that, and labels
+/// come from a pool.
+
+/// Amounts by the names of resources, in thousandths of their unit: cores, bytes, devices. `thousandths_of`
+/// (core/quantity.hpp) reads Kubernetes' spelling. A name that is missing means none.
+using resources = std::map<std::string, std::int64_t>;
+
+/// Pods that may be on a node, as its `allocatable` calls it. Every pod takes one; a node that does not name
+/// it has no limit.
+inline constexpr char pod_slots[] = "pods";
+
+struct taint {
+  std::string key, value, effect;
+  auto operator<=>(taint const&) const = default;
+};
+
+/// An empty key tolerates every taint, an empty effect every effect; `exists` asks for no value.
+struct toleration {
+  std::string key, value, effect;
+  bool exists = false;
+  auto operator<=>(toleration const&) const = default;
+};
+
+/// One line of a node affinity. The key "metadata.name" means the node's name.
+struct requirement {
+  enum class relation { in, not_in, exists, does_not_exist, greater, less };
+  std::string key;
+  relation is = relation::in;
+  std::vector<std::string> values{};
+  auto operator<=>(requirement const&) const = default;
+};
+
+/// A line of a required affinity between pods. As anti-affinity: no pod with the mark may be on a node that
+/// has the same value of the label `topology` as this pod's node. As affinity: one must be there, or, if
+/// there is none anywhere, this pod has the mark itself. A mark is the text of a `pod_selector`.
+struct separation {
+  std::string mark, topology;
+  auto operator<=>(separation const&) const = default;
+};
+
+/// What decides on which nodes a pod may be. Requests are those that the scheduler counts: containers and
+/// sidecars together, or the largest init container if that is more, and the overhead.
+struct pod_shape {
+  resources requests{};
+  std::map<std::string, std::string> node_selector{};
+  std::vector<std::vector<requirement>> affinity{};  ///< required: all lines of any term; no term: any node
+  std::vector<toleration> tolerations{};
+  std::vector<separation> apart{}, together{};
+  std::vector<std::string> marks{};  ///< of those that any pod's lines name, those that select this pod
+  auto operator<=>(pod_shape const&) const = default;
+};
+
+struct node {
+  std::string name;
+  resources allocatable{};
+  label_set labels{};
+  std::vector<taint> taints{};
+  bool schedulable = true;  ///< ready, and not cordoned; pods that are there go on to count otherwise
+};
+
+/// A pod that has not ended.
+struct pod {
+  std::string name;    ///< unique: with its namespace, or its uid
+  std::string job{};   ///< uid of the job whose worker this is; empty: anything else, also master and servers
+  std::string node{};  ///< empty: it waits for one
+  std::string nominated{};  ///< the node that the latest plan to do so promised it
+  double nominated_at = 0;  ///< since when; seconds, on the clock of cluster_view::now
+  std::string
+      replaces{};  ///< the worker that leaves as soon as this one works; while it is there they count as one
+  bool leaving = false;  ///< it is being deleted, and holds its room until it is gone
+  bool blocked = false;  ///< without a node for want of something else than room: a gate, a claim
+  int priority = 0;      ///< of a pod of others: higher ones are given room first
+  shared<pod_shape> shape{};
+};
+
+/// How fast a job was with so many workers.
+struct measured_speed {
+  int workers = 0;
+  double records_per_s =
+      0;  ///< of useful work: where the batch may change, records of the first batch's worth
+};
+
+struct job {
+  std::string uid;
+  std::string name{};           ///< namespace/name, for a person
+  int priority = 0;             ///< higher ones first
+  int min = 1, max = 1;         ///< workers; with min 0 it may be paused
+  std::optional<int> manual{};  ///< its owner set this size, within min and max: it is as if both were this
+  pod_shape worker{};
+  std::vector<pod_shape> fixed{};  ///< pods that it needs besides, and that do not exist yet: master, servers
+  double submitted = 0;            ///< seconds, on the clock of cluster_view::now
+  bool suspended = false;          ///< it wants nothing, and what it has leaves
+  bool admitted = false;           ///< an earlier plan let it in
+  int workers = 0;                 ///< how many it was told to have
+  std::vector<measured_speed> speeds{};
+  std::optional<double> records_left{};
+  double change_cost = 1;  ///< seconds that its training was measured to stand still when its size changes
+  std::optional<double> last_resized{};  ///< seconds
+};
+
+struct cluster_view {
+  double now = 0;  ///< seconds
+  std::vector<node> nodes{};
+  std::vector<pod> pods{};
+  std::vector<job> jobs{};
+};
+
+}  // namespace edl::controller

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "edl/cluster/autoscaler/cluster_view.hpp"
+
+namespace edl::controller {
+
+/// Which pods keep each other off, and which need each other. It covers required anti-affinity between pods,
+/// in both directions as the scheduler reads it, and required affinity. Shapes are known by their numbers.
+/// Pods that leave keep others off, and are company for others, until they are gone.
+class neighbours {
+ public:
+  neighbours() = default;
+  neighbours(std::vector<node> const& nodes, std::vector<pod_shape const*> const& shapes);
+
+  /// Whether the shape keeps anything off, is kept off, needs company, or is company.
+  bool concerns(int shape) const { return !ties_.empty() && !ties_[std::size_t(shape)].empty(); }
+
+  /// Whether the pods that are there let one of the shape onto the node, when these shapes have left it.
+  bool allow(int shape, int node, std::vector<int> const& gone = {}) const;
+
+  /// Whether one of the shape keeps the next one off its own node.
+  bool alone(int shape) const;
+
+  void add(int shape, int node) { count(shape, node, 1); }
+  void remove(int shape, int node) { count(shape, node, -1); }
+
+  /// The first node for which it matters that one of the shape left this node.
+  int first_freed(int shape, int node) const;
+
+  /// The first node that is open to others because one of the shape came to this node; -1: none is.
+  int first_opened(int shape, int node) const;
+
+ private:
+  struct tie {
+    int term;
+    bool avoids, joins, marked;  ///< the shape avoids or needs the term's mark, or carries it
+  };
+  struct domain {
+    int first = 0;  ///< its first node
+    int avoiding = 0, marked = 0;
+  };
+
+  void count(int shape, int node, int by);
+  domain const* domain_of(int term, int node) const;
+
+  std::vector<std::vector<tie>> ties_;        ///< by shape; empty when no shape has any
+  std::vector<std::vector<int>> domain_of_;   ///< by term, then by node; -1: the node has no such label
+  std::vector<std::vector<domain>> domains_;  ///< by term
+  std::vector<int> marked_;                   ///< by term: pods anywhere that carry its mark
+  std::vector<char> joined_;                  ///< by term: some shape needs its mark
+};
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/autoscaler/neighbours.ipp"
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/cluster/autoscaler/allocation.hpp"
+#include "edl/cluster/autoscaler/plan.hpp"
+
+namespace edl::controller::detail {
+
+/// The plan that leads from the view to this allocation, with the reason for each number. Takes what was
+/// reserved out of the allocation.
+plan outcome_of(allocation& a);
+
+}  // namespace edl::controller::detail
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/autoscaler/outcome.ipp"
+#endif

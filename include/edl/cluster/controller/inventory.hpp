@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "edl/cluster/autoscaler/cluster_view.hpp"
+#include "edl/cluster/autoscaler/label_set.hpp"
+#include "edl/cluster/autoscaler/plan.hpp"
+#include "edl/cluster/controller/job_memo.hpp"
+#include "edl/cluster/controller/pod_marks.hpp"
+#include "edl/cluster/controller/pod_record.hpp"
+#include "edl/cluster/training_job/training_job.hpp"
+
+namespace edl::controller {
+
+class pod_marks;
+
+enum class object_kind { node, pod, job, priority_class };
+inline constexpr std::size_t object_kinds = 4;
+
+/// A TrainingJob, what is derived from its templates, and what is remembered of it.
+struct job_entry {
+  training_job job;
+  std::string invalid{};  ///< why it cannot be read; then `job` has no spec
+  shared<pod_shape> master, server, worker;
+  label_set master_labels{}, server_labels{}, worker_labels{};  ///< of the templates
+  bool shaped = false;                                          ///< these three are of the spec
+  std::string worker_class{};                                   ///< priority class
+  job_memo memo{};
+};
+
+/// What an event means to others.
+struct inventory_change {
+  enum class weight { none, soft, hard };  ///< to a plan: `soft` can wait for a few seconds
+  weight plan = weight::none;
+  std::vector<std::string> jobs{};  ///< keys of those that are to be looked at
+  std::string trouble{};            ///< a line for the log
+  void add(inventory_change&& other);
+};
+
+/// What the API server says: Nodes, Pods, TrainingJobs, PriorityClasses, without their JSON; equal shapes of
+/// pods are kept once. An object that is older than the one that is known changes nothing, except in a list.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class inventory {
+ public:
+  inventory() = default;
+  inventory(inventory const&) = delete;
+
+  /// A list comes, object by object, by `put` between `begin` and `end`; what has not come is gone.
+  void begin(object_kind k);
+  inventory_change put(object_kind k, nlohmann::json const& object);
+  inventory_change end(object_kind k);
+  inventory_change remove(object_kind k, nlohmann::json const& object);
+
+  /// Everything has been listed.
+  bool complete() const;
+
+  /// By "namespace/name"; null: there is none.
+  job_entry* job(std::string const& key);
+  job_entry const* job(std::string const& key) const;
+  std::unordered_map<std::string, job_entry> const& jobs() const { return jobs_; }
+
+  pod_record const* pod(std::string const& key) const;
+  /// Those of the TrainingJob of this uid, by key.
+  std::vector<pod_record const*> pods_of(std::string const& uid) const;
+  /// Whether there is a TrainingJob of this uid.
+  std::string const* key_of(std::string const& uid) const {
+    auto const at = job_by_uid_.find(uid);
+    return at == job_by_uid_.end() ? nullptr : &at->second;
+  }
+  bool knows(std::string const& uid) const { return job_by_uid_.contains(uid); }
+
+  /// The value of a PriorityClass; without a name: of the default one, or 0. Nothing: there is none of that
+  /// name.
+  std::optional<std::int64_t> priority_class(std::string const& name) const;
+
+  /// `lost`: its kubelet is not heard any more.
+  enum class node_state { ready, lost, gone };
+  node_state state_of(std::string const& node) const;
+
+  /// For `make_plan`. `promised`: by pods, of the plan before.
+  cluster_view view(double now, std::unordered_map<std::string, reservation> const& promised) const;
+
+  std::size_t nodes() const { return nodes_.size(); }
+  std::size_t pods() const { return pods_.size(); }
+  std::size_t shapes() const { return shapes_.size(); }
+
+ private:
+  struct node_entry {
+    node is;
+    bool lost = false;
+  };
+  struct list {
+    bool coming = false, complete = false;
+    std::unordered_set<std::string> seen{};
+  };
+  using kept_shape = std::shared_ptr<pod_shape const>;
+  struct by_value {
+    using is_transparent = void;
+    bool operator()(kept_shape const& a, kept_shape const& b) const { return *a < *b; }
+    bool operator()(kept_shape const& a, pod_shape const& b) const { return *a < b; }
+    bool operator()(pod_shape const& a, kept_shape const& b) const { return a < *b; }
+  };
+
+  inventory_change put_node(nlohmann::json const& object);
+  inventory_change put_pod(nlohmann::json const& object);
+  inventory_change put_job(nlohmann::json const& object);
+  inventory_change put_class(nlohmann::json const& object);
+  void bury(std::string const& uid);
+  inventory_change drop(object_kind k, std::string const& key);
+  inventory_change drop_pod(std::string const& key);
+  inventory_change touched(pod_record const& p) const;
+  std::string const* job_key_of(pod_record const& p) const;
+  shared<pod_shape> intern(pod_shape shape);
+  void tidy_shapes();
+  shared<pod_shape> shape_of(template_text const& text, std::string const& space, label_set& labels,
+                             std::string* priority_class = nullptr);
+  int priority_of(std::string const& class_name) const;
+  void add_job(job_entry const& e, pod_marks& marks, cluster_view& to) const;
+  void mark_leaving(job_entry const& e, std::unordered_set<std::string>& keys) const;
+
+  std::set<kept_shape, by_value> shapes_;  ///< and those that nobody has any more, until they are tidied away
+  std::size_t shapes_tidied_ = 0;          ///< how many were left then
+  label_pool labels_;
+  std::array<list, object_kinds> lists_{};
+  std::unordered_map<std::string, node_entry> nodes_;
+  std::unordered_map<std::string, pod_record> pods_;
+  std::unordered_map<std::string, std::set<std::string>> pods_by_owner_;
+  std::unordered_map<std::string, job_entry> jobs_;
+  std::unordered_map<std::string, std::string> job_by_uid_;
+  std::unordered_map<std::string, int> classes_;
+  std::deque<std::string> buried_;  ///< uids that were removed last: what is told of them later is old
+  std::unordered_set<std::string> dead_;
+  std::string default_class_;
+};
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/controller/inventory.ipp"
+#include "edl/cluster/controller/inventory_view.ipp"
+#endif

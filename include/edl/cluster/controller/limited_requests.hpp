@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "edl/cluster/controller/api_requests.hpp"
+#include "edl/cluster/controller/metrics.hpp"
+#include "edl/cluster/controller/rate_limit.hpp"
+#include "edl/cluster/kubernetes/client.hpp"
+
+namespace edl::controller {
+
+/// Requests through a client, at a limited rate, counted in metrics. Each asks `leads` right before it is
+/// sent, and throws `deposed` when the answer is no.
+///
+/// Thread safety: safe.
+class limited_requests : public api_requests {
+ public:
+  /// At most `burst` requests at once and `per_s` per second. The references outlive this object.
+  limited_requests(platform::kubernetes::client& c, metrics& m, double per_s, double burst,
+                   std::function<bool()> leads)
+      : client_(c), metrics_(m), limit_(per_s, burst), leads_(std::move(leads)) {}
+
+  nlohmann::json get(std::string const& path) override;
+  nlohmann::json create(std::string const& path, nlohmann::json const& object) override;
+  nlohmann::json patch(std::string const& path, nlohmann::json const& change,
+                       std::string const& kind) override;
+  nlohmann::json remove(std::string const& path, nlohmann::json const& how) override;
+
+ private:
+  nlohmann::json ask(char const* verb, std::function<nlohmann::json()> const& request);
+
+  platform::kubernetes::client& client_;
+  metrics& metrics_;
+  std::mutex mutex_;
+  rate_limit limit_;
+  std::function<bool()> leads_;
+};
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/controller/limited_requests.ipp"
+#endif

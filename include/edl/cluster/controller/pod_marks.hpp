@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/cluster/autoscaler/cluster_view.hpp"
+#include "edl/cluster/autoscaler/label_set.hpp"
+#include "edl/cluster/autoscaler/pod_selector.hpp"
+#include "edl/cluster/autoscaler/shared.hpp"
+
+namespace edl::controller {
+
+/// Gives the shapes of pods their marks: which of all the selectors in pods' affinities select a pod, by its
+/// namespace and labels. Equal pods get one shape. In most clusters there is no such selector, and nothing is
+/// done. Thread safety: distinct objects: safe. Shared objects: unsafe.
+class pod_marks {
+ public:
+  /// To be called for each shape before the first `marked`.
+  void look_at(pod_shape const& s);
+
+  bool none() const { return selectors_.empty(); }
+
+  shared<pod_shape> marked(shared<pod_shape> const& s, std::string const& space, label_set const& labels);
+
+ private:
+  std::map<std::string, pod_selector> selectors_;  ///< by their texts
+  std::map<std::pair<pod_shape const*, std::vector<std::string>>, shared<pod_shape>> made_;
+};
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/controller/pod_marks.ipp"
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "edl/cluster/controller/pod_marks.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::controller {
+
+EDL_INLINE void pod_marks::look_at(pod_shape const& s) {
+  for (auto const* lines : {&s.apart, &s.together})
+    for (separation const& one : *lines) selectors_.try_emplace(one.mark, one.mark);
+}
+
+EDL_INLINE shared<pod_shape> pod_marks::marked(shared<pod_shape> const& s, std::string const& space,
+                                               label_set const& labels) {
+  std::vector<std::string> marks;
+  for (auto const& [text, selector] : selectors_)
+    if (selector.selects(space, labels)) marks.push_back(text);
+  if (marks.empty()) return s;
+  auto const [at, fresh] = made_.try_emplace({&*s, marks}, s);
+  if (fresh) {
+    pod_shape more = *s;
+    more.marks = std::move(marks);
+    at->second = shared<pod_shape>(std::make_shared<pod_shape const>(std::move(more)));
+  }
+  return at->second;
+}
+
+}  // namespace edl::controller

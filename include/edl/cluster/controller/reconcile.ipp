@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+#include <utility>
+
+#include "edl/cluster/controller/job_status.hpp"
+#include "edl/cluster/controller/reconcile.hpp"
+#include "edl/cluster/kubernetes/clock_text.hpp"
+#include "edl/cluster/kubernetes/fields.hpp"
+#include "edl/cluster/kueue/podgroup.hpp"
+#include "edl/core/counted.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::controller {
+namespace detail {
+
+namespace ct = condition_type;
+
+/// Reasons of the condition Running that decide what comes next.
+namespace run {
+inline constexpr char not_started[] = "NotStarted", starting[] = "Starting", runs[] = "MasterRuns",
+                      lost[] = "MasterLost", attempt_failed[] = "AttemptFailed", suspended[] = "Suspended",
+                      finished[] = "Finished";
+}
+
+class reconciler {
+ public:
+  reconciler(job_situation const& is, job_memo& memo, reconcile_options const& o)
+      : is_(is), job_(is.entry.job), memo_(memo), options_(o), next_(job_.status), now_(is.now) {
+    if (is.master && is.master->owner == job_.uid && is.master->master) master_ = is.master;
+  }
+
+  decision run() {
+    if (!job_.deleted.empty()) {
+      if (master_ && master_->held) out_.actions.push_back(release_pod{master_->name(), master_->uid});
+      add_kueue_requests();
+      return std::move(out_);
+    }
+    if (!job_.ours()) return std::move(out_);
+    next_.observed_generation = job_.generation;
+    next_.selector = fmt::format("elasticdl-job-name={},elasticdl-replica-type=worker", job_.name);
+    if (memo_.generation != job_.generation) memo_.stalled.clear(), memo_.generation = job_.generation;
+    if (!is_.entry.invalid.empty()) {
+      stall("InvalidSpec", is_.entry.invalid);
+    } else if (!job_.finished()) {
+      advance();
+    }
+    if (is_finished()) clean_up();
+    remove_lost_pods();
+    update_status();
+    return take_decision();
+  }
+
+ private:
+  bool is_finished() const { return is_true(next_, ct::succeeded) || is_true(next_, ct::failed); }
+
+  void set(std::string_view type, bool yes, std::string reason, std::string message) {
+    set_condition(next_, {.type = std::string(type),
+                          .status = yes ? truth::yes : truth::no,
+                          .reason = std::move(reason),
+                          .message = std::move(message),
+                          .last_transition_time = stamp_of(now_),
+                          .observed_generation = job_.generation});
+  }
+  std::string reason_of(std::string_view type) const {
+    auto const* c = find_condition(next_, type);
+    return c ? c->reason : std::string();
+  }
+  void stall(std::string const& reason, std::string const& why) {
+    stalled_ = true;
+    set(ct::stalled, true, reason, why);
+  }
+
+  // Pods.
+
+  /// A pod that is of no use any more.
+  void discard(pod_record const& p, bool force = false) {
+    if (!p.leaving || force) out_.actions.push_back(delete_pod{p.name(), p.uid, force});
+    bool const ended = p.at == pod_record::phase::over || (p.master && !p.master->started);
+    if (p.held && (ended || force)) out_.actions.push_back(release_pod{p.name(), p.uid});
+  }
+  void discard_members() {
+    for (pod_record const* p : is_.members)
+      if (!p->leaving) discard(*p);
+  }
+
+  bool node_answers(pod_record const& p) const {
+    return p.node.empty() || is_.state_of(p.node) == inventory::node_state::ready;
+  }
+
+  /// Pods that a node which is lost will not let go.
+  void remove_lost_pods() {
+    std::map<std::string, double> gone;
+    auto const check = [&](pod_record const& p) {
+      if (p.node.empty()) return;
+      auto const node = is_.state_of(p.node);
+      if (node == inventory::node_state::ready) return;
+      bool const late = p.leaving && now_ >= p.leave_by;
+      if (p.leaving && !late) out_.look_again(p.leave_by);
+      if (node == inventory::node_state::gone) {
+        auto const known = memo_.nodes_gone.find(p.node);
+        double const since = gone[p.node] = known == memo_.nodes_gone.end() ? now_ : known->second;
+        if (now_ - since < options_.node_timeout) return out_.look_again(since + options_.node_timeout);
+        if (p.at == pod_record::phase::over && is_finished()) return;
+        discard(p, true);
+      } else if (late) {
+        discard(p, true);
+      }
+    };
+    for (pod_record const* p : is_.members) check(*p);
+    if (master_) check(*master_);
+    memo_.nodes_gone = std::move(gone);
+  }
+
+  // The life of the job.
+
+  void end_job(std::string_view type, std::string reason, std::string message) {
+    set(type, true, std::move(reason), std::move(message));
+    set(ct::running, false, run::finished, "The job has ended.");
+    set(ct::resizing, false, run::finished, "");
+    set(ct::stalled, false, run::finished, "");
+    next_.completion_time = stamp_of(now_);
+    memo_.stalled.clear();
+  }
+
+  /// Removes what a finished job leaves behind. Its master's pod stays to be looked at, if it has ended by
+  /// itself.
+  void clean_up() {
+    discard_members();
+    if (master_ && !master_->leaving && (master_->at != pod_record::phase::over || master_->outlived))
+      discard(*master_);
+    if (master_ && master_->held && (master_->at == pod_record::phase::over || !master_->master->started))
+      out_.actions.push_back(release_pod{master_->name(), master_->uid});
+    if (auto const ttl = job_.spec.ttl_seconds_after_finished) {
+      double const at = seconds_of(next_.completion_time).value_or(now_) + double(*ttl);
+      if (now_ >= at)
+        out_.actions.push_back(delete_job{});
+      else
+        out_.look_again(at);
+    }
+  }
+
+  void advance() {
+    if (master_ && master_->at == pod_record::phase::over) record_end();
+    if (master_ && crashes_in_place(*master_))
+      fail_attempt(master_->master->attempt,
+                   "crashes whenever its kubelet starts it again: " + master_->trouble);
+    if (is_finished()) return;
+    if (job_.spec.suspend || held_by_kueue()) return suspend();
+    memo_.suspend_since = 0;
+    if (is_true(next_, ct::suspended)) set(ct::suspended, false, "Resumed", "The job goes on.");
+    if (overdue()) return;
+    if (!is_true(next_, ct::admitted) && !admit()) return;
+    choose_size();
+    if (master_)
+      keep_master();
+    else
+      make_master();
+  }
+
+  /// How the master's pod has ended, if it is that of the attempt at hand.
+  void record_end() {
+    master_state const& m = *master_->master;
+    if (m.attempt != std::max(1u, next_.attempts)) return;
+    if (m.ending.code == 0 && !m.ending.outside && m.ending.signal == 0)
+      return end_job(ct::succeeded, "MasterFinished", "All is done.");
+    if (m.ending.code == platform::suspended && !m.ending.outside)
+      return set(ct::running, false, run::suspended, "The master has suspended the job.");
+    std::string const how = platform::describe(m.ending);
+    // Killed for its memory, or superseded by another master: no fault of the attempt.
+    bool const taken = m.ending.code == 128 + SIGKILL || m.ending.code == platform::gave_up_waiting;
+    bool const crashed = m.ending.signal != 0 && m.ending.signal != SIGKILL && m.ending.signal != SIGTERM;
+    if (m.ending.outside || taken || (m.ending.signal != 0 && !(crashed && crashes_too_often())))
+      return set(ct::running, false, run::lost, fmt::format("The master {}.", how));
+    fail_attempt(m.attempt, how);
+  }
+
+  bool crashes_in_place(pod_record const& p) const {
+    master_state const& m = *p.master;
+    return p.at != pod_record::phase::over && !p.leaving && !m.ready && !p.trouble.empty() &&
+           m.crashes >= options_.most_crashes && m.attempt == std::max(1u, next_.attempts);
+  }
+
+  /// The master that is lost now is the last that may crash soon after its start.
+  bool crashes_too_often() const {
+    return now_ - memo_.master_since < options_.steady && memo_.early_losses + 1 >= options_.most_crashes;
+  }
+
+  void fail_attempt(std::uint32_t attempt, std::string const& how) {
+    memo_.early_losses = 0;
+    if (attempt > job_.spec.backoff_limit)
+      return end_job(
+          ct::failed, "BackoffLimitExceeded",
+          fmt::format("Attempt {} has failed, and spec.backoffLimit={} allows no more: the master {}.",
+                      attempt, job_.spec.backoff_limit, how));
+    next_.attempts = attempt + 1;
+    set(ct::running, false, run::attempt_failed,
+        fmt::format("Attempt {} has failed: the master {}.", attempt, how));
+    double const pause =
+        std::min(options_.longest_backoff, options_.first_backoff * double(1u << std::min(attempt - 1, 20u)));
+    memo_.pause_until = now_ + pause;
+  }
+
+  bool overdue() {
+    auto const limit = job_.spec.active_deadline_seconds;
+    auto const since = seconds_of(next_.start_time);
+    if (!limit || !since) return false;
+    double const until = *since + double(*limit) - double(next_.active_seconds);
+    if (now_ < until) {
+      out_.look_again(until);
+      return false;
+    }
+    end_job(ct::failed, "DeadlineExceeded",
+            fmt::format("The job was active for longer than spec.activeDeadlineSeconds={}.", *limit));
+    return true;
+  }
+
+  /// Kueue does not let the job run.
+  bool held_by_kueue() const { return is_.queue && !is_.queue->may_run; }
+
+  void add_kueue_requests() {
+    if (!is_.queue) return;
+    for (kueue::api_write const& r : is_.queue->requests) {
+      out_.actions.push_back(ask_kueue{r});
+      if (!r.why.empty()) out_.events.push_back({false, "Kueue", r.why});
+    }
+    if (is_.queue->again_at) out_.look_again(*is_.queue->again_at);
+  }
+
+  void suspend() {
+    if (held_by_kueue() && is_.queue->stalled) stall(is_.queue->reason, is_.queue->message);
+    bool const running =
+        master_ && master_->at != pod_record::phase::over && master_->master->started && !master_->leaving;
+    if (running) {
+      if (memo_.suspend_since == 0) memo_.suspend_since = now_;
+      set(ct::suspended, false, "Suspending", "The master is told to suspend the job.");
+      if (now_ - memo_.suspend_since >= options_.suspend_timeout) {
+        discard(*master_);
+      } else {
+        if (!master_->master->suspending)
+          out_.actions.push_back(
+              annotate_master{master_->name(), master_->uid, {{annotation::suspend, "true"}}});
+        out_.look_again(memo_.suspend_since + options_.suspend_timeout);
+      }
+      return;
+    }
+    memo_.suspend_since = 0;
+    if (master_) discard(*master_);
+    discard_members();
+    if (master_ || !is_.members.empty()) {
+      set(ct::suspended, false, "Suspending", "Pods of the job are still there.");
+      return;
+    }
+    bool const was_in = is_true(next_, ct::admitted);
+    if (job_.spec.suspend) {
+      if (is_true(next_, ct::suspended)) return;
+      set(ct::suspended, true, "Suspended", "The job has no pods until spec.suspend is false.");
+      set(ct::admitted, false, "Suspended", "The job is suspended.");
+    } else {  // it waits for Kueue, and nobody has suspended it
+      if (find_condition(next_, ct::suspended))
+        set(ct::suspended, false, "Queued", "Kueue decides when the job runs.");
+      set(ct::admitted, false, is_.queue->reason, is_.queue->message);
+      if (!was_in) return;
+    }
+    set(ct::running, false, run::suspended, "The job is suspended.");
+    set(ct::resizing, false, "Suspended", "");
+    if (auto const since = seconds_of(next_.start_time))
+      next_.active_seconds += std::uint64_t(std::max(0.0, now_ - *since));
+    next_.start_time.clear();
+    next_.workers.desired = 0;
+  }
+
+  /// Returns whether the job is let in.
+  bool admit() {
+    // A master that is there was let in by somebody whose status was lost.
+    bool const there = master_ && !master_->leaving && master_->at != pod_record::phase::over;
+    if (!there && !memo_.stalled.empty() && now_ < memo_.retry_at) {
+      set(ct::admitted, false, memo_.stalled, memo_.why);
+      wait_after_refusal();
+      return false;
+    }
+    if (!there && (!is_.plan || !is_.plan->admitted)) {
+      if (is_.plan) set(ct::admitted, false, "NoRoom", is_.plan->reason);
+      return false;
+    }
+    set(ct::admitted, true, "Admitted", "There is room for the job's pods at its least size.");
+    if (next_.start_time.empty()) next_.start_time = stamp_of(now_);
+    next_.attempts = std::max(1u, next_.attempts);
+    if (!find_condition(next_, ct::running))
+      set(ct::running, false, run::not_started, "No master has been made yet.");
+    if (there && !is_.plan) next_.workers.desired = size_of_master();
+    return true;
+  }
+
+  /// Tells what the API server has refused, and asks again later.
+  void wait_after_refusal() {
+    stall(memo_.stalled, memo_.why);
+    if (now_ < memo_.retry_at) out_.look_again(memo_.retry_at);
+  }
+
+  /// How many workers the job shall have.
+  void choose_size() {
+    worker_range const& range = job_.spec.workers;
+    std::uint32_t least = range.replicas.value_or(range.min), most = range.replicas.value_or(range.max);
+    if (is_.queue && is_.queue->most_workers) {
+      most = std::max(range.min, std::min(most, *is_.queue->most_workers));
+      least = std::min(least, most);
+    }
+    std::uint32_t want = next_.workers.desired;
+    std::string why;
+    if (is_.plan && is_.plan->admitted)
+      want = std::uint32_t(std::max(0, is_.plan->workers)), why = is_.plan->reason;
+    std::uint32_t const planned = std::exchange(want, std::clamp(want, least, most));
+    if (want == next_.workers.desired) return;
+    // The plan may be older than the spec, and what it says is of another size then.
+    if (range.replicas == want)
+      why = "its owner set this size";
+    else if (planned != want)
+      why = want < planned && is_.queue && is_.queue->most_workers ? "Kueue has admitted no more"
+                                                                   : "the spec allows no other size";
+    add_scale_record(next_, {stamp_of(now_), next_.workers.desired, want, why});
+    memo_.leave.clear();
+    if (want < next_.workers.desired && is_.plan) memo_.leave = leaving_workers();
+    out_.events.push_back(
+        {false, "Scaled", fmt::format("{} -> {}: {}", next_.workers.desired, counted(want, "worker"), why)});
+    next_.workers.desired = want;
+  }
+
+  /// The size that the master was told last.
+  std::uint32_t size_of_master() const {
+    master_state const& m = *master_->master;
+    if (auto const requested_size = platform::kubernetes::number(m.requested_size)) return *requested_size;
+    return m.size ? m.size->workers : m.first_size;
+  }
+
+  /// Whether a master, which has taken the place of another, adopted workers without telling their number.
+  static bool may_have_adopted(master_state const& m) {
+    return m.restart > 0 && !m.size && m.requested_size.empty();
+  }
+
+  /// Follows the master's pod, which is there.
+  void keep_master() {
+    master_state const& m = *master_->master;
+    bool const old = m.attempt < next_.attempts, over = master_->at == pod_record::phase::over;
+    if (old) {
+      discard(*master_);
+      return discard_members();
+    }
+    if (over) {
+      discard(*master_);
+      if (m.ending.code == platform::suspended) discard_members();
+      return;
+    }
+    next_.restarts = m.restart;
+    memo_.pause_until = 0;
+    if (std::exchange(memo_.master, master_->uid) != master_->uid) memo_.master_since = now_;
+    if (master_->leaving) {
+      set(ct::running, false, run::lost, "The master's pod is being removed.");
+      // No kubelet will tell of its end.
+      if (master_->held && master_->node.empty())
+        out_.actions.push_back(release_pod{master_->name(), master_->uid});
+      return;
+    }
+    if (m.suspending)
+      out_.actions.push_back(annotate_master{master_->name(), master_->uid, {{annotation::suspend, {}}}});
+    // A master may miss probes for a moment: without known trouble it still counts as running.
+    bool const runs = m.ready || (is_true(next_, ct::running) && master_->trouble.empty());
+    if (!node_answers(*master_))
+      set(ct::running, false, run::lost,
+          fmt::format(
+              "Node {} of the master is not heard any more; its pods go when the cluster gives it up.",
+              master_->node));
+    else if (runs)
+      set(ct::running, true, run::runs, "The master runs.");
+    else
+      set(ct::running, false, run::starting,
+          master_->trouble.empty() ? "The master's pod starts." : master_->trouble);
+    memo_.stalled.clear();
+    if (!runs && !master_->hopeless.empty())
+      stall(master_->hopeless, master_->trouble +
+                                   ": bring the image to the nodes, or delete the job and name another in "
+                                   "spec.master.template");
+    if (options_.pod_groups) open_gang_once();
+    resize(m);
+  }
+
+  /// Opens the gang, and once more each minute while a member waits for a node: a request may be lost.
+  void open_gang_once() {
+    std::uint32_t placed = 0, waiting = 0;
+    for (pod_record const* p : is_.members)
+      if (p->at != pod_record::phase::over) ++(p->node.empty() ? waiting : placed);
+    bool const due = memo_.gang_opened == 0 || (waiting > 0 && now_ >= memo_.gang_opened + 60);
+    if (!due || placed < gang_size(job_)) return;
+    memo_.gang_opened = now_;
+    out_.actions.push_back(open_gang{});
+  }
+
+  /// The workers that leave, as the plan chose when it made the job smaller.
+  std::vector<std::uint32_t> leaving_workers() const {
+    std::set<std::uint32_t> ids;
+    for (std::string const& key : is_.plan->leaving)
+      for (pod_record const* p : is_.members)
+        if (p->key == key && p->who.role == role::worker && !p->leaving) ids.insert(p->who.id);
+    return {ids.begin(), ids.end()};
+  }
+
+  void request_size(master_state const& m, std::string const& want) {
+    std::map<std::string, std::optional<std::string>> notes{{annotation::num_workers, want}};
+    std::uint32_t const has = m.size ? m.size->workers : m.first_size;
+    bool const fewer = next_.workers.desired < has;
+    // The plan may have changed since it chose who leaves.
+    if (fewer && memo_.leave.size() > has - next_.workers.desired)
+      memo_.leave.resize(has - next_.workers.desired);
+    if (fewer && !memo_.leave.empty())
+      notes[annotation::leave] = fmt::format("{}", fmt::join(memo_.leave, ","));
+    else if (!m.leave.empty())
+      notes[annotation::leave] = std::nullopt;
+    memo_.asked = want;
+    memo_.asked_until = now_ + options_.refusal_backoff;
+    out_.actions.push_back(annotate_master{master_->name(), master_->uid, std::move(notes)});
+  }
+
+  void resize(master_state const& m) {
+    std::string const want = std::to_string(next_.workers.desired);
+    bool const refused = m.requested_size.empty() && m.scaled.starts_with("refused") &&
+                         size_of_master() != next_.workers.desired;
+    if (refused && memo_.asked == want && now_ < memo_.asked_until)
+      out_.look_again(memo_.asked_until);
+    else if (size_of_master() != next_.workers.desired || may_have_adopted(m))
+      request_size(m, want);
+    std::uint32_t running = 0;
+    for (pod_record const* p : is_.members)
+      running += p->who.role == role::worker && p->at == pod_record::phase::running && !p->leaving;
+    bool const there = is_true(next_, ct::running) && running == next_.workers.desired &&
+                       m.requested_size.empty() && (!m.size || m.size->workers == next_.workers.desired);
+    if (there)
+      set(ct::resizing, false, "AtSize", fmt::format("{}.", counted(running, "worker runs", "workers run")));
+    else if (refused)
+      set(ct::resizing, true, "Refused",
+          fmt::format("The master does not take {}: {}", counted(next_.workers.desired, "worker"), m.scaled));
+    else
+      set(ct::resizing, true, "Resizing", fmt::format("{} of {} workers run.", running, want));
+  }
+
+  /// Makes the master's pod, which is missing.
+  void make_master() {
+    if (is_.master) {  // somebody else's
+      bool const going = is_.master->leaving, earlier = !is_.master->owner.empty();
+      memo_.stalled = "NameTaken";
+      memo_.why =
+          fmt::format("pod {} belongs to {}", is_.master->name(),
+                      earlier ? "an earlier TrainingJob of this name, and goes with it"
+                      : going ? "another job; it is being removed"
+                              : "another job: delete that one, or create this one under another name");
+      memo_.retry_at = now_ + (going || earlier ? 2 : 30);
+      return wait_after_refusal();
+    }
+    std::string const was = reason_of(ct::running);
+    if (was == run::attempt_failed || was == run::suspended) {
+      discard_members();
+      if (!is_.members.empty()) return;
+    }
+    bool const replaced = was == run::starting || was == run::runs || was == run::lost;
+    if (was == run::attempt_failed && memo_.pause_until == 0)
+      memo_.pause_until = now_ + options_.first_backoff;
+    if (replaced && !std::exchange(memo_.master, {}).empty()) {
+      bool const early = now_ - memo_.master_since < options_.steady;
+      memo_.early_losses = early ? memo_.early_losses + 1 : 0;
+      if (memo_.early_losses >= 3)
+        memo_.pause_until =
+            now_ + std::min(options_.longest_backoff,
+                            options_.first_backoff * double(1u << std::min(memo_.early_losses - 3, 20u)));
+    }
+    if (replaced && was != run::lost) set(ct::running, false, run::lost, "The master's pod is gone.");
+    if (!memo_.stalled.empty() && now_ < memo_.retry_at) return wait_after_refusal();
+    if (now_ < memo_.pause_until) return out_.look_again(memo_.pause_until);
+    if (is_.queue && !is_.queue->may_start)
+      return set(ct::running, false, was.empty() ? run::not_started : was, is_.queue->message);
+    if (is_.members.empty()) memo_.gang_opened = 0;
+    if (is_.queue) out_.changes = is_.queue->changes;
+    out_.actions.push_back(create_master{next_.attempts, next_.restarts + (replaced ? 1 : 0),
+                                         next_.workers.desired, is_.members.empty()});
+  }
+
+  // Status and events.
+
+  void update_status() {
+    count_pods(next_, job_, is_.members, master_);
+    if (master_ && master_->master->report) take_report(next_, *master_->master->report, now_);
+    if (!stalled_ && is_true(next_, ct::stalled))
+      set(ct::stalled, false, "GoesOn", "Nothing stands in the way.");
+    bool const done = is_finished() || is_true(next_, ct::suspended);
+    bool const moving = !done && !stalled_ && (!is_true(next_, ct::running) || is_true(next_, ct::resizing));
+    if (moving || find_condition(next_, ct::reconciling))
+      set(ct::reconciling, moving, moving ? phase_of(next_) : "Settled",
+          moving ? "The job is on its way to what its spec says." : "");
+  }
+
+  decision take_decision() {
+    add_kueue_requests();
+    bool const nothing_to_tell = next_.conditions.empty();
+    if (nothing_to_tell || next_ == job_.status) return std::move(out_);
+    bool const urgent = differs_in_substance(next_, job_.status);
+    if (!urgent && now_ < memo_.status_written + options_.progress_every) {
+      out_.look_again(memo_.status_written + options_.progress_every);
+      return std::move(out_);
+    }
+    auto events = events_of(job_.status, next_);
+    out_.events.insert(out_.events.end(), events.begin(), events.end());
+    out_.actions.insert(out_.actions.begin(), write_status{next_});
+    return std::move(out_);
+  }
+
+  job_situation const& is_;
+  training_job const& job_;
+  job_memo& memo_;
+  reconcile_options const& options_;
+  training_job_status next_;
+  double now_;
+  pod_record const* master_ = nullptr;  ///< this job's own
+  bool stalled_ = false;
+  decision out_;
+};
+
+}  // namespace detail
+
+EDL_INLINE decision reconcile(job_situation const& is, job_memo& memo, reconcile_options const& options) {
+  return detail::reconciler(is, memo, options).run();
+}
+
+}  // namespace edl::controller

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <asio/thread_pool.hpp>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/cluster/kubernetes/client.hpp"
+#include "edl/cluster/kubernetes/job_size.hpp"
+#include "edl/cluster/kubernetes/job_spec.hpp"
+#include "edl/cluster/kubernetes/objects.hpp"
+#include "edl/cluster/kubernetes/pods.hpp"
+#include "edl/cluster/kubernetes/watcher.hpp"
+#include "edl/core/log.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/platform/platform.hpp"
+
+namespace edl::platform::kubernetes {
+
+/// How long a master puts up with an API server that refuses to list and to watch its pods.
+struct retry_limits {
+  bool allowed_before = false;  ///< the master before this one has had pods: its rights may come back
+  std::chrono::milliseconds right{3'000};      ///< 403 at the start: one just given is there a moment later
+  std::chrono::milliseconds identity{30'000};  ///< 401 and 404 at the start: who one is may take longer
+  std::chrono::milliseconds outage{300'000};   ///< of what has been allowed before
+};
+
+/// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
+/// know becomes a log line and an Event of the master's pod. The pod's label `status` and annotation
+/// `elasticdl/progress` show how the job does, `elasticdl/waits` what it waits for too long. Annotations
+/// `elasticdl/num-workers` and `elasticdl/num-ps-pods` request another size. The answer stands in
+/// `elasticdl/scaled`, the size that the job is to have in `elasticdl/size`, and the size request is removed.
+/// A master that may not do its work tells its observer within seconds. One that has been allowed to do it
+/// once goes on without news of its pods for minutes. One whose pod is being deleted creates no more pods.
+/// `elasticdl/suspend` asks it to end so that it can go on; `elasticdl/report` is how it does, for programs.
+///
+/// Where the spec names an owner of the job, its members are that owner's, and outlive the master's pod. A
+/// master whose pod is gone, as after its node was given up, is told so.
+///
+/// Thread safety: as `platform`; the constructor on any thread.
+class cluster final : public platform {
+ public:
+  /// `self`: the master's own pod. Its memory is raised when the container before this one has used it up.
+  cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log, retry_limits p = {});
+  ~cluster() override;
+
+  void start(process_id who, std::optional<std::uint32_t> instead_of) override;
+  void stop(process_id who, std::chrono::milliseconds grace) override;
+  void stop_all(std::chrono::milliseconds grace,
+                std::function<std::vector<process_id>()> const& left) override;
+  void show(std::string const& status, std::string const& line) override;
+  void waits(std::string const& what) override;
+  void report(std::string const& json) override;
+
+ private:
+  void run_commands();
+  void execute(create_pod const& c);
+  void execute(delete_pod const& c);
+  void execute(pod_ended const& c) { to_.ended(c.ending, 0); }
+  void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
+  void execute(pods_found const& c) { to_.found(c.pods); }
+  void execute(pod_note const& c);
+  void execute(not_allowed const& c) { refused(c.why); }
+
+  asio::awaitable<void> again(delete_pod c);
+  asio::awaitable<void> tick();
+  void listed(nlohmann::json const& items);
+  void changed(std::string const& type, nlohmann::json const& object);
+  void see_self(nlohmann::json const& pod);
+  void refused(std::string const& why);
+  void refused(api_error const& why, std::chrono::milliseconds since, bool before);
+  std::string way_out() const;
+  void scale(requested_size const& request);
+  bool answer(requested_size const& request, std::string const& text, std::string const& size);
+  void raise_memory(nlohmann::json const& pod);
+  void record(pod_note const& n);
+  void record(pod_note const& n, owner const& of);
+  std::string const& members_owner() const { return spec_.by.empty() ? self_.uid : spec_.by.uid; }
+  void self_is_gone();
+  void mark_self(nlohmann::json metadata);
+
+  /// Tells the API server something that the job does not depend on, some time later; nothing where too much
+  /// waits already.
+  void note(std::function<void()> what);
+  /// The same, however much waits.
+  void note_surely(std::function<void()> what);
+  std::string pod_path(std::string const& name) const;
+
+  net::node& node_;
+  client client_;
+  job_spec spec_;
+  owner self_;
+  observer to_;
+  logger log_;
+  retry_limits retry_limits_;
+  pods pods_;                    // on the node's thread
+  bool looked_at_self_ = false;  // on the watcher's thread
+  std::mutex request_mutex_;
+  std::optional<requested_size> request_;  // that is dealt with now
+  job_size size_;                          // that the job is to have; on the node's thread
+  std::atomic<bool> any_{false};           // pods that have not ended
+  std::atomic<bool> creating_{false};
+  std::atomic<int> deleting_{0};           // requests that are not answered
+  std::atomic<std::uint64_t> waiting_{0};  // notes
+  std::atomic<bool> announced_{false};     // that notes are refused
+  asio::thread_pool requests_{8}, notes_{1};
+  std::unique_ptr<watcher> watcher_;
+};
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/kubernetes/cluster.ipp"
+#endif

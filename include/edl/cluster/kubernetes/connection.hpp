@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "edl/cluster/kubernetes/access.hpp"
+#include "edl/cluster/kubernetes/errors.hpp"
+
+struct ssl_ctx_st;  // OpenSSL's SSL_CTX
+struct ssl_st;      // and SSL
+
+namespace edl::platform::kubernetes {
+
+/// Where `access::server` points to.
+struct endpoint {
+  bool tls = true;
+  std::string host, port;  ///< without brackets
+  std::string prefix;      ///< before every path; without a slash at its end
+  std::string authority;   ///< "host:port", as in a Host field
+};
+
+/// "https://host", "https://[::1]:6443/path", "http://127.0.0.1:8001". Throws error that quotes it.
+endpoint parse_server(std::string const& server);
+
+/// How far waiting may go.
+struct limit {
+  std::chrono::milliseconds time;                  ///< what was granted, for the message
+  std::chrono::steady_clock::time_point until;     ///< its end
+  std::function<bool()> const* stopped = nullptr;  ///< asked every 100 ms
+
+  static limit of(std::chrono::milliseconds time, std::function<bool()> const* stopped = nullptr) {
+    return {time, std::chrono::steady_clock::now() + time, stopped};
+  }
+};
+
+/// Bytes to and from an API server, over TCP or TLS. It is what a general HTTP client does not give. Each
+/// wait, that for a connection and its handshake too, ends in time and can be stopped. Only the given
+/// authorities are trusted, not the system's besides. A certificate's common name counts for nothing (RFC
+/// 9525), and addresses are compared as addresses. Every call throws unreachable, untrusted or stopped_error.
+///
+/// Thread safety: one thread at a time.
+class connection {
+ public:
+  connection(endpoint const& to, access const& via, std::shared_ptr<ssl_ctx_st> certificates,
+             limit const& within);
+  connection(connection const&) = delete;
+  ~connection();
+
+  void send(std::string_view bytes, limit const& within);
+
+  /// Waits for at least one byte; 0: the server has ended it.
+  std::size_t receive(std::span<char> into, limit const& within);
+
+  /// Whether nothing has come since the last answer, an end least of all.
+  bool idle() const;
+
+ private:
+  void open(endpoint const& to, limit const& within);
+  void handshake(endpoint const& to, access const& via, limit const& within);
+  void wait(int events, limit const& within) const;
+  void wait_tls(int result, limit const& within);
+  void close();
+  [[noreturn]] void late(limit const& within) const;
+  [[noreturn]] void fail(std::string const& why) const;
+
+  std::string where_;
+  std::shared_ptr<ssl_ctx_st> certificates_;
+  int fd_ = -1;
+  ssl_st* tls_ = nullptr;
+};
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/kubernetes/connection.ipp"
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "edl/core/error.hpp"
+
+namespace edl::platform::kubernetes {
+
+/// The API server's refusal: the fields of its Status object. `what()` is one line that names the request and
+/// the server's own message. It says what to change where that is known (401: which credentials were used;
+/// 403: `edl rbac`; 404; 409).
+class api_error : public error {
+ public:
+  api_error(int code, std::string reason, std::string message, std::string const& what,
+            std::chrono::seconds retry_after = {})
+      : error(what),
+        code_(code),
+        retry_after_(retry_after),
+        reason_(std::move(reason)),
+        message_(std::move(message)) {}
+  int code() const { return code_; }                                 ///< HTTP status
+  std::string const& reason() const { return reason_; }              ///< "AlreadyExists", "Forbidden", …
+  std::string const& message() const { return message_; }            ///< the server's own words
+  std::chrono::seconds retry_after() const { return retry_after_; }  ///< 0: it did not say
+
+ private:
+  int code_;
+  std::chrono::seconds retry_after_;
+  std::string reason_, message_;
+};
+
+/// The server could not be reached, or broke off; the request may have been carried out.
+class unreachable : public error {
+ public:
+  using error::error;
+};
+
+/// Somebody answers, but not who should, or the certificates at hand cannot be used: to ask again is no use.
+class untrusted : public error {
+ public:
+  using error::error;
+};
+
+/// The caller wanted no more of it (`limit::stopped`).
+class stopped_error : public error {
+ public:
+  using error::error;
+};
+
+/// The refusal that an answer of status `code` says, be its body a Status object or some proxy's page.
+/// `request`: "GET https://host/path"; `origin`: where the credentials are from.
+api_error refusal(int code, std::string_view body, std::string const& request, std::string const& origin,
+                  std::chrono::seconds retry_after = {});
+
+/// Text from outside as part of one line: line breaks and other control characters become blanks, and what is
+/// longer than `longest` ends in "…".
+std::string one_line(std::string_view text, std::size_t longest = 2000);
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/kubernetes/errors.ipp"
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace edl::platform::kubernetes {
+
+/// Reading objects of an API server without trusting them: what is absent, or of another type than it should
+/// be, is as if empty. Thread safety: safe.
+
+/// The value at the end of a path of members; null when there is none.
+nlohmann::json const& field(nlohmann::json const& of, std::initializer_list<char const*> path);
+
+/// The first element of a list; null when there is none.
+nlohmann::json const& first(nlohmann::json const& list);
+
+std::string text(nlohmann::json const& value);
+
+/// A number written as text, as labels and annotations are.
+std::optional<std::uint32_t> number(nlohmann::json const& value);
+std::optional<std::uint32_t> number(std::string const& digits);
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/kubernetes/fields.ipp"
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace edl::platform::kubernetes {
+
+/// How many workers and servers a job is to have, as the annotation `elasticdl/size` of its master's pod
+/// says: "workers=3,servers=2". Thread safety: distinct objects: safe. Shared objects: unsafe.
+struct job_size {
+  std::uint32_t workers = 0, servers = 0;
+  friend bool operator==(job_size const&, job_size const&) = default;
+};
+
+std::string to_text(job_size const& size);
+
+/// The size that a master's pod shows; nothing where it shows none.
+std::optional<job_size> shown_size(nlohmann::json const& master);
+
+/// What the annotations `elasticdl/num-workers`, `elasticdl/num-ps-pods` and `elasticdl/leave` of a master's
+/// pod request, as texts that nobody has checked; empty: nothing is said of it.
+struct requested_size {
+  std::string workers, servers, leave = {};
+  bool empty() const { return workers.empty() && servers.empty(); }
+  friend bool operator==(requested_size const&, requested_size const&) = default;
+};
+requested_size requested_size_of(nlohmann::json const& master);
+
+/// The ids of `elasticdl/leave`: "3,5"; an empty text has none. Nothing when it is no such list, or has more
+/// than 10,000.
+std::optional<std::vector<std::uint32_t>> ids_of(std::string const& text);
+
+/// Whether the annotation `elasticdl/suspend` of a master's pod is "true".
+bool is_suspended(nlohmann::json const& master);
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/kubernetes/job_size.ipp"
+#endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "edl/cluster/kubernetes/job_spec.hpp"
+#include "edl/cluster/kubernetes/pod_status.hpp"
+#include "edl/core/clock.hpp"
+#include "edl/core/log.hpp"
+
+namespace edl::platform::kubernetes {
+
+/// Ask the API server for a pod, and answer with `pods::created` or `pods::refused`.
+struct create_pod {
+  process_id who;
+  std::uint32_t index = 0;  ///< of the worker whose place it takes: decides on its priority
+  resources request, limit;
+};
+
+/// Ask for a pod's end. A pod that is not there, or has another uid, is none of ours.
+struct delete_pod {
+  std::string name, uid;
+  std::chrono::seconds grace{0};
+};
+
+/// A process has ended.
+struct pod_ended {
+  edl::platform::ending ending;
+};
+
+/// A worker has been told to leave, by whoever deleted or preempted its pod.
+struct pod_leaving {
+  process_id who;
+  std::string why;
+};
+
+/// The first listing has been dealt with: these run, or are about to.
+struct pods_found {
+  findings pods;
+};
+
+/// Something that a user would want to know: a log line, and an Event of the master's pod.
+struct pod_note {
+  severity level = severity::info;
+  std::string reason;  ///< "WorkerRelaunched", "ServerRelaunched", "OutOfMemory", "CannotStart"
+  std::string text;
+};
+
+/// The API server has never made a pod of this job, and the master's account lacks the right to create any.
+struct not_allowed {
+  std::string why;
+};
+
+using pod_command =
+    std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_found, pod_note, not_allowed>;
+
+/// The servers' and workers' pods of a job. What the API server tells and what the master wants go in, with
+/// the time, and commands come out. It has no clock, no thread and no connection.
+///
+/// - A pod's name is its process's. A name that is still taken by a pod that ends is used again when that is
+///   gone.
+/// - A pod that was killed for its memory has successors with twice as much, up to `most_doublings` times; so
+///   long that is nobody's fault.
+/// - What the API server refuses for want of room (quota) or for being busy is asked again, after pauses that
+///   grow. What it refuses for good, and a pod whose image or command is wrong, is a failed process.
+/// - A pod whose program has ended, but not its other containers, is deleted: it would keep its room.
+/// - A right to create pods that is missing before there was any pod ends the job. A right that is taken away
+///   later may be given back: it is waited for, with the same pauses.
+/// - A pod that cannot be placed or pulled is told of, with the API server's words, once per reason.
+/// - A pod that comes to light and that the master does not want is deleted. A request for it was carried out
+///   though its answer was lost.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class pods {
+ public:
+  struct options {
+    std::string job;
+    role_spec server, worker;
+    std::uint32_t most_doublings = 3;
+    std::chrono::milliseconds first_pause{500}, longest_pause{15'000};  ///< between tries to create
+    std::chrono::seconds farewell{30};       ///< for the containers beside a program that has ended
+    std::chrono::seconds pull_timeout{300};  ///< with an image or a volume that does not come
+  };
+  explicit pods(options o) : options_(std::move(o)) {}
+
+  /// The master wants `who` to run, in the place of worker `instead_of` if it is given.
+  void start(process_id who, std::optional<std::uint32_t> instead_of, time_point now);
+
+  /// The master wants it to leave. Unknown, or ended already: nothing.
+  void stop(process_id who, std::chrono::seconds grace);
+
+  /// The job has ended, or its master must: nothing is created any more. What is being created, or comes to
+  /// light later, is deleted.
+  void close();
+
+  /// Deletes, after `close`, all but the pods whose process has ended or is about to. Those of `left` stay
+  /// with their logs, though their nodes may take a while to tell of their ends.
+  void stop_all(std::chrono::seconds grace, std::vector<process_id> const& left);
+
+  /// The API server's view: everything, or one change.
+  void listed(std::vector<pod_status> const& all, time_point now);
+  void changed(pod_status const& pod, time_point now);
+  void deleted(pod_status const& pod, time_point now);
+
+  /// How `create_pod` went.
+  void created(process_id who, std::string const& uid);
+  struct refusal {
+    int code = 0;  ///< HTTP status; 0: the server was not reached
+    std::string reason, message;
+    bool lacks_right() const;  ///< the account may not create pods
+  };
+  void refused(process_id who, refusal const& why, time_point now);
+
+  /// Counts time.
+  void tick(time_point now);
+
+  std::vector<pod_command> take_commands() { return std::exchange(commands_, {}); }
+
+  /// Whether any pod is there that has not ended, and is not left to end by itself.
+  bool any() const;
+  /// Whether a request to make one is not answered.
+  bool creating() const;
+
+ private:
+  struct pod {
+    std::uint32_t index = 0;
+    std::string uid;              // of the object that has the name; empty: none, as far as is known
+    bool wanted = false;          // the master has asked for it, and has not been told of its end
+    bool creating = false;        // asked for, and no answer yet
+    bool again = false;           // to be created when the name is free
+    bool stop_requested = false;  // told to leave by the master
+    bool leaving = false;         // told to leave by others, which the master knows
+    bool over = false;            // its process has ended, which the master knows
+    bool ran = false;             // its container was seen to run
+    bool left = false;            // it ends by itself: its node may not have told yet
+    std::uint32_t tries = 0;
+    std::optional<time_point> retry_at, troubled_since;
+    std::string announced;  // the trouble that has been told
+  };
+
+  void create(process_id who, pod& p);
+  void discard(process_id who, pod const& p, std::chrono::seconds grace = {});
+  void end(process_id who, pod& p, ending e);
+  void watch_trouble(pod_status const& s, pod& p, time_point now);
+  void out_of_memory(pod_status const& s, ending& e);
+  resources grown(resources const& of, role what) const;
+  role_spec const& spec(role of) const { return of == role::server ? options_.server : options_.worker; }
+
+  options options_;
+  std::map<process_id, pod> pods_;
+  std::map<role, std::uint32_t> doublings_;
+  std::map<process_id, std::string> ends_;  // why a worker's place became free
+  std::vector<pod_command> commands_;
+  bool found_ = false, closed_ = false;
+  bool made_ = false;  // a pod has been there
+};
+
+}  // namespace edl::platform::kubernetes
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/kubernetes/pods.ipp"
+#endif

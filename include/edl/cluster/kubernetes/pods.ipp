@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "edl/cluster/kubernetes/pods.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
+#include "edl/core/quantity.hpp"
+
+namespace edl::platform::kubernetes {
+namespace detail {
+
+/// Time may mend it: there is no room now, or the server has too much to do.
+inline bool passing(pods::refusal const& why) {
+  return why.code == 0 || why.code == 429 || why.code >= 500 || why.reason == "AlreadyExists" ||
+         (why.code == 403 && why.message.find("exceeded quota") != std::string::npos);
+}
+
+}  // namespace detail
+
+EDL_INLINE bool pods::refusal::lacks_right() const {
+  return code == 403 && message.find("cannot create resource") != std::string::npos;
+}
+
+EDL_INLINE void pods::start(process_id who, std::optional<std::uint32_t> instead_of, time_point) {
+  if (closed_) return;
+  pod& p = pods_[who];
+  if (auto const old = pods_.find({who.role, instead_of.value_or(who.id)}); old != pods_.end() && instead_of)
+    p.index = old->second.index;
+  else
+    p.index = instead_of.value_or(who.id);
+  if (process_id const before{who.role, instead_of.value_or(who.id)}; ends_.contains(before)) {
+    commands_.emplace_back(
+        pod_note{severity::info, who.role == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
+                 who == before ? fmt::format("{} is started again: it {}", to_string(who), ends_[before])
+                               : fmt::format("{} takes the place of {}, which {}", to_string(who),
+                                             to_string(before), ends_[before])});
+    ends_.erase(before);
+  }
+  p.wanted = true;
+  p.tries = 0;
+  p.announced.clear();
+  // What was asked of the one before it is not asked of this one.
+  if (p.creating && p.uid.empty()) p.stop_requested = false;
+  if (p.uid.empty()) return p.creating ? void() : create(who, p);
+  p.again = true;
+  discard(who, p);
+}
+
+EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds grace) {
+  commands_.emplace_back(delete_pod{pod_name(options_.job, who), p.uid, grace});
+}
+
+EDL_INLINE void pods::create(process_id who, pod& p) {
+  invariant(p.uid.empty() && !closed_, "a pod is made where none is, while the job lasts");
+  p.creating = true;
+  p.again = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
+  p.retry_at.reset();
+  p.troubled_since.reset();
+  role_spec const& s = spec(who.role);
+  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role)});
+}
+
+EDL_INLINE resources pods::grown(resources const& of, role what) const {
+  resources more = of;
+  auto const times = doublings_.find(what);
+  if (auto const memory = more.find("memory"); memory != more.end() && times != doublings_.end())
+    memory->second = grown_quantity(memory->second, 1u << times->second);
+  return more;
+}
+
+EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
+  auto const it = pods_.find(who);
+  if (it == pods_.end()) return;
+  pod& p = it->second;
+  p.wanted = p.again = false;
+  p.retry_at.reset();
+  if (p.over || (p.stop_requested && grace.count() > 0)) return;
+  p.stop_requested = true;
+  if (!p.uid.empty()) discard(who, p, grace);
+}
+
+EDL_INLINE void pods::close() {
+  closed_ = true;
+  for (auto& [who, p] : pods_) {
+    p.again = false;
+    p.retry_at.reset();
+    if (p.creating) p.wanted = false, p.stop_requested = true;
+  }
+}
+
+EDL_INLINE void pods::stop_all(std::chrono::seconds grace, std::vector<process_id> const& left) {
+  close();
+  for (auto& [who, p] : pods_) {
+    p.wanted = false;
+    if (p.over || p.uid.empty()) continue;
+    p.left = p.ran && !p.stop_requested && std::ranges::find(left, who) != left.end();
+    if (p.left) continue;
+    p.stop_requested = true;
+    discard(who, p, grace);
+  }
+}
+
+EDL_INLINE bool pods::any() const {
+  return std::ranges::any_of(pods_, [](auto const& one) {
+    pod const& p = one.second;
+    return p.creating || (!p.uid.empty() && !p.over && !p.left);
+  });
+}
+
+EDL_INLINE bool pods::creating() const {
+  return std::ranges::any_of(pods_, [](auto const& one) { return one.second.creating; });
+}
+
+EDL_INLINE void pods::created(process_id who, std::string const& uid) {
+  auto const it = pods_.find(who);
+  if (it == pods_.end()) return;
+  pod& p = it->second;
+  p.creating = false;
+  made_ = true;
+  p.tries = 0;
+  p.uid = uid;
+  // The master has changed its mind meanwhile.
+  if (!p.wanted)
+    discard(who, p);
+  else if (!p.again)  // otherwise the successor is wanted, and this one is to leave
+    p.stop_requested = false;
+}
+
+EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now) {
+  auto const it = pods_.find(who);
+  if (it == pods_.end()) return;
+  pod& p = it->second;
+  p.creating = false;
+  // It was made all the same: the API server has told of it, and what was refused is a repetition.
+  if (!p.uid.empty()) return p.wanted ? void() : discard(who, p);
+  if (!p.wanted) return;
+  bool const never = why.lacks_right() && !made_;
+  // No process of the job can be made: the failure of each would only say it in more words.
+  if (never) commands_.emplace_back(not_allowed{why.message});
+  if (never || (!detail::passing(why) && !why.lacks_right())) {
+    commands_.emplace_back(pod_note{severity::error, "CannotStart",
+                                    fmt::format("{} cannot be created: {}", to_string(who), why.message)});
+    return end(who, p, {.who = who, .code = 1, .words = "cannot be created: " + why.message});
+  }
+  auto const pause =
+      std::min(options_.longest_pause, options_.first_pause * (1u << std::min(p.tries++, 10u)));
+  p.retry_at = now + pause;
+  // Its predecessor of that name is about to go, unless it stays.
+  if (why.reason == "AlreadyExists" && p.tries < 6) return;
+  std::string const what = why.code == 0 ? "unreachable" : why.message;
+  if (p.announced == what) return;
+  p.announced = what;
+  commands_.emplace_back(pod_note{severity::warning, "CannotStart",
+                                  fmt::format("{} cannot be created yet: {}", to_string(who), why.message)});
+}
+
+EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now) {
+  std::set<std::string> there;
+  for (pod_status const& s : all) there.insert(s.uid);
+  std::vector<pod_status> gone;
+  for (auto const& [who, p] : pods_)
+    if (!p.uid.empty() && !there.contains(p.uid)) gone.push_back({.who = who, .uid = p.uid});
+  for (pod_status const& s : gone) deleted(s, now);
+  for (pod_status const& s : all) changed(s, now);
+  if (std::exchange(found_, true)) return;
+  pods_found found;
+  for (auto const& [who, p] : pods_) {
+    if (!p.over && !p.leaving) found.pods.running.push_back(who);
+    if (who.role == role::worker) found.pods.next_worker = std::max(found.pods.next_worker, who.id + 1);
+  }
+  commands_.emplace_back(std::move(found));
+}
+
+EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
+  if (s.who.role == role::master) return;
+  made_ = true;
+  auto const known = pods_.find(s.who);
+  bool const unwanted = known == pods_.end()
+                            ? found_ || closed_
+                            : !known->second.wanted && !known->second.creating && known->second.uid != s.uid;
+  pod& p = pods_[s.who];
+  if (unwanted && !s.over()) {
+    p = {.index = s.index, .uid = s.uid, .stop_requested = true};
+    return discard(s.who, p);
+  }
+  // Of a master before this one, unless it is the answer to a request that has come the other way.
+  if (p.uid != s.uid && !p.creating) p = {.index = s.index, .uid = {}, .wanted = true};
+  p.uid = s.uid;
+  p.ran |= s.at == pod_status::phase::running;
+  if (p.over) return;
+  if (s.over()) {
+    ending e = ending_of(s);
+    if (s.out_of_memory() && !e.outside && !p.stop_requested) out_of_memory(s, e);
+    if (s.lingers() && !s.terminating) discard(s.who, p, options_.farewell);
+    return end(s.who, p, std::move(e));
+  }
+  if (s.terminating && !p.stop_requested && !std::exchange(p.leaving, true) && s.who.role == role::worker) {
+    std::string const why = ending_of(s).words;
+    ends_[s.who] = why;
+    commands_.emplace_back(pod_leaving{s.who, why});
+  }
+  watch_trouble(s, p, now);
+}
+
+EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
+  auto const it = pods_.find(s.who);
+  if (it == pods_.end() || it->second.uid != s.uid) return;
+  pod& p = it->second;
+  if (!p.over) {
+    ending e = ending_of(s);
+    e.outside = true;
+    if (e.words.empty()) e.words = "was deleted";
+    end(s.who, p, std::move(e));
+  }
+  p.uid.clear();
+  if (p.again && !closed_)
+    create(s.who, p);
+  else if (!p.wanted && !p.creating)
+    pods_.erase(it);
+}
+
+EDL_INLINE void pods::end(process_id who, pod& p, ending e) {
+  p.over = true;
+  p.wanted = p.again;  // its successor of that name is wanted already
+  e.stop_requested = p.stop_requested;
+  if (!p.stop_requested && !p.leaving) ends_[who] = describe(e);
+  commands_.emplace_back(pod_ended{std::move(e)});
+}
+
+EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
+  auto const limit = spec(s.who.role).limit.find("memory");
+  if (limit == spec(s.who.role).limit.end() || s.memory.empty()) return;
+  std::uint64_t const asked = bytes_of(limit->second), had = bytes_of(s.memory);
+  std::uint32_t times = 0;
+  while (times < 32 && (asked << times) < had) ++times;
+  if (times + 1 > options_.most_doublings) return;
+  auto& now = doublings_[s.who.role];
+  now = std::max(now, times + 1);
+  e.outside = true;
+  commands_.emplace_back(pod_note{severity::warning, "OutOfMemory",
+                                  fmt::format("{} {}: its successors get {}", to_string(s.who), e.words,
+                                              grown(spec(s.who.role).limit, s.who.role)["memory"])});
+}
+
+EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now) {
+  std::string const what = trouble(s);
+  if (what.empty()) {
+    p.troubled_since.reset();
+    return;
+  }
+  bool const pulled = s.unplaced.empty();
+  if (pulled && !p.troubled_since) p.troubled_since = now;
+  // The scheduler's counts of nodes change all the time; the reason does not.
+  std::string const kind = s.unplaced.empty() ? s.waiting : "Unschedulable";
+  if (p.announced != kind) {
+    p.announced = kind;
+    commands_.emplace_back(pod_note{severity::warning, "CannotStart",
+                                    fmt::format("{} cannot start yet: {}", to_string(s.who), what)});
+  }
+  if (!pulled || p.stop_requested || (!hopeless(s) && now - *p.troubled_since < options_.pull_timeout))
+    return;
+  commands_.emplace_back(delete_pod{s.name, s.uid, std::chrono::seconds(0)});
+  end(s.who, p, {.who = s.who, .code = 1, .words = "cannot start: " + what});
+}
+
+EDL_INLINE void pods::tick(time_point now) {
+  if (closed_) return;
+  for (auto& [who, p] : pods_)
+    if (p.retry_at && now >= *p.retry_at && p.wanted && p.uid.empty() && !p.creating) create(who, p);
+}
+
+}  // namespace edl::platform::kubernetes

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+
+#include "edl/cluster/kubernetes/trust.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/net/security/openssl.hpp"
+
+namespace edl::platform::kubernetes {
+namespace detail {
+
+inline std::string text_of(X509_NAME const* name) {
+  net::openssl_ptr<BIO, BIO_free> const out(BIO_new(BIO_s_mem()));
+  X509_NAME_print_ex(out.get(), name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
+  char* data = nullptr;
+  auto const size = BIO_get_mem_data(out.get(), &data);
+  return one_line({data, std::size_t(size)}, 200);
+}
+
+inline std::string text_of(ASN1_TIME const* time) {
+  std::tm t{};
+  if (!ASN1_TIME_to_tm(time, &t)) return "an unknown time";
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday,
+                     t.tm_hour, t.tm_min);
+}
+
+inline std::string names_of(X509 const* certificate) {
+  std::string text;
+  net::openssl_ptr<GENERAL_NAMES, GENERAL_NAMES_free> const names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; i < std::min(sk_GENERAL_NAME_num(names.get()), 20); ++i) {
+    auto const* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;  // the others hold no string
+    auto const* const bytes = ASN1_STRING_get0_data(name->d.ia5);
+    int const size = ASN1_STRING_length(name->d.ia5);
+    char number[INET6_ADDRSTRLEN] = "";
+    if (name->type == GEN_DNS)
+      text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                          one_line({reinterpret_cast<char const*>(bytes), std::size_t(size)}, 200));
+    else if ((size == 4 || size == 16) &&
+             ::inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, number, sizeof number))
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", number);
+  }
+  return text.empty() ? "no name" : text;
+}
+
+inline std::string why_untrusted(int code, X509* certificate, std::string const& name) {
+  switch (code) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return fmt::format("the certificate of {} expired on {}: it must be renewed",
+                         text_of(X509_get_subject_name(certificate)),
+                         text_of(X509_get0_notAfter(certificate)));
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return fmt::format("the certificate of {} is not valid before {}: is this machine's clock right?",
+                         text_of(X509_get_subject_name(certificate)),
+                         text_of(X509_get0_notBefore(certificate)));
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      return fmt::format(
+          "its certificate is for {}, not for {}: use one of these names, or name it as tls-server-name",
+          names_of(certificate), name);
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return fmt::format(
+          "its certificate is signed by {}, an authority that is not trusted here: is this the "
+          "right server, and the certificate-authority that of this cluster?",
+          text_of(X509_get_issuer_name(certificate)));
+    default:
+      return fmt::format("its certificate cannot be verified: {}", X509_verify_cert_error_string(code));
+  }
+}
+
+// Before it gives up, OpenSSL tells of each problem; the first is kept.
+inline int on_certificate(int ok, X509_STORE_CTX* context) {
+  if (ok) return 1;
+  auto const* const tls =
+      static_cast<SSL const*>(X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* const v = static_cast<verification*>(SSL_get_app_data(tls));
+  if (v && v->problem.empty())
+    v->problem =
+        why_untrusted(X509_STORE_CTX_get_error(context), X509_STORE_CTX_get_current_cert(context), v->name);
+  return 0;
+}
+
+// OpenSSL's own sockets write without MSG_NOSIGNAL: a server that is gone would kill the process by SIGPIPE.
+inline int socket_of(BIO* bio) { return int(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
+
+inline int bio_write(BIO* bio, char const* data, int size) {
+  BIO_clear_retry_flags(bio);
+  auto const n = ::send(socket_of(bio), data, std::size_t(size), MSG_NOSIGNAL);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
+  return int(n);
+}
+
+inline int bio_read(BIO* bio, char* into, int size) {
+  BIO_clear_retry_flags(bio);
+  auto const n = ::recv(socket_of(bio), into, std::size_t(size), 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
+  if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+  return int(n);
+}
+
+inline long bio_control(BIO* bio, int what, long, void*) {
+  if (what == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0;
+  return what == BIO_CTRL_FLUSH;
+}
+
+inline BIO* socket_bio(int fd) {
+  static net::openssl_ptr<BIO_METHOD, BIO_meth_free> const method = [] {
+    auto* const m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket without signals");
+    BIO_meth_set_write(m, bio_write);
+    BIO_meth_set_read(m, bio_read);
+    BIO_meth_set_ctrl(m, bio_control);
+    return net::openssl_ptr<BIO_METHOD, BIO_meth_free>(m);
+  }();
+  auto* const bio = BIO_new(method.get());
+  BIO_set_data(bio, reinterpret_cast<void*>(std::intptr_t(fd)));
+  BIO_set_init(bio, 1);
+  return bio;
+}
+
+inline bool is_address(std::string const& host) {
+  unsigned char bytes[16];
+  return ::inet_pton(AF_INET, host.c_str(), bytes) == 1 || ::inet_pton(AF_INET6, host.c_str(), bytes) == 1;
+}
+
+inline net::openssl_ptr<BIO, BIO_free> bio_of(std::string const& text) {
+  return net::openssl_ptr<BIO, BIO_free>(BIO_new_mem_buf(text.data(), int(text.size())));
+}
+
+// Calls `each` with every certificate of a PEM text; returns how many there are, or -1 for a damaged one.
+template <class F>
+int each_certificate(std::string const& pem, F&& each) {
+  auto const in = bio_of(pem);
+  for (int n = 0;; ++n) {
+    ERR_clear_error();
+    net::openssl_ptr<X509, X509_free> const c(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
+    if (!c) {
+      bool const end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+      ERR_clear_error();
+      return end ? n : -1;
+    }
+    each(c.get(), n);
+  }
+}
+
+// Without it OpenSSL asks the terminal.
+inline int no_password(char*, int, int, void*) { return -1; }
+
+}  // namespace detail
+
+EDL_INLINE std::shared_ptr<ssl_ctx_st> load_certificates(access const& a) {
+  auto const bad = [&](std::string const& why) { return untrusted(fmt::format("{}: {}", a.origin, why)); };
+  std::shared_ptr<ssl_ctx_st> const context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  if (!context) throw bad(fmt::format("TLS cannot be used: {}", net::openssl_errors()));
+  auto* const c = context.get();
+  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+  SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  if (a.insecure) {
+    SSL_CTX_set_verify(c, SSL_VERIFY_NONE, nullptr);
+  } else if (a.ca.empty()) {
+    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, detail::on_certificate);
+    SSL_CTX_set_default_verify_paths(c);
+  } else {
+    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, detail::on_certificate);
+    auto* const store = SSL_CTX_get_cert_store(c);
+    X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
+    int const n = detail::each_certificate(a.ca, [&](X509* x, int) { X509_STORE_add_cert(store, x); });
+    if (n <= 0)
+      throw bad(n == 0 ? "its certificate-authority holds no certificate (PEM)"
+                       : "its certificate-authority is damaged");
+  }
+  if (a.certificate.empty() != a.key.empty())
+    throw bad(a.key.empty() ? "there is a client-certificate, but no client-key"
+                            : "there is a client-key, but no client-certificate");
+  if (a.certificate.empty()) return context;
+  int const n = detail::each_certificate(a.certificate, [&](X509* x, int i) {
+    if (i == 0)
+      SSL_CTX_use_certificate(c, x);
+    else
+      SSL_CTX_add1_chain_cert(c, x);
+  });
+  if (n <= 0)
+    throw bad(n == 0 ? "its client-certificate holds no certificate (PEM)"
+                     : "its client-certificate is damaged");
+  net::openssl_ptr<EVP_PKEY, EVP_PKEY_free> const key(
+      PEM_read_bio_PrivateKey(detail::bio_of(a.key).get(), nullptr, detail::no_password, nullptr));
+  ERR_clear_error();
+  if (!key)
+    throw bad(a.key.find("ENCRYPTED") != a.key.npos
+                  ? "its client-key is encrypted, and nobody can be asked for the password: decrypt it"
+                  : "its client-key is no private key (PEM)");
+  bool const fits = SSL_CTX_use_PrivateKey(c, key.get()) == 1 && SSL_CTX_check_private_key(c) == 1;
+  ERR_clear_error();
+  if (!fits) throw bad("its client-key does not belong to its client-certificate");
+  return context;
+}
+
+EDL_INLINE ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v) {
+  auto* const tls = SSL_new(&certificates);
+  if (!tls) throw untrusted(fmt::format("TLS cannot be used: {}", net::openssl_errors()));
+  auto* const bio = detail::socket_bio(fd);
+  SSL_set_bio(tls, bio, bio);
+  auto* const parameters = SSL_get0_param(tls);
+  X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+  if (detail::is_address(v.name)) {
+    X509_VERIFY_PARAM_set1_ip_asc(parameters, v.name.c_str());
+  } else {
+    X509_VERIFY_PARAM_set1_host(parameters, v.name.c_str(), v.name.size());
+    SSL_set_tlsext_host_name(tls, v.name.c_str());
+  }
+  SSL_set_app_data(tls, &v);
+  return tls;
+}
+
+EDL_INLINE void end_verification(ssl_st& session) { SSL_set_app_data(&session, nullptr); }
+
+}  // namespace edl::platform::kubernetes

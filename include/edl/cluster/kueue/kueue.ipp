@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "edl/cluster/kubernetes/clock_text.hpp"
+#include "edl/cluster/kueue/kueue.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
+
+namespace edl::controller::kueue {
+namespace detail {
+
+class judgement {
+ public:
+  judgement(situation const& is, options const& o)
+      : is_(is), job_(is.job), options_(o), now_(stamp_of(is.now)), elastic_(elastic(job_)) {
+    out_.queued = !queue_of(job_).empty();
+    ceiling_ = job_.spec.workers.replicas.value_or(job_.spec.workers.max);
+    all_ = is.workloads;
+    std::sort(all_.begin(), all_.end(), [&](workload const* a, workload const* b) {
+      return std::pair(workload_number(job_, a->name), a->name) <
+             std::pair(workload_number(job_, b->name), b->name);
+    });
+  }
+
+  assessment run() {
+    bool const over = job_.finished() || !job_.deleted.empty();
+    if (over || !out_.queued || job_.spec.suspend) {
+      wind_up(over);
+    } else if (!is_.served && !gone()) {
+      out_.may_start = false;  // what runs was let in by a Kueue that has gone since
+      out_.reason = "KueueNotServed";
+      out_.message = "This cluster has no Kueue any more.";
+    } else if (!is_.served) {
+      hold(
+          "KueueNotServed",
+          fmt::format("label {} names a queue, and this cluster has no Kueue ({}): install it, or remove the "
+                      "label",
+                      queue_label, api_version));
+      out_.stalled = true;
+    } else {
+      choose();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  bool gone() const { return is_.pods.all == 0; }
+  void owe(api_write r) { out_.requests.push_back(std::move(r)); }
+
+  void hold(std::string reason, std::string message) {
+    out_.may_run = out_.may_start = false;
+    out_.reason = std::move(reason);
+    out_.message = printable(message, 4096);
+  }
+
+  /// The object goes. Its finalizer goes last, so a Workload that is deleted keeps its quota until now.
+  void take_away(workload const& w, char const* why) {
+    if (!w.leaving) return owe(kueue::remove(w, why));
+    if (w.held) owe(release(w));
+  }
+
+  /// The same of one beside the one that counts. What has quota stays while there are pods: Kueue may have
+  /// given it that of the other, and news of it may come late.
+  void take_if_idle(workload const& w, char const* why) {
+    if (!w.reserved() || gone()) take_away(w, why);
+  }
+
+  /// The job needs no quota: it has ended, is suspended, or has no queue any more.
+  void wind_up(bool over) {
+    if (!over && job_.spec.suspend && out_.queued) hold("Suspended", "spec.suspend is true");
+    // Pods of a job that goes on without a queue need nobody's quota.
+    bool const keeps_pods = !over && !out_.queued && !job_.spec.suspend;
+    if (!gone() && !keeps_pods) return;
+    for (workload const* w : all_) {
+      if (!over || w->leaving || !job_.deleted.empty()) {
+        take_away(*w, "the job needs no quota");
+      } else if (!w->finished()) {
+        bool const good = is_true(job_.status, condition_type::succeeded);
+        condition const* const how =
+            find_condition(job_.status, good ? condition_type::succeeded : condition_type::failed);
+        owe(set_condition(*w, "Finished", true, good ? "Succeeded" : "Failed", how ? how->message : "",
+                          now_));
+      } else if (w->held) {
+        owe(release(*w));
+      }
+    }
+  }
+
+  // Which Workload counts.
+
+  void choose() {
+    std::vector<workload const*> waiting, reserved;
+    workload const *replaced = nullptr, *done = nullptr, *current = nullptr;
+    for (workload const* w : all_) {
+      if (w->finished()) {
+        std::string const& how = w->find("Finished")->reason;
+        (how == "WorkloadSliceReplaced" || how == "OutOfSync" ? replaced : done) = w;
+      } else {
+        (w->reserved() ? reserved : waiting).push_back(w);
+      }
+    }
+    // A slice takes over from the one before it when it is admitted.
+    for (workload const* w : reserved)
+      if (!current || (w->admitted() && !w->evicted()) || !current->admitted() || current->evicted())
+        current = w;
+    for (workload const* w : reserved) {
+      if (w == current) continue;
+      bool const before = workload_number(job_, w->name) < workload_number(job_, current->name);
+      (before ? older_ : waiting).push_back(w);
+    }
+    if (current)
+      has_quota(*current, waiting, replaced);
+    else if (!waiting.empty())
+      waits(waiting);
+    else if (done)
+      was_finished(*done);
+    else
+      none();
+  }
+
+  /// Slices that another took the place of. They stay until the job runs on that one.
+  void clean() {
+    for (workload const* w : all_)
+      if (w->finished()) take_away(*w, "another slice has taken its place");
+  }
+
+  void none() {
+    if (!gone()) return hold("NotQueued", "The job's pods stop before it is queued: they have no quota.");
+    hold("Queued", fmt::format("The job is put into queue {}.", queue_of(job_)));
+    auto const priority = resolved();
+    if (!priority) return;
+    std::uint32_t n = 0;
+    for (workload const* w : all_) n = std::max(n, workload_number(job_, w->name));
+    owe(create(job_, n + 1, first_ask(), *priority));
+  }
+
+  /// Somebody has finished it, and it was not the job's end.
+  void was_finished(workload const& w) {
+    condition const* const how = w.find("Finished");
+    hold("WorkloadFinished", fmt::format("Workload {} is finished ({}: {}): delete it to queue the job again",
+                                         w.name, how->reason, how->message));
+    out_.stalled = true;
+    if (gone() && w.held) owe(release(w));
+  }
+
+  std::optional<priority_choice> resolved() {
+    priority_choice p = priority_asked(job_);
+    auto const value = is_.priority ? is_.priority(p) : std::optional<std::int64_t>(0);
+    if (!value && out_.may_run) return std::nullopt;  // it runs, and does not grow
+    if (!value) {
+      hold("NoPriorityClass", fmt::format("{} {} does not exist: create it, or name another",
+                                          p.of_kueue ? "WorkloadPriorityClass" : "PriorityClass", p.name));
+      out_.stalled = true;
+      return std::nullopt;
+    }
+    p.value = *value;
+    return p;
+  }
+
+  worker_ask first_ask() const {
+    if (elastic_) return {job_.spec.workers.min};
+    return {ceiling_, job_.spec.workers.min};
+  }
+
+  // A Workload without quota.
+
+  void waits(std::vector<workload const*> const& waiting) {
+    // One that was to take another's place asks for more than the job needs to start.
+    auto const rank = [](workload const* w) { return std::pair(w->leaving, !w->replaces.empty()); };
+    workload const& w = **std::min_element(waiting.begin(), waiting.end(),
+                                           [&](auto* a, auto* b) { return rank(a) < rank(b); });
+    for (workload const* other : all_)
+      if (other != &w && gone()) take_away(*other, "the job has another one");
+    condition const* const said = w.find("QuotaReserved");
+    if (!w.active)
+      hold("Deactivated", fmt::format("Workload {} is not active: set its spec.active to true", w.name));
+    else
+      hold("Queued", fmt::format("The job waits in queue {}{}{}", w.queue,
+                                 said && !said->message.empty() ? ": " : ".", said ? said->message : ""));
+    if (!gone()) return;
+    if (w.leaving || !w.replaces.empty()) return take_away(w, "the job asks for what it needs to start");
+    auto const priority = resolved();
+    if (!priority) return;
+    worker_ask const ask = first_ask();
+    pod_set const* const workers = w.set(workers_set);
+    // A server without partial admission drops the least count.
+    std::uint32_t const least = std::min(ask.least.value_or(ask.count), ask.count);
+    bool const same = describes(w, job_) && workers->count == ask.count &&
+                      workers->min_count.value_or(least) == least && w.queue == queue_of(job_) &&
+                      w.priority_class == priority->name;
+    if (!same) owe(rewrite(w, job_, ask, *priority));
+  }
+
+  // A Workload with quota.
+
+  void has_quota(workload const& w, std::vector<workload const*> const& waiting, workload const* replaced) {
+    bool const fits = describes(w, job_);
+    if (w.leaving)
+      hold("WorkloadDeleted", fmt::format("Workload {} is being deleted: the job is queued again.", w.name));
+    else if (w.evicted())
+      hold("Evicted", fmt::format("Kueue has evicted Workload {} ({}): {}", w.name, w.find("Evicted")->reason,
+                                  w.find("Evicted")->message));
+    else if (!w.active)
+      hold("Deactivated", fmt::format("Workload {} is not active: set its spec.active to true", w.name));
+    else if (!fits)
+      hold("WorkloadOutOfDate",
+           fmt::format(
+               "Workload {} was admitted for other pods than the job has now: the job is queued again.",
+               w.name));
+    else if (!w.admitted() && !goes_on(w, replaced))
+      hold("AdmissionChecks", checks_of(w));
+    if (!out_.may_run) {
+      for (workload const* s : waiting) take_if_idle(*s, "the job stops, so it does not grow");
+      for (workload const* s : older_)
+        if (gone()) take_away(*s, "the job has another one");
+      if (gone()) let_go(w, fits);
+      return;
+    }
+    out_.most_workers = std::max(bound_of(w, replaced), job_.spec.workers.min);
+    if (!w.admitted()) return;
+    for (workload const* s : older_) finish_slice(*s, w);
+    clean();
+    inject(w);
+    if (!out_.may_run) return;
+    if (elastic_)
+      follow(w, waiting);
+    else
+      keep_one(w, waiting);
+    tell_ready(w, ready());
+  }
+
+  /// Whether pods go on though it is not admitted: it took the quota of a slice that was, and waits for
+  /// admission checks.
+  bool goes_on(workload const& w, workload const* replaced) const {
+    return replaced && !gone() && w.replaces == replaced->space + "/" + replaced->name;
+  }
+
+  std::uint32_t bound_of(workload const& w, workload const* replaced) const {
+    if (w.admitted()) return w.granted(workers_set);
+    pod_set const* const before = replaced ? replaced->set(workers_set) : nullptr;
+    return std::min(w.granted(workers_set), before ? before->count : is_.pods.workers);
+  }
+
+  std::string checks_of(workload const& w) const {
+    condition const* const said = w.find("Admitted");
+    return fmt::format("Workload {} has quota in {} and waits for its admission checks{}{}", w.name,
+                       w.cluster_queue, said ? ": " : ".", said ? said->message : "");
+  }
+
+  /// The last pod is gone, and the job must not run on this one.
+  void let_go(workload const& w, bool fits) {
+    if (w.leaving || !fits) return take_away(w, "the job is queued again");
+    if (w.evicted()) owe(give_back(w, now_));
+    // One that is not active is evicted by Kueue; one whose checks are pending keeps its quota.
+  }
+
+  /// A slice that another has taken the place of, if Kueue has not said so.
+  void finish_slice(workload const& s, workload const& by) {
+    if (s.leaving) return take_away(s, "");
+    owe(set_condition(s, "Finished", true, "WorkloadSliceReplaced",
+                      fmt::format("Workload {} has taken its place.", by.name), now_));
+  }
+
+  void inject(workload const& w) {
+    if (!w.admission) {
+      out_.may_start = false;
+      out_.reason = "NoAssignment";
+      out_.message = fmt::format("Workload {} is admitted, and does not say to what.", w.name);
+      return;
+    }
+    for (auto const& [set, given] : *w.admission) {
+      pod_changes& all = out_.changes[set];
+      for (std::string const& name : given.flavors) {
+        pod_changes const* const f = is_.flavor ? is_.flavor(name) : nullptr;
+        if (!f) {
+          out_.may_start = false;
+          out_.reason = "NoResourceFlavor";
+          out_.message = fmt::format("ResourceFlavor {} of Workload {} is not known yet.", name, w.name);
+        } else if (std::string const key = merge(all, *f); !key.empty()) {
+          return cannot_start(w, fmt::format("its flavors differ in {}", key));
+        }
+      }
+      if (auto const more = w.updates.find(set); more != w.updates.end())
+        for (pod_changes const& u : more->second)
+          if (std::string const key = merge(all, u); !key.empty())
+            return cannot_start(w, fmt::format("an admission check and a flavor differ in {}", key));
+      pod_set const* const s = w.set(set);
+      if (!s) continue;
+      if (auto const t = with_changes(s->pods, all); !t.conflict.empty())
+        return cannot_start(w, fmt::format("the template of its {} says otherwise in {}", set, t.conflict));
+    }
+  }
+
+  /// What was assigned contradicts the job's pods. Trying again changes nothing.
+  void cannot_start(workload const& w, std::string const& why) {
+    std::string const words =
+        fmt::format("The pods cannot be on what Workload {} was assigned: {}", w.name, why);
+    if (!gone()) {  // those that run were made by what was said before
+      out_.may_start = false;
+      out_.reason = "FailedToStart";
+      out_.message = words;
+      return;
+    }
+    hold("FailedToStart", words);
+    out_.stalled = true;
+    owe(set_condition(w, "Finished", true, "FailedToStart", out_.message, now_));
+  }
+
+  bool ready() const {
+    return is_.pods.master_ready && is_.pods.servers_running >= job_.spec.servers &&
+           is_.pods.workers_running >= job_.spec.workers.min;
+  }
+
+  /// Kueue may give a job up that has no pods for long (waitForPodsReady).
+  void tell_ready(workload const& w, bool yes) {
+    condition const* const was = w.find("PodsReady");
+    if (was ? (was->status == truth::yes) == yes : !yes) return;
+    bool const again = was && was->status == truth::no && was->reason == "WaitForRecovery";
+    if (yes)
+      owe(set_condition(w, "PodsReady", true, again ? "Recovered" : "Started", "The job's pods run.", now_));
+    else
+      owe(set_condition(w, "PodsReady", false, "WaitForRecovery", "Less than the job's least size runs.",
+                        now_));
+  }
+
+  /// Quota of one size: what was given back does not come again until the job is queued anew.
+  void keep_one(workload const& w, std::vector<workload const*> const& waiting) {
+    for (workload const* s : waiting) take_if_idle(*s, "the job has another one");
+    std::uint32_t const have = w.granted(workers_set), need = std::max(ceiling_, is_.pods.workers);
+    pod_set const* const workers = w.set(workers_set);
+    if (need < have) owe(reclaim(w, workers_set, workers->count - need));
+  }
+
+  // Quota that follows the size.
+
+  void follow(workload const& w, std::vector<workload const*> const& waiting) {
+    std::uint32_t const have = w.granted(workers_set);
+    std::uint32_t const want = std::clamp(is_.wanted, job_.spec.workers.min, ceiling_);
+    workload const* slice = nullptr;
+    for (workload const* s : waiting) {
+      bool const next = !slice && (!s->leaving || s->reserved()) && s->replaces == w.space + "/" + w.name &&
+                        describes(*s, job_);
+      if (next && want > have)
+        slice = s;
+      else
+        take_if_idle(*s, "the job does not grow by it");
+    }
+    std::uint32_t const least = std::max(want, is_.pods.workers);
+    if (least < have) return owe(resize(w, workers_set, least));
+    if (want <= have) return;
+    if (!slice) {
+      auto const priority = resolved();
+      if (!priority) return;
+      std::uint32_t n = 0;
+      for (workload const* s : all_) n = std::max(n, workload_number(job_, s->name));
+      return owe(create(job_, n + 1, {want}, *priority, &w));
+    }
+    // One that waits for long asks for the least that there is, so that it is admitted as soon as possible.
+    double const since = seconds_of(slice->created).value_or(is_.now);
+    bool const late = is_.now >= since + options_.slice_timeout;
+    std::uint32_t const ask = late ? have + 1 : want;
+    if (!late) out_.again_at = since + options_.slice_timeout;
+    if (!slice->reserved() && slice->set(workers_set)->count != ask) owe(resize(*slice, workers_set, ask));
+  }
+
+  situation const& is_;
+  training_job const& job_;
+  options const& options_;
+  std::string now_;
+  bool elastic_;
+  std::uint32_t ceiling_ = 1;
+  std::vector<workload const*> all_;
+  std::vector<workload const*> older_;  ///< have quota, and are to be replaced by the one that counts
+  assessment out_;
+};
+
+}  // namespace detail
+
+EDL_INLINE assessment judge(situation const& is, options const& o) { return detail::judgement(is, o).run(); }
+
+EDL_INLINE std::vector<api_write> judge_orphan(workload const& w, std::uint32_t pods) {
+  if (pods > 0) return {};
+  if (!w.leaving) return {};  // the API server collects it
+  return w.held ? std::vector<api_write>{release(w)} : std::vector<api_write>{};
+}
+
+}  // namespace edl::controller::kueue

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace edl::controller {
+
+/// The `status` of a TrainingJob, which the controller alone writes. Times are RFC 3339 texts in UTC, as the
+/// API server writes them; an empty one means that it is not known.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+
+/// The types of conditions that a TrainingJob has.
+namespace condition_type {
+inline constexpr std::string_view admitted = "Admitted", running = "Running", resizing = "Resizing",
+                                  suspended = "Suspended", succeeded = "Succeeded", failed = "Failed",
+                                  reconciling = "Reconciling", stalled = "Stalled";
+}  // namespace condition_type
+
+enum class truth { no, yes, unknown };
+
+struct condition {
+  std::string type;
+  truth status = truth::unknown;
+  std::string reason, message;  ///< a word in CamelCase; a sentence for a person
+  std::string last_transition_time{};
+  std::int64_t observed_generation = 0;
+  friend bool operator==(condition const&, condition const&) = default;
+};
+
+/// Pods of one role. `desired`: how many the job was told to have.
+struct role_counts {
+  std::uint32_t desired = 0, running = 0, pending = 0;
+  friend bool operator==(role_counts const&, role_counts const&) = default;
+};
+
+/// What the master has reported last.
+struct job_progress {
+  std::uint64_t records = 0, total_records = 0;  ///< `total_records` 0: the job has no end that is known
+  std::uint32_t epoch = 0, epochs = 0;
+  std::uint64_t version = 0, records_per_second = 0;
+  std::string estimated_end{}, observed_time{};
+  friend bool operator==(job_progress const&, job_progress const&) = default;
+};
+
+struct speed_record {
+  std::uint32_t workers = 0;
+  double records_per_second = 0;
+  friend bool operator==(speed_record const&, speed_record const&) = default;
+};
+
+struct scale_record {
+  std::string time;
+  std::uint32_t from = 0, to = 0;
+  std::string reason;
+  friend bool operator==(scale_record const&, scale_record const&) = default;
+};
+
+struct training_job_status {
+  std::int64_t observed_generation = 0;
+  std::vector<condition> conditions{};  ///< at most one of each type
+  std::uint32_t attempts = 0, restarts = 0;
+  std::string start_time{}, completion_time{};
+  std::uint32_t replicas = 0;  ///< worker pods that run
+  std::string selector{};      ///< of the worker pods
+  role_counts master{}, servers{}, workers{};
+  job_progress progress{};
+  std::vector<speed_record> speeds{};
+  std::vector<scale_record> scale_records{};  ///< newest first
+  std::uint64_t active_seconds = 0;           ///< that the deadline counts
+  friend bool operator==(training_job_status const&, training_job_status const&) = default;
+};
+
+inline constexpr std::size_t most_speeds = 32, most_scale_records = 10;
+
+/// The condition of that type; null: there is none. The pointer is valid until the list changes.
+condition const* find_condition(training_job_status const& status, std::string_view type);
+
+/// Whether the condition of that type is there and true.
+bool is_true(training_job_status const& status, std::string_view type);
+
+/// Replaces the condition of that type, or adds it. `lastTransitionTime` stays where the status is the same.
+/// A message is cut to the 32,768 bytes that the resource allows. Returns whether anything but the observed
+/// generation differs.
+bool set_condition(training_job_status& status, condition next);
+
+/// Puts a record before the others, and drops the oldest beyond `most_scale_records`.
+void add_scale_record(training_job_status& status, scale_record next);
+
+/// One word for it all, derived from the conditions: pending, creating, running, scaling, suspended,
+/// succeeded or failed.
+std::string phase_of(training_job_status const& status);
+
+/// The JSON of `status` with its phase. What is empty is left out, so it has to replace what is there: a
+/// merge patch would keep old fields. Lists are cut to the lengths that the resource allows. It dumps without
+/// errors: bytes that are no UTF-8 are replaced.
+nlohmann::json status_json(training_job_status const& status);
+
+/// What `status_json` wrote; unknown fields, and the derived phase, are passed over. `whose` ("team/mnist")
+/// is for the error that names a field which holds what no status can hold.
+training_job_status read_status(nlohmann::json const& value, std::string const& whose);
+
+}  // namespace edl::controller
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/cluster/training_job/training_job_status.ipp"
+#endif

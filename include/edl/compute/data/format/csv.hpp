@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/table.hpp"
+#include "edl/compute/data/format/text_file.hpp"
+#include "edl/compute/data/reader.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::data {
+namespace detail {
+class csv_reader;
+}
+
+struct csv_options {
+  char delimiter = ',';
+  std::vector<table_column> columns;  ///< of a file without a header row
+  std::string_view blanks;            ///< characters that do not count at both ends of a text
+  char comment = 0;                   ///< a row that begins with it is no record; 0: every row is one
+};
+
+/// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
+/// header row names the features and is no record, unless the options name them; empty lines are none either.
+/// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. Where
+/// a field of a column of numbers is empty, the record lacks the feature. It does so, too, where no row of
+/// the file has a value. The whole file is scanned once, for the rows' offsets and the columns' kinds. A file
+/// is one shard. It may be packed (compute/data/format/text_file.hpp).
+class csv_source : public table {
+ public:
+  using column = table_column;
+
+  /// A data_error, with file and line, if there is no header or it has more than 16,384 columns. The same
+  /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. A column of
+  /// whole numbers of which one is too large for 64 bits is a text. A row with too few or too many fields is
+  /// an error when it is read.
+  explicit csv_source(std::string const& path, csv_options options = {});
+
+  std::vector<shard> const& shards() const override { return shards_; }
+  std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
+  /// A column without any value has no kind.
+  std::vector<column> const& columns() const override { return columns_; }
+
+  /// A data_error if the file lacks one of them.
+  void agree(std::vector<column> const& with) override;
+
+  /// Names the cells because of which columns that hold numbers otherwise are texts.
+  std::span<std::string const> notes() const override { return notes_; }
+
+ private:
+  friend class detail::csv_reader;
+  void scan();
+  std::uint64_t line_of(std::uint64_t row) const;
+
+  detail::text_file file_;
+  csv_options options_;
+  std::vector<column> columns_;
+  std::vector<std::uint64_t> rows_;   // offset of each, then the file's size
+  std::vector<std::uint64_t> lines_;  // of some rows
+  std::vector<shard> shards_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace edl::data
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/data/format/csv.ipp"
+#endif

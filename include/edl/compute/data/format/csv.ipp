@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "edl/compute/data/format/csv.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/core/counted.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
+
+namespace edl::data {
+namespace detail {
+
+inline constexpr std::size_t csv_row_limit = 16u << 20, csv_block = 1u << 20, csv_columns = 16'384;
+inline constexpr std::size_t csv_lines_kept = 256;  // so many rows are read to tell the line of one
+
+/// Where a character leaves us, by RFC 4180; a quote in the middle of a bare field is an ordinary character.
+enum class csv_state { begin, bare, quoted, quote };
+
+constexpr csv_state csv_next(csv_state s, char c, char delimiter) {
+  if (s == csv_state::quoted) return c == '"' ? csv_state::quote : csv_state::quoted;
+  if (c == delimiter || c == '\n') return csv_state::begin;
+  if (c == '"' && s == csv_state::begin) return csv_state::quoted;
+  if (c == '"' && s == csv_state::quote) return csv_state::quoted;
+  return s == csv_state::quote ? csv_state::quote : csv_state::bare;
+}
+
+/// The fields of one row, unquoted, in storage that is kept.
+class csv_fields {
+ public:
+  /// Takes the first row of `text`; false if there is something behind a closing quote.
+  bool split(std::string_view text, char delimiter) {
+    text_.clear();
+    ends_.clear();
+    csv_state state = csv_state::begin;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      char const c = text[i];
+      auto const next = csv_next(state, c, delimiter);
+      bool const line_end = c == '\n' || (c == '\r' && (i + 1 == text.size() || text[i + 1] == '\n'));
+      if (state != csv_state::quoted && (c == delimiter || line_end)) {
+        ends_.push_back(text_.size());
+        if (line_end) return true;
+      } else if (next == csv_state::bare || (state == csv_state::quoted && next == csv_state::quoted) ||
+                 (state == csv_state::quote && next == csv_state::quoted)) {
+        text_.push_back(c);
+      } else if (state == csv_state::quote) {
+        return false;
+      }
+      state = next;
+    }
+    ends_.push_back(text_.size());
+    return state != csv_state::quoted;
+  }
+
+  std::size_t size() const { return ends_.size(); }
+  std::string_view operator[](std::size_t i) const {
+    auto const begin = i ? ends_[i - 1] : 0;
+    return std::string_view(text_).substr(begin, ends_[i] - begin);
+  }
+
+ private:
+  std::string text_;
+  std::vector<std::size_t> ends_;
+};
+
+/// Cells are trimmed of blanks that are no line breaks.
+inline constexpr std::string_view cell_blanks = " \t";
+
+/// The kind of a column that has this value alone; it is no blank one.
+inline example::kind kind_of(std::string_view text) {
+  if (number_from<std::int64_t>(text)) return example::kind::integers;
+  return number_from<double>(text) ? example::kind::floats : example::kind::strings;
+}
+
+/// What the cells of a column are.
+struct csv_cells {
+  std::uint64_t numbers = 0, texts = 0, line = 0;  // `line` is that of the first text
+  std::string first;                               // text
+  std::uint64_t fractions = 0, long_line = 0;      // of the first whole number that is too large
+  std::string too_long;
+
+  /// Takes one more, and gives the column's kind with it.
+  example::kind add(example::kind so_far, std::string_view field, std::uint64_t at) {
+    auto const text = trimmed(field, cell_blanks);
+    if (text.empty()) return so_far;
+    auto const now = kind_of(text);
+    if (now != example::kind::strings) {
+      ++numbers;
+      if (now == example::kind::floats) {
+        if (text.find_first_not_of("-0123456789") != text.npos)
+          ++fractions;
+        else if (long_line == 0)
+          long_line = at, too_long = edl::printable(text, 64);
+      }
+    } else if (texts++ == 0) {
+      line = at;
+      first = edl::printable(text, 64);
+    }
+    return wider(so_far, now);
+  }
+
+  /// So few texts among so many numbers are a mistake, in general.
+  bool nearly_numbers() const { return texts > 0 && numbers / 10 >= texts; }
+};
+
+class csv_reader final : public reader {
+ public:
+  explicit csv_reader(csv_source const& from) : from_(from) {}
+
+  void read(std::size_t shard, std::uint64_t record, example& into) override {
+    auto const& file = from_.file_;
+    if (shard != 0 || record + 1 >= from_.rows_.size())
+      throw data_error(
+          fmt::format("{}: there is no row {}, it has {}", file.path(), record, from_.shards_[0].records));
+    auto const at = from_.rows_[std::size_t(record)];
+    row_.resize(std::min<std::size_t>(from_.rows_[std::size_t(record) + 1] - at, csv_row_limit));
+    file.read(at, row_.data(), row_.size());
+    file.check_unchanged();
+    auto const refuse = [&](std::string const& what) {
+      return data_error(fmt::format("{}:{}: {}", file.path(), from_.line_of(record), what));
+    };
+    if (!fields_.split(row_, from_.options_.delimiter)) throw refuse("characters follow a closing quote");
+    auto const& columns = from_.columns_;
+    if (fields_.size() != columns.size())
+      throw refuse(fmt::format("expected {}{}, found {}", counted(columns.size(), "field"),
+                               from_.options_.columns.empty() ? " as in the header" : "", fields_.size()));
+    example_builder build{into};
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      auto const& [name, what, spelled] = columns[i];
+      auto const text = trimmed(fields_[i], detail::cell_blanks);
+      if (what == example::kind::strings) {
+        build.bytes(name, trimmed(fields_[i], from_.options_.blanks));
+      } else if (text.empty() || what == example::kind::none) {
+        continue;
+      } else if (what == example::kind::integers) {
+        auto const value = number_from<std::int64_t>(text);
+        if (!value)
+          throw refuse(fmt::format("expected a whole number in column '{}', found '{}'", name,
+                                   edl::printable(text, 64)));
+        build.integer(name, *value);
+      } else {
+        auto const value = number_from<double>(text);
+        if (!value)
+          throw refuse(
+              fmt::format("expected a number in column '{}', found '{}'", name, edl::printable(text, 64)));
+        build.floating(name, float(*value));
+      }
+    }
+  }
+
+ private:
+  csv_source const& from_;
+  std::string row_;
+  csv_fields fields_;
+};
+
+}  // namespace detail
+
+EDL_INLINE csv_source::csv_source(std::string const& path, csv_options options)
+    : file_(path), options_(std::move(options)), columns_(options_.columns) {
+  if (char const delimiter = options_.delimiter; delimiter == '"' || delimiter == '\n' || delimiter == '\r')
+    throw usage_error(fmt::format("{}: a quote or a line end cannot be the delimiter", path));
+  scan();
+  shards_.push_back({path.substr(path.find_last_of('/') + 1), rows_.size() - 1});
+}
+
+EDL_INLINE void csv_source::scan() {
+  detail::csv_fields fields;
+  std::vector<detail::csv_cells> cells;
+  std::string block, row;
+  std::uint64_t begin = 0, line = 1;  // of the row
+  auto const refuse = [&](std::string const& what) {
+    return data_error(fmt::format("{}:{}: {}", file_.path(), line, what));
+  };
+  auto const finish_row = [&] {
+    if (row.empty() || row == "\r") return;
+    if (row.size() > detail::csv_row_limit)
+      throw refuse(fmt::format("is longer than {} bytes", detail::csv_row_limit));
+    if (options_.comment != 0 && row.front() == options_.comment) return;
+    bool const good = fields.split(row, options_.delimiter);
+    if (columns_.empty()) {
+      if (!good) throw refuse("characters follow a closing quote in the header");
+      if (fields.size() > detail::csv_columns)
+        throw refuse(fmt::format("the header has {} columns, at most {} are taken", fields.size(),
+                                 detail::csv_columns));
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        std::string name{trimmed(fields[i], detail::cell_blanks)};
+        if (name.empty()) throw refuse(fmt::format("column {} has no name in the header", i + 1));
+        for (auto const& earlier : columns_)
+          if (earlier.name == name)
+            throw refuse(fmt::format("two columns of the header have the name '{}', the second is column {}",
+                                     edl::printable(name, 64), i + 1));
+        columns_.push_back({std::move(name), example::kind::none});
+      }
+      if (auto const& name = columns_.front().name;
+          columns_.size() == 1 && options_.delimiter == ',' && name.find_first_of(";\t") != name.npos)
+        throw refuse(
+            fmt::format("the header '{}' has no commas; separate fields by commas, or by tabs in a "
+                        ".tsv file",
+                        edl::printable(name, 64)));
+      return;
+    }
+    if (rows_.size() % detail::csv_lines_kept == 0) lines_.push_back(line);
+    rows_.push_back(begin);
+    if (!good || fields.size() != columns_.size()) return;  // told when it is read
+    cells.resize(columns_.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      if (options_.columns.empty() || options_.columns[i].what == example::kind::none)
+        columns_[i].what = cells[i].add(columns_[i].what, fields[i], line);
+  };
+
+  auto state = detail::csv_state::begin;
+  constexpr std::string_view mark = "\xEF\xBB\xBF";  // of UTF-8, which some spreadsheets write
+  if (file_.size() >= mark.size()) {
+    block.resize(mark.size());
+    file_.read(0, block.data(), block.size());
+    if (block == mark) begin = mark.size();
+  }
+  for (std::uint64_t at = begin; at < file_.size();) {
+    block.resize(std::min<std::uint64_t>(detail::csv_block, file_.size() - at));
+    file_.read(at, block.data(), block.size());
+    std::size_t copied = 0;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      bool const ends = block[i] == '\n' && state != detail::csv_state::quoted;
+      state = detail::csv_next(state, block[i], options_.delimiter);
+      if (!ends) continue;
+      row.append(block, copied, i - copied);
+      copied = i + 1;
+      finish_row();
+      line += 1 + std::uint64_t(std::ranges::count(row, '\n'));
+      row.clear();
+      begin = at + copied;
+    }
+    row.append(block, copied, std::string::npos);
+    if (row.size() > detail::csv_row_limit)
+      throw refuse(fmt::format("is longer than {} bytes{}", detail::csv_row_limit,
+                               state == detail::csv_state::quoted ? "; a quote is never closed" : ""));
+    at += block.size();
+  }
+  if (state == detail::csv_state::quoted) throw refuse("a quote is never closed");
+  finish_row();
+  if (columns_.empty()) throw data_error(fmt::format("{}: has no header row", file_.path()));
+  file_.check_unchanged();
+  rows_.push_back(file_.size());
+  // A float would be another number, and who does not ask for the column does not mind.
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (auto const& c = cells[i];
+        columns_[i].what == example::kind::floats && c.long_line > 0 && c.fractions == 0) {
+      columns_[i].what = example::kind::strings;
+      columns_[i].spelled = true;
+      if (notes_.size() < detail::table_notes)
+        notes_.push_back(detail::spelled_note(file_.path(), c.long_line, c.too_long, columns_[i].name));
+    }
+  for (std::size_t i = 0; i < cells.size() && notes_.size() < detail::table_notes; ++i)
+    if (auto const& c = cells[i]; columns_[i].what == example::kind::strings && c.nearly_numbers())
+      notes_.push_back(fmt::format(
+          "{}:{}: '{}' makes column '{}' a text; {} of its cells are numbers, {} are not", file_.path(),
+          c.line, c.first, edl::printable(columns_[i].name, 64), c.numbers, c.texts));
+}
+
+EDL_INLINE void csv_source::agree(std::vector<column> const& with) {
+  for (auto const& [name, what, spelled] : with) {
+    auto const own = std::ranges::find(columns_, name, &column::name);
+    if (own == columns_.end())
+      throw data_error(fmt::format("{}: lacks the column '{}', which other files of the set have",
+                                   file_.path(), edl::printable(name, 64)));
+    if (what != example::kind::none) own->what = what;
+  }
+}
+
+// Rows are more lines than one where a quoted field has line ends, and where lines are empty.
+EDL_INLINE std::uint64_t csv_source::line_of(std::uint64_t row) const {
+  std::size_t const kept = std::size_t(row) / detail::csv_lines_kept;
+  std::uint64_t line = lines_[kept];
+  std::string block;
+  for (std::uint64_t at = rows_[kept * detail::csv_lines_kept]; at < rows_[std::size_t(row)];
+       at += block.size()) {
+    block.resize(std::min<std::uint64_t>(detail::csv_block, rows_[std::size_t(row)] - at));
+    file_.read(at, block.data(), block.size());
+    line += std::uint64_t(std::ranges::count(block, '\n'));
+  }
+  return line;
+}
+
+EDL_INLINE std::unique_ptr<reader> csv_source::open() const {
+  return std::make_unique<detail::csv_reader>(*this);
+}
+
+EDL_INLINE std::uint64_t csv_source::digest(std::size_t shard) const {
+  if (shard != 0) return 0;
+  detail::content_digest sum;
+  sum.add(file_.digest());
+  for (std::uint64_t const offset : rows_)
+    sum.add(offset);  // of long files that is more than the blocks tell
+  return sum.value();
+}
+
+}  // namespace edl::data

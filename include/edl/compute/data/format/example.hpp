@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#include <xtensor/xstrided_view.hpp>
+
+#include "edl/compute/data/tensor_view.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl {
+namespace detail {
+
+/// Throws data_error: a feature has so many values, and is to have these rows, columns and channels.
+[[noreturn]] void refuse_extents(std::string_view name, std::size_t values, view<std::size_t> extents);
+
+template <std::size_t Rank>
+void check_extents(std::string_view name, std::size_t values, std::array<std::size_t, Rank> const& extents) {
+  std::size_t wanted = 1;
+  for (std::size_t const e : extents) wanted *= e;
+  if (values != wanted) refuse_extents(name, values, extents);
+}
+
+/// Throws data_error: `feed` reads value `at`, which the record does not have.
+[[noreturn]] void refuse_value(std::string_view name, std::int64_t at, std::size_t size);
+
+}  // namespace detail
+
+/// The values of a feature. Throws data_error where one is asked for that the record does not have.
+template <class T>
+struct value_list : view<T> {
+  value_list(view<T> of, std::string_view feature) : view<T>(of), name(feature) {}
+
+  T const& operator[](std::size_t at) const {
+    if (at >= this->size()) detail::refuse_value(name, std::int64_t(at), this->size());
+    return view<T>::operator[](at);
+  }
+
+  std::string_view name;
+};
+
+template <class T, std::size_t Rank>
+class value_view;
+
+}  // namespace edl
+
+namespace xt {
+
+template <class T, std::size_t Rank>
+struct xcontainer_inner_types<edl::value_view<T, Rank>> : edl::detail::tensor_view_types<T const, Rank> {};
+template <class T, std::size_t Rank>
+struct xiterable_inner_types<edl::value_view<T, Rank>> : xcontainer_iterable_types<edl::value_view<T, Rank>> {
+};
+
+}  // namespace xt
+
+namespace edl {
+
+/// The same as an xtensor view.
+template <class T, std::size_t Rank>
+class value_view : public detail::tensor_view<value_view<T, Rank>, T const, Rank> {
+ public:
+  /// Throws data_error where the record has another number of values.
+  value_view(value_list<T> of, std::array<std::size_t, Rank> const& extents)
+      : detail::tensor_view<value_view, T const, Rank>(
+            of.data(), (detail::check_extents(of.name, of.size(), extents), extents)),
+        name_(of.name) {}
+
+  template <std::integral... At>
+    requires(sizeof...(At) == Rank)
+  T const& operator()(At... at) const {
+    std::size_t i = 0, offset = 0;
+    (..., [&](std::int64_t one) {
+      std::size_t const extent = this->shape()[i++];
+      if (std::uint64_t(one) >= extent) detail::refuse_value(name_, one, extent);
+      offset = offset * extent + std::size_t(one);
+    }(std::int64_t(at)));
+    return this->data()[offset];
+  }
+  T const& operator[](std::size_t at) const
+    requires(Rank == 1)
+  {
+    return (*this)(at);
+  }
+
+  std::string_view feature() const { return name_; }
+
+ private:
+  std::string_view name_;
+};
+
+namespace detail {
+
+template <class>
+inline constexpr bool is_value_view = false;
+template <class T>
+inline constexpr bool is_value_view<value_view<T, 1>> = true;
+
+}  // namespace detail
+
+/// One record: named features, each a list of floats, of integers or of byte strings, as in tf.train.Example
+/// (tensorflow/core/example/example.proto). Storage is kept from record to record. Whatever it hands out is
+/// valid until the next record is read into it. Asking for a feature that the record lacks, or that is of
+/// another kind, is a data_error. It names the feature and lists what the record has. Thread safety: distinct
+/// objects: safe. Shared objects: safe while only read.
+class example {
+ public:
+  enum class kind : std::uint8_t { none, strings, floats, integers };
+
+  /// A list of numbers as a read-only xtensor view of this shape, without a copy: `floats("image", {28, 28,
+  /// 1})`. Integers of the record are converted. A data_error where the record has another number of them.
+  template <std::size_t Rank>
+  auto floats(std::string_view name, std::size_t const (&extents)[Rank]) const {
+    return value_view(float_values(name), std::to_array(extents));
+  }
+  template <std::size_t Rank>
+  auto integers(std::string_view name, std::size_t const (&extents)[Rank]) const {
+    return value_view(integer_values(name), std::to_array(extents));
+  }
+
+  /// The same of as many as the record has.  // (n)
+  auto floats(std::string_view name) const {
+    auto const all = float_values(name);
+    return value_view(all, std::array{all.size()});
+  }
+  auto integers(std::string_view name) const {
+    auto const all = integer_values(name);
+    return value_view(all, std::array{all.size()});
+  }
+
+  /// The same lists as spans.
+  value_list<float> float_values(std::string_view name) const;
+  value_list<std::int64_t> integer_values(std::string_view name) const;
+
+  /// The only integer of a feature.
+  std::int64_t integer(std::string_view name) const;
+
+  /// The only number of a feature; an integer is converted (a column of a CSV file may happen to hold no
+  /// fractions).
+  float floating(std::string_view name) const;
+
+  /// The only byte string of a feature, or the one at `index`.
+  std::string_view bytes(std::string_view name) const;
+  std::string_view bytes(std::string_view name, std::size_t index) const;
+
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+  /// How many values a feature has; 0 if the record lacks it.
+  std::size_t count(std::string_view name) const;
+
+  /// Features in the order in which they were read.
+  std::size_t size() const { return features_.size(); }
+  std::string_view name(std::size_t feature) const;
+  kind kind_of(std::size_t feature) const { return features_[feature].what; }
+  std::vector<std::string_view> names() const;
+
+  /// Becomes the record that a serialised tf.train.Example says. A data_error, with the offset, if it is
+  /// malformed; the record is empty then. As protobuf does: of two features of one name the later counts,
+  /// unknown fields are skipped.
+  void parse(std::string_view serialised);
+
+  void clear();
+
+ private:
+  friend class example_builder;
+  friend class example_parser;
+  static constexpr std::size_t none = std::size_t(-1);
+  struct entry {
+    std::size_t name = 0, name_size = 0;  // in text_
+    kind what = kind::none;
+    std::size_t first = 0, count = 0;  // in the pool of its kind
+    std::size_t as_floats = none;      // where integers stand among the floats, once they are all there
+  };
+  struct slice {
+    std::size_t first = 0, size = 0;  // in text_
+  };
+
+  std::string_view text_of(entry const& f) const {
+    return std::string_view(text_).substr(f.name, f.name_size);
+  }
+  entry const* find(std::string_view name) const;
+  entry const& need(std::string_view name, kind what) const;
+  [[noreturn]] void refuse(std::string_view name, std::string_view wanted) const;
+  entry& add(std::string_view name);
+  void add_floats();
+
+  // Pools, so that a record allocates nothing once they have grown.
+  std::vector<entry> features_;
+  std::vector<float> floats_;
+  std::vector<std::int64_t> integers_;
+  std::vector<slice> slices_;
+  std::string text_;
+};
+
+}  // namespace edl
+
+template <class T>
+inline constexpr bool std::ranges::enable_borrowed_range<edl::value_list<T>> = true;
+
+namespace xt {
+
+/// As xtensor's own, which reads past the end where a record has fewer values than the shape.
+template <layout_type L = XTENSOR_DEFAULT_TRAVERSAL, class Values, class Extent, std::size_t Rank>
+  requires edl::detail::is_value_view<std::decay_t<Values>>
+auto reshape_view(Values&& of, Extent const (&extents)[Rank]) {
+  std::array<std::size_t, Rank> shape{};
+  for (std::size_t i = 0; i < Rank; ++i) shape[i] = std::size_t(extents[i]);
+  edl::detail::check_extents(of.feature(), of.size(), shape);
+  return reshape_view<L>(std::forward<Values>(of), std::move(shape));
+}
+
+}  // namespace xt
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/data/format/example.ipp"
+#endif

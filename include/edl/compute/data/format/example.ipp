@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <limits>
+#include <unordered_map>
+
+#include "edl/compute/data/format/example.hpp"
+#include "edl/core/counted.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl {
+namespace data::detail {
+
+/// A name from a file, fit for a line of text.
+inline std::string printable(std::string_view name) {
+  std::string text(name.substr(0, 64));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
+  return text + (name.size() > 64 ? "…" : "");
+}
+
+inline constexpr std::string_view kind_names[]{"empty", "byte strings", "floats", "integers"};
+
+}  // namespace data::detail
+
+EDL_INLINE void detail::refuse_extents(std::string_view name, std::size_t values, view<std::size_t> extents) {
+  std::size_t wanted = 1;
+  for (std::size_t const e : extents) wanted *= e;
+  throw data_error(fmt::format("'{}' has {}, the network takes {}{}", data::detail::printable(name),
+                               counted(values, "value"), wanted,
+                               extents.size() > 1 ? fmt::format(" ({})", fmt::join(extents, " × ")) : ""));
+}
+
+EDL_INLINE void detail::refuse_value(std::string_view name, std::int64_t at, std::size_t size) {
+  throw data_error(fmt::format("'{}' has no value {}, which `feed` reads: this record has {}, from 0 on",
+                               data::detail::printable(name), at, size));
+}
+
+EDL_INLINE void example::clear() {
+  features_.clear();
+  floats_.clear();
+  integers_.clear();
+  slices_.clear();
+  text_.clear();
+}
+
+EDL_INLINE std::string_view example::name(std::size_t feature) const { return text_of(features_[feature]); }
+
+EDL_INLINE example::entry const* example::find(std::string_view name) const {
+  for (auto const& f : features_)
+    if (text_of(f) == name) return &f;
+  return nullptr;
+}
+
+EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted) const {
+  std::string has;
+  for (std::size_t i = 0; i < features_.size() && i < 20; ++i)
+    has += fmt::format("{}{} ({} {})", i ? ", " : "", data::detail::printable(this->name(i)),
+                       features_[i].count, data::detail::kind_names[std::size_t(features_[i].what)]);
+  if (features_.size() > 20) has += fmt::format(" and {} more", features_.size() - 20);
+  auto const* const found = find(name);
+  throw data_error(fmt::format("the record has {}{} as feature '{}'; it has {}", found ? "not " : "no ",
+                               wanted, data::detail::printable(name), has.empty() ? "no features" : has));
+}
+
+EDL_INLINE example::entry const& example::need(std::string_view name, kind what) const {
+  auto const* const f = find(name);
+  if (!f || f->what != what) refuse(name, data::detail::kind_names[std::size_t(what)]);
+  return *f;
+}
+
+EDL_INLINE value_list<float> example::float_values(std::string_view name) const {
+  if (auto const* const f = find(name); f && f->as_floats != none)
+    return {{floats_.data() + f->as_floats, f->count}, text_of(*f)};
+  auto const& f = need(name, kind::floats);
+  return {{floats_.data() + f.first, f.count}, text_of(f)};
+}
+
+EDL_INLINE value_list<std::int64_t> example::integer_values(std::string_view name) const {
+  auto const& f = need(name, kind::integers);
+  return {{integers_.data() + f.first, f.count}, text_of(f)};
+}
+
+EDL_INLINE std::int64_t example::integer(std::string_view name) const {
+  auto const values = integer_values(name);
+  if (values.size() != 1) refuse(name, "one integer");
+  return values[0];
+}
+
+EDL_INLINE float example::floating(std::string_view name) const {
+  auto const* const f = find(name);
+  if (!f || f->count != 1 || (f->what != kind::floats && f->what != kind::integers))
+    refuse(name, "one number");
+  return f->what == kind::floats ? floats_[f->first] : float(integers_[f->first]);
+}
+
+EDL_INLINE std::string_view example::bytes(std::string_view name) const {
+  if (need(name, kind::strings).count != 1) refuse(name, "one byte string");
+  return bytes(name, 0);
+}
+
+EDL_INLINE std::string_view example::bytes(std::string_view name, std::size_t index) const {
+  auto const& f = need(name, kind::strings);
+  if (index >= f.count) refuse(name, fmt::format("{} byte strings", index + 1));
+  auto const& s = slices_[f.first + index];
+  return std::string_view(text_).substr(s.first, s.size);
+}
+
+EDL_INLINE std::size_t example::count(std::string_view name) const {
+  auto const* const f = find(name);
+  return f ? f->count : 0;
+}
+
+EDL_INLINE std::vector<std::string_view> example::names() const {
+  std::vector<std::string_view> all;
+  for (std::size_t i = 0; i < features_.size(); ++i) all.push_back(name(i));
+  return all;
+}
+
+EDL_INLINE example::entry& example::add(std::string_view name) {
+  entry f;
+  f.name = text_.size();
+  f.name_size = name.size();
+  text_.append(name);
+  return features_.emplace_back(f);
+}
+
+EDL_INLINE void example::add_floats() {
+  for (entry& f : features_) {
+    if (f.what != kind::integers) continue;
+    f.as_floats = floats_.size();
+    auto const from = integers_.begin() + std::ptrdiff_t(f.first);
+    std::transform(from, from + std::ptrdiff_t(f.count), std::back_inserter(floats_),
+                   [](std::int64_t i) { return float(i); });
+  }
+}
+
+/// Reads protobuf's wire format with its own low-level stream, without generated classes. Every function is
+/// false on malformed bytes. Lengths are compared with what is left before anything is believed.
+class example_parser {
+ public:
+  example_parser(example& into, std::string_view serialised)
+      : into_(into),
+        whole_(serialised),
+        in_(reinterpret_cast<std::uint8_t const*>(serialised.data()), int(serialised.size())) {}
+
+  bool record() {
+    in_.SetTotalBytesLimit(std::numeric_limits<int>::max());
+    in_.PushLimit(int(whole_.size()));
+    return fields([this](std::uint32_t tag) {
+      return tag == delimited(1) ? nested([this] { return features(); }) : skip(tag);
+    });
+  }
+
+  int position() const { return in_.CurrentPosition(); }
+
+ private:
+  static constexpr std::uint32_t delimited(std::uint32_t field) { return field << 3 | 2; }
+  static constexpr std::uint32_t varint(std::uint32_t field) { return field << 3; }
+  static constexpr std::uint32_t fixed32(std::uint32_t field) { return field << 3 | 5; }
+
+  /// Each field up to the limit.
+  template <class Field>
+  bool fields(Field&& field) {
+    while (in_.BytesUntilLimit() > 0) {
+      std::uint32_t const tag = in_.ReadTagNoLastTag();
+      if (tag >> 3 == 0 || !field(tag)) return false;
+    }
+    return true;
+  }
+
+  template <class Message>
+  bool nested(Message&& message) {
+    int size = 0;
+    if (!length(size)) return false;
+    auto const outer = in_.PushLimit(size);
+    bool const good = message() && in_.BytesUntilLimit() == 0;
+    in_.PopLimit(outer);
+    return good;
+  }
+
+  bool length(int& size) {
+    std::uint32_t n = 0;
+    if (!in_.ReadVarint32(&n) || std::int64_t(n) > in_.BytesUntilLimit()) return false;
+    size = int(n);
+    return true;
+  }
+
+  bool text(std::string_view& bytes) {
+    int size = 0;
+    if (!length(size)) return false;
+    bytes = whole_.substr(std::size_t(in_.CurrentPosition()), std::size_t(size));
+    return in_.Skip(size);
+  }
+
+  bool skip(std::uint32_t tag) {
+    std::uint64_t ignored = 0;
+    int size = 0;
+    switch (tag & 7) {
+      case 0:
+        return in_.ReadVarint64(&ignored);
+      case 1:
+        return in_.BytesUntilLimit() >= 8 && in_.Skip(8);
+      case 2:
+        return length(size) && in_.Skip(size);
+      case 5:
+        return in_.BytesUntilLimit() >= 4 && in_.Skip(4);
+      default:
+        return false;  // groups, which no writer of these messages ever made
+    }
+  }
+
+  bool features() {
+    return fields([this](std::uint32_t tag) {
+      return tag == delimited(1) ? nested([this] { return entry(); }) : skip(tag);
+    });
+  }
+
+  bool entry() {
+    std::string_view key;
+    value_ = {};
+    bool const good = fields([&](std::uint32_t tag) {
+      if (tag == delimited(1)) return text(key);
+      if (tag == delimited(2)) return nested([this] { return feature(); });
+      return skip(tag);
+    });
+    if (!good) return false;
+    auto& f = place(key);
+    f.what = value_.what, f.first = value_.first, f.count = value_.count;
+    return true;
+  }
+
+  /// The feature of that name, which is added where there is none. To look through many one by one would take
+  /// time by their square.
+  example::entry& place(std::string_view key) {
+    auto& features = into_.features_;
+    if (features.size() < 64) {
+      auto const* const earlier = into_.find(key);
+      return earlier ? features[std::size_t(earlier - features.data())] : into_.add(key);
+    }
+    if (known_.empty())
+      for (std::size_t i = 0; i < features.size(); ++i) known_.emplace(into_.name(i), i);
+    auto const [it, fresh] = known_.try_emplace(std::string(key), features.size());
+    return fresh ? into_.add(key) : features[it->second];
+  }
+
+  bool feature() {
+    return fields([this](std::uint32_t tag) {
+      switch (tag) {
+        case delimited(1):
+          return list(example::kind::strings, into_.slices_.size(), [this](auto t) { return bytes(t); });
+        case delimited(2):
+          return list(example::kind::floats, into_.floats_.size(), [this](auto t) { return floats(t); });
+        case delimited(3):
+          return list(example::kind::integers, into_.integers_.size(),
+                      [this](auto t) { return integers(t); });
+        default:
+          return skip(tag);
+      }
+    });
+  }
+
+  /// A list goes on with what the same feature began; one of another kind replaces it.
+  template <class Field>
+  bool list(example::kind what, std::size_t end, Field&& field) {
+    if (value_.what != what) {
+      value_.what = what;
+      value_.first = end;
+      value_.count = 0;
+    }
+    return nested([&] { return fields(field); });
+  }
+
+  bool bytes(std::uint32_t tag) {
+    if (tag != delimited(1)) return skip(tag);
+    std::string_view value;
+    if (!text(value)) return false;
+    into_.slices_.push_back({into_.text_.size(), value.size()});
+    into_.text_.append(value);
+    ++value_.count;
+    return true;
+  }
+
+  bool floats(std::uint32_t tag) {
+    static_assert(std::endian::native == std::endian::little);
+    int size = 4;
+    if (tag != fixed32(1) && tag != delimited(1)) return skip(tag);
+    if (tag == delimited(1) && !length(size)) return false;
+    if (size % 4 != 0 || size > in_.BytesUntilLimit()) return false;
+    auto const count = std::size_t(size) / 4, before = into_.floats_.size();
+    into_.floats_.resize(before + count);
+    value_.count += count;
+    return in_.ReadRaw(into_.floats_.data() + before, size);
+  }
+
+  bool integers(std::uint32_t tag) {
+    auto const one = [this] {
+      std::uint64_t value = 0;
+      if (!in_.ReadVarint64(&value)) return false;
+      into_.integers_.push_back(std::int64_t(value));
+      ++value_.count;
+      return true;
+    };
+    if (tag == varint(1)) return one();
+    if (tag != delimited(1)) return skip(tag);
+    return nested([&] {
+      while (in_.BytesUntilLimit() > 0)
+        if (!one()) return false;
+      return true;
+    });
+  }
+
+  example& into_;
+  std::string_view whole_;
+  google::protobuf::io::CodedInputStream in_;
+  example::entry value_;
+  std::unordered_map<std::string, std::size_t> known_;  // where a name's feature is; empty while they are few
+};
+
+EDL_INLINE void example::parse(std::string_view serialised) {
+  clear();
+  if (serialised.size() > std::size_t(std::numeric_limits<int>::max()))
+    throw data_error(
+        fmt::format("a tf.train.Example of {} bytes is more than the format allows", serialised.size()));
+  example_parser parser{*this, serialised};
+  if (parser.record()) return add_floats();
+  clear();
+  throw data_error(fmt::format("is no tf.train.Example: malformed at byte {} of {}", parser.position(),
+                               serialised.size()));
+}
+
+}  // namespace edl

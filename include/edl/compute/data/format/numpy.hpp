@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/compute/data/file.hpp"
+#include "edl/compute/data/reader.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::data {
+namespace detail {
+class numpy_reader;
+
+/// What the header of an .npy file says.
+struct npy_header {
+  char kind = 'f';  ///< of a number: f, i, u or b
+  std::size_t width = 4;
+  std::vector<std::uint64_t> extents;
+  std::size_t begin = 0;  ///< of the numbers, in the file
+
+  std::uint64_t values() const;  ///< of one record, an element of the first axis
+};
+
+/// Reads the header from a file's first bytes, up to 64 KiB, and checks it against the file's size. A
+/// data_error, without the name, says what NumPy can do about it.
+npy_header read_npy_header(std::string_view first, std::uint64_t file_size);
+
+inline constexpr std::size_t most_npy_header = 64u << 10;
+
+}  // namespace detail
+
+/// Arrays of NumPy (numpy.lib.format): an `.npy` file, a directory of such files, or an `.npz` file. The
+/// first axis of an array counts the records, and is as long in all of them. An array is a feature by the
+/// name of its file or member. float32 and float64 give floats; int8 to int64, uint8 to uint64 and bool give
+/// integers, in C's order of the other axes. All records are one shard.
+///
+/// An `.npy` file is read where it lies. An `.npz` file, packed or not, is read into memory, up to 1 GiB.
+class numpy_source : public source {
+ public:
+  /// `.npy` files, or one `.npz` file. A data_error names the file, or the member, whose array cannot be
+  /// used. It has another type, order of bytes or of axes, a wrong size, or another number of records.
+  explicit numpy_source(std::vector<std::string> const& paths);
+
+  std::vector<shard> const& shards() const override { return shards_; }
+  std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
+
+ private:
+  friend class detail::numpy_reader;
+  struct array {
+    std::string name, path;
+    detail::npy_header header;
+    detail::input_file file;  // or
+    std::string bytes;        // all of a member
+  };
+  void add(std::string const& first, array a);
+  void open_npz(std::string const& path);
+
+  std::vector<array> arrays_;
+  std::vector<shard> shards_;
+  std::unique_ptr<detail::input_file> packed_;  // the .npz file
+};
+
+}  // namespace edl::data
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/data/format/numpy.ipp"
+#endif

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "edl/compute/data/directory.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/numpy.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
+
+namespace edl::data {
+namespace detail {
+
+inline constexpr std::uint64_t npz_limit = 1ull << 30;
+inline constexpr std::size_t npz_arrays = 1024;
+
+/// The header's text: a dictionary of Python with three keys, as numpy.lib.format writes it.
+class npy_dictionary {
+ public:
+  explicit npy_dictionary(std::string_view text) : text_(text) {}
+
+  void read(npy_header& into) {
+    bool type = false, order = false, shape = false;
+    need('{');
+    while (!accept('}')) {
+      auto const key = quoted();
+      need(':');
+      if (key == "descr") {
+        type = true;
+        read_type(quoted(), into);
+      } else if (key == "fortran_order") {
+        order = true;
+        if (!word("False")) {
+          if (!word("True")) refuse();
+          throw data_error("is in Fortran's order; save numpy.ascontiguousarray(a)");
+        }
+      } else if (key == "shape") {
+        shape = true;
+        read_shape(into);
+      } else {
+        refuse();
+      }
+      if (!accept(',')) {
+        need('}');
+        break;
+      }
+    }
+    if (!type || !order || !shape) refuse();
+  }
+
+ private:
+  [[noreturn]] static void refuse() { throw data_error("has no header of an .npy file"); }
+
+  void blanks() { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n"), text_.size())); }
+  bool word(std::string_view w) {
+    blanks();
+    if (!text_.starts_with(w)) return false;
+    text_.remove_prefix(w.size());
+    return true;
+  }
+  bool accept(char c) { return word({&c, 1}); }
+  void need(char c) {
+    if (!accept(c)) refuse();
+  }
+  std::string_view quoted() {
+    blanks();
+    if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) {
+      if (text_.starts_with('[')) throw data_error("has records of several types; save each as an array");
+      refuse();
+    }
+    auto const end = text_.find(text_[0], 1);
+    if (end == text_.npos) refuse();
+    auto const inside = text_.substr(1, end - 1);
+    text_.remove_prefix(end + 1);
+    return inside;
+  }
+
+  static void read_type(std::string_view type, npy_header& into) {
+    if (type.size() == 3) {
+      into.kind = type[1];
+      into.width = std::size_t(type[2] - '0');
+      bool const one = into.width == 1,
+                 numbers = one || into.width == 2 || into.width == 4 || into.width == 8;
+      bool const known = (into.kind == 'f' && into.width >= 4 && numbers) ||
+                         ((into.kind == 'i' || into.kind == 'u') && numbers) || (into.kind == 'b' && one);
+      if (known && (type[0] == '<' || (one && type[0] == '|'))) return;
+      if (known && type[0] == '>')
+        throw data_error("has its numbers big end first; save a.astype(a.dtype.newbyteorder('<'))");
+    }
+    auto const shown = edl::printable(type, 64);
+    char const what = type.size() > 1 ? type[1] : '?';
+    throw data_error(fmt::format("has values of type '{}'; {}", shown,
+                                 what == 'c'   ? "save a.real and a.imag, each as an array"
+                                 : what == 'M' ? "save seconds: (a - a.min()) / numpy.timedelta64(1, 's')"
+                                 : what == 'm' ? "save seconds: a / numpy.timedelta64(1, 's')"
+                                 : what == 'U' || what == 'S' || what == 'O' || what == 'V'
+                                     ? "save texts as a column of a CSV file or as JSON lines"
+                                 : what == 'f' ? "save a.astype('float32') or a.astype('float64')"
+                                               : "save a.astype('float32') or a.astype('int64')"));
+  }
+
+  void read_shape(npy_header& into) {
+    need('(');
+    while (!accept(')')) {
+      blanks();
+      std::uint64_t extent = 0;
+      auto const [end, failed] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
+      if (failed != std::errc{} || into.extents.size() == 32) refuse();
+      text_.remove_prefix(std::size_t(end - text_.data()));
+      into.extents.push_back(extent);
+      if (!accept(',')) {
+        need(')');
+        break;
+      }
+    }
+  }
+
+  std::string_view text_;
+};
+
+EDL_INLINE std::uint64_t npy_header::values() const {
+  std::uint64_t n = 1;
+  for (std::size_t i = 1; i < extents.size(); ++i) n *= extents[i];
+  return n;
+}
+
+EDL_INLINE npy_header read_npy_header(std::string_view first, std::uint64_t file_size) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr std::string_view magic = "\x93NUMPY";
+  if (!first.starts_with(magic) || first.size() < 12) throw data_error("is no .npy file");
+  int const version = static_cast<unsigned char>(first[6]);
+  if (version < 1 || version > 3)
+    throw data_error(fmt::format("is of version {} of .npy, which is unknown", version));
+  std::size_t const at = version == 1 ? 10 : 12;
+  std::uint32_t size = 0;
+  std::memcpy(&size, first.data() + 8, version == 1 ? 2 : 4);
+  npy_header h;
+  if (size > most_npy_header - at || at + size > first.size())
+    throw data_error(
+        fmt::format("has a header of {} bytes, which it does not hold or which is too long", size));
+  h.begin = at + size;
+  npy_dictionary(first.substr(at, size)).read(h);
+  if (h.extents.empty()) throw data_error("is a single number; its first axis should count the records");
+  bool const none = std::ranges::find(h.extents, std::uint64_t{0}) != h.extents.end();
+  std::uint64_t left = (file_size - h.begin) / h.width;
+  for (std::uint64_t const extent : h.extents) {
+    if (!none && left / extent == 0)
+      throw data_error(fmt::format("its shape has more values than the {} bytes of the file", file_size));
+    left /= std::max<std::uint64_t>(extent, 1);
+  }
+  if (h.extents[0] * h.values() * h.width != file_size - h.begin)
+    throw data_error(fmt::format("its shape makes {} bytes, and {} are there",
+                                 h.extents[0] * h.values() * h.width, file_size - h.begin));
+  return h;
+}
+
+template <class From, class To>
+void spread(std::string_view bytes, std::span<To> into) {
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    From value;
+    std::memcpy(&value, bytes.data() + i * sizeof(From), sizeof(From));
+    into[i] = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
+  }
+}
+
+class numpy_reader final : public reader {
+ public:
+  explicit numpy_reader(numpy_source const& from) : from_(from) {}
+
+  void read(std::size_t shard, std::uint64_t record, example& into) override {
+    auto const& all = from_.arrays_;
+    if (shard != 0 || record >= from_.shards_[0].records)
+      throw data_error(fmt::format("{}: there is no record {}, it has {}", from_.shards_[0].name, record,
+                                   from_.shards_[0].records));
+    if (from_.packed_) from_.packed_->check_unchanged();
+    example_builder build{into};
+    for (auto const& a : all) {
+      auto const& h = a.header;
+      auto const values = std::size_t(h.values()), size = values * h.width;
+      std::uint64_t const at = h.begin + record * size;
+      std::string_view bytes;
+      if (a.bytes.empty()) {
+        bytes_.resize(size);
+        a.file.read(at, bytes_.data(), size);
+        a.file.check_unchanged();
+        bytes = bytes_;
+      } else {
+        bytes = std::string_view(a.bytes).substr(std::size_t(at), size);
+      }
+      if (h.kind == 'f')
+        h.width == 4 ? spread<float>(bytes, build.floats(a.name, values))
+                     : spread<double>(bytes, build.floats(a.name, values));
+      else
+        integers(a, record, bytes, build.integers(a.name, values));
+    }
+  }
+
+ private:
+  template <class Array>
+  static void integers(Array const& a, std::uint64_t record, std::string_view bytes,
+                       std::span<std::int64_t> into) {
+    bool const negative = a.header.kind == 'i';
+    switch (a.header.width) {
+      case 1:
+        return negative ? spread<std::int8_t>(bytes, into) : spread<std::uint8_t>(bytes, into);
+      case 2:
+        return negative ? spread<std::int16_t>(bytes, into) : spread<std::uint16_t>(bytes, into);
+      case 4:
+        return negative ? spread<std::int32_t>(bytes, into) : spread<std::uint32_t>(bytes, into);
+      default:
+        spread<std::int64_t>(bytes, into);
+        if (!negative && std::ranges::any_of(into, [](std::int64_t v) { return v < 0; }))
+          throw data_error(fmt::format("{}: record {} has a number above {}", a.path, record,
+                                       std::numeric_limits<std::int64_t>::max()));
+    }
+  }
+
+  numpy_source const& from_;
+  std::string bytes_;
+};
+
+/// An archive of libzip's, which is never written.
+struct zip_archive {
+  ::zip_t* of = nullptr;
+  ~zip_archive() {
+    if (of) ::zip_discard(of);
+  }
+};
+struct zip_member {
+  ::zip_file_t* of = nullptr;
+  ~zip_member() {
+    if (of) ::zip_fclose(of);
+  }
+};
+
+inline std::string last_part(std::string const& path) { return path.substr(path.find_last_of('/') + 1); }
+inline std::string array_name(std::string const& file) {
+  auto const name = last_part(file);
+  return ends_as(name, ".npy") ? name.substr(0, name.size() - 4) : name;
+}
+
+}  // namespace detail
+
+EDL_INLINE numpy_source::numpy_source(std::vector<std::string> const& paths) {
+  for (auto const& path : paths) {
+    if (detail::ends_as(path, ".npz")) {
+      open_npz(path);
+      continue;
+    }
+    array a{detail::array_name(path), path, {}, detail::input_file(path), {}};
+    std::string first(std::size_t(std::min<std::uint64_t>(a.file.size(), detail::most_npy_header)), '\0');
+    a.file.read(0, first.data(), first.size());
+    add(first, std::move(a));
+  }
+  if (arrays_.empty()) throw data_error(fmt::format("{}: has no arrays", paths.empty() ? "" : paths.front()));
+  auto const& path = paths.front();
+  auto const slash = path.find_last_of('/');
+  bool const several = paths.size() > 1 && slash != path.npos;
+  shards_.push_back(
+      {detail::last_part(several ? path.substr(0, slash) : path), arrays_[0].header.extents[0]});
+}
+
+EDL_INLINE void numpy_source::add(std::string const& first, array a) {
+  try {
+    a.header = detail::read_npy_header(first, a.bytes.empty() ? a.file.size() : a.bytes.size());
+  } catch (data_error const& e) {
+    throw data_error(fmt::format("{}: {}", a.path, e.what()));
+  }
+  for (array const& other : arrays_) {
+    if (other.name == a.name)
+      throw data_error(fmt::format("{} and {}: two arrays have one name", other.path, a.path));
+    if (other.header.extents[0] != a.header.extents[0])
+      throw data_error(fmt::format("{}: has {} records, and {} has {}", a.path, a.header.extents[0],
+                                   other.path, other.header.extents[0]));
+  }
+  arrays_.push_back(std::move(a));
+}
+
+EDL_INLINE void numpy_source::open_npz(std::string const& path) {
+  packed_ = std::make_unique<detail::input_file>(path);
+  auto const refuse = [&](std::string const& what) { return data_error(fmt::format("{}: {}", path, what)); };
+  int code = 0;
+  detail::zip_archive const zip{::zip_open(path.c_str(), ZIP_RDONLY, &code)};
+  if (!zip.of) throw refuse("is no .npz file: it cannot be opened as a ZIP archive");
+  auto const members = ::zip_get_num_entries(zip.of, 0);
+  if (members < 1 || std::uint64_t(members) > detail::npz_arrays)
+    throw refuse(fmt::format("has {} arrays; 1 to {} are read", members, detail::npz_arrays));
+  std::uint64_t all = 0;
+  for (std::uint64_t i = 0; i < std::uint64_t(members); ++i) {
+    ::zip_stat_t of;
+    ::zip_stat_init(&of);
+    if (::zip_stat_index(zip.of, i, 0, &of) != 0 || (of.valid & ZIP_STAT_SIZE) == 0 ||
+        (of.valid & ZIP_STAT_NAME) == 0 || (of.valid & ZIP_STAT_COMP_SIZE) == 0)
+      throw refuse(fmt::format("member {} cannot be read", i));
+    std::string const name = of.name, shown = fmt::format("{}:{}", path, edl::printable(name, 64));
+    // A byte of a deflated stream makes 1,032 at most.
+    if (of.size > detail::npz_limit - all || of.size / 1032 > of.comp_size + 16)
+      throw refuse(
+          fmt::format("its arrays have more than {} bytes, or more than they can have; save each as an "
+                      ".npy file",
+                      detail::npz_limit));
+    all += of.size;
+    detail::zip_member const in{::zip_fopen_index(zip.of, i, 0)};
+    array a{detail::array_name(name), shown, {}, {}, std::string(std::size_t(of.size), '\0')};
+    if (!in.of || ::zip_fread(in.of, a.bytes.data(), of.size) != ::zip_int64_t(of.size))
+      throw data_error(fmt::format("{}: is damaged: it cannot be unpacked", shown));
+    char more = 0;
+    if (::zip_fread(in.of, &more, 1) != 0)  // the end: its checksum was compared
+      throw data_error(
+          fmt::format("{}: is damaged: its checksum is wrong, or it is longer than it says", shown));
+    std::string const first = a.bytes.substr(0, detail::most_npy_header);
+    if (a.bytes.empty()) throw data_error(fmt::format("{}: is no .npy file", shown));
+    add(first, std::move(a));
+  }
+}
+
+EDL_INLINE std::unique_ptr<reader> numpy_source::open() const {
+  return std::make_unique<detail::numpy_reader>(*this);
+}
+
+EDL_INLINE std::uint64_t numpy_source::digest(std::size_t shard) const {
+  if (shard != 0) return 0;
+  detail::content_digest sum;
+  if (packed_) sum.add(detail::digest_of(*packed_));
+  for (array const& a : arrays_) {
+    sum.add(a.name);
+    if (a.bytes.empty()) sum.add(detail::digest_of(a.file));
+  }
+  return sum.value();
+}
+
+}  // namespace edl::data

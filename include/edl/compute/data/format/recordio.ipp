@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "edl/compute/data/format/compression.hpp"
+#include "edl/compute/data/format/recordio.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::data {
+namespace detail {
+
+static_assert(std::endian::native == std::endian::little,
+              "files are read and written in place as little-endian");
+
+inline constexpr std::uint32_t recordio_magic = 0x01020304;
+inline constexpr std::size_t recordio_header_bytes = 20;
+inline constexpr std::size_t recordio_chunk_limit = 1u << 30;  // stored or unpacked
+
+using recordio_header = std::array<std::uint32_t, 5>;
+
+/// What a header says in a layout; whether it can be is for the caller to see.
+struct recordio_claim {
+  std::uint32_t checksum, compressor, size, records;
+  std::uint32_t first_compressor;
+
+  bool known_compressor() const { return compressor - first_compressor <= 2; }
+};
+
+inline recordio_claim interpret(recordio_header const& h, recordio_layout layout) {
+  if (layout == recordio_layout::go) return {h[1], h[2], h[3], h[4], 0};
+  return {h[2], h[3], h[4], h[1], 1};
+}
+
+inline std::uint32_t payload_checksum(std::string_view payload, recordio_layout layout) {
+  return layout == recordio_layout::go ? crc32(payload) : crc32c(payload);
+}
+
+/// Which layout the first header is of. Both have a legal compressor only in the oddest of files; the
+/// checksum decides.
+EDL_INLINE recordio_layout detect_layout(input_file const& file, recordio_header const& header) {
+  auto const go = interpret(header, recordio_layout::go), python = interpret(header, recordio_layout::python);
+  if (!python.known_compressor()) return recordio_layout::go;
+  if (!go.known_compressor()) return recordio_layout::python;
+  if (go.size > file.size() - recordio_header_bytes) return recordio_layout::python;
+  std::string payload(go.size, '\0');  // 1 to 3 bytes: what is a size to one is a compressor to the other
+  file.read(recordio_header_bytes, payload.data(), payload.size());
+  return crc32(payload) == go.checksum ? recordio_layout::go : recordio_layout::python;
+}
+
+}  // namespace detail
+
+EDL_INLINE recordio_index index_recordio(std::string const& path, bool skip_damaged) {
+  detail::input_file const file{path};
+  recordio_index index;
+  index.path = path;
+  std::uint64_t at = 0;
+  auto const refuse = [&](std::string const& what) {
+    return data_error(fmt::format("{}: chunk {} at byte {}: {}", path, index.chunks.size(), at, what));
+  };
+  try {
+    while (at < file.size()) {
+      auto const rest = file.size() - at;
+      if (rest < detail::recordio_header_bytes)
+        throw refuse(fmt::format("a header has {} bytes, {} are left", detail::recordio_header_bytes, rest));
+      detail::recordio_header header;
+      file.read(at, header.data(), detail::recordio_header_bytes);
+      if (header[0] != detail::recordio_magic)
+        throw refuse(fmt::format("expected the RecordIO magic number {:#010x}, found {:#010x}{}",
+                                 detail::recordio_magic, header[0], at ? "" : "; is this a RecordIO file?"));
+      if (at == 0) index.layout = detail::detect_layout(file, header);
+      auto const claim = detail::interpret(header, index.layout);
+      if (!claim.known_compressor())
+        throw refuse(fmt::format("expected a compressor from {} to {}, found {}", claim.first_compressor,
+                                 claim.first_compressor + 2, claim.compressor));
+      if (claim.size > rest - detail::recordio_header_bytes)
+        throw refuse(
+            fmt::format("a payload of {} bytes is expected, {} are left; the file is cut off or damaged",
+                        claim.size, rest - detail::recordio_header_bytes));
+      // No compressor packs more than 1,032 to 1 (deflate), and a record takes 4 bytes at least.
+      auto const unpacked =
+          std::min<std::uint64_t>(detail::recordio_chunk_limit, std::uint64_t(claim.size) * 1032);
+      if (claim.size > detail::recordio_chunk_limit || claim.records > unpacked / 4)
+        throw refuse(fmt::format("{} records in {} bytes cannot be", claim.records, claim.size));
+      // The checksum covers the payload only; without this a count damaged to 0 would hide records without a
+      // word.
+      if (claim.records == 0 && claim.size > 0)
+        throw refuse(fmt::format("a payload of {} bytes says that it holds no records", claim.size));
+      index.chunks.push_back({at, index.records, claim.size, claim.records, claim.checksum,
+                              compressor(claim.compressor - claim.first_compressor)});
+      index.records += claim.records;
+      at += detail::recordio_header_bytes + claim.size;
+    }
+  } catch (data_error const& e) {
+    if (!skip_damaged) throw;
+    index.damage =
+        fmt::format("{}; {} of the file's {} bytes are left out", e.what(), file.size() - at, file.size());
+  }
+  return index;
+}
+
+EDL_INLINE recordio_reader::recordio_reader(std::string const& path)
+    : recordio_reader(std::make_shared<recordio_index const>(index_recordio(path))) {}
+
+EDL_INLINE recordio_reader::recordio_reader(std::shared_ptr<recordio_index const> index,
+                                            std::size_t cache_bytes)
+    : cache_bytes_(cache_bytes) {
+  open(std::move(index));
+}
+
+EDL_INLINE void recordio_reader::open(std::shared_ptr<recordio_index const> index) {
+  file_ = detail::input_file{index->path};
+  index_ = std::move(index);
+  chunk_ = std::size_t(-1);
+}
+
+EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
+  auto const& chunk = index_->chunks[number];
+  into.of = nullptr;
+  into.packed = false;
+  into.failure.clear();
+  auto const placed = [&](char const* what) {
+    return fmt::format("{}: chunk {} at byte {}: {}", index_->path, number, chunk.offset, what);
+  };
+  try {
+    detail::recordio_header header;
+    if (chunk.offset + detail::recordio_header_bytes + chunk.size > file_.size())
+      throw changed_error("lies beyond the end of the file, which has shrunk since it was indexed");
+    file_.read(chunk.offset, header.data(), detail::recordio_header_bytes);
+    auto const claim = detail::interpret(header, index_->layout);
+    if (header[0] != detail::recordio_magic || claim.checksum != chunk.checksum || claim.size != chunk.size ||
+        claim.records != chunk.records ||
+        claim.compressor != std::uint32_t(chunk.with) + claim.first_compressor)
+      throw changed_error("its header was changed since the file was indexed; start again on the new file");
+    stored_.resize(chunk.size);
+    file_.read(chunk.offset + detail::recordio_header_bytes, stored_.data(), stored_.size());
+    if (auto const found = detail::payload_checksum(stored_, index_->layout); found != chunk.checksum)
+      throw data_error(
+          fmt::format("checksum {:#010x} is expected, its {} bytes have {:#010x}; the file is damaged",
+                      chunk.checksum, chunk.size, found));
+    if (chunk.with == compressor::none) {
+      into.payload.swap(stored_);
+    } else if (chunk.with == compressor::gzip) {
+      detail::unpack_gzip(stored_, detail::recordio_chunk_limit, into.payload);
+    } else if (index_->layout == recordio_layout::python) {
+      detail::unpack_snappy_block(stored_, detail::recordio_chunk_limit, into.payload);
+    } else {
+      into.payload.swap(stored_);
+      into.packed = split_frames(chunk.records, into);
+      if (!into.packed) {
+        into.payload.swap(stored_);
+        detail::unpack_snappy_frames(stored_, detail::recordio_chunk_limit, into.payload);
+      }
+    }
+    if (!into.packed) split(number, into);
+  } catch (changed_error const& e) {
+    throw changed_error(placed(e.what()));
+  } catch (data_error const& e) {
+    into.failure = placed(e.what());
+  }
+  into.of = index_;
+  into.chunk = number;
+}
+
+EDL_INLINE void recordio_reader::split(std::size_t number, cached& into) const {
+  std::uint32_t const records = index_->chunks[number].records;
+  std::size_t const size = into.payload.size();
+  if (records > size / 4)
+    throw data_error(fmt::format("{} records are expected in {} unpacked bytes", records, size));
+  into.records.clear();
+  into.records.reserve(records);
+  std::size_t at = 0;
+  for (std::uint32_t i = 0; i < records; ++i) {
+    std::uint32_t length = 0;
+    if (size - at >= 4) std::memcpy(&length, into.payload.data() + at, 4);
+    if (size - at < 4 || length > size - at - 4)
+      throw data_error(
+          fmt::format("record {} of {} runs over the end of {} unpacked bytes", i, records, size));
+    into.records.push_back({std::uint32_t(at + 4), std::uint32_t(at + 4 + length)});
+    at += 4 + length;
+  }
+  if (at != size)
+    throw data_error(
+        fmt::format("{} of {} unpacked bytes are left after its {} records", size - at, size, records));
+}
+
+EDL_INLINE bool recordio_reader::split_frames(std::uint32_t records, cached& into) try {
+  std::string_view const stream = into.payload;
+  if (records > stream.size() / 12) return false;  // a frame of 4 bytes for the length alone
+  into.records.clear();
+  into.records.reserve(records);
+  auto left = stream;
+  detail::snappy_frame frame;
+  for (std::uint32_t i = 0; i < records; ++i) {
+    std::uint32_t length = 0;
+    if (!detail::take_snappy_frame(stream, left, frame) || frame.raw != 4) return false;
+    detail::unpack_snappy_frame(frame, reinterpret_cast<char*>(&length));
+    auto const begin = stream.size() - left.size();
+    for (std::uint64_t have = 0; have < length; have += frame.raw)
+      if (!detail::take_snappy_frame(stream, left, frame) || frame.raw == 0 || frame.raw > length - have)
+        return false;
+    into.records.push_back({std::uint32_t(begin), std::uint32_t(stream.size() - left.size())});
+  }
+  return !detail::take_snappy_frame(stream, left, frame);
+} catch (data_error const&) {
+  return false;  // unpacking all of it will tell what is wrong
+}
+
+EDL_INLINE recordio_reader::cached& recordio_reader::find(std::size_t chunk) {
+  if (chunk == chunk_) return cache_[slot_];
+  ++loads_;
+  std::size_t oldest = 0, held = 0;
+  for (slot_ = 0; slot_ < cache_.size(); ++slot_) {
+    auto& slot = cache_[slot_];
+    if (slot.of == index_ && slot.chunk == chunk) break;
+    if (slot.used < cache_[oldest].used) oldest = slot_;
+    held += slot.payload.capacity() + slot.records.capacity() * sizeof(extent);
+  }
+  if (slot_ == cache_.size()) {
+    // Chunks of a kilobyte are common in the older layout; looking for one must stay cheap.
+    bool const room = cache_.size() < 256 && held + index_->chunks[chunk].size <= cache_bytes_;
+    if (cache_.size() < 2 || room)
+      cache_.emplace_back();
+    else
+      slot_ = oldest;
+    chunk_ = std::size_t(-1);
+    load(chunk, cache_[slot_]);
+  }
+  chunk_ = chunk;
+  cache_[slot_].used = loads_;
+  return cache_[slot_];
+}
+
+EDL_INLINE std::string_view recordio_reader::read(std::uint64_t record) {
+  auto const& chunks = index_->chunks;
+  if (record >= index_->records)
+    throw data_error(
+        fmt::format("{}: there is no record {}, it has {}", index_->path, record, index_->records));
+  auto chunk = chunk_;
+  if (chunk >= chunks.size() || record < chunks[chunk].first ||
+      record - chunks[chunk].first >= chunks[chunk].records) {
+    auto const after =
+        std::upper_bound(chunks.begin(), chunks.end(), record,
+                         [](std::uint64_t r, recordio_index::chunk const& c) { return r < c.first; });
+    chunk = std::size_t(after - chunks.begin()) - 1;
+  }
+  auto const& slot = find(chunk);
+  if (!slot.failure.empty()) throw data_error(slot.failure);
+  auto const& [begin, end] = slot.records[std::size_t(record - chunks[chunk].first)];
+  auto const bytes = std::string_view(slot.payload).substr(begin, end - begin);
+  if (!slot.packed) return bytes;
+  try {
+    detail::unpack_snappy_frames(bytes, detail::recordio_chunk_limit, record_);
+  } catch (data_error const& e) {
+    throw data_error(fmt::format("{}: record {}: {}", index_->path, record, e.what()));
+  }
+  return record_;
+}
+
+EDL_INLINE recordio_writer::recordio_writer(std::string const& path, recordio_options const& options)
+    : options_(options), file_(path) {
+  if (options_.max_chunk_bytes < 1 || options_.max_chunk_bytes > detail::recordio_chunk_limit / 2)
+    throw error(fmt::format("{}: chunks of {} bytes cannot be written, from 1 to {} can", path,
+                            options_.max_chunk_bytes, detail::recordio_chunk_limit / 2));
+}
+
+EDL_INLINE void recordio_writer::write(std::string_view record) {
+  if (record.size() >= options_.max_chunk_bytes)
+    throw error(fmt::format("{}: record {} has {} bytes, a chunk holds less than {}; allow larger chunks",
+                            file_.path(), records_, record.size(), options_.max_chunk_bytes));
+  // The second limit is the reader's: prefixes do not count for the first, and there may be nothing else.
+  if (bytes_ + record.size() > options_.max_chunk_bytes ||
+      std::max(unpacked_, payload_.size()) + 2 * record.size() + 64 > detail::recordio_chunk_limit)
+    flush();
+  auto const length = std::uint32_t(record.size());
+  std::string_view const prefix{reinterpret_cast<char const*>(&length), 4};
+  if (options_.with == compressor::snappy) {
+    detail::append_snappy_frames(prefix, payload_);
+    detail::append_snappy_frames(record, payload_);
+  } else {
+    payload_.append(prefix);
+    payload_.append(record);
+  }
+  bytes_ += record.size();
+  unpacked_ += 4 + record.size();
+  ++in_chunk_, ++records_;
+}
+
+EDL_INLINE void recordio_writer::flush() {
+  if (in_chunk_ == 0) return;
+  if (options_.with == compressor::gzip) {
+    detail::pack_gzip(payload_, packed_);
+    payload_.swap(packed_);
+  }
+  detail::recordio_header const header{detail::recordio_magic, detail::crc32(payload_),
+                                       std::uint32_t(options_.with), std::uint32_t(payload_.size()),
+                                       in_chunk_};
+  file_.write(std::string_view(reinterpret_cast<char const*>(header.data()), detail::recordio_header_bytes));
+  file_.write(std::string_view(payload_));
+  payload_.clear();
+  bytes_ = unpacked_ = in_chunk_ = 0;
+}
+
+EDL_INLINE void recordio_writer::close() {
+  flush();
+  file_.commit();
+}
+
+}  // namespace edl::data

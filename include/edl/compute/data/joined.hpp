@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/compute/data/reader.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::data {
+
+/// Several sources as one: the shards of the first, then those of the next. Columns of tables among them have
+/// one kind in all of them (compute/data/format/table.hpp).
+class joined_source : public source {
+ public:
+  /// Sources with the paths that they were opened by. A data_error if some of them have classes, and not all
+  /// have the same ones, or if columns of tables do not go together.
+  explicit joined_source(std::vector<std::pair<std::string, std::unique_ptr<source>>> parts);
+
+  std::vector<shard> const& shards() const override { return shards_; }
+  std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
+  std::uint64_t number_in_file(std::size_t shard, std::uint64_t record) const override;
+  std::span<std::string const> damage() const override { return damage_; }
+  std::span<std::string const> classes() const override { return parts_.front()->classes(); }
+  std::span<std::string const> notes() const override { return notes_; }
+
+ private:
+  std::vector<std::unique_ptr<source>> parts_;
+  std::vector<std::pair<std::size_t, std::size_t>> places_;  // of each shard: the part, its number there
+  std::vector<shard> shards_;
+  std::vector<std::string> damage_, notes_;
+};
+
+}  // namespace edl::data
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/data/joined.ipp"
+#endif

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "edl/compute/data/format/table.hpp"
+#include "edl/compute/data/joined.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::data {
+namespace detail {
+
+class joined_reader final : public reader {
+ public:
+  joined_reader(std::vector<std::unique_ptr<source>> const& parts,
+                std::vector<std::pair<std::size_t, std::size_t>> const& places)
+      : parts_(parts), places_(places) {}
+
+  void read(std::size_t shard, std::uint64_t record, example& into) override {
+    if (shard >= places_.size())
+      throw data_error(fmt::format("there is no shard {}, only {}", shard, places_.size()));
+    auto const [part, number] = places_[shard];
+    // One at a time: each may hold open files and a cache.
+    if (!in_ || part != open_) in_ = parts_[part]->open();
+    open_ = part;
+    in_->read(number, record, into);
+  }
+
+ private:
+  std::vector<std::unique_ptr<source>> const& parts_;
+  std::vector<std::pair<std::size_t, std::size_t>> const& places_;
+  std::unique_ptr<reader> in_;
+  std::size_t open_ = 0;
+};
+
+}  // namespace detail
+
+EDL_INLINE joined_source::joined_source(std::vector<std::pair<std::string, std::unique_ptr<source>>> parts) {
+  if (parts.empty()) throw usage_error("no records are to be joined");
+  std::vector<table*> tables;
+  std::set<std::string> names;
+  bool distinct = true;
+  for (auto const& [path, part] : parts) {
+    if (!std::ranges::equal(part->classes(), parts.front().second->classes()))
+      throw data_error(fmt::format("{} and {} have not the same classes, so that their labels differ",
+                                   parts.front().first, path));
+    if (auto* const t = dynamic_cast<table*>(part.get())) tables.push_back(t);
+    for (shard const& s : part->shards()) distinct = names.insert(s.name).second && distinct;
+  }
+  agree(tables);
+  for (auto& [path, part] : parts) {
+    for (std::size_t i = 0; i < part->shards().size(); ++i) {
+      shard s = part->shards()[i];
+      if (!distinct) s.name = part->shards().size() == 1 ? path : path + "/" + s.name;
+      shards_.push_back(std::move(s));
+      places_.emplace_back(parts_.size(), i);
+    }
+    damage_.insert(damage_.end(), part->damage().begin(), part->damage().end());
+    notes_.insert(notes_.end(), part->notes().begin(), part->notes().end());
+    parts_.push_back(std::move(part));
+  }
+}
+
+EDL_INLINE std::unique_ptr<reader> joined_source::open() const {
+  return std::make_unique<detail::joined_reader>(parts_, places_);
+}
+
+EDL_INLINE std::uint64_t joined_source::digest(std::size_t shard) const {
+  if (shard >= places_.size()) return 0;
+  auto const [part, number] = places_[shard];
+  return parts_[part]->digest(number);
+}
+
+EDL_INLINE std::uint64_t joined_source::number_in_file(std::size_t shard, std::uint64_t record) const {
+  auto const [part, number] = places_.at(shard);
+  return parts_[part]->number_in_file(number, record);
+}
+
+}  // namespace edl::data

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/loader.hpp"
+#include "edl/compute/data/order.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::data {
+namespace detail {
+
+/// Behind what is wrong with a record.
+inline constexpr char way_out_of_damage[] = "; mend the record, or leave it out with --skip_damaged";
+
+}  // namespace detail
+
+struct loader::state {
+  struct pending {
+    work of;
+    std::vector<std::uint64_t> order;            // empty: ascending
+    std::uint64_t next = 0, end = 0, count = 0;  // minibatches: the next, where it ends, all of the task
+  };
+  struct slot {
+    batch* b = nullptr;
+    bool ready = false, dropped = false;
+  };
+
+  source const& from;
+  loader_options options;
+  decoder decode;
+  memory kept;
+  std::vector<std::uint64_t> first_places;  // by shard
+  std::vector<batch> batches;
+  std::vector<std::thread> threads;
+
+  std::mutex mutex;
+  std::condition_variable work_or_room, ready;
+  std::deque<pending> queue;
+  std::vector<batch*> free;
+  std::vector<slot> given;  // to threads, in the order in which they will be given out; room for all batches
+  bool closed = false, stopped = false;
+  std::atomic<bool> sound{false};  // the feed has taken a record
+  factory make;
+
+  state(source const& s, loader_options const& o, decoder d, memory k)
+      : from(s), options(o), decode(std::move(d)), kept(std::move(k)) {
+    std::uint64_t first = 0;
+    for (shard const& of : from.shards()) first_places.push_back(std::exchange(first, first + of.records));
+  }
+
+  ~state() {
+    stop();
+    for (auto& t : threads) t.join();
+  }
+
+  void stop() {
+    std::lock_guard const lock{mutex};
+    stopped = true;
+    queue.clear();
+    work_or_room.notify_all();
+    ready.notify_all();
+  }
+
+  bool can_take() const { return !queue.empty() && !free.empty(); }
+
+  /// Takes a free batch for the next minibatch, and says in it which one that is. Null when the loader stops,
+  /// and, unless it is to wait, when there is none to fill.
+  batch* take(bool wait) {
+    std::unique_lock lock{mutex};
+    if (wait) work_or_room.wait(lock, [&] { return stopped || can_take(); });
+    if (stopped || !can_take()) return nullptr;
+    batch* const b = free.back();
+    free.pop_back();
+    auto& p = queue.front();
+    auto const size = std::uint64_t(options.minibatch_size), first = p.next * size;
+    auto const records = std::min(size, p.of.end - p.of.begin - first);
+    b->records.resize(std::size_t(records));
+    for (std::uint64_t i = 0; i < records; ++i)
+      b->records[std::size_t(i)] = p.order.empty() ? p.of.begin + first + i : p.order[std::size_t(first + i)];
+    b->identity = {{p.of.task, std::uint32_t(p.next), std::uint32_t(p.count)}, p.of.m, p.of.ticket};
+    b->shard = from.shards()[p.of.shard].name;
+    b->shard_number = p.of.shard;
+    b->first_place = first_places[p.of.shard];
+    given.push_back({b});
+    if (++p.next == p.end) queue.pop_front();
+    return b;
+  }
+
+  /// What a thread reads with.
+  struct desk {
+    std::unique_ptr<reader> in;
+    example record;
+  };
+
+  void fill(batch& b, desk& d) {
+    std::sort(b.records.begin(), b.records.end());
+    b.rows = b.skipped = 0;
+    b.error.clear();
+    b.damage.clear();
+    b.kept = kept && kept(b);
+    if (b.kept) {
+      b.rows = int(b.records.size());
+      return;
+    }
+    if (!d.in) d.in = from.open();
+    read(b, *d.in, d.record);
+  }
+
+  void read(batch& b, reader& in, example& record) {
+    std::string refused;  // by the feed
+    auto const leave_out = [&](std::string why) {
+      ++b.skipped;
+      b.damage.push_back(std::move(why));
+      b.records.erase(b.records.begin() + b.rows);
+    };
+    while (b.error.empty() && std::size_t(b.rows) < b.records.size()) {
+      auto const number = b.records[std::size_t(b.rows)];
+      try {
+        in.read(b.shard_number, number, record);
+      } catch (changed_error const& e) {
+        b.error = e.what();
+      } catch (data_error const& e) {
+        if (options.skip_damaged) {
+          leave_out(e.what());
+          continue;
+        }
+        b.error = std::string(e.what()) + detail::way_out_of_damage;
+      } catch (std::exception const& e) {
+        b.error = e.what();
+      } catch (...) {
+        b.error = fmt::format("{}: record {}: the reader failed", b.shard,
+                              from.number_in_file(b.shard_number, number));
+      }
+      if (!b.error.empty()) break;
+      try {
+        at_record(b.shard, from.number_in_file(b.shard_number, number),
+                  [&] { decode(record, b, b.rows, b.identity.m); });
+        sound.store(true, std::memory_order_relaxed);
+      } catch (data_error const& e) {
+        b.error = e.what();
+        if (options.skip_damaged) {
+          refused = b.error;
+          leave_out(std::exchange(b.error, {}));
+          continue;
+        }
+        bool const fits = !dynamic_cast<misfit_error const*>(&e);
+        if (fits && sound.load(std::memory_order_relaxed)) b.error += detail::way_out_of_damage;
+      } catch (error const& e) {
+        b.error = e.what();
+      }
+      ++b.rows;
+    }
+    // A feed that has taken no record yet may be at fault itself: that is no damage to leave out.
+    if (b.rows == 0 && b.error.empty() && !sound.load(std::memory_order_relaxed)) b.error = refused;
+    if (!b.error.empty()) b.rows = 0;
+  }
+
+  void finish(batch* b) {
+    std::lock_guard const lock{mutex};
+    auto const it = std::find_if(given.begin(), given.end(), [&](slot const& s) { return s.b == b; });
+    if (it->dropped) {
+      given.erase(it);
+      free.push_back(b);
+      work_or_room.notify_one();
+    } else {
+      it->ready = true;
+    }
+    // Also where one was dropped: it may have been the last that somebody in next() waited for.
+    ready.notify_all();
+  }
+
+  std::vector<std::unique_ptr<desk>> desks;  // nobody's at the moment
+
+  bool fill_one(desk& d, bool wait) {
+    batch* const b = take(wait);
+    if (!b) return false;
+    try {
+      fill(*b, d);
+    } catch (std::exception const& e) {
+      b->rows = 0;
+      b->error = fmt::format("{}: cannot be opened: {}", b->shard, e.what());
+    }
+    finish(b);
+    return true;
+  }
+
+  void run() {
+    desk own;
+    while (fill_one(own, true)) {
+    }
+  }
+
+  bool fill_one() {
+    std::unique_ptr<desk> own;
+    {
+      std::lock_guard const lock{mutex};
+      if (!desks.empty()) own = std::move(desks.back()), desks.pop_back();
+    }
+    if (!own) own = std::make_unique<desk>();
+    bool const filled = fill_one(*own, false);
+    std::lock_guard const lock{mutex};
+    desks.push_back(std::move(own));
+    return filled;
+  }
+
+  batch* pop_ready() {
+    if (given.empty() || !given.front().ready) return nullptr;
+    batch* const b = given.front().b;
+    given.erase(given.begin());
+    return b;
+  }
+
+  bool over() const { return stopped || (closed && queue.empty() && given.empty()); }
+};
+
+EDL_INLINE loader::loader(source const& from, loader_options const& options, factory const& make,
+                          decoder decode, memory kept) {
+  if (options.threads < 0 || options.threads > 1024)
+    throw usage_error(fmt::format("{} loader threads cannot be; choose from 0 to 1024", options.threads));
+  if (options.ring < 2 || options.ring > 65536)
+    throw usage_error(fmt::format("a ring of {} batches cannot be; choose from 2 to 65536", options.ring));
+  if (options.minibatch_size < 1) throw usage_error("the minibatch size must be at least 1");
+  state_ = std::make_unique<state>(from, options, std::move(decode), std::move(kept));
+  auto& s = *state_;
+  s.make = make;
+  auto const ring = std::size_t(options.ring);
+  s.batches.reserve(ring);
+  s.given.reserve(ring);
+  s.free.reserve(ring);
+  for (std::size_t i = 0; i < ring; ++i) {
+    auto& b = s.batches.emplace_back(make());
+    if (b.capacity < options.minibatch_size)
+      throw usage_error(
+          fmt::format("a batch holds {} samples, a minibatch has {}", b.capacity, options.minibatch_size));
+    b.records.reserve(std::size_t(options.minibatch_size));
+    s.free.push_back(&b);
+  }
+  try {
+    for (int i = 0; i < options.threads; ++i) s.threads.emplace_back([&s] { s.run(); });
+  } catch (std::system_error const& e) {
+    // With fewer threads than asked for it still works.
+    if (s.threads.empty() && options.threads > 0)
+      throw error(fmt::format("no thread can be started for the loader: {}", e.what()));
+  }
+}
+
+EDL_INLINE loader::~loader() = default;
+
+namespace detail {
+
+/// Throws error where the source has no such records; otherwise how many minibatches they make.
+inline std::uint64_t checked_minibatches(source const& from, loader_options const& options,
+                                         work const& task) {
+  auto const& shards = from.shards();
+  if (task.shard >= shards.size())
+    throw error(fmt::format("shard {} is asked for, the data set has {}; it is another one here", task.shard,
+                            shards.size()));
+  auto const& shard = shards[task.shard];
+  if (task.begin >= task.end || task.end > shard.records)
+    throw error(fmt::format("{}: records [{}, {}) are asked for, it has {}; it is another file here",
+                            shard.name, task.begin, task.end, shard.records));
+  auto const count = minibatches(task.begin, task.end, std::uint64_t(options.minibatch_size));
+  if (count > std::numeric_limits<std::uint32_t>::max() || task.first_minibatch > count)
+    throw error(fmt::format("{}: minibatch {} is asked for, records [{}, {}) make {}", shard.name,
+                            task.first_minibatch, task.begin, task.end, count));
+  return count;
+}
+
+}  // namespace detail
+
+EDL_INLINE void loader::submit(work const& task) {
+  auto& s = *state_;
+  auto const count = detail::checked_minibatches(s.from, s.options, task);
+  auto const end = task.end_minibatch > 0 ? std::min<std::uint64_t>(count, task.end_minibatch) : count;
+  if (task.first_minibatch >= end)
+    throw error(fmt::format("{}: nothing is left of records [{}, {}) from minibatch {} on",
+                            s.from.shards()[task.shard].name, task.begin, task.end, task.first_minibatch));
+  state::pending p{task, {}, task.first_minibatch, end, count};
+  if (s.options.shuffle && task.m == mode::training)
+    task_order(s.options.seed, task.task, task.begin, task.end, p.order);
+  std::lock_guard const lock{s.mutex};
+  if (s.closed) throw error("the loader is closed, it takes no more work");
+  if (s.stopped) return;
+  s.queue.push_back(std::move(p));
+  s.work_or_room.notify_all();
+  s.ready.notify_all();
+}
+
+EDL_INLINE std::uint64_t loader::damaged_before(work const& task) const {
+  auto const& s = *state_;
+  detail::checked_minibatches(s.from, s.options, task);
+  if (!s.options.skip_damaged || task.first_minibatch == 0) return 0;
+  std::vector<std::uint64_t> order;
+  if (s.options.shuffle && task.m == mode::training)
+    task_order(s.options.seed, task.task, task.begin, task.end, order);
+  std::uint64_t const n = std::min(
+      task.end - task.begin, std::uint64_t(task.first_minibatch) * std::uint64_t(s.options.minibatch_size));
+  auto const in = s.from.open();
+  example record;
+  std::uint64_t damaged = 0;
+  batch tried = s.make();  // what the feed refuses was left out as well
+  for (std::uint64_t i = 0; i < n; ++i) try {
+      in->read(task.shard, order.empty() ? task.begin + i : order[std::size_t(i)], record);
+      s.decode(record, tried, 0, task.m);
+    } catch (changed_error const&) {
+      throw;
+    } catch (data_error const&) {
+      ++damaged;
+    }
+  return damaged;
+}
+
+EDL_INLINE bool loader::ready() const {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  return !s.given.empty() && s.given.front().ready;
+}
+
+EDL_INLINE bool loader::fill_next() { return state_->fill_one(); }
+
+EDL_INLINE batch* loader::next() {
+  auto& s = *state_;
+  std::unique_lock lock{s.mutex};
+  for (;;) {
+    auto const given = [&] { return s.over() || (!s.given.empty() && s.given.front().ready); };
+    s.ready.wait(lock, [&] { return given() || (s.threads.empty() && s.can_take()); });
+    if (given()) return s.stopped ? nullptr : s.pop_ready();
+    lock.unlock();
+    fill_next();
+    lock.lock();
+  }
+}
+
+EDL_INLINE void loader::recycle(batch* b) {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  s.free.push_back(b);
+  s.work_or_room.notify_one();
+  s.ready.notify_all();
+}
+
+EDL_INLINE void loader::cancel(std::uint64_t ticket) {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  std::erase_if(s.queue, [&](auto const& p) { return p.of.ticket == ticket; });
+  std::erase_if(s.given, [&](auto& slot) {
+    if (slot.b->identity.ticket != ticket) return false;
+    slot.dropped = true;
+    if (slot.ready) s.free.push_back(slot.b);
+    return slot.ready;
+  });
+  s.work_or_room.notify_all();
+  s.ready.notify_all();
+}
+
+EDL_INLINE void loader::close() {
+  auto& s = *state_;
+  std::lock_guard const lock{s.mutex};
+  s.closed = true;
+  s.ready.notify_all();
+}
+
+EDL_INLINE void loader::stop() { state_->stop(); }
+
+}  // namespace edl::data

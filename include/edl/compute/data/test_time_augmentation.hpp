@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+
+#include "edl/compute/device/placement.hpp"
+
+namespace edl {
+
+/// One way in which a network is shown a picture in evaluation and prediction. It is moved down and to the
+/// right (negative: up, to the left), then mirrored left to right or not.
+struct test_time_view {
+  double weight = 1;  ///< of what the network says then; 0 or more
+  int down = 0, right = 0;
+  bool mirrored = false;
+  border at = border::reflect;
+
+  constexpr placement placed() const {
+    return {.down = down, .right = right, .at = at, .mirrored = mirrored};
+  }
+};
+
+/// The part of the i-th view: all parts add up to 1.
+constexpr float part_of(std::span<test_time_view const> views, std::size_t i) {
+  double sum = 0;
+  for (test_time_view const& v : views) sum += v.weight;
+  return float(views[i].weight / sum);
+}
+
+/// `said`: what the network says on the views, one after the other. The mean takes the first one's place.
+inline void join(std::span<test_time_view const> views, std::span<float> said) {
+  std::size_t const n = said.size() / views.size();
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    float const weight = part_of(views, i);
+    for (std::size_t k = 0; k < n; ++k) said[k] = weight * said[i * n + k] + (i > 0 ? said[k] : 0);
+  }
+}
+
+/// What a network says is the mean of what it says on N views of a picture.
+template <std::size_t N>
+struct average {
+  std::array<test_time_view, N> views;
+
+  constexpr bool valid() const {
+    double sum = 0;
+    for (test_time_view const& v : views) {
+      if (!(v.weight >= 0)) return false;
+      sum += v.weight;
+    }
+    return sum > 0;
+  }
+};
+
+/// Test-time augmentation. The mean of a picture and its mirror image:
+/// `test_time_augmentation(test_time_view{}, test_time_view{.mirrored = true})`.
+template <class... View>
+constexpr auto test_time_augmentation(View... v) {
+  constexpr bool views = (std::same_as<View, test_time_view> && ...);
+  static_assert(views, "edl: `test_time_augmentation` takes views: `edl::test_time_view{.mirrored = true}`");
+  if constexpr (views)
+    return average<sizeof...(View)>{{v...}};
+  else
+    return average<1>{};
+}
+
+}  // namespace edl

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "edl/compute/device/activation.hpp"
+#include "edl/compute/device/elementwise.hpp"
+#include "edl/compute/device/geometry.hpp"
+#include "edl/compute/device/kept_places.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/random.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+/// What computes: a stream of work, memory of its own, and the operations that layers are made of. A network
+/// is compiled once for all that may compute it.
+///
+/// All extents are run-time values, and samples are channels last. Outputs are overwritten unless a name says
+/// otherwise, and do not overlap inputs unless it is said. Spans named `host` are host memory, all others the
+/// backend's, from `allocate`. Calls may return before the work is done. Throws edl::error; what happens to
+/// work under way may come with a later call. Thread safety: distinct objects: safe. Shared objects: unsafe.
+template <class T>
+class basic_backend {
+ public:
+  using scalar = T;
+  using in = view<T>;
+  using out = std::span<T>;
+
+  virtual ~basic_backend() = default;
+
+  // ---- Memory ----
+
+  virtual T* allocate(std::size_t n) = 0;  ///< zeroed
+  virtual void release(T* memory, std::size_t n) noexcept = 0;
+
+  /// The host may read and write that memory, too.
+  virtual bool in_host_memory() const { return false; }
+
+  /// Operations that take `bfloat16_io` gain by it. Not while products are exact.
+  virtual bool narrows() const { return false; }
+
+  /// Copies. What is not pinned has been read, or written, on return.
+  virtual void upload(std::span<std::byte const> host, void* to) = 0;
+  virtual void download(void const* from, std::span<std::byte> host) = 0;
+
+  /// The variables that will be factors of products.
+  virtual void bind(in parameters) = 0;
+
+  /// Waits until all is done.
+  virtual void synchronize() = 0;
+
+  /// Copies values from host memory.
+  void write(in host, out to) { upload(std::as_bytes(host), to.data()); }
+
+  /// Copies values to host memory, where they are on return.
+  void read(in from, out host) {
+    download(from.data(), std::as_writable_bytes(host));
+    synchronize();
+  }
+
+  // ---- Products ----
+
+  /// Computes products in float32 from now on, or as precisely as the backend was opened to. Returns which it
+  /// was before. One whose activations are not float32 does nothing.
+  virtual bool exact_products([[maybe_unused]] bool exact) { return false; }
+
+  /// y = f(x ∗ kernel + bias). `bias` may be empty.
+  virtual void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
+                              out y) = 0;
+
+  /// Gradients of a convolution without its activation. An empty `dx`, `dkernel` or `dbias` is not computed.
+  virtual void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
+                               out dbias) = 0;
+
+  /// y (rows × outputs) = f(x (rows × inputs) · kernel (inputs × outputs) + bias). `bias` may be empty.
+  /// `narrow` says how x lies in memory.
+  virtual void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x,
+                             in kernel, in bias, out y, bool narrow = false) = 0;
+
+  /// Gradients of a dense layer without its activation. An empty `dx` or `dbias` is not computed. `narrow` is
+  /// of x and dx.
+  virtual void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel,
+                              in dy, out dx, out dkernel, out dbias, bool narrow = false) = 0;
+
+  /// Which kernels compute a convolution forward, and backward to the input and to the kernel.
+  virtual std::string describe_conv2d(conv_geometry const& g, int batch) = 0;
+
+  /// Which product computes a dense layer forward.
+  virtual std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) = 0;
+
+  // ---- Windows ----
+
+  /// The greatest element under each window; what lies outside the sample does not count. A NaN stays.
+  virtual void max_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
+
+  /// The gradient goes to the first of equal greatest elements.
+  virtual void max_pool_backward(pool_geometry const& g, int batch, in x, in y, in dy, out dx) = 0;
+
+  /// The mean of the elements under each window that lie inside the sample (TensorFlow's rule at the border).
+  virtual void average_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
+  virtual void average_pool_backward(pool_geometry const& g, int batch, in dy, out dx) = 0;
+
+  // ---- Normalisation ----
+
+  /// y = gamma · (x − mean) / √(variance + epsilon) + beta (no gamma is ones), each channel by the mean and
+  /// (biased) variance of all positions of the batch. `more` is added (it may be empty; not with windows or
+  /// gelu), then comes what `c` says. Moves the running values: running ← momentum · running + (1 − momentum)
+  /// · this batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
+  virtual void batch_norm_train(norm_chain const& c, int batch, T momentum, T epsilon, in x, in gamma,
+                                in beta, in more, out running_mean, out running_variance, out y,
+                                out kept) = 0;
+
+  /// The same by the running values, which stay as they are.
+  virtual void batch_norm_evaluate(norm_chain const& c, int batch, T epsilon, in x, in gamma, in beta,
+                                   in more, in running_mean, in running_variance, out y, out kept) = 0;
+
+  /// y once more, from what either of them kept; nothing is added.
+  virtual void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) = 0;
+
+  /// Gradients after `batch_norm_train` (`through` the batch's statistics) or `batch_norm_evaluate` (where
+  /// they are constants). An empty `dx` is not computed; dgamma is empty where gamma is.
+  virtual void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta,
+                                   in dy, in kept, out dx, out dgamma, out dbeta) = 0;
+
+  // ---- Element by element ----
+
+  // `narrow` is of x and dx, of y and dy.
+
+  /// y = f(x); y may be x where `f` is scale.
+  virtual void elementwise_forward(elementwise f, T parameter, in x, out y, bfloat16_io narrow = {}) = 0;
+
+  /// dx = dy · f'; dx may be dy. `y` is what `elementwise` says.
+  virtual void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx,
+                                    bfloat16_io narrow = {}) = 0;
+
+  /// y = 0 where the stream's uniform number of the element is below `rate`, x / (1 − rate) elsewhere. `mask`
+  /// takes one byte per element, for `dropout_backward`.
+  virtual void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
+                               bfloat16_io narrow = {}) = 0;
+  virtual void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx,
+                                bfloat16_io narrow = {}) = 0;
+
+  virtual void copy(in x, out y, bfloat16_io narrow = {}) = 0;
+
+  /// y = f(a + b), where y may be a or b. `narrow.in` says how b lies in memory, `narrow.out` how the rest.
+  virtual void add(activation f, in a, in b, out y, bfloat16_io narrow = {}) = 0;
+
+  /// y = a + b where x > 0, and 0 elsewhere; y may be a or b.
+  virtual void add_masked(in a, in b, in x, out y, bfloat16_io narrow = {}) = 0;
+
+  /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`; and back.
+  virtual void store_bfloat16(in x, std::span<std::byte> to) = 0;
+  virtual void load_bfloat16(std::span<std::byte const> from, out y) = 0;
+
+  /// Copies a matrix of `rows` × `columns` whose rows begin at elements `x_first` and `y_first`, and stand
+  /// `x_stride` and `y_stride` apart. So the channels of one branch go into or out of a concatenation.
+  virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
+                            std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
+
+  // ---- Tables: ids are float32 whatever the precision ----
+
+  /// Row i of y is the row of the table that id i names. Where there is no such row: an error, or a row of
+  /// NaN.
+  virtual void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) = 0;
+
+  /// dtable = for each id the sum of its rows of dy, in their order, whatever the number of threads, and
+  /// zeros elsewhere. dx, unless it is empty, is zeros. What is no id is passed over.
+  virtual void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx,
+                                  out dtable) = 0;
+
+  // ---- Rows ----
+
+  /// y = exp(x) / Σ exp(x) along each row, without overflow.
+  virtual void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
+  virtual void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
+
+  /// y = x − log Σ exp(x) along each row, without overflow; and dx = dy − exp(y) · Σ dy.
+  virtual void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) = 0;
+  virtual void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
+
+  // ---- Words and time ----
+  // A backend that lacks one throws edl::error: layers that need it are not portable.
+
+  /// y = gamma · (x − mean) / √(variance + epsilon) + beta along each row. `kept` takes the mean and
+  /// 1 / √(variance + epsilon) of each row.
+  virtual void layer_norm_forward(std::size_t rows, std::size_t channels, T epsilon, in x, in gamma, in beta,
+                                  out y, out kept) {
+    lack("layer normalisation", rows, channels, epsilon, x, gamma, beta, y, kept);
+  }
+  /// An empty `dx` is not computed, and neither are
+  /// empty `dgamma` and `dbeta`.
+  virtual void layer_norm_backward(std::size_t rows, std::size_t channels, in x, in gamma, in dy, in kept,
+                                   out dx, out dgamma, out dbeta) {
+    lack("layer normalisation", rows, channels, x, gamma, dy, kept, dx, dgamma, dbeta);
+  }
+
+  /// y = softmax(q · k / √width) · v for each head, without a matrix of all places
+  /// by all places. It turns the queries and keys of `qkv`, if at all, where they lie. `kept` takes the
+  /// logarithm of the sum of exponentials, (batch, heads, places).
+  virtual void attention_forward(attention_geometry const& g, int batch, out qkv, out y, out kept) {
+    lack("attention", g, batch, qkv, y, kept);
+  }
+  /// `qkv` is what the forward pass has left, and becomes the gradient of what
+  /// that was given.
+  virtual void attention_backward(attention_geometry const& g, int batch, in y, in dy, in kept, out qkv) {
+    lack("attention", g, batch, y, dy, kept, qkv);
+  }
+
+  /// `gates` (batch, steps, gates · units) begins as what the
+  /// inputs contribute, and becomes the gates. `kernel` (units, gates · units) and `bias` (of a gru alone)
+  /// make what the result of the step before contributes. `states` (batch, steps, units) takes an lstm's
+  /// cells, or what a gru's candidate gets by the product.
+  virtual void recurrent_forward(recurrent_geometry const& g, int batch, in kernel, in bias, out gates,
+                                 out states, out y) {
+    lack("recurrence", g, batch, kernel, bias, gates, states, y);
+  }
+  /// `gates` are those of the forward pass, and become
+  /// the gradient of what that was given. `drecurrent` takes the gradient of the product's result; for an
+  /// lstm it is the same, and empty.
+  virtual void recurrent_backward(recurrent_geometry const& g, int batch, in kernel, in states, in y, in dy,
+                                  out gates, out drecurrent) {
+    lack("recurrence", g, batch, kernel, states, y, dy, gates, drecurrent);
+  }
+
+  // ---- Places that are padding ----
+  // A place that is padding gives nothing to others, and gets zeros. So does its gradient. Both are written.
+
+  /// As without a mask. `kept` is ordered as the backend likes.
+  virtual void masked_attention_forward(attention_geometry const& g, int batch, attention_mask const& mask,
+                                        out qkv, out y, out kept) {
+    lack("attention with padding or dropout", g, batch, mask, qkv, y, kept);
+  }
+  virtual void masked_attention_backward(attention_geometry const& g, int batch, attention_mask const& mask,
+                                         in y, in dy, in kept, out qkv) {
+    lack("attention with padding or dropout", g, batch, mask, y, dy, kept, qkv);
+  }
+
+  /// As `recurrent_forward` and `recurrent_backward`, from one place that counts to the next.
+  virtual void masked_recurrent_forward(recurrent_geometry const& g, int batch, kept_places const& places,
+                                        in kernel, in bias, out gates, out states, out y) {
+    lack("recurrence with padding", g, batch, places, kernel, bias, gates, states, y);
+  }
+  virtual void masked_recurrent_backward(recurrent_geometry const& g, int batch, kept_places const& places,
+                                         in kernel, in states, in y, in dy, out gates, out drecurrent) {
+    lack("recurrence with padding", g, batch, places, kernel, states, y, dy, gates, drecurrent);
+  }
+
+  /// The mean of each channel over the places of a
+  /// sample that count.
+  virtual void masked_average_pool_forward(kept_places const& places, std::size_t channels, in x, out y) {
+    lack("pooling with padding", places, channels, x, y);
+  }
+  virtual void masked_average_pool_backward(kept_places const& places, std::size_t channels, in dy, out dx) {
+    lack("pooling with padding", places, channels, dy, dx);
+  }
+
+  /// The greatest likewise. Its gradient goes
+  /// to the first of equal ones.
+  virtual void masked_max_pool_forward(kept_places const& places, std::size_t channels, in x, out y) {
+    lack("pooling with padding", places, channels, x, y);
+  }
+  virtual void masked_max_pool_backward(kept_places const& places, std::size_t channels, in x, in y, in dy,
+                                        out dx) {
+    lack("pooling with padding", places, channels, x, y, dy, dx);
+  }
+
+ private:
+  template <class... Unused>
+  [[noreturn]] static void lack(char const* what, Unused const&...) {
+    throw error(std::string(what) + " is not computed by this device: use the processor (--device=cpu)");
+  }
+};
+
+/// In single precision, which programs train in.
+using backend = basic_backend<float>;
+
+}  // namespace edl

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/draw_blocks.hpp"
+#include "edl/compute/device/cpu/gemm.hpp"
+#include "edl/compute/device/cpu/lanes.hpp"
+#include "edl/compute/device/cpu/vector_functions.hpp"
+
+namespace edl {
+namespace detail {
+
+/// Queries by keys that are computed at a time, after Dao et al., "FlashAttention" (2022). So many scores
+/// stay in the second level of cache.
+struct attention_block {
+  static constexpr std::size_t queries = 64, keys = 256, most = queries * keys;
+};
+
+/// One head of one sample, and of its places those that count.
+template <class T>
+struct attention_head {
+  attention_geometry g;
+  T *q, *k, *v;               ///< rows that stand `stride` apart
+  std::size_t stride, apart;  ///< `apart`: the rows of what comes out
+  std::size_t first = 0;      ///< of what comes out
+  std::size_t places, width;
+  std::span<std::int32_t const> order{};  ///< where rows that were gathered belong; empty: they were not
+  std::size_t sample, head, unit;
+
+  attention_head(attention_geometry const& of, kept_places const& kept, std::size_t number, std::span<T> qkv)
+      : g(of),
+        stride(3 * of.channels()),
+        apart(of.channels()),
+        places(std::size_t(of.places)),
+        width(std::size_t(of.width)),
+        sample(number / std::size_t(of.heads)),
+        head(number % std::size_t(of.heads)),
+        unit(number) {
+    std::size_t begin = sample * places;
+    if (!kept.all()) {
+      auto const own = kept.of(sample);
+      places = own.size();
+      bool const run = own.empty() || std::size_t(own.back() - own.front()) + 1 == own.size();
+      if (run && !own.empty()) begin += std::size_t(own.front());
+      if (!run) order = own;
+    }
+    q = qkv.data() + begin * stride + head * width;
+    k = q + of.channels();
+    v = k + of.channels();
+    first = begin * of.channels() + head * width;
+  }
+
+  /// Rows of all samples' results, or of their gradients, that belong to places of this one.
+  template <class U>
+  U* rows(std::span<U> all) const {
+    return all.data() + first;
+  }
+
+  /// Places that count do not stand side by side: copies of their queries, keys and values, do.
+  void gather(T* to) {
+    T const* const from = q;
+    for (std::size_t i = 0; i < places; ++i)
+      for (std::size_t part = 0; part < 3; ++part)
+        std::copy_n(from + std::size_t(order[i]) * stride + part * g.channels(), width,
+                    to + (3 * i + part) * width);
+    origin = q, origin_stride = stride;
+    q = to, k = to + width, v = to + 2 * width;
+    stride = 3 * width;
+    apart = width;
+  }
+  /// The copies go back to where they came from.
+  void scatter() const {
+    for (std::size_t i = 0; i < places; ++i)
+      for (std::size_t part = 0; part < 3; ++part)
+        std::copy_n(q + (3 * i + part) * width, width,
+                    origin + std::size_t(order[i]) * origin_stride + part * g.channels());
+  }
+
+  T* origin = nullptr;
+  std::size_t origin_stride = 0;
+
+  /// visit(first query, queries, keys before the end) for all queries, block by block.
+  template <class Visit>
+  void each_block(Visit&& visit) const {
+    for (std::size_t i = 0; i < places; i += attention_block::queries) {
+      std::size_t const n = std::min(attention_block::queries, places - i);
+      visit(i, n, g.causal ? i + n : places);
+    }
+  }
+  /// Keys from `from` on, of `n`, that a query sees.
+  std::size_t seen(std::size_t query, std::size_t from, std::size_t n) const {
+    return g.causal ? std::min(n, query + 1 - from) : n;
+  }
+};
+
+/// Turns the pairs (i, i + width / 2) of each query and key by place · base^(−2i / width), or back.
+template <class T>
+void turn(basic_cpu<T>& cpu, attention_geometry const& g, int batch, bool back, std::span<T> qkv) {
+  auto const places = std::size_t(g.places), half = std::size_t(g.width) / 2;
+  auto const angles = cpu.room(0, 4, 2 * places * half);
+  for (std::size_t place = 0; place < places; ++place)
+    for (std::size_t i = 0; i < half; ++i) {
+      double const angle = double(place) * std::pow(double(g.rotary_base), -2 * double(i) / double(g.width));
+      angles[2 * place * half + i] = T(std::cos(angle));
+      angles[(2 * place + 1) * half + i] = T(back ? -std::sin(angle) : std::sin(angle));
+    }
+  std::size_t const rows = std::size_t(batch) * places, vectors = 2 * std::size_t(g.heads);
+  cpu.share(rows, cpu.parts(rows * g.channels(), 8 * 1024), [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t row = begin; row < end; ++row) {
+      T const *const cosine = angles.data() + 2 * (row % places) * half, *const sine = cosine + half;
+      for (std::size_t v = 0; v < vectors; ++v) {
+        T *const a = qkv.data() + row * 3 * g.channels() + v * 2 * half, *const b = a + half;
+        by_lanes<T>(half, [&]<class V>(std::size_t i) {
+          V const x = load<V>(a + i), z = load<V>(b + i), c = load<V>(cosine + i), s = load<V>(sine + i);
+          store<V>(a + i, x * c - z * s);
+          store<V>(b + i, x * s + z * c);
+        });
+      }
+    }
+  });
+}
+
+/// Factors of the weights of a query's keys, one after the other in the stream of a head. It is their own
+/// number of places that counts, so that padding does not change what is drawn.
+template <class T>
+struct weight_factors {
+  drawn_factors<T> drawn;
+  std::size_t row;
+  std::array<T, attention_block::keys> own;
+
+  weight_factors(attention_mask const& m, attention_head<T> const& h)
+      : drawn(m.random.child(h.unit), m.dropout), row(h.places) {}
+
+  T const* of(std::size_t query, std::size_t key, std::size_t n) {
+    drawn(query * row + key, n, own.data());
+    return own.data();
+  }
+};
+
+template <class T>
+void attend(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, attention_mask const& m, T* y,
+            T* kept) {
+  using block = attention_block;
+  std::size_t const width = h.width, apart = h.apart;
+  weight_factors<T> factors(m, h);
+  T const scale = 1 / std::sqrt(T(width));
+  auto const room = cpu.room(thread, 0, block::most + 2 * block::queries);
+  T *const scores = room.data(), *const most = scores + block::most, *const sum = most + block::queries;
+  h.each_block([&](std::size_t first, std::size_t n, std::size_t end) {
+    std::fill_n(most, n, -std::numeric_limits<T>::infinity());
+    std::fill_n(sum, n, T(0));
+    for (std::size_t key = 0; key < end; key += block::keys) {
+      std::size_t const keys = std::min(block::keys, end - key);
+      multiply_here<T>(cpu, thread, n, keys, width, {h.q + first * h.stride, h.stride},
+                       {h.k + key * h.stride, h.stride, true}, scores, keys);
+      for (std::size_t i = 0; i < n; ++i) {
+        T* const row = scores + i * keys;
+        std::size_t const seen = h.seen(first + i, key, keys);
+        T top = row[0];
+        for (std::size_t j = 1; j < seen; ++j) top = row[j] > top ? row[j] : top;
+        top = std::max(most[i], top * scale);
+        T const own = sum_by_lanes<T>(seen, [&]<class V>(std::size_t j) {
+          V const p = exponential(V(load<V>(row + j) * scale - top));
+          store<V>(row + j, p);
+          return p;
+        });
+        std::fill(row + seen, row + keys, T(0));
+        if (m.dropout > 0) {
+          T const* const factor = factors.of(first + i, key, seen);
+          for (std::size_t j = 0; j < seen; ++j) row[j] *= factor[j];
+        }
+        if (key > 0) {
+          T const less = std::exp(most[i] - top);
+          sum[i] *= less;
+          T* const to = y + (first + i) * apart;
+          for (std::size_t c = 0; c < width; ++c) to[c] *= less;
+        }
+        most[i] = top;
+        sum[i] += own;
+      }
+      multiply_here<T>(cpu, thread, n, width, keys, {scores, keys}, {h.v + key * h.stride, h.stride},
+                       y + first * apart, apart, key > 0);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      T const less = 1 / sum[i];
+      T* const to = y + (first + i) * apart;
+      for (std::size_t c = 0; c < width; ++c) to[c] *= less;
+      kept[first + i] = most[i] + std::log(sum[i]);
+    }
+  });
+}
+
+template <class T>
+void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, attention_mask const& m,
+                 T const* y, T const* dy, T const* kept) {
+  using block = attention_block;
+  std::size_t const width = h.width, apart = h.apart;
+  weight_factors<T> factors(m, h);
+  T const scale = 1 / std::sqrt(T(width));
+  auto const room = cpu.room(thread, 0, 2 * block::most + block::queries * width);
+  T *const p = room.data(), *const ds = p + block::most, *const dq = ds + block::most;
+  auto const sums = cpu.room(thread, 1, 2 * std::size_t(h.g.places) * width).first(2 * h.places * width);
+  std::ranges::fill(sums, T(0));
+  T *const dk = sums.data(), *const dv = dk + h.places * width;
+  h.each_block([&](std::size_t first, std::size_t n, std::size_t end) {
+    T* const q = h.q + first * h.stride;
+    T const* const slope = dy + first * apart;
+    for (std::size_t key = 0; key < end; key += block::keys) {
+      std::size_t const keys = std::min(block::keys, end - key);
+      matrix<T> const k{h.k + key * h.stride, h.stride};
+      multiply_here<T>(cpu, thread, n, keys, width, {q, h.stride}, {k.data, k.stride, true}, p, keys);
+      multiply_here<T>(cpu, thread, n, keys, width, {slope, apart}, {h.v + key * h.stride, h.stride, true},
+                       ds, keys);
+      for (std::size_t i = 0; i < n; ++i) {
+        T const *const out = y + (first + i) * apart, *const along = slope + i * apart;
+        T const mean = sum_by_lanes<T>(
+            width, [&]<class V>(std::size_t c) { return V(load<V>(out + c) * load<V>(along + c)); });
+        T const top = kept[first + i];
+        T *const row = p + i * keys, *const drow = ds + i * keys;
+        std::size_t const seen = h.seen(first + i, key, keys);
+        if (m.dropout > 0) {
+          T const* const factor = factors.of(first + i, key, seen);
+          by_lanes<T>(seen, [&]<class V>(std::size_t j) {
+            V const share = exponential(V(load<V>(row + j) * scale - top)), f = load<V>(factor + j);
+            store<V>(row + j, share * f);
+            store<V>(drow + j, share * (f * load<V>(drow + j) - mean) * scale);
+          });
+        } else {
+          by_lanes<T>(seen, [&]<class V>(std::size_t j) {
+            V const share = exponential(V(load<V>(row + j) * scale - top));
+            store<V>(row + j, share);
+            store<V>(drow + j, share * (load<V>(drow + j) - mean) * scale);
+          });
+        }
+        std::fill(row + seen, row + keys, T(0));
+        std::fill(drow + seen, drow + keys, T(0));
+      }
+      multiply_here<T>(cpu, thread, keys, width, n, {p, keys, true}, {slope, apart}, dv + key * width, width,
+                       true);
+      multiply_here<T>(cpu, thread, keys, width, n, {ds, keys, true}, {q, h.stride}, dk + key * width, width,
+                       true);
+      multiply_here<T>(cpu, thread, n, width, keys, {ds, keys}, k, dq, width, key > 0);
+    }
+    // Nobody else asks these queries.
+    for (std::size_t i = 0; i < n; ++i) std::copy_n(dq + i * width, width, q + i * h.stride);
+  });
+  for (std::size_t i = 0; i < h.places; ++i) {
+    std::copy_n(dk + i * width, width, h.k + i * h.stride);
+    std::copy_n(dv + i * width, width, h.v + i * h.stride);
+  }
+}
+
+/// The rows of places that are padding become zeros: `parts` pieces of a head, `channels` apart.
+template <class T>
+void clear_padded(attention_head<T> const& h, kept_places const& places, std::size_t parts,
+                  std::span<T> all) {
+  if (places.all()) return;
+  std::size_t const c = h.g.channels();
+  places.each_padded(h.sample, [&](std::size_t place) {
+    T* const row = all.data() + (h.sample * std::size_t(h.g.places) + place) * parts * c + h.head * h.width;
+    for (std::size_t part = 0; part < parts; ++part) std::fill_n(row + part * c, h.width, T(0));
+  });
+}
+
+}  // namespace detail
+
+template <class T>
+void basic_cpu<T>::attention_forward(attention_geometry const& g, int batch, std::span<T> qkv, std::span<T> y,
+                                     std::span<T> kept) {
+  masked_attention_forward(g, batch, {}, qkv, y, kept);
+}
+
+template <class T>
+void basic_cpu<T>::attention_backward(attention_geometry const& g, int batch, view<T> y, view<T> dy,
+                                      view<T> kept, std::span<T> qkv) {
+  masked_attention_backward(g, batch, {}, y, dy, kept, qkv);
+}
+
+template <class T>
+void basic_cpu<T>::masked_attention_forward(attention_geometry const& g, int batch, attention_mask const& m,
+                                            std::span<T> qkv, std::span<T> y, std::span<T> kept) {
+  if (g.rotary_base != 0) detail::turn(*this, g, batch, false, qkv);
+  auto const units = std::size_t(batch) * std::size_t(g.heads), places = std::size_t(g.places);
+  this->share(units, this->parts(units, 1), [&](std::size_t begin, std::size_t end, int t) {
+    for (std::size_t unit = begin; unit < end; ++unit) {
+      detail::attention_head<T> h(g, m.places, unit, qkv);
+      T* const sums = kept.data() + unit * places;
+      detail::clear_padded(h, m.places, 1, y);
+      if (h.order.empty()) {
+        detail::attend(*this, t, h, m, h.rows(y), sums);
+        continue;
+      }
+      h.gather(this->room(t, 2, 3 * places * h.width).data());
+      T* const own = this->room(t, 3, places * h.width).data();
+      detail::attend(*this, t, h, m, own, sums);
+      for (std::size_t i = 0; i < h.places; ++i)
+        std::copy_n(own + i * h.width, h.width, h.rows(y) + std::size_t(h.order[i]) * g.channels());
+    }
+  });
+}
+
+template <class T>
+void basic_cpu<T>::masked_attention_backward(attention_geometry const& g, int batch, attention_mask const& m,
+                                             view<T> y, view<T> dy, view<T> kept, std::span<T> qkv) {
+  auto const units = std::size_t(batch) * std::size_t(g.heads), places = std::size_t(g.places);
+  this->share(units, this->parts(units, 1), [&](std::size_t begin, std::size_t end, int t) {
+    for (std::size_t unit = begin; unit < end; ++unit) {
+      detail::attention_head<T> h(g, m.places, unit, qkv);
+      T const* const sums = kept.data() + unit * places;
+      if (h.order.empty()) {
+        detail::attend_back(*this, t, h, m, h.rows(y), h.rows(dy), sums);
+      } else {
+        h.gather(this->room(t, 2, 3 * places * h.width).data());
+        T *const own = this->room(t, 3, 2 * places * h.width).data(), *const slope = own + h.places * h.width;
+        for (std::size_t i = 0; i < h.places; ++i) {
+          std::size_t const from = std::size_t(h.order[i]) * g.channels();
+          std::copy_n(h.rows(y) + from, h.width, own + i * h.width);
+          std::copy_n(h.rows(dy) + from, h.width, slope + i * h.width);
+        }
+        detail::attend_back(*this, t, h, m, own, slope, sums);
+        h.scatter();
+      }
+      detail::clear_padded(h, m.places, 3, qkv);
+    }
+  });
+  if (g.rotary_base != 0) detail::turn(*this, g, batch, true, qkv);
+}
+
+#ifndef EDL_HEADER_ONLY
+template void basic_cpu<float>::attention_forward(attention_geometry const&, int, std::span<float>,
+                                                  std::span<float>, std::span<float>);
+template void basic_cpu<double>::attention_forward(attention_geometry const&, int, std::span<double>,
+                                                   std::span<double>, std::span<double>);
+template void basic_cpu<float>::masked_attention_forward(attention_geometry const&, int,
+                                                         attention_mask const&, std::span<float>,
+                                                         std::span<float>, std::span<float>);
+template void basic_cpu<double>::masked_attention_forward(attention_geometry const&, int,
+                                                          attention_mask const&, std::span<double>,
+                                                          std::span<double>, std::span<double>);
+template void basic_cpu<float>::masked_attention_backward(attention_geometry const&, int,
+                                                          attention_mask const&, view<float>, view<float>,
+                                                          view<float>, std::span<float>);
+template void basic_cpu<double>::masked_attention_backward(attention_geometry const&, int,
+                                                           attention_mask const&, view<double>, view<double>,
+                                                           view<double>, std::span<double>);
+template void basic_cpu<float>::attention_backward(attention_geometry const&, int, view<float>, view<float>,
+                                                   view<float>, std::span<float>);
+template void basic_cpu<double>::attention_backward(attention_geometry const&, int, view<double>,
+                                                    view<double>, view<double>, std::span<double>);
+#endif
+
+}  // namespace edl

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "edl/compute/device/cpu/choices.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/log.hpp"
+#include "edl/version.hpp"
+
+#ifdef EDL_ONEDNN
+#include <dnnl_version.h>
+#endif
+
+namespace edl::detail {
+
+inline std::string library_version() {
+#ifdef EDL_ONEDNN
+  return fmt::format("oneDNN {}.{}.{}", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH);
+#else
+  return "no oneDNN";
+#endif
+}
+
+/// The processor in its own words, or nothing where the system does not tell.
+inline std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  std::string line, name, flags;
+  while (std::getline(in, line) && (name.empty() || flags.empty())) {
+    if (name.empty() && line.starts_with("model name")) name = line.substr(line.find(':') + 1);
+    if (flags.empty() && line.starts_with("flags")) {
+      flags = line.find(" avx512f") != std::string::npos ? " avx512" : " ";
+      if (line.find(" amx_bf16") != std::string::npos) flags += " amx";
+    }
+  }
+  return name + flags;
+}
+
+inline std::string text_of(kernel_key const& key, int threads) {
+  return fmt::format("{} {} batch {} threads {}{}", key.operation, fmt::join(key.extents, ","), key.batch,
+                     threads, key.bfloat16 ? " bfloat16" : "");
+}
+
+/// Milliseconds that a way takes, the least of some tries; infinite where it cannot be gone.
+EDL_INLINE double kernel_choices::time_of(int way, question const& run, double best) {
+  using clock = std::chrono::steady_clock;
+  auto const once = [&] {
+    auto const start = clock::now();
+    bool const done = run(way);
+    double const ms = std::chrono::duration<double, std::milli>(clock::now() - start).count();
+    return done ? ms : std::numeric_limits<double>::infinity();
+  };
+  // The first makes kernels and touches memory.
+  if (once() == std::numeric_limits<double>::infinity()) return std::numeric_limits<double>::infinity();
+  double least = once();
+  for (int i = 0; i < 4 && least < 2 * best; ++i) least = std::min(least, once());
+  return least;
+}
+
+EDL_INLINE kernel_choices::kernel_choices(kernels policy, int threads, std::string cache)
+    : policy_(policy), threads_(threads), cache_(std::move(cache)) {
+  if (policy_ != kernels::measured) return;
+  signature_ = fmt::format("edl {} kernels, {},{}", package_version, library_version(), processor_name());
+  load();
+}
+
+EDL_INLINE int kernel_choices::chosen(kernel_key const& key, std::span<std::string_view const> ways, int rule,
+                                      question const& run, question const& right) {
+  kernel_key shape = key;
+  shape.batch = 0;
+  if (auto const seen = used_.find(shape); seen != used_.end()) return seen->second;
+  std::string const text = text_of(key, threads_);
+  if (auto const known = learned_.find(text); known != learned_.end())
+    for (std::size_t i = 0; i < ways.size(); ++i)
+      if (ways[i] == known->second) return used_[shape] = int(i);
+  ++measurements_;
+  // Alone, with warm caches, is not how it will run: a few per cent prove nothing against the rule.
+  constexpr double clearly = 0.93;
+  constexpr double never = std::numeric_limits<double>::infinity();
+  int fastest = 0;
+  double least = never;
+  auto const attempt = [&](int way, double handicap) {
+    double const ms = time_of(way, run, least) * handicap;
+    if (ms >= least) return;
+    if (right(way)) {
+      least = ms, fastest = way;
+    } else {
+      logger().warning(fmt::format("the kernel '{}' of {} is wrong on this processor, and left out",
+                                   ways[std::size_t(way)], text));
+    }
+  };
+  attempt(rule, clearly);
+  for (int i = 0; i < int(ways.size()); ++i)
+    if (i != rule) attempt(i, 1);
+  learned_[text] = ways[std::size_t(fastest)];
+  save();
+  return used_[shape] = fastest;
+}
+
+EDL_INLINE void kernel_choices::load() {
+  constexpr std::uintmax_t largest = 16 << 20;
+  std::error_code unknown;
+  if (auto const size = std::filesystem::file_size(cache_, unknown); unknown || size > largest) return;
+  std::ifstream in(cache_);
+  std::string line;
+  if (!std::getline(in, line) || line != signature_) return;
+  while (std::getline(in, line))
+    if (auto const at = line.find(": "); at != std::string::npos)
+      learned_.try_emplace(line.substr(0, at), line.substr(at + 2));
+}
+
+EDL_INLINE void kernel_choices::save() {
+  // A memory that cannot be kept costs a measurement the next time, and no more.
+  if (cache_.empty()) return;
+  load();  // what others have learned meanwhile stays
+  std::error_code ignored;
+  std::filesystem::path const path(cache_);
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  try {
+    std::string text = signature_ + '\n';
+    for (auto const& [key, way] : learned_) text += fmt::format("{}: {}\n", key, way);
+    durable_file file(cache_);
+    file.write(text);
+    file.commit(forced::nothing);
+  } catch (error const&) {
+  }
+}
+
+}  // namespace edl::detail

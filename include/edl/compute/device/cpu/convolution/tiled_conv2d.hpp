@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "edl/compute/device/activation.hpp"
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+
+/// Convolutions of narrow samples by the processor's matrix unit. A tile's rows are 16 samples at the same
+/// place of their maps. So what a kernel reaches beyond a map costs nothing, and strides cost no more than
+/// their products.
+namespace edl::detail::tiled {
+
+/// Whether these functions compute it, on this processor.
+bool fits(conv_geometry const& g);
+
+/// Whether it is the way by rule, for a kernel's gradient or for the other passes. It is from what was
+/// fastest on the machine tried.
+bool faster(conv_geometry const& g, int batch, bool of_kernel);
+
+/// The passes of conv2d_forward and conv2d_backward, for a geometry that fits. `forward` and `to_input` give
+/// the same bits for any number of threads, `to_kernel` for equal ones.
+void forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f, view<float> x,
+             view<float> kernel, view<float> bias, std::span<float> y);
+void to_input(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> kernel, view<float> dy,
+              std::span<float> dx);
+/// `dbias` may be empty.
+void to_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x, view<float> dy,
+               std::span<float> dkernel, std::span<float> dbias);
+
+}  // namespace edl::detail::tiled
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/device/cpu/convolution/tiled_conv2d.ipp"
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/gemm.hpp"
+#include "edl/compute/device/cpu/int8.hpp"
+#include "edl/compute/device/cpu/onednn/onednn.hpp"
+#include "edl/compute/device/cpu/rows.hpp"
+
+namespace edl {
+
+namespace detail {
+
+inline kernel_key dense_key(std::string_view pass, std::size_t rows, std::size_t inputs,
+                            std::size_t outputs) {
+  return {pass, {std::int32_t(inputs), std::int32_t(outputs)}, std::int32_t(rows)};
+}
+
+/// With quantised factors.
+inline void int8_dense_forward(basic_cpu<float>& cpu, std::size_t rows, std::size_t inputs,
+                               std::size_t outputs, activation f, view<float> x, view<float> kernel,
+                               view<float> bias, std::span<float> y) {
+  auto const finish = [&](auto const& q, int8_sums sums) {
+    finish_int8(cpu, rows, 1, outputs, q.of_samples, q.of_outputs, sums, f, bias, y);
+  };
+  if (cpu.libraries()) {
+    auto const q = quantise<std::int8_t>(cpu, rows, inputs, x, inputs, outputs, kernel);
+    if (onednn_multiply_int8(cpu, rows, outputs, inputs, q.x, q.kernel, y))
+      return finish(q, int8_sums::whole);
+  }
+  auto const q = quantise<float>(cpu, rows, inputs, x, inputs, outputs, kernel);
+  // No kernel is chosen by measurement: that would give the rooms away.
+  share_product(cpu, cut_product(cpu, false, rows, outputs, inputs),
+                [&](std::size_t begin, std::size_t end, int t) {
+                  multiply_here<float>(cpu, t, end - begin, outputs, inputs, {q.x + begin * inputs, inputs},
+                                       {q.kernel, outputs}, y.data() + begin * outputs, outputs);
+                });
+  finish(q, int8_sums::float32);
+}
+
+}  // namespace detail
+
+template <class T>
+void basic_cpu<T>::dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
+                                 view<T> x, view<T> kernel, view<T> bias, std::span<T> y, bool narrow) {
+  if constexpr (std::same_as<T, float>)
+    if (quantises()) return detail::int8_dense_forward(*this, rows, inputs, outputs, f, x, kernel, bias, y);
+  multiply<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs, inputs,
+              {x.data(), inputs, false, narrow}, {kernel.data(), outputs}, y.data(), outputs);
+  if (!bias.empty() || f != activation::none) finish_rows(*this, rows, outputs, f, bias, y);
+}
+
+template <class T>
+void basic_cpu<T>::dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, view<T> x,
+                                  view<T> kernel, view<T> dy, std::span<T> dx, std::span<T> dkernel,
+                                  std::span<T> dbias, bool narrow) {
+  if (!dbias.empty()) sum_rows(*this, rows, outputs, dy, dbias);
+  multiply<T>(*this, detail::dense_key("dense-weights", rows, inputs, outputs), inputs, outputs, rows,
+              {x.data(), inputs, true, narrow}, {dy.data(), outputs}, dkernel.data(), outputs);
+  if (dx.empty()) return;
+  multiply<T>(*this, detail::dense_key("dense-data", rows, inputs, outputs), rows, inputs, outputs,
+              {dy.data(), outputs}, {kernel.data(), outputs, true}, dx.data(), inputs, narrow);
+}
+
+template <class T>
+std::string basic_cpu<T>::describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) {
+  if (quantises()) return "int8";
+  std::vector<T> const x(rows * inputs), kernel(inputs * outputs);
+  std::vector<T> y(rows * outputs);
+  return describe_product<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs,
+                             inputs, {x.data(), inputs}, {kernel.data(), outputs}, y.data(), outputs);
+}
+
+#ifndef EDL_HEADER_ONLY
+template std::string basic_cpu<float>::describe_dense(std::size_t, std::size_t, std::size_t);
+template std::string basic_cpu<double>::describe_dense(std::size_t, std::size_t, std::size_t);
+template void basic_cpu<float>::dense_forward(std::size_t, std::size_t, std::size_t, activation, view<float>,
+                                              view<float>, view<float>, std::span<float>, bool);
+template void basic_cpu<double>::dense_forward(std::size_t, std::size_t, std::size_t, activation,
+                                               view<double>, view<double>, view<double>, std::span<double>,
+                                               bool);
+template void basic_cpu<float>::dense_backward(std::size_t, std::size_t, std::size_t, view<float>,
+                                               view<float>, view<float>, std::span<float>, std::span<float>,
+                                               std::span<float>, bool);
+template void basic_cpu<double>::dense_backward(std::size_t, std::size_t, std::size_t, view<double>,
+                                                view<double>, view<double>, std::span<double>,
+                                                std::span<double>, std::span<double>, bool);
+#endif
+
+}  // namespace edl

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/core/error.hpp"
+
+namespace edl {
+namespace detail {
+
+inline constexpr std::size_t embedding_work = 16 * 1024;  // numbers that are worth a thread
+
+[[noreturn]] inline void refuse_id(embedding_geometry const& g, double id, std::size_t position) {
+  auto const of_sample = std::size_t(g.ids);
+  throw error(fmt::format(
+      "embedding: {} (number {} of sample {}) is no id of a vocabulary of {}, which are the whole "
+      "numbers from 0 to {}; correct the data, or the layer's vocabulary",
+      id, position % of_sample, position / of_sample, g.vocabulary, g.vocabulary - 1));
+}
+
+}  // namespace detail
+
+template <class T>
+void basic_cpu<T>::embedding_forward(embedding_geometry const& g, int, view<T> ids, view<T> table,
+                                     std::span<T> y) {
+  auto const bad = std::ranges::find_if_not(ids, [&](T id) { return g.has(id); });
+  if (bad != ids.end()) detail::refuse_id(g, double(*bad), std::size_t(bad - ids.begin()));
+  auto const width = std::size_t(g.width);
+  int const parts = this->parts(y.size(), detail::embedding_work);
+  this->share(ids.size(), parts, [&](std::size_t begin, std::size_t end, int) {
+    for (std::size_t i = begin; i < end; ++i)
+      std::copy_n(table.data() + std::size_t(ids[i]) * width, width, y.data() + i * width);
+  });
+}
+
+template <class T>
+void basic_cpu<T>::embedding_backward(embedding_geometry const& g, int, view<T> ids, view<T> dy,
+                                      std::span<T> dx, std::span<T> dtable) {
+  auto const width = std::size_t(g.width);
+  std::ranges::fill(dx, T(0));
+  this->share(dtable.size(), this->parts(dtable.size(), detail::embedding_work),
+              [&](std::size_t begin, std::size_t end, int) {
+                std::fill(dtable.begin() + std::ptrdiff_t(begin), dtable.begin() + std::ptrdiff_t(end), T(0));
+              });
+  // A row belongs to one thread, so that its order is the batch's. By turns, for frequent ids are often
+  // neighbours.
+  int const parts = this->parts(dy.size(), detail::embedding_work);
+  this->team().run(parts, [&](int t) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (!g.has(ids[i])) continue;
+      auto const row = std::size_t(ids[i]);
+      if (row % std::size_t(parts) != std::size_t(t)) continue;
+      T* __restrict const sum = dtable.data() + row * width;
+      T const* const more = dy.data() + i * width;
+      for (std::size_t k = 0; k < width; ++k) sum[k] += more[k];
+    }
+  });
+}
+
+#ifndef EDL_HEADER_ONLY
+template void basic_cpu<float>::embedding_forward(embedding_geometry const&, int, view<float>, view<float>,
+                                                  std::span<float>);
+template void basic_cpu<double>::embedding_forward(embedding_geometry const&, int, view<double>, view<double>,
+                                                   std::span<double>);
+template void basic_cpu<float>::embedding_backward(embedding_geometry const&, int, view<float>, view<float>,
+                                                   std::span<float>, std::span<float>);
+template void basic_cpu<double>::embedding_backward(embedding_geometry const&, int, view<double>,
+                                                    view<double>, std::span<double>, std::span<double>);
+#endif
+
+}  // namespace edl

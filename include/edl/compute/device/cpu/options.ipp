@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include "edl/compute/device/cpu/options.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/names.hpp"
+
+#ifdef EDL_ONEDNN
+#include <dnnl.hpp>
+#endif
+
+namespace edl {
+
+#ifdef EDL_ONEDNN
+EDL_INLINE bool multiplies(precision factors) {
+  auto const all_of = [](dnnl::cpu_isa needed) {
+    auto const bits = unsigned(needed);
+    return (unsigned(dnnl::get_effective_cpu_isa()) & bits) == bits;
+  };
+  return factors == precision::float32 ||
+         (factors == precision::bfloat16 && all_of(dnnl::cpu_isa::avx512_core_bf16)) ||
+         (factors == precision::int8 && all_of(dnnl::cpu_isa::avx512_core_vnni));
+}
+#else
+EDL_INLINE bool multiplies(precision factors) { return factors == precision::float32; }
+#endif
+
+EDL_INLINE cpu_options const& supported(cpu_options const& o) {
+  if (o.precision == precision::tf32)
+    throw error("--precision=tf32 is of GPUs: a processor computes in float32, bfloat16 or int8");
+  if (o.kernels != kernels::own && !multiplies(o.precision))
+    throw error(fmt::format(
+        "--precision={}: {}; leave it out, or add --kernels=own, which rounds as much and is slower than "
+        "float32",
+        name_of(o.precision),
+#ifdef EDL_ONEDNN
+        o.precision == precision::int8
+            ? "this processor has no products of int8 (avx512_vnni in /proc/cpuinfo)"
+            : "this processor has no products of bfloat16 (avx512_bf16 or amx_bf16 in "
+              "/proc/cpuinfo)"
+#else
+        "this build was made without oneDNN"
+#endif
+        ));
+  return o;
+}
+
+}  // namespace edl

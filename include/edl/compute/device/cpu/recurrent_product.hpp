@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/bfloat16.hpp"
+#include "edl/compute/device/cpu/gemm.hpp"
+#include "edl/compute/device/cpu/onednn/onednn.hpp"
+
+namespace edl::detail {
+
+/// The products of a recurrent layer's turns. In each turn all threads multiply the same few rows, of k
+/// elements, by their own columns of one matrix. So the matrix is laid out once for all turns. With bfloat16
+/// both factors are rounded, and sums are float32.
+///
+/// Made on the calling thread. The functions that take a thread's number are called by that thread.
+template <class T>
+class recurrent_product {
+ public:
+  /// Of a thread's rooms, the first that is free for the layer.
+  static constexpr std::size_t free_room = 6;
+
+  /// A thread has `gates` columns of the matrix for each of its units. `whole`: every turn has all rows.
+  recurrent_product(basic_cpu<T>& cpu, std::size_t rows, std::size_t k, product_cut const& units,
+                    std::size_t gates, matrix<T> like, bool whole)
+      : cpu_(cpu), rows_(rows), k_(k), units_(units), gates_(gates) {
+    if constexpr (std::same_as<T, float>)
+      if (cpu.libraries())
+        packed_ = {cpu, {rows, k, units, gates, like.stride, like.transposed, cpu.rounds(), whole}};
+    values_ = cpu.room(0, rows_room, 2 * rows * k).data();
+    if (packed_ && cpu.rounds())
+      rounded_ = reinterpret_cast<std::uint16_t*>(cpu.room(0, rounded_room, rows * k).data());
+  }
+
+  std::size_t columns(int thread) const { return gates_ * (units_.begin(thread + 1) - units_.begin(thread)); }
+
+  /// Memory for a thread's part of the matrix, k × columns, where nothing else has it side by side.
+  T* part(int thread) { return cpu_.room(thread, part_room, k_ * columns(thread)).data(); }
+
+  /// What the thread multiplies by, until `take` is called again.
+  void take(int thread, matrix<T> b) {
+    if constexpr (std::same_as<T, float>)
+      if (packed_)
+        return packed_.lay_out(thread, b.data, cpu_.room(thread, laid_out_room, packed_.room(thread)).data());
+    T* const own = part(thread);
+    std::size_t const n = columns(thread);
+    if (b.transposed)
+      for (std::size_t column = 0; column < n; ++column)
+        for (std::size_t row = 0; row < k_; ++row) own[row * n + column] = b.data[column * b.stride + row];
+    round(k_ * n, own);
+  }
+
+  /// Where the rows of a turn are written, until the turn behind the next one.
+  T* rows_of(std::size_t turn) { return values_ + turn % 2 * rows_ * k_; }
+
+  /// Says that elements of a row of that turn are written. Threads say so of different ones.
+  void written(std::size_t turn, std::size_t row, std::size_t first, std::size_t count) {
+    std::size_t const at = row * k_ + first;
+    if constexpr (std::same_as<T, float>)
+      if (rounded_) return round_here(count, rows_of(turn) + at, rounded_ + turn % 2 * rows_ * k_ + at);
+    round(count, rows_of(turn) + at);
+  }
+
+  /// The first rows of a turn by the thread's part: rows of its columns, without gaps.
+  T* multiply(int thread, std::size_t turn, std::size_t rows) {
+    std::size_t const n = columns(thread);
+    T* const product = cpu_.room(thread, product_room, rows_ * n).data();
+    if (rows == 0) return product;
+    if constexpr (std::same_as<T, float>)
+      if (packed_) {
+        void const* const a =
+            rounded_ ? static_cast<void const*>(rounded_ + turn % 2 * rows_ * k_) : rows_of(turn);
+        packed_.multiply(thread, rows, a, cpu_.room(thread, laid_out_room, packed_.room(thread)).data(),
+                         product, cpu_.room(thread, scratch_room, packed_.scratch(thread)).data());
+        return product;
+      }
+    multiply_here<T>(cpu_, thread, rows, n, k_, {rows_of(turn), k_}, {part(thread), n}, product, n);
+    return product;
+  }
+
+ private:
+  void round(std::size_t n, T* values) {
+    if constexpr (std::same_as<T, float>)
+      if (cpu_.rounds()) round_here(n, values, values);
+  }
+
+  enum room : std::size_t {
+    part_room,      // a thread's part of the matrix, as it is
+    laid_out_room,  // and as the library likes it
+    product_room,
+    scratch_room,
+    rows_room,     // of the first thread: what is multiplied, read by all
+    rounded_room,  // the same in bfloat16
+  };
+  static_assert(rounded_room + 1 == free_room);
+
+  basic_cpu<T>& cpu_;
+  std::size_t rows_, k_;
+  product_cut units_;
+  std::size_t gates_;
+  packed_products packed_;
+  T* values_;
+  std::uint16_t* rounded_ = nullptr;
+};
+
+}  // namespace edl::detail

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "edl/compute/device/cpu/team.hpp"
+#include "edl/core/cores.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl {
+namespace detail {
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+using spin_clock = std::chrono::steady_clock;
+
+/// Waits, without sleeping, for `ready` to come true, for as long as operations follow each other within a
+/// step.
+template <class Ready>
+void spin(Ready&& ready, spin_clock::duration longest = std::chrono::microseconds(200)) {
+  auto const until = spin_clock::now() + longest;
+  while (!ready() && spin_clock::now() < until)
+    for (int i = 0; i < 16 && !ready(); ++i) relax();
+}
+
+}  // namespace detail
+
+struct thread_team::state {
+  /// Of one thread: the newest round whose part somebody has taken, it or the caller.
+  struct alignas(64) place {
+    std::atomic<std::uint32_t> taken{0};
+
+    bool take(std::uint32_t round) {
+      std::uint32_t before = round - 1;
+      return taken.load(std::memory_order_relaxed) == before &&
+             taken.compare_exchange_strong(before, round, std::memory_order_acq_rel);
+    }
+  };
+
+  explicit state(int size) : places(std::size_t(size)) {}
+
+  void (*work)(void*, int) = nullptr;
+  void* context = nullptr;
+  int parts = 0;
+  alignas(64) std::atomic<std::uint32_t> round{0};
+  alignas(64) std::atomic<std::uint32_t> done{0};  // parts of this round that their own threads have done
+  bool over = false, late = false;
+  std::vector<place> places;  // by part
+  std::vector<std::thread> threads;
+
+  void serve(int part) {
+    for (std::uint32_t seen = 0;;) {
+      detail::spin([&] { return round.load(std::memory_order_acquire) != seen; });
+      round.wait(seen, std::memory_order_acquire);
+      seen = round.load(std::memory_order_acquire);
+      // What it has taken is waited for, and until then nothing of the round changes.
+      if (!places[std::size_t(part)].take(seen)) continue;
+      if (over) return;
+      if (part < parts) work(context, part);
+      done.fetch_add(1, std::memory_order_acq_rel);
+      done.notify_one();
+    }
+  }
+
+  void begin() {
+    done.store(0, std::memory_order_relaxed);
+    round.fetch_add(1, std::memory_order_release);
+    round.notify_all();
+  }
+
+  // Where other programs keep the processors busy, a thread may not run for longer than the whole work takes.
+  // So the caller waits for as long as its own part took, or less when that was in vain, and then takes what
+  // nobody has begun.
+  void finish(detail::spin_clock::duration own) {
+    std::uint32_t const now = round.load(std::memory_order_relaxed);
+    auto left = std::uint32_t(threads.size());
+    auto const all = [&] { return done.load(std::memory_order_acquire) == left; };
+    detail::spin(all, late ? own / 4 : own);
+    late = !all();
+    if (late)
+      for (int part = 1; part <= int(threads.size()); ++part) {
+        if (!places[std::size_t(part)].take(now)) continue;
+        --left;
+        if (part < parts) work(context, part);
+      }
+    detail::spin(all);
+    for (std::uint32_t seen = done.load(std::memory_order_acquire); seen != left;
+         seen = done.load(std::memory_order_acquire))
+      done.wait(seen, std::memory_order_acquire);
+  }
+
+  ~state() {
+    over = true;
+    begin();
+    for (std::thread& t : threads) t.join();
+  }
+};
+
+EDL_INLINE thread_team::thread_team(int size) {
+  if (size <= 1) return;
+  state_ = std::make_unique<state>(size);
+  state_->threads.reserve(std::size_t(size) - 1);
+  // The caller's threads to come would inherit a place of its own, so it gets none, but the one that is left.
+  std::vector<int> const places = own_processors(size);
+  // Nobody reads the number of threads before the first round.
+  for (int part = 1; part < size; ++part) try {
+      state_->threads.emplace_back(
+          [s = state_.get(), part, place = places.empty() ? -1 : places[std::size_t(part)]] {
+            if (place >= 0) pin_to(place);
+            s->serve(part);
+          });
+    } catch (std::system_error const&) {
+      break;
+    }
+  size_ = 1 + int(state_->threads.size());
+}
+
+EDL_INLINE thread_team::~thread_team() = default;
+
+EDL_INLINE thread_team::thread_team(thread_team&& other) noexcept
+    : size_(std::exchange(other.size_, 1)), state_(std::move(other.state_)) {}
+
+EDL_INLINE thread_team& thread_team::operator=(thread_team&& other) noexcept {
+  std::swap(size_, other.size_);
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+EDL_INLINE void thread_team::start(int parts, void (*work)(void*, int), void* context) {
+  state& s = *state_;
+  s.work = work;
+  s.context = context;
+  s.parts = std::min(parts, size_);
+  s.begin();
+  auto const began = detail::spin_clock::now();
+  work(context, 0);
+  s.finish(detail::spin_clock::now() - began);
+}
+
+}  // namespace edl

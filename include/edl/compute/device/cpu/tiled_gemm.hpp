@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/gemm.hpp"
+
+namespace edl::detail::tiled {
+
+/// c = a · b with factors rounded to bfloat16 by the processor's matrix unit, on all of the device's threads.
+/// It is a convolution of 1 x 1, whose samples are rows that stand some rows apart. False: not done. `narrow`
+/// is of c.
+bool multiply(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k, edl::matrix<float> a,
+              edl::matrix<float> b, float* c, std::size_t c_stride, bool narrow);
+
+/// Whether it is the way by rule.
+bool faster(std::size_t m, std::size_t n, std::size_t k);
+
+}  // namespace edl::detail::tiled
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/device/cpu/tiled_gemm.ipp"
+#endif

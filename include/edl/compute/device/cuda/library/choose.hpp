@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "edl/compute/device/cuda/library/kernels.hpp"
+
+namespace edl::cuda_library {
+
+/// The stream's work is recorded, not done: nothing can be measured.
+bool recording(cuda_kernels::queue const& q);
+
+/// Which of `n` ways to do the same is the fastest, by the least time of three runs each after one that warms
+/// up. `run(i)` puts a way into the queue; one that throws edl::error is out. Throws the last error if all
+/// are.
+std::size_t fastest(cuda_kernels::queue const& q, std::size_t n, std::function<void(std::size_t)> const& run);
+
+/// Parts of one block of scratch memory, each aligned for any kernel of any library.
+class room {
+ public:
+  /// Bytes from the block's start.
+  std::size_t add(std::size_t bytes) {
+    std::size_t const at = bytes_;
+    bytes_ += (bytes + 255) / 256 * 256;
+    return at;
+  }
+  std::size_t floats() const { return (bytes_ > 0 ? bytes_ : 256) / sizeof(float); }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
+/// The greatest power of two, 256 at most, that divides an address.
+inline std::size_t alignment_of(void const* p) {
+  auto const at = reinterpret_cast<std::uintptr_t>(p) | 256;
+  return std::size_t(at & ~(at - 1));
+}
+
+}  // namespace edl::cuda_library

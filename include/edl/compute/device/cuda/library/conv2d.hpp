@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/compute/device/cuda/library/cudnn_graph.hpp"
+#include "edl/compute/device/cuda/library/products.hpp"
+
+namespace edl::cuda_library {
+
+/// Convolutions by cuDNN, and by kernels of our own where it has none that keeps the precision.
+class convolutions {
+ public:
+  convolutions(cuda_kernels::queue const& q, products::shared_state const& shared);
+  /// For a GPU that is only described (see cudnn::target): it can tell what it would do, no more.
+  convolutions(cuda_kernels::queue const& q, products::shared_state const& shared, std::string_view gpu);
+
+  void forward(conv_geometry const& g, int batch, activation f, void const* x, float const* kernel,
+               float const* bias, void* y);
+  void backward(conv_geometry const& g, int batch, void const* x, float const* kernel, void const* dy,
+                void* dx, float* dkernel, float* dbias);
+
+  /// Which kernels compute a convolution forward, back to the kernel and back to the image. Those that were
+  /// asked for, whatever followed them; otherwise by cuDNN's rule, with what is said to follow.
+  std::string describe(conv_geometry const& g, int batch, activation f = activation::none, bool bias = false);
+
+ private:
+  enum class pass { forward, data, weights };
+
+  /// What is to be computed, of memory that is aligned so.
+  struct problem {
+    pass what;
+    conv_geometry g;
+    int batch;
+    activation f = activation::none;
+    bool bias = false;
+    std::array<std::int64_t, 2> aligned{16, 16};  ///< image and response; in bytes, 16 at most
+
+    using key = std::array<std::int64_t, 19>;
+    key identity() const;
+    std::string describe() const;
+  };
+
+  struct kind {
+    bool fused = false;   ///< bias and activation are part of the plan
+    bool padded = false;  ///< the image's border is made in memory
+    bool wide = true;     ///< gradients of kernels come as float32
+  };
+
+  /// How. Without a plan: by kernels of our own.
+  struct way : kind {
+    std::optional<cudnn::plan> plan;
+    std::string why;  ///< there is no plan
+
+    std::size_t workspace() const { return plan ? plan->workspace() : 0; }
+  };
+  using runner = std::function<void(way const&)>;
+
+  std::shared_ptr<cudnn::graph> build(problem const& p, kind const& k) const;
+  std::string collect(problem const& p, kind const& k, std::size_t most, std::vector<way>& ways) const;
+  std::vector<way> ways(problem const& p, bool measures) const;
+  void run(problem const& p, runner const& with);
+
+  bool half() const { return q_.half; }
+  std::size_t element() const { return half() ? 2 : sizeof(float); }
+  cudnnDataType_t type() const { return half() ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT; }
+  void pack(conv_geometry const& g, float const* kernel, void* to) const;
+  void execute(way const& w, std::initializer_list<cudnn::plan::memory> tensors, void* workspace);
+
+  cuda_kernels::queue const& q_;
+  products::shared_state const& shared_;
+  cudnn::target gpu_;
+  std::map<problem::key, way> known_;
+};
+
+}  // namespace edl::cuda_library

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "edl/compute/device/cuda/library/matrix.hpp"
+#include "edl/compute/device/cuda/library/products.hpp"
+
+namespace edl::cuda_library {
+
+/// Dense layers by cuBLASLt. A matrix by rows is its transpose by columns, which is how cuBLASLt sees all of
+/// them.
+class dense_layers {
+ public:
+  dense_layers(cuda_kernels::queue const& q, products::shared_state const& shared);
+
+  void forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, void const* x,
+               float const* kernel, float const* bias, void* y);
+  void backward(std::size_t rows, std::size_t inputs, std::size_t outputs, void const* x, float const* kernel,
+                void const* dy, void* dx, float* dkernel, float* dbias);
+  std::string describe(std::size_t rows, std::size_t inputs, std::size_t outputs);
+
+ private:
+  struct chosen {
+    product what;  ///< as wanted, or without what should follow it
+    product_way way;
+  };
+  using runner = std::function<void(chosen const&)>;
+
+  cudaDataType_t type() const { return q_.half ? CUDA_R_16BF : CUDA_R_32F; }
+  std::size_t element() const { return q_.half ? 2 : sizeof(float); }
+  product forward_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
+  product data_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
+  product weights_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
+
+  /// Computes what is wanted the best known way, which it finds first where it must.
+  void run(product const& wanted, runner const& with);
+  chosen choose(product const& wanted, runner const* with);
+
+  cuda_kernels::queue const& q_;
+  products::shared_state const& shared_;
+  matrix_products matrices_;
+  std::map<product, chosen> known_;
+};
+
+}  // namespace edl::cuda_library

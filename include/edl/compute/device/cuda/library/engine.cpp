@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/compute/device/cuda/library/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "edl/compute/device/cuda/library/check.hpp"
+#include "edl/core/names.hpp"
+
+namespace edl::cuda_library {
+namespace {
+
+constexpr std::size_t least_scratch = std::size_t(1) << 20;  // floats
+
+}  // namespace
+
+engine::engine(cuda_options const& o) : index_(o.index), precision_(o.precision) {
+  int driver = 0, count = 0;
+  check(cudaDriverGetVersion(&driver), "looking for the driver");
+  if (driver == 0) throw error("GPU: there is no NVIDIA driver on this machine");
+  check(cudaGetDeviceCount(&count), "looking for GPUs");
+  if (count < 1) throw error("GPU: this process sees none");
+  index_ = std::max(index_, 0) % count;
+  if (o.alone) take_free_one(count);
+  use();
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, index_), "asking what it is");
+  if (properties.major < 8)
+    throw error(
+        fmt::format("GPU: {} has compute capability {}.{}; 8.0 (A100) is the least that this library "
+                    "was built for",
+                    properties.name, properties.major, properties.minor));
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  queue_ = {.stream = stream_,
+            .half = precision_ == precision::bfloat16,
+            .step = nullptr,
+            .processors = properties.multiProcessorCount};
+  step_ = reinterpret_cast<std::uint64_t*>(allocate(2));
+  products_.emplace(queue_, products::shared_state{
+                                .precision = precision_,
+                                .measured = o.measured,
+                                .scratch = [this](std::size_t n) { return scratch(n); },
+                                .rounded = [this](float const* w) { return rounded(w); },
+                            });
+}
+
+engine::~engine() {
+  (void)cudaSetDevice(index_);
+  (void)cudaStreamSynchronize(stream_);
+  products_.reset();
+  for (auto& [key, r] : recordings_) destroy(r.pieces);
+  for (cudaEvent_t each : points_)
+    if (each) (void)cudaEventDestroy(each);
+  for (float* s : scratches_) (void)cudaFree(s);
+  (void)cudaFree(rounded_);
+  (void)cudaFree(step_);
+  (void)cudaStreamDestroy(stream_);
+}
+
+void engine::take_free_one(int count) {
+  for (int i = 0; i < count && !claim_; ++i) {
+    cudaDeviceProp properties;
+    int const index = (index_ + i) % count;
+    check(cudaGetDeviceProperties(&properties, index), "asking what it is");
+    claim_ = claim(properties.uuid.bytes);
+    if (claim_) index_ = index;
+  }
+}
+
+void engine::use() { check(cudaSetDevice(index_), "taking the GPU"); }
+
+std::string engine::describe() const {
+  cudaDeviceProp properties;
+  int runtime = 0;
+  check(cudaGetDeviceProperties(&properties, index_), "asking what it is");
+  check(cudaRuntimeGetVersion(&runtime), "asking for CUDA's version");
+  return fmt::format("{}, {:.1f} GiB, CUDA {}.{}, {}, {}", properties.name,
+                     double(properties.totalGlobalMem) / double(1u << 30), runtime / 1000,
+                     runtime % 1000 / 10, products::libraries(), edl::name_of(precision_));
+}
+
+// ---- Memory ----
+
+float* engine::allocate(std::size_t floats) {
+  use();
+  void* memory = nullptr;
+  cudaError_t const code = cudaMalloc(&memory, std::max<std::size_t>(floats, 1) * sizeof(float));
+  if (code == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    throw error(
+        fmt::format("GPU: no memory for {:.1f} MiB more; a smaller --minibatch_size or "
+                    "--precision=bfloat16 needs less",
+                    double(floats) * sizeof(float) / (1 << 20)));
+  }
+  check(code, "allocating memory");
+  check(cudaMemsetAsync(memory, 0, floats * sizeof(float), stream_), "zeroing memory");
+  return static_cast<float*>(memory);
+}
+
+void engine::release(float* memory, std::size_t) noexcept {
+  (void)cudaSetDevice(index_);
+  (void)cudaStreamSynchronize(stream_);
+  (void)cudaFree(memory);
+}
+
+float* engine::allocate_host(std::size_t floats) {
+  use();
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, std::max<std::size_t>(floats, 1) * sizeof(float), cudaHostAllocDefault),
+        "allocating pinned memory");
+  std::memset(memory, 0, floats * sizeof(float));
+  return static_cast<float*>(memory);
+}
+
+void engine::release_host(float* memory) noexcept {
+  (void)cudaSetDevice(index_);
+  (void)cudaFreeHost(memory);
+}
+
+bool engine::pin(std::span<std::byte const> host) {
+  use();
+  cudaError_t const code =
+      cudaHostRegister(const_cast<std::byte*>(host.data()), host.size(), cudaHostRegisterDefault);
+  if (code != cudaSuccess) (void)cudaGetLastError();
+  return code == cudaSuccess;
+}
+
+void engine::unpin(std::byte const* host) noexcept {
+  (void)cudaSetDevice(index_);
+  (void)cudaHostUnregister(const_cast<std::byte*>(host));
+}
+
+void engine::upload(std::span<std::byte const> host, void* to) {
+  check(cudaMemcpyAsync(to, host.data(), host.size(), cudaMemcpyHostToDevice, stream_), "copying to the GPU");
+}
+
+void engine::download(void const* from, std::span<std::byte> host) {
+  check(cudaMemcpyAsync(host.data(), from, host.size(), cudaMemcpyDeviceToHost, stream_),
+        "copying from the GPU");
+}
+
+void engine::move(in from, out to) {
+  if (from.empty()) return;
+  check(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDeviceToDevice, stream_),
+        "copying on the GPU");
+}
+
+std::size_t engine::free_memory() {
+  std::size_t left = 0, all = 0;
+  use();
+  check(cudaMemGetInfo(&left, &all), "asking for its free memory");
+  return left;
+}
+
+void engine::synchronize() { check(cudaStreamSynchronize(stream_), "computing"); }
+
+float* engine::scratch(std::size_t floats) {
+  if (floats <= scratch_size_) return scratches_.back();
+  std::size_t const size = std::max({floats, 2 * scratch_size_, least_scratch});
+  scratches_.push_back(allocate(size));
+  scratch_size_ = size;
+  return scratches_.back();
+}
+
+// ---- Steps ----
+
+void engine::bind(in parameters) {
+  bool const same = bound_.data() == parameters.data() && bound_.size() == parameters.size();
+  if (same) return refresh();  // graphs that were recorded hold on to the rounded ones
+  synchronize();
+  bound_ = parameters;
+  if (!queue_.half) return;
+  check(cudaFree(rounded_), "freeing memory");
+  rounded_ = nullptr;
+  rounded_ = reinterpret_cast<std::uint16_t*>(allocate((parameters.size() + 1) / 2));
+  refresh();
+}
+
+void engine::refresh() {
+  if (rounded_) cuda_kernels::round(queue_, bound_.data(), rounded_, bound_.size());
+}
+
+std::uint16_t* engine::rounded(float const* weights) const {
+  bool const within = rounded_ && weights >= bound_.data() && weights < bound_.data() + bound_.size();
+  return within ? rounded_ + (weights - bound_.data()) : nullptr;
+}
+
+void engine::begin_piece() {
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording a step");
+}
+
+engine::piece engine::end_piece(int mark) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream_, &graph), "recording a step");
+  std::size_t nodes = 0;
+  cudaGraphExec_t made = nullptr;
+  cudaError_t code = cudaGraphGetNodes(graph, nullptr, &nodes);
+  if (code == cudaSuccess && nodes > 0) code = cudaGraphInstantiate(&made, graph, 0);
+  (void)cudaGraphDestroy(graph);
+  check(code, "making a graph of a step");
+  return {made, mark};
+}
+
+std::vector<engine::piece> engine::record(std::function<void()> const& work) {
+  std::vector<piece> pieces;
+  auto const end = [&] { queue_.step = nullptr, recorded_ = nullptr; };
+  queue_.step = step_, recorded_ = &pieces;
+  begin_piece();
+  try {
+    work();
+    pieces.push_back(end_piece(-1));
+  } catch (...) {
+    end();
+    cudaGraph_t graph = nullptr;
+    (void)cudaStreamEndCapture(stream_, &graph);
+    (void)cudaGetLastError();  // where none was being recorded
+    if (graph) (void)cudaGraphDestroy(graph);
+    destroy(pieces);
+    throw;
+  }
+  end();
+  return pieces;
+}
+
+void engine::destroy(std::vector<piece> const& pieces) noexcept {
+  for (piece const& p : pieces)
+    if (p.graph) (void)cudaGraphExecDestroy(p.graph);
+}
+
+void engine::replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) {
+  recording& r = recordings_[key];
+  if (r.times++ == 0) return work();  // kernels are chosen, and memory is taken, as the work asks for it
+  if (r.pieces.empty()) r.pieces = record(work);
+  cuda_kernels::set_step(queue_, step_, step);
+  for (piece const& p : r.pieces) {
+    if (p.graph) check(cudaGraphLaunch(p.graph, stream_), "starting a step");
+    if (p.mark >= 0) mark(p.mark);
+  }
+}
+
+}  // namespace edl::cuda_library

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "edl/compute/device/cuda/library/claim.hpp"
+#include "edl/compute/device/cuda/library/operations.hpp"
+
+namespace edl::cuda_library {
+
+/// A GPU, and one stream of work on it.
+class engine final : public operations {
+ public:
+  explicit engine(cuda_options const& o);
+  ~engine() override;
+
+  std::string describe() const override;
+  float* allocate(std::size_t floats) override;
+  void release(float* memory, std::size_t floats) noexcept override;
+  float* allocate_host(std::size_t floats) override;
+  void release_host(float* memory) noexcept override;
+  bool pin(std::span<std::byte const> host) override;
+  void unpin(std::byte const* host) noexcept override;
+  void upload(std::span<std::byte const> host, void* to) override;
+  void download(void const* from, std::span<std::byte> host) override;
+  void move(in from, out to) override;
+  std::size_t free_memory() override;
+  void synchronize() override;
+  void bind(in parameters) override;
+  void refresh() override;
+  void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) override;
+
+  void use() override;
+  gpu_identity identity() override;
+  gpu_meeting draw_meeting() override;
+  std::unique_ptr<communicator> join(gpu_meeting const& where, int size, int rank) override;
+  void mark(int number) override;
+  void await(int number) override;
+  void subtract(in a, in b, out to) override;
+  void divide(out values, float by) override;
+  void add_divided(in x, float by, out to) override;
+
+ private:
+  struct piece {
+    cudaGraphExec_t graph = nullptr;  // null: nothing lies before the mark
+    int mark = -1;                    // behind it; −1: none
+  };
+  struct recording {
+    int times = 0;
+    std::vector<piece> pieces;
+  };
+
+  float* scratch(std::size_t floats) override;
+  std::uint16_t* rounded(float const* weights) const override;
+  cudaEvent_t point(int mark);
+  void begin_piece();
+  piece end_piece(int mark);
+  std::vector<piece> record(std::function<void()> const& work);
+  static void destroy(std::vector<piece> const& pieces) noexcept;
+
+  void take_free_one(int count);
+
+  int index_;
+  claim claim_;
+  edl::precision precision_;
+  cudaStream_t stream_ = nullptr;
+  std::uint64_t* step_ = nullptr;
+  // Never given back before the end: graphs that were recorded hold on to it.
+  std::vector<float*> scratches_;
+  std::size_t scratch_size_ = 0;
+  in bound_;
+  std::uint16_t* rounded_ = nullptr;
+  std::map<std::uint64_t, recording> recordings_;
+  std::vector<piece>* recorded_ = nullptr;  // what is recorded now
+  std::vector<cudaEvent_t> points_;         // by number
+};
+
+}  // namespace edl::cuda_library

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "edl/compute/device/accelerator.hpp"
+#include "edl/compute/device/activation.hpp"
+#include "edl/compute/device/geometry.hpp"
+#include "edl/compute/device/placement.hpp"
+#include "edl/core/random.hpp"
+
+/// Kernels of our own, as functions that put them into a stream. Pointers are the GPU's. `void` is
+/// activations (float32, or bfloat16 where `queue::half`), `float` is float32 always. What an operation means
+/// is said by its counterpart under edl/compute/device/cpu; a null pointer is an empty span.
+namespace edl::cuda_kernels {
+
+/// Where operations go.
+struct queue {
+  cudaStream_t stream = nullptr;
+  bool half = false;                    ///< activations are bfloat16
+  std::uint64_t const* step = nullptr;  ///< of random streams, where it is read when the kernel runs
+  int processors = 1;                   ///< multiprocessors of the GPU
+};
+
+// ---- elementwise.cu ----
+void store(queue const& q, float const* from, void* to, std::size_t n);
+void load(queue const& q, void const* from, float* to, std::size_t n);
+void copy(queue const& q, void const* x, void* y, std::size_t n);
+void add(queue const& q, activation f, void const* a, void const* b, void* y, std::size_t n);
+void add_masked(queue const& q, void const* a, void const* b, void const* x, void* y, std::size_t n);
+void store_bfloat16(queue const& q, void const* x, void* to, std::size_t n);
+void load_bfloat16(queue const& q, void const* from, void* y, std::size_t n);
+void copy_columns(queue const& q, std::size_t rows, std::size_t columns, void const* x, std::size_t x_first,
+                  std::size_t x_stride, void* y, std::size_t y_first, std::size_t y_stride);
+void forward(queue const& q, elementwise f, float slope, void const* x, void* y, std::size_t n);
+void backward(queue const& q, elementwise f, float slope, void const* y, void const* dy, void* dx,
+              std::size_t n);
+void dropout_forward(queue const& q, float rate, random_stream const& random, void const* x, void* y,
+                     std::byte* mask, std::size_t n);
+void dropout_backward(queue const& q, float rate, std::byte const* mask, void const* dy, void* dx,
+                      std::size_t n);
+
+/// *to = step: the step of random streams in work that has been recorded.
+void set_step(queue const& q, std::uint64_t* to, std::uint64_t step);
+
+// ---- pool.cu ----
+void max_pool_forward(queue const& q, pool_geometry const& g, int batch, void const* x, void* y);
+void max_pool_backward(queue const& q, pool_geometry const& g, int batch, void const* x, void const* y,
+                       void const* dy, void* dx);
+void average_pool_forward(queue const& q, pool_geometry const& g, int batch, void const* x, void* y);
+void average_pool_backward(queue const& q, pool_geometry const& g, int batch, void const* dy, void* dx);
+
+// ---- batch_norm.cu, batch_norm_backward.cu ----
+
+/// Floats of scratch that a batch normalisation takes, at most.
+std::size_t batch_norm_scratch(queue const& q, norm_chain const& c, int batch);
+void batch_norm_train(queue const& q, norm_chain const& c, int batch, float momentum, float epsilon,
+                      void const* x, float const* gamma, float const* beta, void const* more,
+                      float* running_mean, float* running_variance, void* y, float* kept, float* scratch);
+void batch_norm_evaluate(queue const& q, norm_chain const& c, int batch, float epsilon, void const* x,
+                         float const* gamma, float const* beta, void const* more, float const* running_mean,
+                         float const* running_variance, void* y, float* kept);
+void batch_norm_again(queue const& q, norm_chain const& c, int batch, void const* x, float const* gamma,
+                      float const* beta, float const* kept, void* y);
+void batch_norm_backward(queue const& q, norm_chain const& c, int batch, bool through, void const* x,
+                         float const* gamma, float const* beta, void const* dy, float const* kept, void* dx,
+                         float* dgamma, float* dbeta, float* scratch);
+
+// ---- samples.cu ----
+void show(queue const& q, shape s, std::size_t batch, float const* from, std::uint32_t const* rows,
+          placement const* how, void* y);
+void scatter_rows(queue const& q, std::size_t batch, std::size_t width, float const* from,
+                  std::uint32_t const* rows, float* to);
+
+// ---- embedding.cu ---- (ids are float32 always, `n` of them; scratch: `embedding_scratch` floats)
+void embedding_forward(queue const& q, embedding_geometry const& g, std::size_t n, float const* ids,
+                       float const* table, void* y);
+std::size_t embedding_scratch(embedding_geometry const& g, std::size_t n);
+void embedding_backward(queue const& q, embedding_geometry const& g, std::size_t n, float const* ids,
+                        void const* dy, void* dx, float* dtable, float* scratch);
+
+// ---- rows.cu ----
+void softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y);
+void softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y, void const* dy,
+                      void* dx);
+void log_softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y);
+void log_softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y,
+                          void const* dy, void* dx);
+
+/// sums[column] = Σ over the rows of x: the gradient of a bias. `scratch` as `sum_rows_scratch` says, in
+/// floats.
+std::size_t sum_rows_scratch(queue const& q, std::size_t rows, std::size_t columns);
+void sum_rows(queue const& q, std::size_t rows, std::size_t columns, void const* x, float* sums,
+              float* scratch);
+
+// ---- loss.cu ---- (scratch: `loss_scratch` floats; the mean goes to *loss)
+std::size_t loss_scratch(queue const& q, std::size_t rows, std::size_t columns);
+void softmax_cross_entropy(queue const& q, std::size_t rows, std::size_t classes, float label_smoothing,
+                           void const* outputs, std::int32_t const* labels, void* gradients, float* loss,
+                           float* scratch);
+void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns, float label_smoothing,
+                           void const* outputs, float const* labels, void* gradients, float* loss,
+                           float* scratch);
+void mean_squared_error(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
+                        float const* labels, void* gradients, float* loss, float* scratch);
+
+// ---- optimizer.cu ---- the same bits as the processor (`rounded`: where the new weights go as bfloat16,
+// too; may be null)
+void sgd(queue const& q, std::size_t n, float* weights, float const* gradients, float* velocity,
+         std::uint16_t* rounded, float rate, float momentum, float weight_decay, bool nesterov);
+void adam(queue const& q, std::size_t n, float* weights, float const* gradients, float* m, float* v,
+          float* largest, std::uint16_t* rounded, float alpha, float keep, float beta_1, float beta_2,
+          float epsilon);
+void adagrad(queue const& q, std::size_t n, float* weights, float const* gradients, float* accumulator,
+             std::uint16_t* rounded, float rate, float keep, float epsilon);
+void look_back(queue const& q, std::size_t n, float* weights, float* slow, std::uint16_t* rounded,
+               float keep);
+void round(queue const& q, float const* from, std::uint16_t* to, std::size_t n);
+
+// ---- sum.cu ---- before and behind a sum between GPUs
+void weigh(queue const& q, std::size_t n, float* values, float weight);
+void divide(queue const& q, std::size_t n, float* values, float divisor);
+
+/// to = a − b, and to += x / divisor.
+void subtract(queue const& q, std::size_t n, float const* a, float const* b, float* to);
+void add_divided(queue const& q, std::size_t n, float const* x, float divisor, float* to);
+
+// ---- transpose.cu ---- kernels of convolutions, {height, width, in, out} and cuDNN's {out, height, width,
+// in}: a matrix of `inputs` (height · width · in) rows and `outputs` columns, and its transpose.
+
+/// `from`: float32, or bfloat16 where `from_half`; `to` is as activations are.
+void transpose_weights(queue const& q, std::size_t inputs, std::size_t outputs, void const* from,
+                       bool from_half, void* to);
+
+/// `from` as activations are.
+void transpose_gradients(queue const& q, std::size_t inputs, std::size_t outputs, void const* from,
+                         float* to);
+
+// ---- conv2d.cu ---- what cuDNN leaves to do
+
+/// y = f(y + bias), a row at a time. `bias` may be null.
+void finish_rows(queue const& q, std::size_t rows, std::size_t columns, activation f, float const* bias,
+                 void* y);
+
+/// Samples moved down and to the right by (down, right), which may be negative, in samples of another size of
+/// as many channels. It is zero where nothing comes to lie.
+void place(queue const& q, int batch, shape from, shape to, int down, int right, void const* x, void* y);
+
+/// Convolutions by their definition, for what no library computes: any geometry, not fast.
+void conv2d_forward(queue const& q, conv_geometry const& g, int batch, activation f, void const* x,
+                    float const* kernel, float const* bias, void* y);
+void conv2d_data(queue const& q, conv_geometry const& g, int batch, float const* kernel, void const* dy,
+                 void* dx);
+void conv2d_weights(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
+                    float* dkernel);
+
+}  // namespace edl::cuda_kernels

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "edl/compute/device/accelerator.hpp"
+#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/products.hpp"
+
+namespace edl::cuda_library {
+
+/// What a GPU does by one call of a kernel, or of a library.
+class operations : public accelerator {
+ public:
+  void store(in from, out to) override { cuda_kernels::store(queue_, from.data(), to.data(), from.size()); }
+  void load(in from, out to) override { cuda_kernels::load(queue_, from.data(), to.data(), to.size()); }
+
+  // ---- Products ----
+
+  void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
+                      out y) override {
+    products_->conv2d_forward(g, batch, f, x.data(), kernel.data(), pointer(bias), y.data());
+  }
+
+  void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
+                       out dbias) override {
+    products_->conv2d_backward(g, batch, x.data(), kernel.data(), dy.data(), pointer(dx), pointer(dkernel),
+                               pointer(dbias));
+  }
+
+  void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x, in kernel,
+                     in bias, out y, bool) override {
+    products_->dense_forward(rows, inputs, outputs, f, x.data(), kernel.data(), pointer(bias), y.data());
+  }
+
+  void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel, in dy,
+                      out dx, out dkernel, out dbias, bool) override {
+    products_->dense_backward(rows, inputs, outputs, x.data(), kernel.data(), dy.data(), pointer(dx),
+                              dkernel.data(), pointer(dbias));
+  }
+
+  std::string describe_conv2d(conv_geometry const& g, int batch) override {
+    return products_->describe_conv2d(g, batch);
+  }
+
+  std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) override {
+    return products_->describe_dense(rows, inputs, outputs);
+  }
+
+  // ---- Windows ----
+
+  void max_pool_forward(pool_geometry const& g, int batch, in x, out y) override {
+    cuda_kernels::max_pool_forward(queue_, g, batch, x.data(), y.data());
+  }
+
+  void max_pool_backward(pool_geometry const& g, int batch, in x, in y, in dy, out dx) override {
+    cuda_kernels::max_pool_backward(queue_, g, batch, x.data(), y.data(), dy.data(), dx.data());
+  }
+
+  void average_pool_forward(pool_geometry const& g, int batch, in x, out y) override {
+    cuda_kernels::average_pool_forward(queue_, g, batch, x.data(), y.data());
+  }
+
+  void average_pool_backward(pool_geometry const& g, int batch, in dy, out dx) override {
+    cuda_kernels::average_pool_backward(queue_, g, batch, dy.data(), dx.data());
+  }
+
+  // ---- Normalisation ----
+
+  void batch_norm_train(norm_chain const& c, int batch, float momentum, float epsilon, in x, in gamma,
+                        in beta, in more, out running_mean, out running_variance, out y, out kept) override {
+    cuda_kernels::batch_norm_train(queue_, c, batch, momentum, epsilon, x.data(), pointer(gamma), beta.data(),
+                                   pointer(more), running_mean.data(), running_variance.data(), y.data(),
+                                   kept.data(), scratch(cuda_kernels::batch_norm_scratch(queue_, c, batch)));
+  }
+
+  void batch_norm_evaluate(norm_chain const& c, int batch, float epsilon, in x, in gamma, in beta, in more,
+                           in running_mean, in running_variance, out y, out kept) override {
+    cuda_kernels::batch_norm_evaluate(queue_, c, batch, epsilon, x.data(), pointer(gamma), beta.data(),
+                                      pointer(more), running_mean.data(), running_variance.data(), y.data(),
+                                      kept.data());
+  }
+
+  void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) override {
+    cuda_kernels::batch_norm_again(queue_, c, batch, x.data(), pointer(gamma), beta.data(), kept.data(),
+                                   y.data());
+  }
+
+  void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta, in dy,
+                           in kept, out dx, out dgamma, out dbeta) override {
+    cuda_kernels::batch_norm_backward(queue_, c, batch, through, x.data(), pointer(gamma), beta.data(),
+                                      dy.data(), kept.data(), pointer(dx), pointer(dgamma), dbeta.data(),
+                                      scratch(cuda_kernels::batch_norm_scratch(queue_, c, batch)));
+  }
+
+  // ---- Element by element ----
+
+  void elementwise_forward(elementwise f, float parameter, in x, out y, bfloat16_io) override {
+    cuda_kernels::forward(queue_, f, parameter, x.data(), y.data(), y.size());
+  }
+
+  void elementwise_backward(elementwise f, float parameter, in y, in dy, out dx, bfloat16_io) override {
+    cuda_kernels::backward(queue_, f, parameter, y.data(), dy.data(), dx.data(), dx.size());
+  }
+
+  void dropout_forward(float rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
+                       bfloat16_io) override {
+    cuda_kernels::dropout_forward(queue_, rate, random, x.data(), y.data(), mask.data(), y.size());
+  }
+
+  void dropout_backward(float rate, std::span<std::byte const> mask, in dy, out dx, bfloat16_io) override {
+    cuda_kernels::dropout_backward(queue_, rate, mask.data(), dy.data(), dx.data(), dx.size());
+  }
+
+  void copy(in x, out y, bfloat16_io) override { cuda_kernels::copy(queue_, x.data(), y.data(), y.size()); }
+
+  void add(activation f, in a, in b, out y, bfloat16_io) override {
+    cuda_kernels::add(queue_, f, a.data(), b.data(), y.data(), y.size());
+  }
+
+  void add_masked(in a, in b, in x, out y, bfloat16_io) override {
+    cuda_kernels::add_masked(queue_, a.data(), b.data(), x.data(), y.data(), y.size());
+  }
+
+  void store_bfloat16(in x, std::span<std::byte> to) override {
+    cuda_kernels::store_bfloat16(queue_, x.data(), to.data(), x.size());
+  }
+
+  void load_bfloat16(std::span<std::byte const> from, out y) override {
+    cuda_kernels::load_bfloat16(queue_, from.data(), y.data(), y.size());
+  }
+
+  void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first, std::size_t x_stride,
+                    out y, std::size_t y_first, std::size_t y_stride) override {
+    cuda_kernels::copy_columns(queue_, rows, columns, x.data(), x_first, x_stride, y.data(), y_first,
+                               y_stride);
+  }
+
+  // ---- Tables ----
+
+  void embedding_forward(embedding_geometry const& g, int, in ids, in table, out y) override {
+    cuda_kernels::embedding_forward(queue_, g, ids.size(), ids.data(), table.data(), y.data());
+  }
+
+  void embedding_backward(embedding_geometry const& g, int, in ids, in dy, out dx, out dtable) override {
+    cuda_kernels::embedding_backward(queue_, g, ids.size(), ids.data(), dy.data(), pointer(dx), dtable.data(),
+                                     scratch(cuda_kernels::embedding_scratch(g, ids.size())));
+  }
+
+  // ---- Samples ----
+
+  void show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how, bool exact,
+            out y) override {
+    auto q = queue_;
+    if (exact) q.half = false;
+    cuda_kernels::show(q, s, batch, from.data(), rows, how, y.data());
+  }
+
+  void scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows,
+                    out to) override {
+    cuda_kernels::scatter_rows(queue_, batch, width, from.data(), rows, to.data());
+  }
+
+  // ---- Rows ----
+
+  void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override {
+    cuda_kernels::softmax_forward(queue_, rows, classes, x.data(), y.data());
+  }
+
+  void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override {
+    cuda_kernels::softmax_backward(queue_, rows, classes, y.data(), dy.data(), dx.data());
+  }
+
+  void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override {
+    cuda_kernels::log_softmax_forward(queue_, rows, classes, x.data(), y.data());
+  }
+
+  void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override {
+    cuda_kernels::log_softmax_backward(queue_, rows, classes, y.data(), dy.data(), dx.data());
+  }
+
+  void softmax_cross_entropy(std::size_t rows, std::size_t classes, float label_smoothing, in outputs,
+                             std::int32_t const* labels, out gradients, out loss) override {
+    cuda_kernels::softmax_cross_entropy(queue_, rows, classes, label_smoothing, outputs.data(), labels,
+                                        pointer(gradients), loss.data(),
+                                        scratch(cuda_kernels::loss_scratch(queue_, rows, classes)));
+  }
+
+  void sigmoid_cross_entropy(std::size_t rows, std::size_t columns, float label_smoothing, in outputs,
+                             in labels, out gradients, out loss) override {
+    cuda_kernels::sigmoid_cross_entropy(queue_, rows, columns, label_smoothing, outputs.data(), labels.data(),
+                                        pointer(gradients), loss.data(),
+                                        scratch(cuda_kernels::loss_scratch(queue_, rows, columns)));
+  }
+
+  void mean_squared_error(std::size_t rows, std::size_t columns, in outputs, in labels, out gradients,
+                          out loss) override {
+    cuda_kernels::mean_squared_error(queue_, rows, columns, outputs.data(), labels.data(), pointer(gradients),
+                                     loss.data(), scratch(cuda_kernels::loss_scratch(queue_, rows, columns)));
+  }
+
+  // ---- Optimisers ----
+
+  void sgd(out weights, in gradients, out velocity, float rate, float momentum, float weight_decay,
+           bool nesterov) override {
+    cuda_kernels::sgd(queue_, weights.size(), weights.data(), gradients.data(), pointer(velocity),
+                      rounded(weights.data()), rate, momentum, weight_decay, nesterov);
+  }
+
+  void adam(out weights, in gradients, out m, out v, out largest, float alpha, float keep, float beta_1,
+            float beta_2, float epsilon) override {
+    cuda_kernels::adam(queue_, weights.size(), weights.data(), gradients.data(), m.data(), v.data(),
+                       pointer(largest), rounded(weights.data()), alpha, keep, beta_1, beta_2, epsilon);
+  }
+
+  void adagrad(out weights, in gradients, out accumulator, float rate, float keep, float epsilon) override {
+    cuda_kernels::adagrad(queue_, weights.size(), weights.data(), gradients.data(), accumulator.data(),
+                          rounded(weights.data()), rate, keep, epsilon);
+  }
+
+  void look_back(out weights, out slow, float keep) override {
+    cuda_kernels::look_back(queue_, weights.size(), weights.data(), slow.data(), rounded(weights.data()),
+                            keep);
+  }
+
+ protected:
+  /// Memory for one operation.
+  virtual float* scratch(std::size_t floats) = 0;
+
+  /// Where these weights are kept as bfloat16, too; null: nowhere.
+  virtual std::uint16_t* rounded(float const* weights) const = 0;
+
+  cuda_kernels::queue queue_;
+  std::optional<products> products_;
+
+ private:
+  static float* pointer(out s) { return s.empty() ? nullptr : s.data(); }
+  static float const* pointer(in s) { return s.empty() ? nullptr : s.data(); }
+};
+
+}  // namespace edl::cuda_library

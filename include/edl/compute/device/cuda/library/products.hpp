@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/options.hpp"
+#include "edl/compute/device/geometry.hpp"
+
+namespace edl::cuda_library {
+
+/// Convolutions by cuDNN's graph API and products of matrices by cuBLASLt, with biases and activations in the
+/// same kernel where a library has one. Each shape's kernel is chosen when it is first asked for: by
+/// measurement, or the library's first that keeps the precision; then it is kept. Thread safety: one thread.
+class products {
+ public:
+  struct shared_state {
+    edl::precision precision = edl::precision::float32;
+    bool measured = true;
+    /// Scratch memory of the GPU for one operation, in floats; the same memory for every call. It may grow,
+    /// which waits for all work, so it is never asked for while a graph is recorded for more than was had
+    /// before.
+    std::function<float*(std::size_t floats)> scratch;
+    /// A weight as the products read it: its copy in bfloat16 (in that precision, null if there is none yet),
+    /// or null.
+    std::function<std::uint16_t const*(float const* weight)> rounded;
+  };
+
+  products(cuda_kernels::queue const& q, shared_state shared);  ///< `q` outlives this object
+  ~products();
+
+  /// "cuDNN 9.19.0, cuBLASLt 13.1.0"
+  static std::string libraries();
+
+  void conv2d_forward(conv_geometry const& g, int batch, activation f, void const* x, float const* kernel,
+                      float const* bias, void* y);
+  void conv2d_backward(conv_geometry const& g, int batch, void const* x, float const* kernel, void const* dy,
+                       void* dx, float* dkernel, float* dbias);
+  void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, void const* x,
+                     float const* kernel, float const* bias, void* y);
+  void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, void const* x,
+                      float const* kernel, void const* dy, void* dx, float* dkernel, float* dbias);
+  std::string describe_conv2d(conv_geometry const& g, int batch);
+  std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs);
+
+ private:
+  struct state;
+  std::unique_ptr<state> s_;
+};
+
+}  // namespace edl::cuda_library

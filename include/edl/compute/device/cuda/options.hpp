@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/compute/device/precision.hpp"
+
+namespace edl {
+
+struct cuda_options {
+  int index = 0;  ///< of the GPU, counted round and round those that this process sees
+  /// From this one on, the first that no other process of this machine has taken so; where there is none, it
+  /// is shared.
+  bool alone = false;
+  edl::precision precision = precision::float32;
+  bool measured =
+      true;  ///< kernels of libraries by measurement; otherwise by their rule, the same in every run
+};
+
+}  // namespace edl

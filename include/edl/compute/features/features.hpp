@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// All that makes numbers and ids of a table's columns.
+#include "edl/compute/features/hashing.hpp"
+#include "edl/compute/features/id_ranges.hpp"
+#include "edl/compute/features/numbers.hpp"
+#include "edl/compute/features/pieces.hpp"
+#include "edl/compute/features/pipeline.hpp"
+#include "edl/compute/features/statistics.hpp"
+#include "edl/compute/features/string_lookup.hpp"

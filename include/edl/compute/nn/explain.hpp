@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "edl/compute/device/any_device.hpp"
+#include "edl/compute/nn/layer.hpp"
+#include "edl/compute/nn/layer/conv2d.hpp"
+#include "edl/compute/nn/layer/dense.hpp"
+#include "edl/compute/nn/model.hpp"
+#include "edl/compute/nn/naming.hpp"
+
+namespace edl::nn {
+namespace detail {
+
+/// What is said of a step.
+struct step_line {
+  std::size_t depth = 0, layers = 1;
+  std::string name;
+  shape in, out;
+  std::size_t parameters = 0;
+  std::size_t bytes = 0;  ///< its result and what it keeps for the backward pass
+  std::string kernel;
+};
+
+void write_head(std::ostream& to);
+void write_line(std::ostream& to, step_line const& l);
+void write_memory(std::ostream& to, model_memory const& m);
+
+template <class L>
+concept chained = requires(L const& l, shape in) { l.each_step(in, [](auto const&, shape) {}); };
+
+struct explainer {
+  std::ostream& to;
+  backend& device;
+  pass_size batch;
+
+  template <layer L>
+  static constexpr bool exact_products_of(L const& l) {
+    if constexpr (requires { l.float32; })
+      return l.float32;
+    else
+      return false;
+  }
+  template <layer L>
+  std::string kernel_of(L const& l, shape in, bfloat16_io narrow) {
+    exact_products const exact(device, exact_products_of(l));
+    if constexpr (std::same_as<L, conv2d>)
+      return device.describe_conv2d(l.geometry(in, narrow), batch);
+    else if constexpr (std::same_as<L, dense>)
+      return device.describe_dense(l.rows(in, batch), l.inputs(in), std::size_t(l.units));
+    else
+      return {};
+  }
+
+  /// `narrow`: the sides of the container that are.
+  template <layer L>
+  void within(L const& l, shape in, std::size_t depth, bfloat16_io narrow = {}) {
+    if constexpr (masks_places<L>)
+      if (batch.narrow) return explainer{to, device, batch.all_wide()}.within(l, in, depth);
+    if constexpr (chained<L>) {
+      auto const memory = l.memory(in, batch.of_sides(narrow));
+      std::size_t place = 0, index = 0;
+      l.each_step(in, [&](auto const& s, shape from) {
+        auto const sides = memory.narrow(index++, narrow);
+        one(child_name(l, in, place), s.source(), from, s.output(from), s.saved(from, batch.of_sides(sides)),
+            depth, s.width, sides);
+        place += s.width;
+      });
+    } else if constexpr (container<L>) {
+      std::size_t place = 0;
+      l.children(in, [&](auto const& child, shape from, std::string_view) {
+        one(child_name(l, in, place++), child, from, child.output(from),
+            saved_by(child, from, batch.of_sides(narrow)), depth, 1, narrow);
+        return true;
+      });
+    }
+  }
+
+  template <layer L>
+  void one(std::string name, L const& l, shape in, shape out, std::size_t saved, std::size_t depth,
+           std::size_t layers, bfloat16_io narrow) {
+    constexpr std::size_t scalar = sizeof(float);
+    write_line(to, {depth, layers, std::move(name), in, out, count(l, in).parameters,
+                    (saved + scalars_of(std::size_t(batch) * out.size(), narrow.out)) * scalar,
+                    kernel_of(l, in, narrow)});
+    within(l, in, depth + 1, narrow);
+  }
+};
+
+}  // namespace detail
+
+/// Says how a network is computed for `batch` samples. It lists the steps with the layers that each takes
+/// along, shapes, parameters, memory, and the kernels that the device chose.
+template <auto const& Net>
+void explain(std::ostream& to, backend& on, pass_size batch) {
+  auto const keep = on.in_host_memory() ? batch.keep : on_accelerator(batch.keep);
+  batch = {batch.samples, keep, on.narrows()};
+  detail::write_head(to);
+  detail::explainer{to, on, batch}.within(Net.body, Net.input, 0);
+  detail::write_memory(to, model<Net, any_device>::memory(batch));
+}
+
+}  // namespace edl::nn
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/nn/explain.ipp"
+#endif

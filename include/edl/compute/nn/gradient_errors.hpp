@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/nn/carve.hpp"
+#include "edl/compute/nn/layer.hpp"
+#include "edl/compute/nn/plan.hpp"
+#include "edl/core/mode.hpp"
+#include "edl/core/random.hpp"
+#include "edl/core/shape.hpp"
+
+namespace edl::nn {
+
+/// One layer by itself, in double, with exactly the memory that it asks for and a minibatch of random
+/// numbers. What a pass has to write is NaN before, so that what it leaves out is seen. Thread safety:
+/// distinct objects: safe.
+template <layer L>
+struct lone_layer {
+  using vector = std::vector<double>;
+  static constexpr double poison = std::numeric_limits<double>::quiet_NaN();
+
+  L l;
+  shape in;
+  pass_size batch = 3;
+  edl::mode mode = edl::mode::training;
+  random_stream random{11, 5};
+
+  shape out = l.output(in);
+  variable_counts counts = count(l, in);
+  vector x = numbers(std::size_t(batch) * in.size(), 1), y = vector(std::size_t(batch) * out.size()),
+         dy = numbers(y.size(), 2), dx = vector(x.size()), parameters = numbers(counts.parameters, 3),
+         gradients = vector(counts.parameters), state = vector(counts.state, 0.7),
+         saved = vector(saved_by(l, in, batch)), scratch = vector(scratch_of(l, in, batch));
+  basic_cpu<double> cpu{};
+
+  /// In (-1, 1), the same in every run.
+  static vector numbers(std::size_t n, std::uint64_t key) {
+    vector all(n);
+    random_stream const drawn{mix(key, 77), 0};
+    for (std::size_t i = 0; i < n; ++i) all[i] = 2 * double(drawn.uniform(i)) - 1;
+    return all;
+  }
+
+  void forward() {
+    std::ranges::fill(y, poison);
+    std::ranges::fill(saved, poison);
+    std::ranges::fill(scratch, poison);
+    pass<basic_cpu<double>> p{cpu, mode, random, scratch};
+    l.forward(p, {in, out, batch, x, parameters, state, y, saved});
+  }
+
+  void backward(bool with_dx = true) {
+    std::ranges::fill(dx, poison);
+    std::ranges::fill(gradients, poison);
+    std::ranges::fill(scratch, poison);
+    pass<basic_cpu<double>> p{cpu, mode, random, scratch};
+    auto spent = dy;  // a layer may leave something else in it
+    l.backward(p, {in, out, batch, x, y, spent, parameters, state,
+                   with_dx ? std::span(dx) : std::span<double>(), gradients, saved});
+  }
+
+  /// Σ y · dy: its derivatives are what `backward` computes.
+  double value() {
+    auto const carried = state;
+    forward();
+    state = carried;
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * dy[i];
+    return sum;
+  }
+
+  /// The greatest difference of `computed` from central differences over `variables` (`x` or `parameters`),
+  /// each divided by 1 + |computed|. Of more than 200 variables it looks at every n-th.
+  double error(vector& variables, vector const& computed) {
+    double most = 0;
+    std::size_t const stride = variables.size() / 200 + 1;
+    for (std::size_t i = 0; i < variables.size(); i += stride) {
+      double const at = variables[i], h = 1e-5;
+      variables[i] = at + h;
+      double const above = value();
+      variables[i] = at - h;
+      double const below = value();
+      variables[i] = at;
+      double const e = std::abs((above - below) / (2 * h) - computed[i]) / (1 + std::abs(computed[i]));
+      if (!std::isnan(most) && !(e <= most)) most = e;  // a NaN stays
+    }
+    return most;
+  }
+};
+
+/// How far the gradients of a layer are from central differences, at most, as `lone_layer::error` says. Those
+/// of a layer that is right are below 1e-7. NaN: a pass left out an element that it has to write.
+struct derivative_errors {
+  double inputs = 0;     ///< of what `backward` writes into `dx`
+  double variables = 0;  ///< of what it writes into `gradients`
+};
+
+/// Compares what a layer's `backward` gives with central differences of its `forward`, on `batch` samples of
+/// shape `in`, in double. `l.check(in)` must be `fits`. A layer with a kink, as at 0 of a relu, may be off
+/// where a random input lies within 1e-5 of it.
+template <layer L>
+derivative_errors gradient_errors(L const& l, shape in, pass_size batch = 3, mode m = mode::training) {
+  lone_layer<L> alone{.l = l, .in = in, .batch = batch, .mode = m};
+  alone.value();
+  alone.backward();
+  auto const dx = alone.dx, gradients = alone.gradients;
+  return {alone.error(alone.x, dx), alone.error(alone.parameters, gradients)};
+}
+
+}  // namespace edl::nn

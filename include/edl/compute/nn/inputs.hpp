@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+
+#include "edl/compute/nn/input.hpp"
+#include "edl/compute/nn/layer/input_slice.hpp"
+#include "edl/compute/nn/layer/sequential.hpp"
+#include "edl/compute/nn/literal.hpp"
+#include "edl/compute/nn/padding_mask.hpp"
+
+namespace edl::nn {
+
+/// An input with a name, and with the name of the table whose rows it is, if it is any's.
+template <literal Name, class Kind, literal Table = Name>
+struct named_input {
+  using kind = Kind;
+  static constexpr std::string_view name = Name.view(), table = Table.view();
+
+  Kind of;
+};
+
+/// Gives an input its name: `input<"age">(features{.count = 1})`. A served embedding's table has that name,
+/// too. Inputs that share a table say so: `input<"history", "items">(…)`.
+template <literal Name, literal Table = Name, class Kind>
+  requires requires(Kind k) {
+    { k.input() } -> std::same_as<shape>;
+  }
+constexpr named_input<Name, Kind, Table> input(Kind of) {
+  return {of};
+}
+
+/// Stands where `input` should. Instantiated so that the compiler's own words name what is asked for.
+template <literal Name>
+struct names_an_input {
+  static constexpr bool value = false;
+};
+
+/// Stands where `ids` or `length` should, for the same reason.
+template <class Kind>
+struct names_places {
+  static constexpr bool value = false;
+};
+
+/// Several named inputs of one network, side by side in the row of a sample. Write it as `inputs(…)`, give it
+/// to `sequential` as the network's start, and begin branches with `from`.
+template <class... Named>
+struct input_list {
+  std::tuple<Named...> all;
+
+  /// The row: all inputs, one after the other.
+  constexpr shape input() const {
+    return {1, 1, std::apply([](auto const&... n) { return (0 + ... + int(n.of.input().size())); }, all)};
+  }
+
+  template <literal Name>
+  static constexpr std::size_t index_of = [] {
+    std::size_t index = 0, found = sizeof...(Named);
+    ((Named::name == Name.view() ? void(found = index++) : void(++index)), ...);
+    return found;
+  }();
+
+  template <literal Name>
+  static constexpr bool has = index_of<Name> < sizeof...(Named);
+
+  /// The input of that name: where it begins in the row, and its kind.
+  template <literal Name>
+  constexpr int first_of() const {
+    int first = 0;
+    std::size_t index = 0;
+    std::apply(
+        [&](auto const&... n) { ((index++ < index_of<Name> ? first += int(n.of.input().size()) : 0), ...); },
+        all);
+    return first;
+  }
+
+  /// Ids of a sample that all inputs before that one look up in tables, and those of all inputs.
+  template <literal Name>
+  constexpr int first_id_of() const {
+    int first = 0;
+    std::size_t index = 0;
+    std::apply(
+        [&](auto const&... n) { ((index++ < index_of<Name> ? first += ids_of_sample(n.of) : 0), ...); }, all);
+    return first;
+  }
+  constexpr int ids() const {
+    return std::apply([](auto const&... n) { return (0 + ... + ids_of_sample(n.of)); }, all);
+  }
+
+  template <literal Name>
+  constexpr auto kind_of() const {
+    static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
+    return std::get<index_of<Name>>(all).of;
+  }
+
+  /// What `masked` takes: the places of `ids` whose id is this one are padding, or those behind a `length`.
+  template <literal Name>
+  constexpr padding_mask mask(int id = 0) const {
+    static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
+    padding_mask of{.id = id, .row = int(input().size())};
+    if constexpr (has<Name>) {
+      auto const kind = kind_of<Name>();
+      using kind_type = std::remove_cvref_t<decltype(kind)>;
+      constexpr bool by_length = std::same_as<kind_type, nn::length>,
+                     by_ids = std::same_as<kind_type, nn::ids>;
+      static_assert(by_length || by_ids || names_places<kind_type>::value,
+                    "edl: a mask is made of an input of `nn::ids`, or of an `nn::length`");
+      of.by_length = by_length;
+      of.first = first_of<Name>();
+      if constexpr (by_length) of.count = kind.most;
+      if constexpr (by_ids) of.count = kind.count;
+    }
+    return of;
+  }
+
+  /// A branch that begins with the input of that name. Branches are joined by `concat` and `sum`.
+  template <literal Name, class... Layers>
+  constexpr auto from(Layers... layers) const {
+    static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
+    if constexpr (has<Name>) {
+      auto const kind = kind_of<Name>();
+      using kind_type = std::remove_cvref_t<decltype(kind)>;
+      constexpr bool of_ids = holds_ids<kind_type>, portable = !of_ids && !holds_rows<kind_type>;
+      return sequential(input_slice<of_ids, portable>{first_of<Name>(), input(), kind.input()}, layers...);
+    } else {
+      return sequential(layers...);
+    }
+  }
+};
+
+/// Ids of a sample that a network with this start looks up in tables.
+template <class Start>
+constexpr int table_ids(Start const&) {
+  return 0;
+}
+template <class... Named>
+constexpr int table_ids(input_list<Named...> const& all) {
+  return all.ids();
+}
+
+/// Whether all inputs have sizes that they can have.
+template <class... Named>
+constexpr bool sizes_fit(input_list<Named...> const& all) {
+  return std::apply([](auto const&... n) { return (true && ... && sizes_fit(n.of)); }, all.all);
+}
+
+/// Whether the options of all inputs that are rows of tables are ones that they can have.
+template <class... Named>
+constexpr bool table_options_fit(input_list<Named...> const& all) {
+  return std::apply([](auto const&... n) { return (true && ... && table_options_fit(n.of)); }, all.all);
+}
+
+/// Whether inputs that share a table agree on the width and the policy of its rows.
+template <class Start>
+constexpr bool tables_agree(Start const&) {
+  return true;
+}
+template <class... Named>
+constexpr bool tables_agree(input_list<Named...> const& all) {
+  bool agree = true;
+  auto const compare = [&](auto const& a, auto const& b) {
+    if constexpr (holds_rows<std::remove_cvref_t<decltype(a.of)>> &&
+                  holds_rows<std::remove_cvref_t<decltype(b.of)>>)
+      agree = agree && (a.table != b.table || (a.of.width == b.of.width && a.of.rows == b.of.rows));
+  };
+  std::apply(
+      [&](auto const&... a) {
+        (...,
+         [&](auto const& one) { std::apply([&](auto const&... b) { (compare(one, b), ...); }, all.all); }(a));
+      },
+      all.all);
+  return agree;
+}
+
+/// The inputs of a network, e.g. `inputs(input<"numbers">(features{.count = 5}), input<"words">(ids{.count =
+/// 9}))`. No two have the same name.
+template <literal... Names, class... Kinds, literal... Tables>
+constexpr input_list<named_input<Names, Kinds, Tables>...> inputs(named_input<Names, Kinds, Tables>... all) {
+  constexpr auto twins = [] {
+    std::string_view const names[] = {Names.view()...};
+    for (auto const& one : names)
+      if (std::ranges::count(names, one) > 1) return true;
+    return false;
+  };
+  static_assert(!twins(), "edl: two inputs of the network have the same name");
+  return {{all...}};
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "edl/compute/device/geometry.hpp"
+#include "edl/compute/device/kept_places.hpp"
+#include "edl/compute/nn/initializer.hpp"
+#include "edl/compute/nn/storage.hpp"
+#include "edl/compute/nn/trace.hpp"
+#include "edl/core/hyperparameter.hpp"
+#include "edl/core/mode.hpp"
+#include "edl/core/random.hpp"
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl::nn {
+
+/// What a layer keeps: one variable, trained or carried (running means).
+struct variable_spec {
+  std::string_view name;  ///< within the layer, e.g. "kernel"
+  extents dims;
+  initializer initial = constant{0};
+  bool trained = true;
+};
+
+/// Who hears, during a backward pass, how far it is: `tell(first)`, when all gradients from number `first` of
+/// the arena on are final. It is called between two layers, never with a higher number than before.
+template <class T>
+struct gradient_watch {
+  T const* arena = nullptr;
+  std::function<void(std::size_t first)> const& tell;
+
+  /// These are final, and all that stand behind them.
+  void final_from(std::span<T> gradients) const { tell(std::size_t(gradients.data() - arena)); }
+};
+
+/// The random numbers of a pass on a device.
+template <class Device>
+struct random_numbers {
+  using type = random_stream;
+};
+
+/// What a layer is given besides its data: where it runs, what for, its own random stream and memory that
+/// lasts for one call.
+template <class Device>
+struct pass {
+  Device& device;
+  edl::mode mode = edl::mode::training;
+  typename random_numbers<Device>::type random;
+  std::span<typename Device::scalar> scratch;
+  nn::trace* trace = nullptr;  ///< where the time of the layers within goes, if anybody asks
+  /// In the backward pass. Handed on to children by containers that go through them from the last to the
+  /// first.
+  gradient_watch<typename Device::scalar> const* watch = nullptr;
+  hyperparameter_view set{};  ///< what a user may set, for options that are settings
+  kept_places places{};       ///< within `masked`: which places count
+
+  /// The same for a layer within, with its own random stream and scratch, and nobody who watches.
+  pass child(random_stream own, std::span<typename Device::scalar> memory) const {
+    return {device, mode, own, memory, trace, nullptr, set, places};
+  }
+
+  /// Which places of an input count; all where the mask is of another number of places.
+  kept_places places_of(shape in) const {
+    return in.height * in.width == places.places ? places : kept_places{};
+  }
+};
+
+/// Data of a forward pass over `batch` samples. Parameters and state stand in the order of the layer's
+/// `variables`.
+template <class T>
+struct forward_args {
+  shape in, out;
+  pass_size batch;
+  view<T> x;  ///< (batch, in)
+  view<T> parameters;
+  std::span<T> state;
+  std::span<T> y;        ///< (batch, out)
+  std::span<T> saved;    ///< kept for `backward`
+  bfloat16_io narrow{};  ///< of x and y; only where the layer says that it takes such
+};
+
+/// Data of a backward pass after a forward pass over the same samples.
+template <class T>
+struct backward_args {
+  shape in, out;
+  pass_size batch;
+  view<T> x, y;     ///< `y` may be empty for a layer that says `reads_y = false`
+  std::span<T> dy;  ///< only a layer that says `overwrites_dy` may leave something else in it
+  view<T> parameters, state;
+  std::span<T> dx;         ///< to be overwritten; empty if nobody needs it
+  std::span<T> gradients;  ///< to be overwritten; as long as `parameters`
+  std::span<T> saved;      ///< as `forward` left it
+  bfloat16_io narrow{};    ///< of x and dx, of y and dy, as in `forward`
+};
+
+/// A layer is a value: options in, shapes out. It owns no memory and knows no device. Besides these two, it
+/// has `forward` and `backward` templates over the device, and optionally `variables`, `saved`, `scratch` and
+/// `name`.
+template <class L>
+concept layer = std::copyable<L> && requires(L const& l, shape in) {
+  { l.check(in) } -> std::same_as<fit>;
+  { l.output(in) } -> std::same_as<shape>;
+};
+
+/// What a layer is called: its `name`, or "layer".
+template <class L>
+constexpr std::string_view name_of() {
+  if constexpr (requires { std::string_view(L::name); })
+    return L::name;
+  else
+    return "layer";
+}
+
+/// A layer made of layers: `children(in, visit)` calls visit(layer, its input, its role) in order, for as
+/// long as visit returns true. `child<I>` is the type of the I-th. A role is a name, or empty where the type
+/// names it.
+template <class L>
+concept container = layer<L> && requires(L const& l, shape in) {
+  l.children(in, [](auto const&, shape, std::string_view) { return true; });
+};
+
+/// A layer that can run on a device.
+template <class L, class Device>
+concept runs_on =
+    layer<L> && requires(L const& l, pass<Device>& p, forward_args<typename Device::scalar> const& f,
+                         backward_args<typename Device::scalar> const& b) {
+      l.forward(p, f);
+      l.backward(p, b);
+    };
+
+/// Scalars that a layer keeps from forward for backward.
+template <layer L>
+constexpr std::size_t saved_by(L const& l, shape in, pass_size batch) {
+  if constexpr (requires { l.saved(in, batch); })
+    return l.saved(in, batch);
+  else
+    return 0;
+}
+
+/// Scalars that a layer uses within one call.
+template <layer L>
+constexpr std::size_t scratch_of(L const& l, shape in, pass_size batch) {
+  if constexpr (requires { l.scratch(in, batch); })
+    return l.scratch(in, batch);
+  else
+    return 0;
+}
+
+/// Whether a layer's `backward` leaves something else in `dy`.
+template <layer L>
+constexpr bool overwrites_dy = [] {
+  if constexpr (requires { L::overwrites_dy; })
+    return bool(L::overwrites_dy);
+  else
+    return false;
+}();
+
+/// Whether a layer's `backward` reads `y`. Unless it says no.
+template <layer L>
+constexpr bool reads_y = [] {
+  if constexpr (requires { L::reads_y; })
+    return bool(L::reads_y);
+  else
+    return true;
+}();
+
+/// Whether a layer's result may be computed again for the backward pass instead of being kept. Such a layer
+/// says `recomputes = true`, and its `forward` costs next to nothing.
+template <layer L>
+constexpr bool recomputes = [] {
+  if constexpr (requires { L::recomputes; })
+    return bool(L::recomputes);
+  else
+    return false;
+}();
+
+/// The sides of a layer whose samples may be narrow. Such a layer has `narrows(shape in)`.
+template <layer L>
+constexpr bfloat16_io narrows(L const& l, shape in) {
+  if constexpr (requires { l.narrows(in); })
+    return l.narrows(in);
+  else
+    return {};
+}
+
+/// Whether a layer, and all that it is made of, touches elements by the device's operations alone. Then it
+/// runs on any device: it says `portable = true`. Others run on the processor.
+template <layer L>
+constexpr bool is_portable(L const& l, shape in) {
+  if constexpr (container<L>) {
+    bool all = true;
+    if constexpr (requires { L::portable; }) all = L::portable;  // what it does to its children's results
+    l.children(
+        in, [&](auto const& child, shape s, std::string_view) { return all = all && is_portable(child, s); });
+    return all;
+  } else if constexpr (requires { L::portable; }) {
+    return bool(L::portable);
+  } else {
+    return false;
+  }
+}
+
+/// Whether a container tells the layers within which places are padding (`masked`).
+template <class L>
+constexpr bool masks_places = requires { requires L::masks_places; };
+
+/// Whether a layer may be given places of which some are padding. It treats each place alone, and says
+/// `each_place = true`, or it passes the padding over, and says `knows_padding = true`.
+template <layer L>
+constexpr bool takes_padding(L const& l) {
+  if constexpr (requires { requires L::knows_padding; })
+    return true;
+  else if constexpr (requires { bool(l.each_place); })
+    return bool(l.each_place);
+  else
+    return container<L>;  // what is within is asked itself
+}
+
+/// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the
+/// arena.
+template <layer L, class Visit>
+constexpr void for_each_variable(L const& l, shape in, Visit&& visit) {
+  if constexpr (container<L>)
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      for_each_variable(child, s, visit);
+      return true;
+    });
+  else if constexpr (requires { l.variables(in, visit); })
+    l.variables(in, visit);
+}
+
+/// How many elements a layer trains and carries.
+struct variable_counts {
+  std::size_t parameters = 0, state = 0;
+};
+
+template <layer L>
+constexpr variable_counts count(L const& l, shape in) {
+  variable_counts n;
+  for_each_variable(l, in,
+                    [&](variable_spec const& v) { (v.trained ? n.parameters : n.state) += v.dims.size(); });
+  return n;
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "edl/compute/device/elementwise.hpp"
+#include "edl/compute/nn/layer.hpp"
+
+namespace edl::nn {
+
+namespace detail {
+
+/// What activations without options have in common: a function of each element, whose gradient is told from
+/// its result or, with `FromX`, from the element.
+template <elementwise Function, bool FromX = false>
+struct plain_activation {
+  static constexpr bool each_place = true, portable = true, reads_y = !FromX;
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_forward(Function, 0, a.x, a.y, a.narrow);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_backward(Function, 0, FromX ? a.x : a.y, a.dy, a.dx, a.narrow);
+  }
+};
+
+}  // namespace detail
+
+/// max(x, 0), element by element. The shape stays.
+struct relu : detail::plain_activation<elementwise::relu> {
+  static constexpr std::string_view name = "relu";
+};
+
+/// tanh(x), element by element. The shape stays.
+struct tanh : detail::plain_activation<elementwise::tanh> {
+  static constexpr std::string_view name = "tanh";
+};
+
+/// 1 / (1 + exp(-x)), element by element. The shape stays.
+struct sigmoid : detail::plain_activation<elementwise::sigmoid> {
+  static constexpr std::string_view name = "sigmoid";
+};
+
+/// x · Φ(x), with the standard normal distribution Φ (Hendrycks and Gimpel, 2016), element by element. The
+/// shape stays.
+struct gelu : detail::plain_activation<elementwise::gelu, true> {
+  static constexpr std::string_view name = "gelu";
+  static constexpr bool recomputes = true;
+};
+
+/// x · σ(x) = x / (1 + exp(−x)), element by element. It is also called swish, with β = 1. (Elfwing, Uchibe
+/// and Doya, 2017; Ramachandran, Zoph and Le, "Searching for activation functions", 2017.) The shape stays.
+struct silu : detail::plain_activation<elementwise::silu, true> {
+  static constexpr std::string_view name = "silu";
+};
+
+/// log(1 + exp(x)), element by element, without overflow. The shape stays.
+struct softplus : detail::plain_activation<elementwise::softplus, true> {
+  static constexpr std::string_view name = "softplus";
+};
+
+/// x where it is positive, slope · x elsewhere. The shape stays.
+struct leaky_relu {
+  setting slope = 0.3f;  ///< not negative
+
+  static constexpr std::string_view name = "leaky_relu";
+  static constexpr bool each_place = true;
+  static constexpr bool portable = true;
+
+  constexpr fit check(shape) const {
+    return slope.is_in(0, setting::unbounded) ? fit::fits : fit::option_out_of_range;
+  }
+  constexpr shape output(shape in) const { return in; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_forward(elementwise::leaky_relu, slope_in(p), a.x, a.y, a.narrow);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_backward(elementwise::leaky_relu, slope_in(p), a.y, a.dy, a.dx, a.narrow);
+  }
+
+ private:
+  template <class D>
+  float slope_in(pass<D> const& p) const {
+    return slope.resolve(p.set, "the slope of a leaky_relu", 0, setting::unbounded);
+  }
+};
+
+/// x where it is positive, alpha · (exp(x) − 1) elsewhere (Clevert, Unterthiner and Hochreiter, "Exponential
+/// linear units", ICLR 2016). The shape stays.
+struct elu {
+  setting alpha = 1.0f;  ///< not negative
+
+  static constexpr std::string_view name = "elu";
+  static constexpr bool each_place = true;
+  static constexpr bool portable = true;
+
+  constexpr fit check(shape) const {
+    return alpha.is_in(0, setting::unbounded) ? fit::fits : fit::option_out_of_range;
+  }
+  constexpr shape output(shape in) const { return in; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_forward(elementwise::elu, alpha_in(p), a.x, a.y, a.narrow);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_backward(elementwise::elu, alpha_in(p), a.y, a.dy, a.dx, a.narrow);
+  }
+
+ private:
+  template <class D>
+  float alpha_in(pass<D> const& p) const {
+    return alpha.resolve(p.set, "the alpha of an elu", 0, setting::unbounded);
+  }
+};
+
+/// exp(x) / Σ exp(x) over the channels. The shape stays.
+struct softmax {
+  static constexpr std::string_view name = "softmax";
+  static constexpr bool each_place = true;
+  static constexpr bool portable = true;
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    auto const classes = std::size_t(a.in.channels);
+    p.device.softmax_forward(a.x.size() / classes, classes, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    auto const classes = std::size_t(a.in.channels);
+    p.device.softmax_backward(a.y.size() / classes, classes, a.y, a.dy, a.dx);
+  }
+};
+
+/// x − log Σ exp(x) over the channels, without overflow: the logarithm of `softmax`. The shape stays.
+struct log_softmax {
+  static constexpr std::string_view name = "log_softmax";
+  static constexpr bool each_place = true;
+  static constexpr bool portable = true;
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    auto const classes = std::size_t(a.in.channels);
+    p.device.log_softmax_forward(a.x.size() / classes, classes, a.x, a.y);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    if (a.dx.empty()) return;
+    auto const classes = std::size_t(a.in.channels);
+    p.device.log_softmax_backward(a.y.size() / classes, classes, a.y, a.dy, a.dx);
+  }
+};
+
+}  // namespace edl::nn

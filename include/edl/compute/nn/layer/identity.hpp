@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/compute/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// Passes on what it gets: a branch that is none.
+struct identity {
+  static constexpr std::string_view name = "identity";
+  static constexpr bool each_place = true;
+  static constexpr bool portable = true;
+  static constexpr bool reads_y = false;
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    p.device.copy(a.x, a.y, a.narrow);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    p.device.copy(a.dy, a.dx, {a.narrow.out, a.narrow.in});
+  }
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tuple>
+
+#include "edl/compute/device/activation.hpp"
+#include "edl/compute/nn/child.hpp"
+#include "edl/compute/nn/layer_parts.hpp"
+
+namespace edl::nn {
+
+/// How the results of branches become one.
+enum class merge { concat, sum, product };
+
+/// Layers side by side on one input. Write it as `concat(…)`, `sum(…)` or `product(…)`.
+template <merge How, layer... Branches>
+struct parallel {
+  std::tuple<Branches...> branches;
+
+  static constexpr std::string_view name = How == merge::concat ? "concat"
+                                           : How == merge::sum  ? "sum"
+                                                                : "product";
+  static constexpr bool portable = How != merge::product;
+  template <std::size_t I>
+  using child = std::tuple_element_t<I, std::tuple<Branches...>>;
+
+  constexpr fit check(shape in) const {
+    fit const why = check_children(*this, in);
+    if (why != fit::fits) return why;
+    shape const first = std::get<0>(branches).output(in);
+    bool same = true;
+    each_output(in, [&](shape s) {
+      if (How == merge::concat) s.channels = first.channels;
+      same = same && s == first;
+    });
+    return same ? fit::fits : fit::branches_differ_in_shape;
+  }
+  constexpr shape output(shape in) const {
+    shape all = std::get<0>(branches).output(in);
+    if (How != merge::concat) return all;
+    all.channels = 0;
+    each_output(in, [&](shape s) { all.channels += s.channels; });
+    return all;
+  }
+  template <class Visit>
+  constexpr void children(shape in, Visit&& visit) const {
+    std::apply([&](auto const&... b) { (void)(visit(b, in, std::string_view{}) && ...); }, branches);
+  }
+  constexpr std::size_t saved(shape in, pass_size batch) const {
+    std::size_t n = saved_by_children(*this, in, batch);
+    each_output(in, [&](shape s) { n += rounded(std::size_t(batch) * s.size()); });
+    return n;
+  }
+  constexpr std::size_t scratch(shape in, pass_size batch) const {
+    return rounded(std::size_t(batch) * in.size()) + rounded(std::size_t(batch) * output(in).size()) +
+           scratch_of_children(*this, in, batch);
+  }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    forward_shares shares(a);
+    std::size_t index = 0, channel = 0;
+    auto const one = [&](auto const& b) {
+      shape const out = b.output(a.in);
+      auto const y = shares.keep(out);
+      forward_child(p, child_of{*this, a.in, index}, b, shares.next(b, a.in, a.x, y));
+      if constexpr (How == merge::concat) {
+        auto const c = std::size_t(out.channels);
+        p.device.copy_columns(y.size() / c, c, y, 0, c, a.y, channel, std::size_t(a.out.channels));
+        channel += c;
+      } else if (index == 0) {
+        p.device.copy(y, a.y);
+      } else if constexpr (How == merge::product) {
+        for (std::size_t i = 0; i < y.size(); ++i) a.y[i] *= y[i];
+      } else {
+        p.device.add(activation::none, a.y, y, a.y);
+      }
+      ++index;
+    };
+    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+  }
+
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    carver scratch(p.scratch);
+    auto const other = scratch.aligned(a.x.size()), slice = scratch.aligned(a.dy.size());
+    backward_shares shares(a);
+    pass<D> const own = p.child(p.random, {});  // from the first to the last: nobody watches
+    std::size_t index = 0, channel = 0;
+    auto const one = [&](auto const& b) {
+      shape const out = b.output(a.in);
+      auto const y = shares.kept(out);
+      auto call = shares.next(b, a.in, a.x, y);
+      call.dy = a.dy;
+      if constexpr (How == merge::concat) {
+        auto const c = std::size_t(out.channels);
+        p.device.copy_columns(y.size() / c, c, a.dy, channel, std::size_t(a.out.channels), slice, 0, c);
+        call.dy = slice.first(y.size());
+        channel += c;
+      } else if constexpr (How == merge::product) {
+        p.device.copy(a.dy, slice);
+        times_others(a, index, slice);
+        call.dy = slice;
+      } else if (nn::overwrites_dy<std::remove_cvref_t<decltype(b)>>) {
+        call.dy = slice;
+        p.device.copy(a.dy, slice);
+      }
+      call.dx = index == 0 ? a.dx : other.first(a.dx.size());
+      backward_child(own, child_of{*this, a.in, index}, b, call, scratch.rest());
+      if (index > 0 && !a.dx.empty()) p.device.add(activation::none, a.dx, other, a.dx);
+      ++index;
+    };
+    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+  }
+
+  /// Multiplies `to` by the outputs of all branches but one.
+  template <class T>
+  void times_others(backward_args<T> const& a, std::size_t left_out, std::span<T> to) const {
+    backward_shares shares(a);
+    std::size_t index = 0;
+    auto const one = [&](auto const& b) {
+      auto const y = shares.kept(b.output(a.in));
+      (void)shares.next(b, a.in, a.x, y);
+      for (std::size_t i = 0; index != left_out && i < to.size(); ++i) to[i] *= y[i];
+      ++index;
+    };
+    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+  }
+
+  template <class Visit>
+  constexpr void each_output(shape in, Visit&& visit) const {
+    std::apply([&](auto const&... b) { (visit(b.output(in)), ...); }, branches);
+  }
+};
+
+namespace detail {
+
+template <merge How, class... Branches>
+constexpr auto side_by_side(Branches... branches) {
+  static_assert(sizeof...(Branches) > 0, "edl: there is at least one branch");
+  if constexpr (sizeof...(Branches) > 0 && (layer<Branches> && ...)) {
+    return parallel<How, Branches...>{{branches...}};
+  } else {
+    explain_layers<Branches...>();
+    return no_layer{};
+  }
+}
+
+}  // namespace detail
+
+/// Branches whose channels stand one after the other. Heights and widths are equal.
+template <class... Branches>
+constexpr auto concat(Branches... branches) {
+  return detail::side_by_side<merge::concat>(branches...);
+}
+
+/// Branches that are added up. Shapes are equal.
+template <class... Branches>
+constexpr auto sum(Branches... branches) {
+  return detail::side_by_side<merge::sum>(branches...);
+}
+
+/// Branches that are multiplied, element by element. Shapes are equal. It runs on the processor.
+template <class... Branches>
+constexpr auto product(Branches... branches) {
+  return detail::side_by_side<merge::product>(branches...);
+}
+
+}  // namespace edl::nn

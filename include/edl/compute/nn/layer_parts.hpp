@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "edl/compute/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// Argument number `Index` of a container. Instantiated so that the compiler's own words name what is no
+/// layer, and each part that it lacks is one sentence.
+template <int Index, class Thing>
+struct is_a_layer {
+  static constexpr bool copies = std::copyable<Thing>;
+  static constexpr bool checks = requires(Thing const& l, shape in) {
+    { l.check(in) } -> std::same_as<fit>;
+  };
+  static constexpr bool has_output = requires(Thing const& l, shape in) {
+    { l.output(in) } -> std::same_as<shape>;
+  };
+  static_assert(copies, "edl: this is no layer: it cannot be copied");
+  static_assert(checks, "edl: this is no layer: it has no `constexpr edl::fit check(edl::shape in) const`");
+  static_assert(has_output || !std::is_class_v<Thing>,
+                "edl: this is no layer: it has no `constexpr edl::shape output(edl::shape in) const`");
+};
+
+/// Stands in for arguments that are no layers, so that this is the only thing reported.
+struct no_layer {
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return in; }
+  void forward(auto&, auto const&) const {}
+  void backward(auto&, auto const&) const {}
+};
+
+namespace detail {
+
+/// Says what of these is no layer.
+template <class... Things>
+constexpr void explain_layers() {
+  []<int... I>(std::integer_sequence<int, I...>) {
+    static_assert((... & (sizeof(is_a_layer<I, Things>) > 0)));
+  }(std::make_integer_sequence<int, sizeof...(Things)>{});
+}
+
+}  // namespace detail
+
+/// Whether a layer has `forward` for such a device.
+template <class Device, layer L>
+constexpr bool has_forward = requires(L const& l, pass<Device>& p,
+                                      forward_args<typename Device::scalar> const& f) { l.forward(p, f); };
+
+/// Whether a layer has `backward` for such a device.
+template <class Device, layer L>
+constexpr bool has_backward = requires(L const& l, pass<Device>& p,
+                                       backward_args<typename Device::scalar> const& b) { l.backward(p, b); };
+
+/// Whether something stands in for what is no layer.
+template <layer L>
+constexpr bool holds_no_layer(L const& l, shape in) {
+  if constexpr (container<L>) {
+    bool any = false;
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      any = any || holds_no_layer(child, s);
+      return true;
+    });
+    return any;
+  } else {
+    return std::same_as<L, no_layer>;
+  }
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "edl/compute/device/accelerator.hpp"
+#include "edl/compute/nn/losses.hpp"
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl::nn {
+
+// The losses on an accelerator: what their call operators do, on its memory; the mean goes to `loss[0]`.
+// Labels are as many as the loss says, classes as their bits.
+
+inline void compute_loss(accelerator& d, softmax_cross_entropy const& l, shape output, int batch,
+                         view<float> outputs, view<float> labels, std::span<float> gradients,
+                         std::span<float> loss) {
+  d.softmax_cross_entropy(std::size_t(batch), output.size(), l.label_smoothing, outputs,
+                          reinterpret_cast<std::int32_t const*>(labels.data()), gradients, loss);
+}
+
+inline void compute_loss(accelerator& d, sigmoid_cross_entropy const& l, shape output, int batch,
+                         view<float> outputs, view<float> labels, std::span<float> gradients,
+                         std::span<float> loss) {
+  d.sigmoid_cross_entropy(std::size_t(batch), output.size(), l.label_smoothing, outputs, labels, gradients,
+                          loss);
+}
+
+inline void compute_loss(accelerator& d, mean_squared_error const&, shape output, int batch,
+                         view<float> outputs, view<float> labels, std::span<float> gradients,
+                         std::span<float> loss) {
+  d.mean_squared_error(std::size_t(batch), output.size(), outputs, labels, gradients, loss);
+}
+
+/// A loss that an accelerator computes.
+template <class Loss>
+concept computes_on_accelerator =
+    requires(accelerator& d, Loss const& l, view<float> in, std::span<float> out) {
+      compute_loss(d, l, shape{}, 1, in, in, out, out);
+    };
+
+/// The same of a loss as its options are.
+template <class Loss>
+constexpr bool runs_on_accelerator([[maybe_unused]] Loss const& l) {
+  if constexpr (requires { l.on_host(); })
+    return computes_on_accelerator<Loss> && !l.on_host();
+  else
+    return computes_on_accelerator<Loss>;
+}
+
+/// `compute_loss`, which for a loss of one's own is found beside it (argument-dependent lookup).
+template <computes_on_accelerator Loss>
+void loss_on(accelerator& d, Loss const& l, shape output, int batch, view<float> outputs, view<float> labels,
+             std::span<float> gradients, std::span<float> loss) {
+  compute_loss(d, l, output, batch, outputs, labels, gradients, loss);
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "edl/compute/nn/metric/values.hpp"
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+/// A metric that can be computed from labels of a type. What it knows is `totals` doubles that merge by
+/// addition, so that who gathers the parts of several workers needs not know the metric:
+/// - `name`: as it is printed, e.g. "accuracy";
+/// - `totals`: how many doubles, all 0 before the first batch;
+/// - `update(sums, output, batch, outputs, labels, loss)` adds a batch. `sums` are the metric's totals. The
+///   others are what the loss was given (its labels are `valid`), and the mean loss that it returned;
+/// - `value(sums)`: the metric; 0, not NaN, where nothing has been added. Instead, `values(sums)`: several of
+///   them, each with its own name.
+///
+/// Optional members:
+/// - `fits(classes)`: whether it is for outputs of so many classes; if not, the model does not compile;
+/// - `any_labels` = true: it makes what it needs of the labels of any loss.
+template <class M, class Label>
+concept metric_for = requires(std::span<double> sums, view<double> merged, shape output, view<float> outputs,
+                              view<Label> labels) {
+  { M::name } -> std::convertible_to<std::string_view>;
+  { M::totals } -> std::convertible_to<std::size_t>;
+  M::update(sums, output, 1, outputs, labels, 1.0);
+  requires requires {
+    { M::value(merged) } -> std::convertible_to<double>;
+  } || requires {
+    { M::values(merged) } -> std::same_as<metric_values>;
+  };
+};
+
+/// Whether a metric is for outputs of so many classes.
+template <class M>
+constexpr bool metric_fits(std::size_t classes) {
+  if constexpr (requires { M::fits(classes); })
+    return M::fits(classes);
+  else
+    return true;
+}
+
+/// A metric for class labels, or for quantities, or for both.
+template <class M>
+concept metric = metric_for<M, std::int32_t> || metric_for<M, float>;
+
+/// Instantiated for each metric of a model, so that the compiler's own words name it, and each part that it
+/// lacks is one sentence.
+template <class M>
+struct is_a_metric {
+  template <class Label>
+  static constexpr bool updates_by =
+      requires(std::span<double> sums, shape output, view<float> outputs, view<Label> labels) {
+        M::update(sums, output, 1, outputs, labels, 1.0);
+      };
+  static constexpr bool has_name = requires {
+    { M::name } -> std::convertible_to<std::string_view>;
+  };
+  static constexpr bool has_totals = requires {
+    { M::totals } -> std::convertible_to<std::size_t>;
+  };
+  static constexpr bool has_update = updates_by<std::int32_t> || updates_by<float>;
+  static constexpr bool has_value = requires(view<double> merged) {
+    { M::value(merged) } -> std::convertible_to<double>;
+  } || requires(view<double> merged) {
+    { M::values(merged) } -> std::same_as<metric_values>;
+  };
+  static_assert(has_name, "edl: this metric has no `static constexpr std::string_view name`");
+  static_assert(has_totals, "edl: this metric has no `static constexpr std::size_t totals`");
+  static_assert(
+      has_update,
+      "edl: this metric has no `static void update(std::span<double> sums, edl::shape output, int "
+      "batch, edl::view<float> outputs, edl::view<std::int32_t> labels, double loss)`; where labels "
+      "are numbers, they are `edl::view<float>`");
+  static_assert(has_value, "edl: this metric has no `static double value(edl::view<double> sums)`");
+};
+
+}  // namespace edl

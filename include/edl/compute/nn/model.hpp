@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "edl/compute/device/device.hpp"
+#include "edl/compute/device/device_buffer.hpp"
+#include "edl/compute/nn/inputs.hpp"
+#include "edl/compute/nn/layer/sequential.hpp"
+#include "edl/compute/nn/plan.hpp"
+#include "edl/core/layout.hpp"
+
+namespace edl {
+
+template <device Device>
+struct model_options {
+  int max_batch = 1;       ///< samples that a pass takes at most
+  std::uint64_t seed = 1;  ///< of the initial variables and of dropout
+  typename Device::options device{};
+  nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
+  hyperparameter_view set{};                   ///< outlives the model
+};
+
+/// What a model occupies, in bytes.
+struct model_memory {
+  std::size_t variables = 0, gradients = 0, activations = 0, scratch = 0;
+
+  constexpr std::size_t total() const { return variables + gradients + activations + scratch; }
+};
+
+namespace nn::detail {
+
+/// Throws edl::error unless 1 ≤ batch ≤ max_batch and there are as many elements as that many samples have.
+void check_input(int batch, int max_batch, std::size_t elements, shape sample);
+
+/// Throws edl::error unless the batch is that of the forward pass before.
+void check_backward(int batch, int forward_batch);
+
+/// Throws edl::error unless [first, first + count) lies within a model's variables.
+void check_range(std::size_t first, std::size_t count, std::size_t variables);
+
+}  // namespace nn::detail
+
+/// A network (a constexpr object with static storage) bound to memory on a device, which all spans are in.
+/// All variables are one arena, all gradients another; a pass allocates nothing. Movable, spans stay valid.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe. Static functions: safe.
+template <auto const& Net, device Device>
+class model {
+  static constexpr bool fits() {
+    using computes = basic_backend<typename Device::scalar>;
+    if constexpr (!nn::can_compute<Net, computes>) nn::explain_network<Net, computes>();
+    return nn::can_compute<Net, computes>;
+  }
+  static constexpr nn::variable_counts counts =
+      fits() ? nn::count(Net.body, Net.input) : nn::variable_counts{};
+
+ public:
+  using scalar = typename Device::scalar;
+  using options = model_options<Device>;
+
+  static constexpr shape input = Net.input;
+  static constexpr shape output = fits() ? Net.body.output(Net.input) : shape{};
+  static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
+  static constexpr bool has_input_gradient = nn::table_ids(Net.start) > 0;  ///< rows of tables are trained
+
+  /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
+  explicit model(options o = {})
+      : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep), set_(o.set) {
+    if (!device_->in_host_memory()) keep_ = nn::on_accelerator(keep_);
+    narrow_ = device_->narrows();
+    nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
+    auto const batch = std::size_t(max_batch_);
+    variables_ = buffer(device_, parameter_count + state_count);
+    gradients_ = buffer(device_, parameter_count);
+    workspace_ = buffer(device_, Net.body.workspace(input, size_of(max_batch_)));
+    y_ = buffer(device_, batch * output.size());
+    dy_ = buffer(device_, batch * output.size());
+    if (has_input_gradient) dx_ = buffer(device_, batch * input.size());
+    initialise(o.seed);
+  }
+
+  /// Names, extents and offsets of the variables.
+  static parameter_layout layout() { return nn::layout_of(Net.body, input); }
+
+  std::span<scalar> variables() { return variables_.span(); }
+  std::span<scalar> parameters() { return variables().first(parameter_count); }
+  std::span<scalar> state() { return variables().subspan(parameter_count); }
+  std::span<scalar> gradients() { return gradients_.span(); }
+
+  /// Draws the variables anew.
+  void initialise(std::uint64_t seed) {
+    if (device_->in_host_memory()) {
+      initialise(seed, 0, variables());
+    } else {
+      std::vector<scalar> host(variables().size());
+      initialise(seed, 0, host);
+      device_->write(host, variables());
+    }
+    device_->bind(parameters());
+  }
+
+  /// Elements [first, first + range.size()) of the variables' arena alone, in host memory: the same bits as
+  /// in the whole.
+  static void initialise(std::uint64_t seed, std::size_t first, std::span<scalar> range) {
+    nn::detail::check_range(first, range.size(), parameter_count + state_count);
+    nn::draw(Net.body, input, random_stream{mix(seed, 0)}, first, range);
+  }
+
+  /// The network's answer to `batch` samples, valid until the next pass. In training, moves the state, and
+  /// draws from the stream of `step`. `of`: the extents of these samples. They may be smaller than the
+  /// network's input where its variables are the same (`nn::planned_length`).
+  view<scalar> forward(view<scalar> x, int batch, mode what, std::uint64_t step = 0, shape of = input) {
+    nn::detail::check_input(batch, max_batch_, x.size(), of);
+    batch_ = batch;
+    bool const as_before = of == in_ && device_->narrows() == narrow_;
+    narrow_ = device_->narrows();
+    in_ = of;
+    out_ = of == input ? output : Net.body.output(of);
+    what_ = what;
+    step_ = step;
+    if (!as_before) make_room();
+    auto p = pass();
+    auto const y = y_.span().first(std::size_t(batch) * out_.size());
+    Net.body.forward(p, {in_, out_, size_of(batch), x, parameters(), state(), y, workspace_.span()});
+    return y;
+  }
+
+  /// The extents of what the last `forward` returned.
+  shape last_output() const { return out_; }
+
+  /// For the loss: its gradient with respect to what `forward` returned, to be written before `backward`.
+  std::span<scalar> output_gradient() { return dy_.span().first(std::size_t(batch_) * out_.size()); }
+
+  /// Overwrites `gradients()`. `x` and `batch` are those of the last `forward`. `ready(first)`, if it is
+  /// anything, is called on the way: gradients from number `first` on are final.
+  void backward(view<scalar> x, int batch, std::function<void(std::size_t first)> const& ready = {}) {
+    nn::detail::check_input(batch, max_batch_, x.size(), in_);
+    nn::detail::check_backward(batch, batch_);
+    auto p = pass();
+    nn::gradient_watch<scalar> const watch{gradients_.span().data(), ready};
+    if (ready) p.watch = &watch;
+    view<scalar> const y = y_.span().first(std::size_t(batch) * out_.size());
+    Net.body.backward(p,
+                      {in_, out_, size_of(batch), x, y, output_gradient(), parameters(), state(),
+                       dx_.span().first(has_input_gradient ? x.size() : 0), gradients(), workspace_.span()});
+  }
+
+  /// Of the last `backward`, with respect to its `x`; empty without `has_input_gradient`.
+  view<scalar> input_gradient() {
+    return dx_.span().first(has_input_gradient ? std::size_t(batch_) * input.size() : 0);
+  }
+
+  /// What a model of this many samples occupies.
+  static constexpr model_memory memory(nn::pass_size most) {
+    constexpr std::size_t s = sizeof(scalar);
+    std::size_t const saved = nn::saved_by(Net.body, input, most);
+    return {(parameter_count + state_count) * s, parameter_count * s,
+            (saved + std::size_t(most) * (2 * output.size() + (has_input_gradient ? input.size() : 0))) * s,
+            (Net.body.workspace(input, most) - saved) * s};
+  }
+  model_memory memory() const { return memory(size_of(max_batch_)); }
+
+  /// From now on passes are timed, layer by layer; null: no more. `to` outlives its use.
+  void set_trace(nn::trace* to) { trace_ = to; }
+
+  int max_batch() const { return max_batch_; }
+  std::shared_ptr<typename Device::backend> const& device() const { return device_; }
+
+ private:
+  using buffer = device_buffer<scalar>;
+
+  nn::pass_size size_of(int batch) const { return {batch, keep_, narrow_}; }
+  /// Exact products, or a shape that is cut otherwise, may need more than was planned.
+  void make_room() {
+    std::size_t const needed = Net.body.workspace(in_, size_of(max_batch_));
+    if (needed <= workspace_.span().size()) return;
+    workspace_ = {};
+    workspace_ = buffer(device_, needed);
+  }
+  nn::pass<basic_backend<scalar>> pass() {
+    return {*device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_, nullptr, set_};
+  }
+
+  std::shared_ptr<typename Device::backend> device_;
+  int max_batch_ = 1, batch_ = 0;
+  shape in_ = input, out_ = output;
+  std::uint64_t seed_ = 1, step_ = 0;
+  nn::storage keep_ = nn::storage::recomputed;
+  bool narrow_ = false;  // of the last forward pass: layers that can pass samples on as bfloat16 do
+  hyperparameter_view set_;
+  mode what_ = mode::training;
+  nn::trace* trace_ = nullptr;
+  buffer variables_, gradients_, workspace_, y_, dy_, dx_;
+};
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/nn/model.ipp"
+#endif

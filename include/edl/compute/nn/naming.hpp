@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/compute/nn/layer.hpp"
+#include "edl/core/layout.hpp"
+
+namespace edl::nn {
+
+/// The last of the names of siblings, numbered where it stands there twice: `dense`, then `dense_1`, as Keras
+/// does.
+std::string numbered(std::span<std::string_view const> names);
+
+/// What a container calls its child: the child's role, or else its kind.
+template <class L>
+constexpr std::string_view child_name(L const&, std::string_view role) {
+  return role.empty() ? name_of<L>() : role;
+}
+
+/// The same for child number `index`, numbered among its siblings. Its variables have this name in theirs.
+template <container C>
+std::string child_name(C const& of, shape in, std::size_t index) {
+  std::vector<std::string_view> names;
+  of.children(in, [&](auto const& child, shape, std::string_view role) {
+    names.push_back(child_name(child, role));
+    return names.size() <= index;
+  });
+  return numbered(names);
+}
+
+/// Gives the variables of a layer their names while somebody walks through it, outermost first. Names are
+/// paths of `child_name`s.
+class naming {
+ public:
+  void enter(std::string_view name);
+  void leave();
+  void add(variable_spec const& v);
+
+  /// Where all that were added lie: parameters first.
+  parameter_layout lay_out() const;
+
+ private:
+  struct level {
+    std::size_t prefix = 0;  // of path_, as long as it was
+    std::vector<std::string_view> taken;
+  };
+  struct named {
+    std::string name;
+    extents dims;
+    bool trained;
+  };
+
+  std::string path_;
+  std::vector<level> levels_{{}};
+  std::vector<named> all_;
+};
+
+}  // namespace edl::nn
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/nn/naming.ipp"
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "edl/compute/nn/naming.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::nn {
+
+EDL_INLINE std::string numbered(std::span<std::string_view const> names) {
+  auto const twins = std::ranges::count(names, names.back()) - 1;
+  std::string name(names.back());
+  if (twins > 0) name += '_' + std::to_string(twins);
+  return name;
+}
+
+EDL_INLINE void naming::enter(std::string_view name) {
+  auto& taken = levels_.back().taken;
+  taken.push_back(name);
+  std::string const own = numbered(taken);
+  levels_.push_back({path_.size(), {}});
+  path_ += own + '/';
+}
+
+EDL_INLINE void naming::leave() {
+  path_.resize(levels_.back().prefix);
+  levels_.pop_back();
+}
+
+EDL_INLINE void naming::add(variable_spec const& v) {
+  all_.push_back({path_ + std::string(v.name), v.dims, v.trained});
+}
+
+EDL_INLINE parameter_layout naming::lay_out() const {
+  parameter_layout l;
+  for (named const& n : all_) (n.trained ? l.parameters : l.state) += n.dims.size();
+  std::size_t next = 0;
+  for (bool const trained : {true, false})
+    for (named const& n : all_)
+      if (n.trained == trained) {
+        l.variables.push_back({n.name, n.dims, next});
+        next += n.dims.size();
+      }
+  return l;
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "edl/compute/nn/layer.hpp"
+#include "edl/compute/nn/layer_parts.hpp"
+#include "edl/compute/nn/naming.hpp"
+#include "edl/compute/nn/takes_ids.hpp"
+#include "edl/core/layout.hpp"
+
+namespace edl::nn {
+
+/// Places of the containers around a layer, from the outermost.
+template <int... Index>
+struct inside {};
+
+/// What a layer lacks: an option that has no default, or a part that an own layer has to have.
+/// `recomputation`: it says that it can be computed again, and keeps something that would be another then.
+enum class lacking { nothing, units, filters, vocabulary, width, forward, backward, recomputation };
+
+/// The option that a layer lacks whose options are out of range.
+template <layer L>
+constexpr lacking missing_option(L const& l) {
+  if constexpr (requires { l.units == 0; })
+    if (l.units == 0) return lacking::units;
+  if constexpr (requires { l.filters == 0; })
+    if (l.filters == 0) return lacking::filters;
+  if constexpr (requires { l.vocabulary == 0; })
+    if (l.vocabulary == 0) return lacking::vocabulary;
+  if constexpr (requires { l.width == 0; })
+    if (l.width == 0) return lacking::width;
+  return lacking::nothing;
+}
+
+/// Whether `layer_receives` has a sentence for this reason alone.
+constexpr bool has_a_sentence(fit why) {
+  switch (why) {
+    case fit::kernel_exceeds_input:
+    case fit::window_exceeds_input:
+    case fit::groups_do_not_divide_channels:
+    case fit::branches_differ_in_shape:
+    case fit::option_out_of_range:
+    case fit::takes_only_ids:
+    case fit::takes_no_ids:
+    case fit::takes_no_weights:
+    case fit::not_at_the_start:
+    case fit::sees_padding:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Layer number `Index` of a container, a `Layer` that is given `Input`. Instantiated for a layer that does
+/// not fit, so that the compiler's own words carry the message: who, where, on what, and why. `Where` is left
+/// out for the outermost container.
+template <int Index, class Layer, shape Input, fit Why, class... Where>
+struct layer_receives {
+  static_assert(Why != fit::kernel_exceeds_input,
+                "edl: this layer cannot follow the one before it: its `kernel` is larger than its input; "
+                "take a smaller one, or `.padding = nn::padding::same`");
+  static_assert(Why != fit::window_exceeds_input,
+                "edl: this layer cannot follow the one before it: its `window` is larger than its input; "
+                "take a smaller one, or `.padding = nn::padding::same`");
+  static_assert(Why != fit::groups_do_not_divide_channels,
+                "edl: this layer cannot follow the one before it: its `groups` must divide the channels of "
+                "its input and its `filters`");
+  static_assert(Why != fit::branches_differ_in_shape,
+                "edl: this layer cannot follow the one before it: the shapes of its branches do not fit "
+                "together; `residual` takes a projection as its second argument");
+  static_assert(Why != fit::option_out_of_range, "edl: an option of this layer is out of range");
+  static_assert(Why != fit::takes_only_ids,
+                "edl: this layer cannot follow the one before it: it takes ids, and stands at the start of a "
+                "network or branch of `nn::ids` or `nn::weighted_ids`");
+  static_assert(Why != fit::takes_no_ids,
+                "edl: this layer cannot follow the one before it: ids are for an `nn::embedding` or an "
+                "`nn::embedding_bag`, which stands between");
+  static_assert(Why != fit::takes_no_weights,
+                "edl: this layer cannot follow the one before it: ids with weights are for an "
+                "`nn::embedding_bag`");
+  static_assert(Why != fit::not_at_the_start,
+                "edl: this layer cannot follow the one before it: a branch that begins with a named input "
+                "stands at the start of the network");
+  static_assert(Why != fit::sees_padding,
+                "edl: this layer cannot follow the one before it: within `nn::masked` it would see padding; "
+                "it stands behind, or after an `nn::lstm{.last = true}` or a global pool, or takes "
+                "`.each_place = true`");
+  static constexpr bool said = Why == fit::fits || has_a_sentence(Why);
+  static_assert(said, "edl: this layer cannot follow the one before it");
+};
+
+/// The same of a layer that lacks something.
+template <int Index, class Layer, shape Input, lacking What, class... Where>
+struct layer_lacks {
+  static_assert(What != lacking::units,
+                "edl: this layer lacks `units`, which have no default: `.units = 10`");
+  static_assert(What != lacking::filters,
+                "edl: this layer lacks `filters`, which have no default: `.filters = 32`");
+  static_assert(What != lacking::vocabulary,
+                "edl: this layer lacks `vocabulary`, which has no default: `.vocabulary = 1'000`");
+  static_assert(What != lacking::width, "edl: this layer lacks `width`, which has no default: `.width = 16`");
+  static_assert(What != lacking::forward,
+                "edl: this layer has no `template <class D> void forward(edl::nn::pass<D>&, "
+                "edl::nn::forward_args<typename D::scalar> const&) const`");
+  static_assert(What != lacking::backward,
+                "edl: this layer has no `template <class D> void backward(edl::nn::pass<D>&, "
+                "edl::nn::backward_args<typename D::scalar> const&) const`");
+  static_assert(
+      What != lacking::recomputation,
+      "edl: this layer says `recomputes`, and has `scratch` or variables that are not trained; what "
+      "is computed again has neither");
+};
+
+/// The first layer that does not fit, by the places that lead to it.
+struct misfit {
+  static constexpr std::size_t deepest = 16;
+
+  fit why = fit::fits;
+  shape input;
+  std::size_t depth = 0;
+  std::array<int, deepest> path{};
+  lacking what = lacking::nothing;
+
+  constexpr bool none() const { return why == fit::fits && what == lacking::nothing; }
+  /// The same, seen from the container in which it is within child number `index`.
+  constexpr misfit within(int index) const {
+    misfit outer{why, input, depth + 1, {}, what};
+    outer.path[0] = index;
+    for (std::size_t i = 0; i < depth; ++i) outer.path[i + 1] = path[i];
+    return outer;
+  }
+};
+
+/// `ids`: its input is the network's, and those are ids. `padded`: of so many places some are padding.
+template <layer L>
+constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0) {
+  misfit found{l.check(in), in, 0, {}};
+  if (found.why == fit::option_out_of_range) found.what = missing_option(l);
+  if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
+  if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l))
+    found.why = fit::sees_padding;
+  if constexpr (masks_places<L>) {
+    padded = l.places(in);
+    if (found.why == fit::fits && l.mask.row == 0 && !ids) found.why = fit::takes_only_ids;
+  }
+  if constexpr (container<L>) {
+    if (found.why == fit::fits && !ids && padded == 0 && !knows_ids(l, in)) return found;
+    int index = 0;
+    bool given = ids;
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      misfit const below = find_misfit(child, s, given, padded);
+      if (is_serial<L>) given = gives_ids<std::remove_cvref_t<decltype(child)>>;
+      if (below.why != fit::fits && below.depth < misfit::deepest) found = below.within(index);
+      ++index;
+      return below.why == fit::fits;
+    });
+  }
+  return found;
+}
+
+/// The first layer that lacks `forward` or `backward` for such a device, or cannot be computed again as it
+/// says.
+template <class Device, layer L>
+constexpr misfit find_unfinished(L const& l, shape in) {
+  misfit found{fit::fits, in, 0, {}};
+  if constexpr (container<L>) {
+    int index = 0;
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      misfit const below = find_unfinished<Device>(child, s);
+      if (!below.none() && below.depth < misfit::deepest) found = below.within(index);
+      ++index;
+      return below.none();
+    });
+  } else if constexpr (!has_forward<Device, L>) {
+    found.what = lacking::forward;
+  } else if constexpr (!has_backward<Device, L>) {
+    found.what = lacking::backward;
+  } else if constexpr (recomputes<L>) {
+    if (scratch_of(l, in, 1) > 0 || count(l, in).state > 0) found.what = lacking::recomputation;
+  }
+  return found;
+}
+
+namespace detail {
+
+/// Instantiates the sentence about a layer that does not fit. Returns true. `Level` is the depth of the
+/// container `L`, and `Outer` the places that lead to it.
+template <class L, misfit const& Found, std::size_t Level, int... Outer>
+constexpr bool explain() {
+  constexpr int index = Found.path[Level];
+  using child = typename L::template child<std::size_t(index)>;
+  if constexpr (Level + 1 < Found.depth)
+    return explain<child, Found, Level + 1, Outer..., index>();
+  else if constexpr (Found.what != lacking::nothing && sizeof...(Outer) == 0)
+    return sizeof(layer_lacks<index, child, Found.input, Found.what>) > 0;
+  else if constexpr (Found.what != lacking::nothing)
+    return sizeof(layer_lacks<index, child, Found.input, Found.what, inside<Outer...>>) > 0;
+  else if constexpr (sizeof...(Outer) == 0)
+    return sizeof(layer_receives<index, child, Found.input, Found.why>) > 0;
+  else
+    return sizeof(layer_receives<index, child, Found.input, Found.why, inside<Outer...>>) > 0;
+}
+
+template <layer L>
+void name_variables(L const& l, shape in, naming& names) {
+  if constexpr (container<L>)
+    l.children(in, [&](auto const& child, shape s, std::string_view role) {
+      names.enter(child_name(child, role));
+      name_variables(child, s, names);
+      names.leave();
+      return true;
+    });
+  else if constexpr (requires { l.variables(in, [](variable_spec const&) {}); })
+    l.variables(in, [&](variable_spec const& v) { names.add(v); });
+}
+
+}  // namespace detail
+
+/// The first layer of a network that does not fit.
+template <auto const& Net>
+inline constexpr misfit misfit_of = find_misfit(Net.body, Net.input, Net.of_ids);
+
+/// The first layer of a network that has no code for a device. Of one whose layers do not fit it is not
+/// asked: there are no shapes.
+template <auto const& Net, class Device>
+inline constexpr misfit unfinished_of =
+    misfit_of<Net>.none() ? find_unfinished<Device>(Net.body, Net.input) : misfit{};
+
+/// Whether a network (a constexpr object with static storage) can be computed on such a device.
+template <auto const& Net, class Device>
+inline constexpr bool can_compute = misfit_of<Net>.none() && unfinished_of<Net, Device>.none();
+
+/// If it cannot, the compiler says why. Returns true.
+template <auto const& Net, class Device>
+constexpr bool explain_network() {
+  using body = std::remove_cvref_t<decltype(Net.body)>;
+  if constexpr (!misfit_of<Net>.none())
+    return detail::explain<body, misfit_of<Net>, 0>();
+  else if constexpr (!unfinished_of<Net, Device>.none())
+    return detail::explain<body, unfinished_of<Net, Device>, 0>();
+  else
+    return true;
+}
+
+/// Where the variables of a layer lie, and what they are called.
+template <layer L>
+parameter_layout layout_of(L const& l, shape in) {
+  naming names;
+  detail::name_variables(l, in, names);
+  return names.lay_out();
+}
+
+/// Draws the elements [first, first + to.size()) of a layer's variables, as they lie in the arena.
+template <layer L, class T>
+void draw(L const& l, shape in, random_stream const& random, std::size_t first, std::span<T> to) {
+  std::size_t offset[2] = {0, count(l, in).parameters};  // of what comes next: a parameter, a state
+  std::uint64_t index = 0;
+  std::size_t const last = first + to.size();
+  for_each_variable(l, in, [&](variable_spec const& v) {
+    std::size_t const begin = offset[!v.trained], end = begin + v.dims.size();
+    offset[!v.trained] = end;
+    auto const own = random.child(index++);
+    std::size_t const from = begin > first ? begin : first, until = end < last ? end : last;
+    if (from < until) fill(v.initial, v.dims, own, from - begin, to.subspan(from - first, until - from));
+  });
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+
+#include "edl/compute/nn/layer.hpp"
+#include "edl/core/random.hpp"
+
+namespace edl::nn {
+
+/// A device for which the compiler looks at a layer that can be computed again. There is none of it.
+template <class Device>
+struct computing_again : Device {};
+
+/// Instantiated where such a layer draws.
+template <class Drawn>
+struct draws_random_numbers {
+  static constexpr bool recompute = sizeof(Drawn) > 0;
+  static_assert(
+      !recompute,
+      "edl: this layer says `recomputes`, and draws random numbers, which would be others when it is "
+      "computed again");
+};
+
+/// What such a layer has for a random stream.
+struct no_random_stream {
+  template <std::integral T>
+  constexpr random_stream child(T) const {
+    return said<T, random_stream>();
+  }
+  template <std::integral T>
+  constexpr random_stream::block_type block(T) const {
+    return said<T, random_stream::block_type>();
+  }
+  template <std::integral T>
+  constexpr std::uint32_t bits(T) const {
+    return said<T, std::uint32_t>();
+  }
+  template <std::integral T>
+  constexpr float uniform(T) const {
+    return said<T, float>();
+  }
+  template <std::integral T>
+  constexpr std::uint64_t below(T, std::uint64_t) const {
+    return said<T, std::uint64_t>();
+  }
+  template <std::integral T>
+  constexpr double normal(T) const {
+    return said<T, double>();
+  }
+  template <std::same_as<random_stream> T>
+  constexpr operator T() const {  // NOLINT(google-explicit-constructor)
+    return said<T, random_stream>();
+  }
+
+ private:
+  template <class T, class Result>
+  static constexpr Result said() {
+    static_assert(sizeof(draws_random_numbers<T>) > 0);
+    return Result{};
+  }
+};
+
+template <class Device>
+struct random_numbers<computing_again<Device>> {
+  using type = no_random_stream;
+};
+
+/// Instantiated for a layer that says `recomputes`, so that the compiler reads its `forward` once more.
+template <layer L, class Device>
+struct recomputation {
+  using device = computing_again<Device>;
+  static void forward(L const& l, pass<device>& p, forward_args<typename Device::scalar> const& a) {
+    l.forward(p, a);
+  }
+  static constexpr auto read = &forward;
+};
+
+}  // namespace edl::nn

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <numbers>
+
+#include "edl/compute/nn/layer/activations.hpp"
+#include "edl/compute/nn/layer/dense.hpp"
+#include "edl/compute/nn/layer/dropout.hpp"
+#include "edl/compute/nn/layer/flatten.hpp"
+#include "edl/compute/nn/layer/identity.hpp"
+#include "edl/compute/nn/layer/layer_norm.hpp"
+#include "edl/compute/nn/layer/scale.hpp"
+#include "edl/compute/nn/layer/slice.hpp"
+#include "edl/compute/onnx/elements.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::onnx {
+namespace detail {
+
+inline value same(value const& x, std::string name) { return {std::move(name), x.of, x.as}; }
+
+/// The same samples with the channels as the last axis.
+inline value channels_last(graph& g, value const& x) {
+  return g.as(x, x.of.flat() ? form::rows : form::places);
+}
+
+}  // namespace detail
+
+EDL_INLINE value to_onnx(graph& g, nn::dense const& l, value const& x) {
+  shape const out = l.output(x.of);
+  bool const rows = !l.each_place || x.of.flat();
+  std::vector<std::string> inputs{g.as(x, rows ? form::rows : form::places).name, g.variable("kernel")};
+  if (rows) {
+    if (l.use_bias) inputs.push_back(g.variable("bias"));
+    return {g.add("Gemm", inputs), out};
+  }
+  std::string y = g.add("MatMul", inputs);
+  if (l.use_bias) y = g.add("Add", {y, g.variable("bias")});
+  return {y, out, form::places};
+}
+
+EDL_INLINE value to_onnx(graph& g, nn::flatten const& l, value const& x) {
+  value y = g.as(x, form::rows);
+  y.of = l.output(x.of);
+  return y;
+}
+EDL_INLINE value to_onnx(graph&, nn::identity const&, value const& x) { return x; }
+EDL_INLINE value to_onnx(graph&, nn::dropout const&, value const& x) { return x; }
+
+EDL_INLINE value to_onnx(graph& g, nn::relu const&, value const& x) {
+  return detail::same(x, g.add("Relu", {x.name}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::leaky_relu const& l, value const& x) {
+  float const slope = l.slope.resolve(g.set(), "the slope of a leaky_relu", 0, setting::unbounded);
+  return detail::same(x, g.add("LeakyRelu", {x.name}, {{"alpha", slope}}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::sigmoid const&, value const& x) {
+  return detail::same(x, g.add("Sigmoid", {x.name}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::tanh const&, value const& x) {
+  return detail::same(x, g.add("Tanh", {x.name}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::gelu const&, value const& x) {
+  std::string const erf = g.add("Erf", {g.add("Mul", {x.name, g.number(float(1 / std::numbers::sqrt2))})});
+  std::string const twice = g.add("Mul", {x.name, g.add("Add", {erf, g.number(1)})});
+  return detail::same(x, g.add("Mul", {twice, g.number(0.5f)}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::silu const&, value const& x) {
+  return detail::same(x, g.add("Mul", {x.name, g.add("Sigmoid", {x.name})}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::elu const& l, value const& x) {
+  float const alpha = l.alpha.resolve(g.set(), "the alpha of an elu", 0, setting::unbounded);
+  return detail::same(x, g.add("Elu", {x.name}, {{"alpha", alpha}}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::softplus const&, value const& x) {
+  return detail::same(x, g.add("Softplus", {x.name}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::scale const& l, value const& x) {
+  float const factor =
+      l.factor.resolve(g.set(), "the factor of a scale", -setting::unbounded, setting::unbounded);
+  return detail::same(x, g.add("Mul", {x.name, g.number(factor)}));
+}
+
+EDL_INLINE value to_onnx(graph& g, nn::slice const& l, value const& x) {
+  value const from = detail::channels_last(g, x);
+  return {g.add("Slice", {from.name, g.numbers({l.first}), g.numbers({l.first + l.count}), g.numbers({-1})}),
+          l.output(x.of), from.as};
+}
+EDL_INLINE value to_onnx(graph& g, nn::softmax const&, value const& x) {
+  value const from = detail::channels_last(g, x);
+  return detail::same(from, g.add("Softmax", {from.name}, {{"axis", std::int64_t(-1)}}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::log_softmax const&, value const& x) {
+  value const from = detail::channels_last(g, x);
+  return detail::same(from, g.add("LogSoftmax", {from.name}, {{"axis", std::int64_t(-1)}}));
+}
+EDL_INLINE value to_onnx(graph& g, nn::layer_norm const& l, value const& x) {
+  value const from = detail::channels_last(g, x);
+  return detail::same(from, g.add("LayerNormalization", {from.name, g.variable("gamma"), g.variable("beta")},
+                                  {{"axis", std::int64_t(-1)}, {"epsilon", l.epsilon}}));
+}
+
+}  // namespace edl::onnx

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+#include "edl/compute/onnx/graph.hpp"
+#include "edl/compute/onnx/message.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/version.hpp"
+
+namespace edl::onnx {
+namespace detail {
+
+// TensorProto.DataType, AttributeProto.AttributeType
+enum data_type : std::uint8_t { of_float = 1, of_int64 = 7 };
+enum attribute_type : std::uint8_t { float_one = 1, int_one = 2, text_one = 3, float_list = 6, int_list = 7 };
+
+inline std::string attribute_proto(attribute const& a) {
+  message m;
+  m.text(1, a.name);
+  if (auto const* const i = std::get_if<std::int64_t>(&a.is))
+    m.number(3, std::uint64_t(*i)).number(20, int_one);
+  else if (auto const* const f = std::get_if<float>(&a.is))
+    m.real(2, *f).number(20, float_one);
+  else if (auto const* const s = std::get_if<std::string_view>(&a.is))
+    m.text(4, *s).number(20, text_one);
+  else if (auto const* const all = std::get_if<std::vector<std::int64_t>>(&a.is))
+    m.packed(8, *all).number(20, int_list);
+  else
+    m.packed(7, std::get<std::vector<float>>(a.is)).number(20, float_list);
+  return m.bytes();
+}
+
+/// The extents of a batch behind the number of samples, which is not known.
+inline std::vector<std::int64_t> dims_of(shape s, form as) {
+  switch (as) {
+    case form::rows:
+      return {std::int64_t(s.size())};
+    case form::places:
+      return {s.height * s.width, s.channels};
+    case form::pictures:
+      return {s.height, s.width, s.channels};
+    default:
+      return {s.channels, s.height, s.width};
+  }
+}
+
+inline std::string value_info(std::string_view name, value const& of) {
+  message extents;
+  extents.text(1, message().text(2, "n").bytes());
+  for (std::int64_t const d : dims_of(of.of, of.as))
+    extents.text(1, message().number(1, std::uint64_t(d)).bytes());
+  message tensor;
+  tensor.number(1, of.ids ? of_int64 : of_float).text(2, extents.bytes());
+  return message().text(1, name).text(2, message().text(1, tensor.bytes()).bytes()).bytes();
+}
+
+}  // namespace detail
+
+EDL_INLINE graph::graph(parameter_layout const& layout, view<float> variables,
+                        std::span<table_rows const> tables)
+    : layout_(layout), variables_(variables), tables_(tables) {}
+
+EDL_INLINE std::string graph::unique(std::string name) {
+  std::string own = name;
+  for (int i = 1; !taken_.insert(own).second; ++i) own = fmt::format("{}_{}", name, i);
+  return own;
+}
+
+EDL_INLINE std::vector<std::string> graph::add(std::string_view op, std::size_t outputs,
+                                               std::vector<std::string> const& inputs,
+                                               std::vector<attribute> const& attributes,
+                                               std::string_view domain) {
+  message node;
+  std::vector<std::string> all;
+  for (std::string const& i : inputs) node.text(1, i);
+  for (std::size_t i = 0; i < outputs; ++i) node.text(2, all.emplace_back(unique(path_ + std::string(op))));
+  node.text(3, all[0]).text(4, op);
+  for (attribute const& a : attributes) node.text(5, detail::attribute_proto(a));
+  if (!domain.empty()) node.text(7, domain), ml_ = true;
+  nodes_ += message().text(1, node.bytes()).bytes();
+  return all;
+}
+
+EDL_INLINE std::string graph::add(std::string_view op, std::vector<std::string> const& inputs,
+                                  std::vector<attribute> const& attributes, std::string_view domain) {
+  return add(op, 1, inputs, attributes, domain)[0];
+}
+
+EDL_INLINE value graph::as(value const& x, form wanted) {
+  if (x.as == wanted) return x;
+  auto const known = forms_.find({x.name, wanted});
+  value y{.name = known == forms_.end() ? std::string() : known->second,
+          .of = x.of,
+          .as = wanted,
+          .ids = x.ids,
+          .weights = x.weights};
+  if (!y.name.empty()) return y;
+  bool const from = x.as == form::channels_first, to = wanted == form::channels_first;
+  if ((from || to) && !x.of.flat()) {
+    if (from) {
+      value const rows{add("Transpose", {x.name}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}}), x.of,
+                       form::pictures};
+      y.name = as(rows, wanted).name;
+    } else {
+      y.name =
+          add("Transpose", {as(x, form::pictures).name}, {{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}});
+    }
+  } else {
+    std::vector<std::int64_t> dims{0};  // as many samples as there are
+    for (std::int64_t const d : detail::dims_of(x.of, wanted)) dims.push_back(d);
+    y.name = add("Reshape", {x.name, numbers(dims)});
+  }
+  forms_[{x.name, wanted}] = y.name;
+  return y;
+}
+
+EDL_INLINE std::string graph::store(stored s) {
+  std::uint64_t n = 1;
+  for (std::int64_t const d : s.dims) n *= std::uint64_t(d);
+  s.bytes = n * (s.ids ? sizeof(std::int64_t) : sizeof(float));
+  std::string name = s.name;
+  if (taken_.insert(name).second) stored_.push_back(std::move(s));
+  return name;
+}
+
+EDL_INLINE edl::variable const& graph::find(std::string_view name) const {
+  std::string const full = path_ + std::string(name);
+  auto const found = std::ranges::find(layout_.variables, full, &edl::variable::name);
+  if (found == layout_.variables.end())
+    throw error(
+        fmt::format("no variable of the model is called '{}': its layer's `to_onnx` asks for it", full));
+  return *found;
+}
+
+EDL_INLINE std::vector<float> graph::elements(std::string_view name) const {
+  edl::variable const& v = find(name);
+  if (variables_.empty()) return std::vector<float>(v.dims.size());
+  auto const all = variables_.subspan(v.offset, v.dims.size());
+  return {all.begin(), all.end()};
+}
+
+EDL_INLINE std::string graph::variable(std::string_view name, std::vector<int> const& order) {
+  edl::variable const& v = find(name);
+  auto const rank = std::size_t(v.dims.rank);
+  std::vector<std::int64_t> dims(v.dims.of.begin(), v.dims.of.begin() + v.dims.rank);
+  if (order.empty())
+    return store({.name = v.name,
+                  .dims = dims,
+                  .each = [part = std::pair(v.offset, v.dims.size()), all = variables_](auto const& to) {
+                    to(std::as_bytes(all.subspan(part.first, part.second)));
+                  }});
+  std::vector<std::size_t> stride(rank, 1), steps(rank);
+  std::vector<std::int64_t> turned(rank);
+  for (std::size_t i = rank - 1; i-- > 0;) stride[i] = stride[i + 1] * std::size_t(dims[i + 1]);
+  for (std::size_t i = 0; i < rank; ++i) {
+    turned[i] = dims[std::size_t(order[i])];
+    steps[i] = stride[std::size_t(order[i])];
+  }
+  std::vector<float> const from = elements(name);
+  std::vector<float> to;
+  to.reserve(from.size());
+  auto const copy = [&](auto const& self, std::size_t axis, std::size_t at) -> void {
+    if (axis == rank) return to.push_back(from[at]);
+    for (std::int64_t i = 0; i < turned[axis]; ++i) self(self, axis + 1, at + std::size_t(i) * steps[axis]);
+  };
+  copy(copy, 0, 0);
+  return tensor(name, turned, std::move(to));
+}
+
+EDL_INLINE std::string graph::tensor(std::string_view name, std::vector<std::int64_t> dims,
+                                     std::vector<float> elements) {
+  auto const all = std::make_shared<std::vector<float> const>(std::move(elements));
+  return store({.name = path_ + std::string(name), .dims = std::move(dims), .each = [all](auto const& to) {
+                  to(std::as_bytes(std::span(*all)));
+                }});
+}
+
+EDL_INLINE std::string graph::numbers(std::vector<std::int64_t> const& of) {
+  return store({.name = fmt::format("numbers/{}", fmt::join(of, "_")),
+                .dims = {std::int64_t(of.size())},
+                .ids = true,
+                .each = [of](auto const& to) { to(std::as_bytes(std::span(of))); }});
+}
+
+EDL_INLINE std::string graph::number(float of) {
+  return store({.name = fmt::format("number/{}", of), .dims = {}, .each = [of](auto const& to) {
+                  to(std::as_bytes(std::span(&of, 1)));
+                }});
+}
+
+EDL_INLINE void graph::enter(std::string_view name) { path_ += std::string(name) + '/'; }
+
+EDL_INLINE void graph::leave() {
+  path_.pop_back();
+  path_.resize(path_.find_last_of('/') + 1);  // npos + 1 is 0
+}
+
+EDL_INLINE value graph::input(std::string_view name, shape of, form as, bool ids) {
+  value v{.name = std::string(name), .of = of, .as = as, .ids = ids};
+  taken_.insert(v.name);
+  ends_ += message().text(11, detail::value_info(name, v)).bytes();
+  return v;
+}
+
+EDL_INLINE void graph::output(std::string_view name, value const& of) {
+  message node;  // so that the output has its name wherever it comes from
+  node.text(1, of.name).text(2, name).text(3, name).text(4, "Identity");
+  nodes_ += message().text(1, node.bytes()).bytes();
+  ends_ += message().text(12, detail::value_info(name, of)).bytes();
+}
+
+EDL_INLINE std::string graph::rows_of(std::string_view table, std::string const& ids) {
+  auto const from = std::ranges::find(tables_, table, &table_rows::name);
+  if (from == tables_.end()) throw error(fmt::format("there are no rows of table '{}' to write", table));
+  std::size_t const n = from->ids.size();
+  std::string const rows = store({.name = fmt::format("tables/{}/embeddings", table),
+                                  .dims = {std::int64_t(n) + 1, from->width},
+                                  .each = [of = &*from](auto const& to) {
+                                    if (of->each)
+                                      of->each([&](view<float> some) { to(std::as_bytes(some)); });
+                                    std::vector<float> const last(std::size_t(of->width), of->absent);
+                                    to(std::as_bytes(std::span(last)));
+                                  }});
+  if (n == 0)  // any id has the last row
+    return add("Gather", {rows, add("Mul", {ids, numbers({0})})});
+  std::vector<std::int64_t> places(n);
+  std::iota(places.begin(), places.end(), std::int64_t(0));
+  std::string const at = add(
+      "LabelEncoder", {ids},
+      {{"keys_int64s", from->ids}, {"values_int64s", std::move(places)}, {"default_int64", std::int64_t(n)}},
+      "ai.onnx.ml");
+  return add("Gather", {rows, at});
+}
+
+EDL_INLINE value const* graph::placed(int first) const {
+  auto const found = inputs_.find(first);
+  return found == inputs_.end() ? nullptr : &found->second;
+}
+
+EDL_INLINE value graph::whole_row() {
+  if (row_) return *row_;
+  std::vector<std::string> parts;
+  int size = 0;
+  for (auto const& [first, v] : inputs_) {
+    value const flat = as(v, form::rows);
+    parts.push_back(v.ids ? add("Cast", {flat.name}, {{"to", std::int64_t(detail::of_float)}}) : flat.name);
+    if (!v.weights.empty()) parts.push_back(v.weights);
+    size += int(v.of.size());
+  }
+  row_ = value{add("Concat", parts, {{"axis", std::int64_t(1)}}), {1, 1, size}};
+  return *row_;
+}
+
+EDL_INLINE void graph::refuse(std::string_view layer) const {
+  throw error(fmt::format(
+      "layer '{}' cannot be exported: its type '{}' has no function `to_onnx`; write one beside it "
+      "(docs/models.md, own layers)",
+      path_.empty() ? std::string(layer) : path_.substr(0, path_.size() - 1), layer));
+}
+
+EDL_INLINE std::string graph::of_model(std::string const& names_and_nodes, std::uint64_t tensors) const {
+  message head;
+  head.number(1, 8).text(2, "edl").text(3, package_version);
+  head.text(8, message().text(1, "").number(2, 17).bytes());
+  if (ml_) head.text(8, message().text(1, "ai.onnx.ml").number(2, 3).bytes());
+  for (auto const& [key, text] : notes_) head.text(14, message().text(1, key).text(2, text).bytes());
+  head.begin(7, names_and_nodes.size() + tensors);
+  return head.bytes() + names_and_nodes;
+}
+
+EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t most) const {
+  constexpr std::uint64_t small = 1024, aligned = 4096;  // readers map tensors that begin on a page
+  std::uint64_t all = nodes_.size();
+  for (stored const& s : stored_) all += s.bytes;
+  bool const apart = all > most;
+  std::string const beside = path + ".data";
+  std::optional<durable_file> data;
+  if (apart) data.emplace(beside);
+  std::vector<std::string> heads;
+  std::uint64_t tensors = 0;
+  for (stored const& s : stored_) {
+    message m;
+    m.packed(1, s.dims).number(2, s.ids ? detail::of_int64 : detail::of_float).text(8, s.name);
+    bool const outside = apart && s.bytes > small;
+    if (outside) {
+      std::uint64_t const at = data->size(), padding = (aligned - at % aligned) % aligned;
+      data->write(std::string(padding, '\0'));
+      auto const entry = [&](std::string_view key, std::string const& is) {
+        m.text(13, message().text(1, key).text(2, is).bytes());
+      };
+      entry("location", std::filesystem::path(beside).filename().native());
+      entry("offset", std::to_string(at + padding));
+      entry("length", std::to_string(s.bytes));
+      m.number(14, 1);
+      s.each([&](bytes some) { data->write(some); });
+    } else {
+      m.begin(9, s.bytes);
+    }
+    std::uint64_t const size = m.bytes().size() + (outside ? 0 : s.bytes);
+    heads.push_back(message().begin(5, size).bytes() + m.bytes());
+    tensors += heads.back().size() + (outside ? 0 : s.bytes);
+  }
+  constexpr std::uint64_t longest =
+      0x7fff'0000;  // of a message, which readers of Protocol Buffers refuse then
+  if (nodes_.size() + tensors > longest)
+    throw error(
+        fmt::format("{} would have {} bytes beside its tensors, most of them ids of tables, and a model of "
+                    "ONNX has room for "
+                    "{}: train with fewer rows (`.rows = {{.most_rows = N}}`), or hash ids in `feed` for an "
+                    "`nn::embedding`",
+                    path, nodes_.size() + tensors, longest));
+  durable_file file(path);
+  file.write(of_model(nodes_ + message().text(2, "edl").bytes() + ends_, tensors));
+  for (std::size_t i = 0; i < stored_.size(); ++i) {
+    file.write(heads[i]);
+    if (!apart || stored_[i].bytes <= small) stored_[i].each([&](bytes some) { file.write(some); });
+  }
+  if (data) data->commit();
+  file.commit();
+  return file.size() + (data ? data->size() : 0);
+}
+
+}  // namespace edl::onnx

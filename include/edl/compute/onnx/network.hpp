@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "edl/compute/nn/input_place.hpp"
+#include "edl/compute/nn/inputs.hpp"
+#include "edl/compute/nn/layer.hpp"
+#include "edl/compute/nn/layer/masked.hpp"
+#include "edl/compute/nn/layer/parallel.hpp"
+#include "edl/compute/nn/layer/residual.hpp"
+#include "edl/compute/nn/layer/sequential.hpp"
+#include "edl/compute/nn/naming.hpp"
+#include "edl/compute/onnx/elements.hpp"
+#include "edl/compute/onnx/graph.hpp"
+#include "edl/compute/onnx/ids.hpp"
+#include "edl/compute/onnx/join.hpp"
+#include "edl/compute/onnx/pictures.hpp"
+#include "edl/compute/onnx/sequences.hpp"
+
+namespace edl::onnx {
+
+/// A layer with a function `value to_onnx(graph&, layer const&, value const& x)` beside it, which adds nodes
+/// that make of x what the layer makes of it in an evaluation.
+template <class L>
+concept exportable = requires(graph& g, L const& l, value const& x) {
+  { to_onnx(g, l, x) } -> std::same_as<value>;
+};
+
+/// A layer's nodes. Throws error for one that is not `exportable`.
+template <nn::layer L>
+value apply(graph& g, L const& l, value const& x) {
+  if constexpr (exportable<L>) {
+    if constexpr (!nn::container<L> && !requires { l.part; })
+      if (x.name.empty()) return to_onnx(g, l, g.whole_row());  // of several inputs, not one of them
+    return to_onnx(g, l, x);
+  } else {
+    g.refuse(nn::name_of<L>());
+  }
+}
+
+/// Those of a container's child number `index`.
+template <nn::container C, nn::layer L>
+value apply_child(graph& g, C const& of, std::size_t index, L const& l, value const& row, value const& x) {
+  inside const named(g, nn::child_name(of, row.of, index));
+  return apply(g, l, x);
+}
+
+template <class... Layers>
+value to_onnx(graph& g, nn::chain<Layers...> const& l, value const& x) {
+  value y = x;
+  std::size_t index = 0;
+  std::apply([&](auto const&... one) { ((y = apply_child(g, l, index++, one, x, y)), ...); }, l.layers);
+  return y;
+}
+
+template <class... Layers>
+value to_onnx(graph& g, nn::masked_chain<Layers...> const& l, value const& x) {
+  auto around = g.exchange(mask_of(g, l.mask, x));
+  nn::chain<Layers...> const& within = l;
+  value y = to_onnx(g, within, x);
+  g.exchange(std::move(around));
+  return y;
+}
+
+template <nn::merge How, class... Branches>
+value to_onnx(graph& g, nn::parallel<How, Branches...> const& l, value const& x) {
+  std::vector<value> all;
+  std::size_t index = 0;
+  std::apply([&](auto const&... b) { (all.push_back(apply_child(g, l, index++, b, x, x)), ...); },
+             l.branches);
+  return join(g, How, std::move(all), l.output(x.of));
+}
+
+template <class Body, class Projection>
+value to_onnx(graph& g, nn::shortcut<Body, Projection> const& l, value const& x) {
+  value const body = apply_child(g, l, 0, l.body, x, x);
+  if constexpr (nn::shortcut<Body, Projection>::projects)
+    return join(g, nn::merge::sum, {body, apply_child(g, l, 1, l.projection, x, x)}, body.of);
+  else
+    return join(g, nn::merge::sum, {body, x.name.empty() ? g.whole_row() : x}, body.of);
+}
+
+template <bool Ids, bool Portable>
+value to_onnx(graph& g, nn::input_slice<Ids, Portable> const& l, value const&) {
+  return *g.placed(l.first);
+}
+
+/// Adds an input of the model for one of the network. `name` is the only input's, too.
+template <class Kind>
+value add_input(graph& g, std::string const& name, std::string_view table, Kind const& kind) {
+  shape const s = kind.input();
+  if constexpr (std::is_same_v<Kind, nn::weighted_ids>) {
+    value ids = g.input(name, {1, 1, kind.most}, form::rows, true);
+    ids.of = s;
+    ids.weights = g.input(name + "_weights", {1, 1, kind.most}, form::rows).name;
+    return ids;
+  } else if constexpr (std::is_same_v<Kind, nn::served_embedding_bag>) {
+    std::string const ids = g.input(name, {1, 1, kind.most}, form::rows, true).name;
+    std::string const weights = g.input(name + "_weights", {1, 1, kind.most}, form::rows).name;
+    return {combine(g, g.rows_of(table, ids), weights, kind.combiner), s};
+  } else if constexpr (nn::holds_rows<Kind>) {
+    std::string const ids = g.input(name, {1, 1, kind.count}, form::rows, true).name;
+    return {g.rows_of(table, ids), s, form::places};
+  } else {
+    return g.input(name, s, std::is_same_v<Kind, nn::image> ? form::pictures : form::rows,
+                   nn::holds_ids<Kind>);
+  }
+}
+
+template <class Start>
+value add_inputs(graph& g, Start const& start) {
+  return add_input(g, "input", {}, start);
+}
+template <class... Named>
+value add_inputs(graph& g, nn::input_list<Named...> const& all) {
+  int first = 0;
+  auto const one = [&](auto const& n) {
+    inside const named(g, n.name);
+    g.place(first, add_input(g, std::string(n.name), n.table, n.of));
+    first += int(n.of.input().size());
+  };
+  std::apply([&](auto const&... n) { (one(n), ...); }, all.all);
+  return {.name = {}, .of = all.input()};  // branches take what they name
+}
+
+/// Adds all of a network to a graph.
+template <class Net>
+void add_network(graph& g, Net const& net, output_names const& names) {
+  value const x = add_inputs(g, net.start);
+  add_outputs(g, apply(g, net.body, x), names);
+}
+
+}  // namespace edl::onnx

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "edl/compute/nn/layer/attention.hpp"
+#include "edl/compute/nn/layer/positions.hpp"
+#include "edl/compute/nn/layer/recurrent.hpp"
+#include "edl/compute/nn/padding_mask.hpp"
+#include "edl/compute/onnx/sequences.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::onnx {
+namespace detail {
+
+inline constexpr std::int64_t as_float = 1, as_int32 = 6, as_int64 = 7;
+
+/// 1 where a place counts, as a third axis would have it.
+inline std::string ones_of(graph& g, graph::mask const& m) {
+  return g.add("Unsqueeze", {g.add("Cast", {m.name}, {{"to", as_float}}), g.numbers({-1})});
+}
+
+inline std::vector<std::int64_t> counted_to(int n) {
+  std::vector<std::int64_t> all;
+  for (int i = 0; i < n; ++i) all.push_back(i);
+  return all;
+}
+
+/// Turns queries or keys of (n, heads, places, width) by the angles of `attention{.rotary = true}`.
+inline std::string turned(graph& g, std::string const& x, attention_geometry const& of) {
+  auto const half = std::size_t(of.width) / 2;
+  std::vector<float> cosine, sine;
+  for (int place = 0; place < of.places; ++place)
+    for (std::size_t i = 0; i < half; ++i) {
+      double const angle =
+          double(place) * std::pow(double(of.rotary_base), -2 * double(i) / double(of.width));
+      cosine.push_back(float(std::cos(angle)));
+      sine.push_back(float(std::sin(angle)));
+    }
+  std::vector<std::int64_t> const dims{of.places, std::int64_t(half)};
+  std::string const c = g.tensor("cosine", dims, cosine), s = g.tensor("sine", dims, sine);
+  auto const parts = g.add("Split", 2, {x}, {{"axis", std::int64_t(-1)}});
+  auto const times = [&](std::string const& a, std::string const& b) { return g.add("Mul", {a, b}); };
+  return g.add("Concat",
+               {g.add("Sub", {times(parts[0], c), times(parts[1], s)}),
+                g.add("Add", {times(parts[0], s), times(parts[1], c)})},
+               {{"axis", std::int64_t(-1)}});
+}
+
+/// A recurrent layer. `gates`: those of the model in ONNX's order; `bias`: of inputs, then of states.
+template <class L>
+value recurrent(graph& g, L const& l, value const& x, std::string_view op,
+                std::vector<std::size_t> const& gates, std::vector<float> const& bias) {
+  auto const units = std::size_t(l.units), all = gates.size() * units, inputs = std::size_t(x.of.channels);
+  int const steps = x.of.height * x.of.width;
+  auto const by_gate = [&](std::string_view name, std::size_t rows) {
+    std::vector<float> const from = g.elements(name);
+    std::vector<float> to;
+    for (std::size_t const gate : gates)
+      for (std::size_t u = 0; u < units; ++u)
+        for (std::size_t r = 0; r < rows; ++r) to.push_back(from[r * all + gate * units + u]);
+    return g.tensor(name, {1, std::int64_t(all), std::int64_t(rows)}, std::move(to));
+  };
+  std::vector<float> both;
+  for (std::size_t first = 0; first < 2 * all; first += all)
+    for (std::size_t const gate : gates)
+      for (std::size_t u = 0; u < units; ++u) both.push_back(bias[first + gate * units + u]);
+
+  auto const mask = g.mask_of(x.of);
+  std::string rows = g.as(x, form::places).name, order, counts;
+  auto const along = [&](std::string const& to) {
+    return g.add("Expand", {g.add("Unsqueeze", {order, g.numbers({-1})}), g.add("Shape", {to})});
+  };
+  if (!mask.name.empty()) {
+    std::string const n = g.add("ReduceSum", {g.add("Cast", {mask.name}, {{"to", as_int32}}), g.numbers({1})},
+                                {{"keepdims", std::int64_t(0)}});
+    counts = g.add("Max", {n, g.add("Cast", {g.numbers({1})}, {{"to", as_int32}})});
+    if (!mask.prefix) {  // places that count come first, in their order
+      std::vector<std::int64_t> early = counted_to(steps), late = early;
+      for (std::int64_t& i : early) i = 2 * steps - i;
+      for (std::int64_t& i : late) i = steps - i;
+      order = g.add("TopK", 2,
+                    {g.add("Where", {mask.name, g.numbers(early), g.numbers(late)}), g.numbers({steps})})[1];
+      rows = g.add("GatherElements", {rows, along(rows)}, {{"axis", std::int64_t(1)}});
+    }
+  }
+  std::vector<std::int64_t> const turn{1, 0, 2};
+  std::vector<attribute> options{{"hidden_size", std::int64_t(units)},
+                                 {"direction", std::string_view(l.reverse ? "reverse" : "forward")}};
+  if (op == "GRU") options.push_back({"linear_before_reset", std::int64_t(1)});
+  auto const y =
+      g.add(op, 2,
+            {g.add("Transpose", {rows}, {{"perm", turn}}), by_gate("kernel", inputs),
+             by_gate("recurrent_kernel", units), g.tensor("bias", {1, std::int64_t(2 * all)}, both), counts},
+            options);
+  if (l.last) {
+    std::string state = g.add("Squeeze", {y[1], g.numbers({0})});
+    if (!mask.name.empty())
+      state = g.add("Mul", {state, g.add("ReduceMax", {g.add("Cast", {mask.name}, {{"to", as_float}})},
+                                         {{"axes", std::vector<std::int64_t>{1}}})});
+    return {state, l.output(x.of)};
+  }
+  std::string all_states = g.add("Transpose", {g.add("Squeeze", {y[0], g.numbers({1})})}, {{"perm", turn}});
+  if (!order.empty())
+    all_states =
+        g.add("ScatterElements", {all_states, along(all_states), all_states}, {{"axis", std::int64_t(1)}});
+  if (!mask.name.empty()) all_states = g.add("Mul", {all_states, ones_of(g, mask)});
+  return {all_states, l.output(x.of), form::places};
+}
+
+}  // namespace detail
+
+EDL_INLINE graph::mask mask_of(graph& g, nn::padding_mask const& l, value const& x) {
+  value const& from = l.row > 0 ? *g.placed(l.first) : x;
+  int const places = l.places(from.of);
+  if (l.by_length) return {g.add("Less", {g.numbers(detail::counted_to(places)), from.name}), places, true};
+  return {g.add("Not", {g.add("Equal", {from.name, g.numbers({l.id})})}), places};
+}
+
+EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
+  auto const of = l.geometry(x.of);
+  std::int64_t const c = x.of.channels;
+  auto const linear = [&](std::string const& from, std::string const& kernel, std::string const& bias) {
+    std::string const y = g.add("MatMul", {from, g.variable(kernel)});
+    return l.use_bias ? g.add("Add", {y, g.variable(bias)}) : y;
+  };
+  std::vector<std::int64_t> const by_head{0, 2, 1, 3};
+  auto const parts = g.add(
+      "Split", 3, {linear(g.as(x, form::places).name, "query_key_value_kernel", "query_key_value_bias")},
+      {{"axis", std::int64_t(-1)}});
+  auto const heads = [&](std::size_t part) {
+    std::string const cut = g.add("Reshape", {parts[part], g.numbers({0, of.places, of.heads, of.width})});
+    std::string const y = g.add("Transpose", {cut}, {{"perm", by_head}});
+    return part < 2 && l.rotary ? detail::turned(g, y, of) : y;
+  };
+  std::string const query = heads(0), key = heads(1), data = heads(2);
+  std::string const across = g.add("Transpose", {key}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}});
+  std::string scores =
+      g.add("Mul", {g.add("MatMul", {query, across}), g.number(1 / std::sqrt(float(of.width)))});
+  constexpr float never = -1e30f;
+  if (of.causal) {
+    auto const n = std::size_t(of.places);
+    std::vector<float> later(n * n);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t k = i + 1; k < n; ++k) later[i * n + k] = never;
+    scores = g.add("Add", {scores, g.tensor("later", {of.places, of.places}, std::move(later))});
+  }
+  auto const mask = g.mask_of(x.of);
+  if (!mask.name.empty()) {
+    std::string const keys = g.add("Unsqueeze", {mask.name, g.numbers({1, 2})});
+    scores = g.add("Where", {keys, scores, g.number(never)});
+  }
+  std::string const weights = g.add("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
+  std::string const back = g.add("Transpose", {g.add("MatMul", {weights, data})}, {{"perm", by_head}});
+  std::string joined = g.add("Reshape", {back, g.numbers({0, of.places, c})});
+  if (!mask.name.empty()) joined = g.add("Mul", {joined, detail::ones_of(g, mask)});
+  return {linear(joined, "output_kernel", "output_bias"), x.of, form::places};
+}
+
+EDL_INLINE value to_onnx(graph& g, nn::lstm const& l, value const& x) {
+  auto const units = std::size_t(l.units);
+  std::vector<float> bias = g.elements("bias");
+  for (std::size_t u = 0; u < units; ++u) bias[units + u] += l.forget_bias;
+  bias.resize(8 * units);
+  return detail::recurrent(g, l, x, "LSTM", {0, 3, 1, 2}, bias);
+}
+EDL_INLINE value to_onnx(graph& g, nn::gru const& l, value const& x) {
+  return detail::recurrent(g, l, x, "GRU", {0, 1, 2}, g.elements("bias"));
+}
+
+EDL_INLINE value to_onnx(graph& g, nn::positions const&, value const& x) {
+  std::vector<float> rows = g.elements("rows");
+  rows.resize(x.of.size());
+  value const from = g.as(x, form::places);
+  std::string const used = g.tensor("rows", {x.of.height * x.of.width, x.of.channels}, std::move(rows));
+  return {g.add("Add", {from.name, used}), x.of, form::places};
+}
+EDL_INLINE value to_onnx(graph& g, nn::sinusoidal_positions const&, value const& x) {
+  auto const places = x.of.height * x.of.width, half = x.of.channels / 2;
+  std::vector<float> rows(x.of.size());
+  for (int i = 0; i < half; ++i)
+    for (int place = 0; place < places; ++place) {
+      double const angle = double(place) * std::pow(10'000.0, -double(i) / double(half));
+      rows[std::size_t(place * x.of.channels + i)] = float(std::sin(angle));
+      rows[std::size_t(place * x.of.channels + half + i)] = float(std::cos(angle));
+    }
+  value const from = g.as(x, form::places);
+  return {g.add("Add", {from.name, g.tensor("rows", {places, x.of.channels}, std::move(rows))}), x.of,
+          form::places};
+}
+
+}  // namespace edl::onnx

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "edl/compute/optim/lamb.hpp"
+
+namespace edl {
+
+namespace detail {
+
+/// Sums of squares, side by side in a fixed order, so that they are computed several at a time.
+struct square_sums {
+  static constexpr std::size_t lanes = 8;
+  std::array<double, lanes> of{};
+
+  double norm() const {
+    double sum = 0;
+    for (double const x : of) sum += x;
+    return std::sqrt(sum);
+  }
+};
+
+/// LAMB's direction, of the moments as they are.
+template <std::floating_point T>
+struct lamb_direction {
+  T c1, c2, epsilon, decay;
+
+  lamb_direction(lamb const& o, std::uint64_t step)
+      : c1(T(1 / (1 - std::pow(double(T(o.beta_1)), double(step) + 1)))),
+        c2(T(1 / (1 - std::pow(double(T(o.beta_2)), double(step) + 1)))),
+        epsilon(T(o.epsilon)),
+        decay(T(o.weight_decay)) {}
+
+  T operator()(T m, T v, T w) const { return c1 * m / (std::sqrt(c2 * v) + epsilon) + decay * w; }
+};
+
+}  // namespace detail
+
+template <std::floating_point T>
+void lamb::apply_whole(variable const&, std::span<T> weights, view<T> gradients,
+                       std::span<std::span<T> const> slots, T rate, std::uint64_t step) const {
+  using detail::square_sums;
+  std::size_t const n = weights.size();
+  T* const __restrict w = weights.data();
+  T const* const __restrict g = gradients.data();
+  T* const __restrict m = slots[0].data();
+  T* const __restrict v = slots[1].data();
+  T const b1 = T(beta_1), b2 = T(beta_2), c1 = 1 - b1, c2 = 1 - b2;
+  detail::lamb_direction<T> const direction(*this, step);
+  square_sums of_w, of_u;
+  auto const add = [&](std::size_t i, std::size_t lane) {
+    m[i] = b1 * m[i] + c1 * g[i];
+    v[i] = b2 * v[i] + c2 * (g[i] * g[i]);
+    auto const u = double(direction(m[i], v[i], w[i]));
+    of_w.of[lane] += double(w[i]) * double(w[i]);
+    of_u.of[lane] += u * u;
+  };
+  std::size_t i = 0;
+  for (; i + square_sums::lanes <= n; i += square_sums::lanes)
+    for (std::size_t lane = 0; lane < square_sums::lanes; ++lane) add(i + lane, lane);
+  for (; i < n; ++i) add(i, 0);
+  double const size = of_w.norm(), length = of_u.norm();
+  T const scaled = rate * T(size > 0 && length > 0 ? size / length : 1);
+  for (i = 0; i < n; ++i) w[i] = w[i] - scaled * direction(m[i], v[i], w[i]);
+}
+
+template <std::floating_point T>
+void lamb::apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
+                 std::uint64_t step) const {
+  std::size_t const n = weights.size();
+  T* const __restrict w = weights.data();
+  T const* const __restrict g = gradients.data();
+  T* const __restrict m = slots[0].data();
+  T* const __restrict v = slots[1].data();
+  T const b1 = T(beta_1), b2 = T(beta_2), c1 = 1 - b1, c2 = 1 - b2;
+  detail::lamb_direction<T> const direction(*this, step);
+  for (std::size_t i = 0; i < n; ++i) {
+    m[i] = b1 * m[i] + c1 * g[i];
+    v[i] = b2 * v[i] + c2 * (g[i] * g[i]);
+    w[i] = w[i] - rate * direction(m[i], v[i], w[i]);
+  }
+}
+
+#ifndef EDL_HEADER_ONLY
+template void lamb::apply_whole(variable const&, std::span<float>, view<float>,
+                                std::span<std::span<float> const>, float, std::uint64_t) const;
+template void lamb::apply_whole(variable const&, std::span<double>, view<double>,
+                                std::span<std::span<double> const>, double, std::uint64_t) const;
+template void lamb::apply(std::span<float>, view<float>, std::span<std::span<float> const>, float,
+                          std::uint64_t) const;
+template void lamb::apply(std::span<double>, view<double>, std::span<std::span<double> const>, double,
+                          std::uint64_t) const;
+#endif
+
+}  // namespace edl

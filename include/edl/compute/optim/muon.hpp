@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "edl/compute/optim/adam.hpp"
+#include "edl/compute/optim/optimizer.hpp"
+#include "edl/core/layout.hpp"
+#include "edl/core/options_fit.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+/// A variable as a matrix: its last dimension, by all those before it.
+struct matrix_extents {
+  std::size_t rows = 0, columns = 0;
+
+  friend bool operator==(matrix_extents const&, matrix_extents const&) = default;
+};
+
+/// Muon: the momentum of a matrix, made orthogonal (Jordan, "Muon: An optimizer for hidden layers in neural
+/// networks", 2024). m ← μ·m + (1 − μ)·g, u = (1 − μ)·g + μ·m with `nesterov`, or m, O = `orthogonalise`(u),
+/// w ← w − rate·0.2·√max(rows, columns)·O. The factor makes a step as large as AdamW's, so one rate is for
+/// both. (Liu et al., "Muon is scalable for LLM training", 2025, section 2.2.) `weight_decay` d is decoupled:
+/// w shrinks by rate·d·w besides.
+///
+/// The kernel of a convolution is the matrix (height · width · channels) × filters. AdamW trains what is no
+/// matrix of two rows and two columns at least: biases, gammas and betas, rows of tables. It also trains
+/// "embeddings" and the "rows" of positions, of which a minibatch has some, and what `adamw_for` names. That
+/// is for last layers, which the paper leaves to AdamW.
+struct muon {
+  float learning_rate = 0.001f;
+  float momentum = 0.95f;
+  bool nesterov = true;
+  int newton_schulz_steps = 5;
+  std::string_view adamw_for{};  ///< names or patterns of matrices, as of --freeze, with ',' between two
+  float beta_1 = 0.9f;           ///< of AdamW, as what follows
+  float beta_2 = 0.95f;
+  float epsilon = 1e-8f;
+  float weight_decay = 0;                        ///< of both
+  bool decay_biases = true;                      ///< false: biases do not shrink
+  std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
+
+  constexpr adam as_adam() const {
+    return {.learning_rate = learning_rate,
+            .beta_1 = beta_1,
+            .beta_2 = beta_2,
+            .epsilon = epsilon,
+            .weight_decay = weight_decay};
+  }
+
+  /// "m", "v" as of Adam; of a matrix, m is the momentum, and v stays 0.
+  constexpr slot_list slots() const { return as_adam().slots(); }
+
+  constexpr bool options_fit() const {
+    return as_adam().options_fit() && is_share(momentum) && newton_schulz_steps >= 1 &&
+           newton_schulz_steps <= 100;
+  }
+
+  /// What it takes a variable for; none: it is AdamW's.
+  std::optional<matrix_extents> matrix_of(variable const& v) const;
+
+  /// Throws error where a pattern of `adamw_for` matches no variable that is trained.
+  void check(parameter_layout const& layout) const;
+
+  /// One step on a variable; see `whole_optimizer`. For float and double.
+  template <std::floating_point T>
+  void apply_whole(variable const& of, std::span<T> weights, view<T> gradients,
+                   std::span<std::span<T> const> slots, T rate, std::uint64_t step) const;
+
+  /// A step of AdamW; see `optimizer`.
+  template <std::floating_point T>
+  void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
+             std::uint64_t step) const {
+    as_adam().apply(weights, gradients, slots, rate, step);
+  }
+};
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/optim/muon.ipp"
+#endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "edl/compute/optim/muon.hpp"
+#include "edl/compute/optim/name_patterns.hpp"
+#include "edl/compute/optim/newton_schulz.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl {
+
+EDL_INLINE std::optional<matrix_extents> muon::matrix_of(variable const& v) const {
+  for (char const* const no_matrix : {"bias", "/embeddings", "/rows"})
+    if (v.name.ends_with(no_matrix)) return std::nullopt;
+  if (v.dims.rank < 2 || matches_name(adamw_for, v.name)) return std::nullopt;
+  auto const columns = std::size_t(v.dims.of[std::size_t(v.dims.rank) - 1]);
+  matrix_extents const all{v.dims.size() / std::max<std::size_t>(columns, 1), columns};
+  return all.rows >= 2 && all.columns >= 2 ? std::optional(all) : std::nullopt;
+}
+
+EDL_INLINE void muon::check(parameter_layout const& layout) const {
+  if (adamw_for.empty()) return;
+  std::vector<std::string> names;
+  for (variable const& v : layout.variables)
+    if (v.offset < layout.parameters) names.push_back(v.name);
+  matching_names(names, adamw_for, "adamw_for of the model's optimizer", "variable that is trained");
+}
+
+template <std::floating_point T>
+void muon::apply_whole(variable const& of, std::span<T> weights, view<T> gradients,
+                       std::span<std::span<T> const> slots, T rate, std::uint64_t step) const {
+  auto const shape = matrix_of(of);
+  if (!shape) return apply(weights, gradients, slots, rate, step);
+  std::size_t const n = weights.size();
+  std::vector<T> update(n);
+  T* const __restrict w = weights.data();
+  T const* const __restrict g = gradients.data();
+  T* const __restrict m = slots[0].data();
+  T* const __restrict u = update.data();
+  T const mu = T(momentum), rest = 1 - mu;
+  for (std::size_t i = 0; i < n; ++i) {
+    m[i] = mu * m[i] + rest * g[i];
+    u[i] = nesterov ? mu * m[i] + rest * g[i] : m[i];
+  }
+  orthogonalise<T>(update, shape->rows, shape->columns, newton_schulz_steps);
+  T const keep = 1 - rate * T(weight_decay);
+  T const scaled = rate * T(0.2 * std::sqrt(double(std::max(shape->rows, shape->columns))));
+  for (std::size_t i = 0; i < n; ++i) w[i] = keep * w[i] - scaled * u[i];
+}
+
+#ifndef EDL_HEADER_ONLY
+template void muon::apply_whole(variable const&, std::span<float>, view<float>,
+                                std::span<std::span<float> const>, float, std::uint64_t) const;
+template void muon::apply_whole(variable const&, std::span<double>, view<double>,
+                                std::span<std::span<double> const>, double, std::uint64_t) const;
+#endif
+
+}  // namespace edl

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "edl/compute/device/accelerator.hpp"
+#include "edl/compute/optim/adagrad.hpp"
+#include "edl/compute/optim/adam.hpp"
+#include "edl/compute/optim/adamw.hpp"
+#include "edl/compute/optim/lookahead.hpp"
+#include "edl/compute/optim/sgd.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+// The optimisers' rules on an accelerator: what their `apply` does, on its memory.
+
+inline void apply(accelerator& d, sgd const& o, std::span<float> weights, view<float> gradients,
+                  std::span<std::span<float> const> slots, float rate, std::uint64_t) {
+  d.sgd(weights, gradients, slots.empty() ? std::span<float>() : slots[0], rate, o.momentum, o.weight_decay,
+        o.nesterov);
+}
+
+inline void apply(accelerator& d, adam const& o, std::span<float> weights, view<float> gradients,
+                  std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  double const t = double(step) + 1;
+  double const corrected = std::sqrt(1 - std::pow(double(o.beta_2), t)) / (1 - std::pow(double(o.beta_1), t));
+  d.adam(weights, gradients, slots[0], slots[1], o.amsgrad ? slots[2] : std::span<float>(),
+         float(double(rate) * corrected), 1 - rate * o.weight_decay, o.beta_1, o.beta_2, o.epsilon);
+}
+
+inline void apply(accelerator& d, adamw const& o, std::span<float> weights, view<float> gradients,
+                  std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  apply(d, o.as_adam(), weights, gradients, slots, rate, step);
+}
+
+inline void apply(accelerator& d, adagrad const& o, std::span<float> weights, view<float> gradients,
+                  std::span<std::span<float> const> slots, float rate, std::uint64_t) {
+  d.adagrad(weights, gradients, slots[0], rate, 1 - rate * o.weight_decay, o.epsilon);
+}
+
+template <class Optimizer>
+  requires requires(accelerator& d, Optimizer const& of, std::span<float> w, view<float> g,
+                    std::span<std::span<float> const> slots) {
+    apply(d, of, w, g, slots, 0.0f, std::uint64_t{});
+  }
+void apply(accelerator& d, lookahead<Optimizer> const& o, std::span<float> weights, view<float> gradients,
+           std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  std::span<float> const slow = slots.back();
+  if (step == 0) d.move(weights, slow);
+  apply(d, o.optimizer, weights, gradients, slots.first(slots.size() - 1), rate, step);
+  if (float const k = o.kept_after(step); k >= 0) d.look_back(weights, slow, k);
+}
+
+/// An optimiser whose step an accelerator makes.
+template <class Optimizer>
+concept optimizes_on_accelerator =
+    requires(accelerator& d, Optimizer const& o, std::span<float> w, view<float> g,
+             std::span<std::span<float> const> slots) { apply(d, o, w, g, slots, 0.0f, std::uint64_t{}); };
+
+/// `apply`, which for an optimiser of one's own is found beside it (argument-dependent lookup).
+template <optimizes_on_accelerator Optimizer>
+void step_on(accelerator& d, Optimizer const& o, std::span<float> weights, view<float> gradients,
+             std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+  apply(d, o, weights, gradients, slots, rate, step);
+}
+
+}  // namespace edl

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/compute/optim/rates.hpp"
+#include "edl/core/layout.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+/// Elements that are trained at `factor` times the rate.
+struct rated_range {
+  element_range elements;
+  float factor = 1;
+
+  friend bool operator==(rated_range const&, rated_range const&) = default;
+};
+
+/// Rates for parts of a model, by where they lie. What is in none has the rate itself.
+struct part_rates {
+  std::vector<rated_range> elements;  ///< of the arena, in order and apart from each other
+  std::vector<float> tables;          ///< a factor for each table; none: 1 for all
+
+  float of_table(std::size_t number) const { return number < tables.size() ? tables[number] : 1.0f; }
+};
+
+/// The parts of `text`, which is names=factor with ',' between two, as "conv2d*=0.1,dense/kernel=2". They
+/// refer to the text. Throws usage_error for what is none, or a factor that is not above 0.
+std::vector<rate_of> read_rates(std::string const& text);
+
+/// What a model says, and behind it what a user says by --rates. Parameters and tables are found by names, as
+/// `matching_names` does. Throws error for a pattern that matches none, and usage_error for rates of the
+/// model that are not `valid`.
+part_rates rates_of_parts(parameter_layout const& layout, rates const& model, std::string const& flag);
+
+/// Calls work(range, factor) for pieces of `all`, in order, which together are all of it.
+template <class Work>
+void for_each_rate(view<rated_range> rated, element_range all, Work const& work) {
+  std::size_t at = all.first;
+  auto next = std::ranges::upper_bound(rated, at, {}, [](rated_range const& r) { return r.elements.last; });
+  for (; next != rated.end() && next->elements.first < all.last; ++next) {
+    if (next->elements.first > at) work(element_range{at, next->elements.first}, 1.0f);
+    element_range const here{std::max(at, next->elements.first), std::min(all.last, next->elements.last)};
+    work(here, next->factor);
+    at = here.last;
+  }
+  if (at < all.last) work(element_range{at, all.last}, 1.0f);
+}
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/optim/part_rates.ipp"
+#endif

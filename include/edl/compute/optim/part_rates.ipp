@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <system_error>
+
+#include "edl/compute/optim/name_patterns.hpp"
+#include "edl/compute/optim/part_rates.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
+
+namespace edl {
+
+EDL_INLINE std::vector<rate_of> read_rates(std::string const& text) {
+  std::vector<rate_of> parts;
+  if (text.empty()) return parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    std::size_t const end = std::min(text.find(',', begin), text.size());
+    std::string_view const part = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    std::size_t const equals = part.rfind('=');
+    rate_of one{part.substr(0, equals)};
+    bool good = equals != std::string_view::npos;
+    if (good) {
+      auto const factor = number_from<float>(part.substr(equals + 1));
+      one.factor = factor.value_or(0);
+      good = factor && one.valid();
+    }
+    if (!good)
+      throw usage_error(fmt::format(
+          "--rates={}: '{}' is no NAMES=FACTOR with a factor above 0, as 'conv2d*=0.1' is (--freeze leaves "
+          "variables as they are)",
+          text, part));
+    parts.push_back(one);
+  }
+  return parts;
+}
+
+EDL_INLINE part_rates rates_of_parts(parameter_layout const& layout, rates const& model,
+                                     std::string const& flag) {
+  if (!model.valid())
+    throw usage_error(fmt::format(
+        "the model's rates: expected at most {} parts, with names and factors above 0", rates::most));
+  std::vector<element_range> trained;
+  std::vector<std::string> names;
+  for (variable const& v : layout.variables)
+    if (v.offset < layout.parameters) {
+      trained.push_back({v.offset, v.offset + v.dims.size()});
+      names.push_back(v.name);
+    }
+  for (table_shape const& t : layout.tables) names.push_back(t.name);
+  std::vector<float> factors(names.size(), 1.0f);
+  auto const take = [&](rate_of const& r, std::string const& what) {
+    auto const matched = matching_names(names, r.names, what, "variable or table that is trained");
+    for (std::size_t i = 0; i < factors.size(); ++i)
+      if (matched[i]) factors[i] = r.factor;
+  };
+  for (rate_of const& r : model.parts()) take(r, "the model's rates");
+  for (rate_of const& r : read_rates(flag)) take(r, fmt::format("--rates={}", flag));
+  part_rates all;
+  for (std::size_t i = 0; i < trained.size(); ++i) {
+    if (factors[i] == 1) continue;
+    if (!all.elements.empty() && all.elements.back().factor == factors[i] &&
+        all.elements.back().elements.last == trained[i].first)
+      all.elements.back().elements.last = trained[i].last;
+    else
+      all.elements.push_back({trained[i], factors[i]});
+  }
+  all.tables.assign(factors.begin() + std::ptrdiff_t(trained.size()), factors.end());
+  return all;
+}
+
+}  // namespace edl

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/compute/optim/decay.hpp"
+#include "edl/compute/optim/optimizer.hpp"
+#include "edl/compute/optim/schedule.hpp"
+#include "edl/compute/optim/update_rule.hpp"
+#include "edl/compute/optim/whole_optimizer.hpp"
+#include "edl/compute/optim/whole_variables.hpp"
+#include "edl/core/layout.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl {
+
+/// An optimiser and a schedule as the runtime sees them. Without a schedule the optimiser's own rate holds.
+template <optimizer Optimizer, learning_rate_schedule Schedule = constant_rate>
+class rule final : public update_rule {
+ public:
+  explicit rule(Optimizer o)
+    requires std::same_as<Schedule, constant_rate>
+      : rule(o, constant_rate{o.learning_rate}) {}
+  /// `of`: the model, of which an optimiser may spare parts from its decay, or need whole variables.
+  rule(Optimizer o, Schedule s, parameter_layout const& of = {})
+      : optimizer_(std::move(o)),
+        schedule_(std::move(s)),
+        spared_(spared_from_decay(optimizer_, of)),
+        variables_(whole ? of : parameter_layout{}) {
+    if (!decays(optimizer_)) return;
+    for (std::size_t i = 0; i < of.tables.size(); ++i)
+      if (matches_name(excluded_from_decay(optimizer_), of.tables[i].name)) spared_tables_.push_back(i);
+    if (!spared_tables_.empty())
+      for_spared_tables_ = std::make_shared<rule>(without_decay(optimizer_), schedule_);
+  }
+
+  std::vector<std::string> slots() const override {
+    std::vector<std::string> names;
+    for (slot const& s : slot_list(optimizer_.slots())) names.emplace_back(s.name);
+    return names;
+  }
+
+  float initial(std::size_t slot) const override { return slot_list(optimizer_.slots())[slot].initial; }
+
+  float learning_rate(std::uint64_t version) const override { return float(schedule_(version)); }
+
+  void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
+             float learning_rate, std::uint64_t step) const override {
+    optimizer_.apply(weights, gradients, slots, learning_rate, step);
+  }
+
+  void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
+                std::span<std::span<float> const> slots, float learning_rate,
+                std::uint64_t step) const override {
+    if constexpr (whole)
+      variables_.each({first, first + weights.size()}, [&](variable const& v) {
+        std::size_t const at = v.offset - first, n = v.dims.size();
+        slot_spans own;
+        for (std::size_t i = 0; i < slots.size(); ++i) own[i] = slots[i].subspan(at, n);
+        (spares(v) ? without_decay(optimizer_) : optimizer_)
+            .apply_whole(v, weights.subspan(at, n), gradients.subspan(at, n),
+                         std::span<std::span<float> const>(own).first(slots.size()), learning_rate, step);
+      });
+    else if (spared_.empty())
+      apply(weights, gradients, slots, learning_rate, step);
+    else
+      step_in_parts(optimizer_, spared_, first, weights, gradients, slots,
+                    [&](Optimizer const& o, std::span<float> w, view<float> g, auto s) {
+                      o.apply(w, g, s, learning_rate, step);
+                    });
+  }
+
+  update_rule const& of_table(std::size_t number) const override {
+    if (std::ranges::find(spared_tables_, number) == spared_tables_.end()) return *this;
+    return *for_spared_tables_;
+  }
+
+  view<std::size_t> borders() const override { return whole ? variables_.borders() : view<std::size_t>{}; }
+
+  void check([[maybe_unused]] parameter_layout const& layout) const override {
+    check_excluded_from_decay(excluded_from_decay(optimizer_), layout);
+    if constexpr (requires { optimizer_.check(layout); }) optimizer_.check(layout);
+  }
+
+  void share(work_sharing by) override { variables_.share(std::move(by)); }
+
+ private:
+  static constexpr bool whole = whole_optimizer<Optimizer>;
+  using slot_spans = std::array<std::span<float>, slot_list{}.of.size()>;
+
+  bool spares(variable const& v) const {
+    return std::ranges::any_of(
+        spared_, [&](element_range r) { return r.first <= v.offset && v.offset + v.dims.size() <= r.last; });
+  }
+
+  Optimizer optimizer_;
+  Schedule schedule_;
+  std::vector<element_range> spared_;
+  std::vector<std::size_t> spared_tables_;  // their numbers
+  std::shared_ptr<rule const> for_spared_tables_;
+  whole_variables variables_;
+};
+
+template <class Optimizer>
+rule(Optimizer) -> rule<Optimizer>;
+
+}  // namespace edl

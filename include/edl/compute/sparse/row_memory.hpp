@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace edl::sparse {
+
+/// What stands before the values of a row.
+struct row_header {
+  std::uint64_t id;
+  std::uint32_t last_use;  ///< the clock of the table's user at the row's last push
+  std::uint32_t uses;      ///< how often it was pushed; stays at its largest value
+};
+static_assert(sizeof(row_header) == 16);
+
+/// A row: its header, then its weights, then the optimiser's slots.
+struct row {
+  row_header* header = nullptr;
+
+  explicit operator bool() const { return header != nullptr; }
+  float* values() const { return reinterpret_cast<float*>(header + 1); }
+};
+
+/// Memory of numbered rows, in regions that the system may back by huge pages. Rows are visited at random,
+/// and small pages would be missed at every visit. A row stays where it is. Thread safety: safe; the rows
+/// themselves are their holder's.
+class row_memory {
+ public:
+  static constexpr std::uint32_t rows_per_piece = 8, rows_per_region = 1u << 18;
+  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 32;
+
+  /// `values`: floats of a row.
+  explicit row_memory(std::size_t values);
+  ~row_memory();
+  row_memory(row_memory const&) = delete;
+  row_memory& operator=(row_memory const&) = delete;
+
+  std::size_t row_bytes() const { return row_bytes_; }
+
+  /// The first number of eight rows in a row. Throws edl::error where there is no more memory.
+  std::uint32_t take();
+  void give_back(std::uint32_t first);
+
+  /// A row of a piece that has been taken.
+  row at(std::uint32_t number) const {
+    std::byte* const region = regions_[number / rows_per_region].load(std::memory_order_acquire);
+    return {reinterpret_cast<row_header*>(region + number % rows_per_region * row_bytes_)};
+  }
+
+  /// Bytes of the pieces that have been taken at one time or another.
+  std::size_t bytes() const;
+
+ private:
+  std::size_t const row_bytes_;
+  std::unique_ptr<std::atomic<std::byte*>[]> const regions_;
+  mutable std::mutex mutex_;
+  std::vector<std::uint32_t> free_;
+  std::uint64_t used_ = 0;  // rows
+};
+
+}  // namespace edl::sparse
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/sparse/row_memory.ipp"
+#endif

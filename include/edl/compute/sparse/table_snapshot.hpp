@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "edl/compute/sparse/hash.hpp"
+#include "edl/compute/sparse/row_memory.hpp"
+#include "edl/compute/sparse/table.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl::sparse {
+
+/// The rows of a table as they were at one time, while the table is trained on. It is no copy: a row is kept
+/// aside before it changes for the first time after that. So it takes as much memory as has been changed.
+///
+/// Thread safety: safe, also beside calls of the table, which must outlive it.
+class table_snapshot {
+ public:
+  explicit table_snapshot(table& of);
+  ~table_snapshot();
+  table_snapshot(table_snapshot const&) = delete;
+  table_snapshot& operator=(table_snapshot const&) = delete;
+
+  table const& of() const { return of_; }
+  std::uint64_t size() const { return rows_; }                           ///< rows
+  std::uint32_t size(std::uint32_t slot) const { return sizes_[slot]; }  ///< rows of a hash slot
+  std::uint64_t removed() const { return removed_; }                     ///< the place among `removals`
+
+  /// Calls visit(header, weights and then slots) for each row of a hash slot. The table's rows of it, and of
+  /// its neighbours, wait meanwhile.
+  void for_each(std::uint32_t slot,
+                std::function<void(row_header const&, view<float> values)> const& visit) const;
+
+  /// The same for candidates.
+  void for_each_candidate(std::uint32_t slot, std::function<void(row_header const&)> const& visit) const;
+
+ private:
+  friend class table;
+
+  /// A row as it was; without values: there was none.
+  struct kept_row {
+    row_header header{};
+    std::vector<float> values;
+  };
+
+  /// Told, under the lock of its stripe, before a row changes; `fresh`: it was made just now.
+  void keep(row r, bool fresh);
+  void keep_candidate(row_header const& was, bool fresh);
+
+  table& of_;
+  std::vector<std::uint32_t> sizes_;
+  std::uint64_t rows_ = 0, removed_ = 0;
+  std::vector<std::unordered_map<std::uint64_t, kept_row>> kept_;  // by hash slot, then id
+  std::vector<std::unordered_map<std::uint64_t, std::optional<row_header>>> kept_candidates_;  // likewise
+};
+
+}  // namespace edl::sparse
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/sparse/table_snapshot.ipp"
+#endif

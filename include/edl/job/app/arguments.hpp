@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/compute/data/format/recordio.hpp"
+#include "edl/job/app/history.hpp"
+#include "edl/job/app/sweep.hpp"
+#include "edl/job/config/job.hpp"
+#include "edl/job/train/hyperparameters.hpp"
+
+namespace edl::app {
+
+/// What `data` is asked to do: write records of any format that edl reads as RecordIO shards.
+struct conversion {
+  std::string from, to;
+  data::compressor compressor = data::compressor::snappy;
+  std::uint64_t records_per_shard = 4096;
+  double fraction = 1;
+};
+
+/// What `scale` is asked to do.
+struct scaling {
+  std::string job;
+  std::optional<int> workers, servers;
+};
+
+/// What `export` is asked to do with `job::checkpoint_dir_for_init`.
+struct export_format {
+  std::string onnx;  ///< the file to write
+};
+
+struct arguments {
+  edl::job job;
+  std::optional<conversion> data;                          ///< the `data` subcommand
+  std::optional<std::string> audit;                        ///< what the `audit` subcommand is to look at
+  std::optional<history_request> history;                  ///< the `history` subcommand
+  std::optional<app::sweep> sweep;                         ///< the `sweep` subcommand
+  std::optional<export_format> exported;                   ///< the `export` subcommand
+  std::optional<scaling> scale;                            ///< the `scale` subcommand
+  std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
+  std::vector<std::string> notes;  ///< a line for each flag that is given and does nothing in this job
+};
+
+/// The outcome of parsing: arguments, or text to print and the code to exit with (`--help`, `--version`).
+struct parsed {
+  std::optional<arguments> run;
+  std::string text;
+  int code = 0;
+};
+
+/// Reads a command line. `program` is the binary's name, in the help and as the default job name.
+/// `set`: what the model declares, for the help. `metrics`: those that flags may name; empty where they are
+/// not known. Throws usage_error: an unknown flag (with the nearest known name), a value out of range, a flag
+/// that is missing or contradicts another.
+parsed parse(std::string const& program, std::vector<std::string> const& line,
+             train::hyperparameters const& set = {}, std::vector<std::string> const& metrics = {});
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/app/arguments.ipp"
+#endif

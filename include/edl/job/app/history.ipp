@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+
+#include "edl/core/chart.hpp"
+#include "edl/core/counted.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/job/app/history.hpp"
+#include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
+#include "edl/job/train/history/history_log.hpp"
+
+namespace edl::app {
+namespace detail {
+
+inline constexpr std::uint64_t longest_history_text = 256u << 20;  // bytes
+inline constexpr std::size_t most_columns = 1000;
+inline constexpr std::string_view of_metrics = "metrics.";
+inline constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+
+/// The name that the job's checkpoints have, or else the directory's.
+inline std::string job_of(std::string const& directory) {
+  try {
+    if (auto const newest = checkpoint::newest_valid(directory, checkpoint::check::sizes))
+      return checkpoint::read_manifest(*newest).job;
+  } catch (std::exception const&) {  // to be told is not worth an error
+  }
+  std::error_code unknown;
+  auto const whole = std::filesystem::absolute(directory, unknown).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+inline double number_of(nlohmann::ordered_json const& value) {
+  return value.is_number() ? value.get<double>() : no_value;
+}
+
+/// The values of a column, in the order of rows.
+inline std::optional<std::size_t> column_of(history const& h, std::string_view name) {
+  auto const it = std::ranges::find(h.columns, name);
+  if (it == h.columns.end()) return std::nullopt;
+  return std::size_t(it - h.columns.begin());
+}
+
+inline void put(history& h, history::row& into, std::string const& name, double value) {
+  auto const known = column_of(h, name);
+  if (!known && h.columns.size() >= most_columns) return;
+  std::size_t const at = known.value_or(h.columns.size());
+  if (!known) h.columns.push_back(name);
+  into.values.resize(std::max(into.values.size(), at + 1), no_value);
+  if (std::isnan(into.values[at])) into.values[at] = value;
+}
+
+inline double value(history::row const& r, std::size_t column) {
+  return column < r.values.size() ? r.values[column] : no_value;
+}
+
+/// What a person need not see: a column that says nothing.
+inline bool says_nothing(history const& h, std::size_t column) {
+  bool const counts = h.columns[column] == "servers" || h.columns[column] == "lost" ||
+                      h.columns[column] == "repeated" || h.columns[column] == "recovered";
+  return std::ranges::all_of(h.rows, [&](history::row const& r) {
+    double const v = value(r, column);
+    return std::isnan(v) || (counts && v == 0);
+  });
+}
+
+inline std::string cell(std::string const& column, double v) {
+  if (std::isnan(v)) return "-";
+  if (column == "time") {
+    auto const seconds = std::time_t(std::clamp(v, 0.0, 1e11));
+    std::tm at{};
+    ::gmtime_r(&seconds, &at);
+    char text[32];
+    return {text, std::strftime(text, sizeof text, "%F %T", &at)};
+  }
+  return std::trunc(v) == v && std::abs(v) < 1e15 ? fmt::format("{:.0f}", v) : fmt::format("{:.4g}", v);
+}
+
+inline std::string heading(std::string const& column) {
+  if (column == "time") return "TIME (UTC)";
+  std::string text = column.starts_with(of_metrics) ? column.substr(of_metrics.size()) : column;
+  std::ranges::transform(text, text.begin(), [](char c) { return char(std::toupper((unsigned char)(c))); });
+  // Of two columns of a name the second is of the validation data.
+  return column == "metrics.loss" ? "VALIDATION " + text : text;
+}
+
+inline std::string table_of(history const& h) {
+  std::vector<std::vector<std::string>> rows{{"STEP"}};
+  std::vector<std::size_t> shown;
+  for (std::size_t c = 0; c < h.columns.size(); ++c)
+    if (!says_nothing(h, c)) shown.push_back(c), rows[0].push_back(heading(h.columns[c]));
+  for (history::row const& r : h.rows) {
+    auto& row = rows.emplace_back(1, std::to_string(r.step));
+    for (std::size_t const c : shown) row.push_back(cell(h.columns[c], value(r, c)));
+  }
+  std::vector<std::size_t> widths(rows[0].size());
+  for (auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = printable(row[i]);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  std::string out;
+  for (auto const& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      out += fmt::format("{}{:>{}}", i ? "  " : "", row[i], widths[i]);
+    out += '\n';
+  }
+  return out;
+}
+
+inline std::string csv_cell(std::string const& text) {
+  if (text.find_first_of(",\"\n\r") == text.npos) return text;
+  std::string out = "\"";
+  for (char const c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+inline std::string csv_of(history const& h) {
+  std::string out = "step";
+  for (std::string const& c : h.columns) out += "," + csv_cell(c);
+  for (history::row const& r : h.rows) {
+    out += fmt::format("\n{}", r.step);
+    for (std::size_t c = 0; c < h.columns.size(); ++c) {
+      double const v = value(r, c);
+      out += std::isnan(v) ? "," : fmt::format(",{}", v);
+    }
+  }
+  return out + "\n";
+}
+
+inline chart::line line_of(history const& h, std::size_t column, std::string name, bool steps = false) {
+  chart::line l{.name = std::move(name), .points = {}, .steps = steps};
+  for (history::row const& r : h.rows)
+    if (double const v = value(r, column); !std::isnan(v)) l.points.emplace_back(double(r.step), v);
+  return l;
+}
+
+}  // namespace detail
+
+EDL_INLINE history history_from(std::string_view text, std::string const& job) {
+  history h{.job = job, .columns = {}, .rows = {}, .lines = {}, .notes = {}};
+  std::map<std::uint64_t, history::row> rows;
+  std::size_t number = 0, none = 0, first_none = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t const end = std::min(text.find('\n', at), text.size());
+    std::string_view const line = text.substr(at, end - at);
+    at = end + 1;
+    ++number;
+    auto const o = nested_too_deeply(line)
+                       ? nlohmann::ordered_json(nlohmann::ordered_json::value_t::discarded)
+                       : nlohmann::ordered_json::parse(line, nullptr, false);
+    if (!o.is_object() || !o.contains("step") || !o["step"].is_number_unsigned()) {
+      if (none++ == 0) first_none = number;
+      continue;
+    }
+    auto const step = o["step"].get<std::uint64_t>();
+    history::row& into = rows[step];
+    into.step = step;
+    for (auto const& [name, value] : o.items())
+      if (name == "metrics" && value.is_object())
+        for (auto const& [metric, v] : value.items())
+          detail::put(h, into, std::string(detail::of_metrics) + metric, detail::number_of(v));
+      else if (name != "step" && value.is_primitive())
+        detail::put(h, into, name, detail::number_of(value));
+    h.lines.emplace_back(line);
+  }
+  for (auto& [step, row] : rows) h.rows.push_back(std::move(row));
+  if (none > 0)
+    h.notes.push_back(fmt::format("{} of no history {} left out, the first is line {}", counted(none, "line"),
+                                  none == 1 ? "is" : "are", first_none));
+  return h;
+}
+
+EDL_INLINE history read_history(std::string const& path) {
+  std::error_code unknown;
+  bool const is_file = std::filesystem::is_regular_file(path, unknown);
+  std::string const file = is_file ? path : train::history_path(path);
+  if (!is_file && !std::filesystem::exists(file, unknown))
+    throw error(
+        fmt::format("{} has no history.jsonl: give the --checkpoint_dir of a job that has trained", path));
+  input_file const in(file);
+  if (in.size() > detail::longest_history_text)
+    throw error(fmt::format("{} has {} bytes, and is no history", file, in.size()));
+  std::string text(std::size_t(in.size()), '\0');
+  in.read(0, std::as_writable_bytes(std::span(text)));
+  std::string const directory = is_file ? std::filesystem::path(path).parent_path().string() : path;
+  history h = history_from(text, detail::job_of(directory.empty() ? "." : directory));
+  for (std::string& note : h.notes) note = file + ": " + note;
+  if (h.rows.empty()) throw error(fmt::format("{} has no line of a history", file));
+  return h;
+}
+
+EDL_INLINE std::string to_text(history const& h, std::string const& format) {
+  if (format == "csv") return detail::csv_of(h);
+  if (format != "json") return detail::table_of(h);
+  std::string out;
+  for (std::string const& line : h.lines) out += (out.empty() ? "[" : ",\n ") + line;
+  return out.empty() ? "[]\n" : out + "]\n";
+}
+
+EDL_INLINE std::string to_picture(history const& h) {
+  chart c{.title = h.job + ": training", .x_name = "step", .panels = {}};
+  auto const add = [&](std::string const& column, std::string const& name) {
+    if (auto const at = detail::column_of(h, column); at && !detail::says_nothing(h, *at))
+      c.panels.push_back({.name = name, .lines = {detail::line_of(h, *at, name)}});
+  };
+  add("loss", "training loss, mean");
+  if (auto const at = detail::column_of(h, "metrics.loss"); at && !c.panels.empty()) {
+    c.panels[0].name = "loss";
+    c.panels[0].lines[0].name = "training, mean";
+    c.panels[0].lines.push_back(detail::line_of(h, *at, "validation"));
+  }
+  for (std::string const& column : h.columns)
+    if (column.starts_with(detail::of_metrics) && (column != "metrics.loss" || c.panels.empty()))
+      add(column, column.substr(detail::of_metrics.size()) + ", validation");
+  add("learning_rate", "learning rate");
+  add("records_per_s", "records per second");
+  if (!c.panels.empty() && c.panels.back().name == "records per second") c.panels.back().least = 0;
+  chart::panel members{.name = "members, number", .lines = {}, .least = 0};
+  for (char const* const column : {"workers", "servers"})
+    if (auto const at = detail::column_of(h, column); at && !detail::says_nothing(h, *at))
+      members.lines.push_back(detail::line_of(h, *at, column, true));
+  if (members.lines.size() == 1) members.name = members.lines[0].name + ", number";
+  // Where there is always one worker, nobody wants to see it.
+  if (std::ranges::any_of(members.lines,
+                          [](chart::line const& l) {
+                            return std::ranges::any_of(l.points, [](auto const& p) { return p.second != 1; });
+                          }) ||
+      members.lines.size() > 1)
+    c.panels.push_back(std::move(members));
+  return to_svg(c);
+}
+
+EDL_INLINE void show(history const& h, std::string const& format, std::string const& picture) {
+  for (std::string const& note : h.notes) fmt::print(stderr, "{}\n", printable(note));
+  if (picture.empty()) return fmt::print("{}", to_text(h, format));
+  replace_file(picture, to_picture(h), forced::nothing);
+  fmt::print("{}: {}, up to step {}\n", picture, counted(h.rows.size(), "step"), h.rows.back().step);
+}
+
+EDL_INLINE std::vector<cli::flag> history_flags(std::string const& format_flag) {
+  return {{.name = format_flag,
+           .fallback = "table",
+           .help = "how to print it",
+           .aliases = {"o"},
+           .choices = {"table", "json", "csv"}},
+          {.name = "plot", .help = "draw it instead: the picture's file (SVG)"}};
+}
+
+}  // namespace edl::app

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edl/cli/status_line.hpp"
+#include "edl/cluster/kubernetes/job_spec.hpp"
+#include "edl/core/log.hpp"
+#include "edl/job/app/environment.hpp"
+#include "edl/job/app/signals.hpp"
+#include "edl/job/checkpoint/directory_lock.hpp"
+#include "edl/job/config/job.hpp"
+#include "edl/job/master/journal.hpp"
+#include "edl/job/master/server/server.hpp"
+#include "edl/job/net/listener.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/platform/platform.hpp"
+#include "edl/job/train/program.hpp"
+#include "edl/job/train/records.hpp"
+#include "edl/job/train/reporter.hpp"
+
+namespace edl::app {
+
+/// The master's process: its decisions (`master::server`), the platform that carries them out, and what a
+/// user sees of the job. Thread safety: one thread makes it and runs it.
+class master_role {
+ public:
+  /// Takes the place of a master that has left a journal. `show` as in `train::progress_view`. Throws
+  /// edl::error.
+  master_role(train::program& p, job const& j, process_environment const& s, logger const& log,
+              cli::status_sink show = {});
+  ~master_role();
+
+  /// To the end of the job, or of this process: the exit code. A job that is suspended ends with
+  /// `platform::suspended`. Outside of a cluster the first signal suspends a job that has a place for
+  /// checkpoints. Where the others were started by hand, only SIGINT does. Then it ends with 128 + the
+  /// signal's number. The second signal ends it at once, unless a command has started it. Where another
+  /// object than the master's pod owns the job, its members outlive a master that is told to stop. Throws
+  /// edl::error when the job has failed.
+  int run(signals const& stop);
+
+ private:
+  master::callbacks callbacks();
+  platform::observer observer();
+  std::unique_ptr<platform::platform> make_platform();
+  bool owned() const { return cluster_ && !cluster_->by.empty(); }
+  bool relaunch() const { return !cluster_ || cluster_->relaunch; }
+  void start(process_id who, std::optional<std::uint32_t> instead_of = {});
+  void ended(platform::ending const& e, std::uint64_t number);
+  void found(platform::findings const& what);
+  void reconcile(std::vector<process_id> const& running);
+  void report();
+  asio::awaitable<void> watch();
+  asio::awaitable<void> handle(net::request& q);
+  void look_round();
+  std::vector<process_id> left();
+  void show(std::string const& status, std::string const& line);
+  bool suspend_until(signals const& stop);
+  std::vector<std::string> users_command() const;
+
+  train::program& program_;
+  job const& job_;
+  process_environment const& environment_;
+  logger log_;
+  std::optional<platform::kubernetes::job_spec> cluster_;  // in a cluster
+  std::unique_ptr<checkpoint::directory_lock> lock_;       // of the directory that results go to
+  train::records records_;
+  master::job_options options_;
+  master::journal journal_;
+  std::optional<master::persisted_state> before_;
+  train::reporter reporter_;
+  std::string failure_;     // published by `over_`
+  std::string superseded_;  // why; published by `over_`
+  std::atomic<bool> over_{false}, alone_{false};
+  // On the node's thread: nobody takes part before it is known who runs of a job that is older than this
+  // master.
+  bool adopting_ = false;
+  master::time_point reported_{};
+  std::size_t reported_workers_ = 0;
+  std::set<process_id> started_;  // by this master
+  // On the node's thread: when who was heard of last, at the last look; and who has left by itself since.
+  std::map<process_id, master::time_point> present_;
+  std::set<process_id> left_;
+  net::node node_;
+  master::server server_;
+  std::unique_ptr<net::listener> listener_;
+  std::unique_ptr<platform::platform> platform_;  // none: all others are started by hand
+};
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/app/master_role.ipp"
+#endif

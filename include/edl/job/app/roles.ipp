@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <atomic>
+#include <filesystem>
+#include <optional>
+
+#include "edl/compute/device/cpu/team.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/job/app/environment.hpp"
+#include "edl/job/app/job_directory.hpp"
+#include "edl/job/app/master_role.hpp"
+#include "edl/job/app/member.hpp"
+#include "edl/job/app/roles.hpp"
+#include "edl/job/app/running.hpp"
+#include "edl/job/checkpoint/layout_digest.hpp"
+#include "edl/job/collective/meeting.hpp"
+#include "edl/job/net/channel.hpp"
+#include "edl/job/net/listener.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/platform/launcher.hpp"
+#include "edl/job/platform/line_reader.hpp"
+#include "edl/job/ps/server.hpp"
+#include "edl/job/replica/replica.hpp"
+#include "edl/job/train/outputs.hpp"
+#include "edl/job/train/records.hpp"
+#include "edl/job/train/setup.hpp"
+#include "edl/job/train/start.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+#include "edl/job/worker/remote.hpp"
+#include "edl/job/worker/session.hpp"
+
+namespace edl::app {
+namespace detail {
+
+using namespace std::chrono_literals;
+
+/// Makes a call to the master of which nobody waits for the answer.
+inline void tell(net::node& node, net::channel& master, std::uint16_t method, std::string message) {
+  node.spawn([&master, method, message]() -> asio::awaitable<void> {
+    net::outgoing const what{.method = method, .message = message, .idempotent = true};
+    co_await master.call(what);
+  });
+}
+
+/// Tells the master of a version that all have frozen. On the node's thread.
+inline void report_frozen(net::node& node, net::channel& master, std::uint64_t generation,
+                          ps::push_result const& r) {
+  wire::VersionReport report;
+  report.set_generation(generation);
+  report.set_version(r.version);
+  report.set_evaluate(r.evaluate);
+  report.set_checkpoint(r.checkpoint);
+  tell(node, master, wire::method::version, wire::pack(report));
+}
+
+/// Where a server or worker listens.
+inline std::vector<net::address> own_addresses(job const& j, process_environment const& s) {
+  return listen_at(s.host.empty() ? j.host : s.host, s.port);
+}
+
+/// What a member says when it takes part. Where it listens is of use to few.
+inline std::string joined_line(logger const& log, net::listener const* at = nullptr) {
+  std::string const line = fmt::format("joined the job (process {})", ::getpid());
+  return at && log.detailed() ? fmt::format("{}, listens at {}", line, joined(at->addresses())) : line;
+}
+
+inline constexpr std::size_t most_masters = 5;              // killed within a minute
+inline constexpr std::chrono::milliseconds latecomer{500};  // for a signal that others have got already
+
+}  // namespace detail
+
+EDL_INLINE int run_master(train::program& p, arguments const& a, process_environment const& s,
+                          logger const& log, signals const& stop, cli::status_sink const& show) {
+  if (log.detailed())
+    for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
+  return master_role(p, a.job, s, log, show).run(stop);
+}
+
+EDL_INLINE int run_server(train::program& p, arguments const& a, process_environment const& s,
+                          logger const& log, signals const& stop) {
+  using namespace detail;
+  job const& j = a.job;
+  auto const count = std::uint32_t(j.ps_ranges);
+  if (s.id >= count)
+    throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers, and at most --ps_ranges={}",
+                                  s.id, j.num_ps_pods, count));
+  auto const when = train::policy_of(j);
+  // Steps of whole variables have much to do; the others are bounded by memory.
+  int const side_by_side = s.platform == "process" ? j.num_ps_pods : 1;
+  thread_team team(p.layout.borders.empty() ? 1 : train::threads_of(j, side_by_side));
+  p.rule->share([&team](std::function<void(int)> const& work) { team.run(team.size(), work); });
+  net::node node(node_options_of(s, j, log));
+  net::channel master(node, master_addresses(s.master), "the master");
+  ps::server server(
+      node,
+      {.name = fmt::format("ps-{}", s.id),
+       .ranges = count,
+       .layout = p.layout,
+       .delta_checkpoints = j.delta_checkpoints,
+       .make =
+           [&](std::uint32_t range) {
+             return std::make_shared<ps::store>(train::store_options_of(j, p, *when, range, count));
+           },
+       .configure = [&](ps::store& into, std::string const& path) { train::configure(into, j, p, path); },
+       .frozen = [&](std::uint64_t generation,
+                     ps::push_result const& r) { report_frozen(node, master, generation, r); },
+       .cut_off =
+           [&](std::uint64_t generation, std::uint32_t range) {
+             wire::CutOffRequest request;
+             request.set_server(s.id);
+             request.set_generation(generation);
+             request.set_range(range);
+             tell(node, master, wire::method::cut_off, wire::pack(request));
+           },
+       .failed =
+           [&](std::string const& why) {
+             log.log(severity::critical,
+                     fmt::format("{}; this server ends, and another takes its place", why));
+             std::_Exit(1);  // at once: nobody may be told what this store holds
+           }},
+      log);
+  net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
+  member self(node, master, role::server, s.id, std::chrono::seconds(j.master_timeout));
+  self.started_with(train::shared_flags(j, false));
+  self.watch([&server] { return server.version(); });
+  self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
+  self.hold([&server] { return server.held(); }, [&server] { return server.heard(); });
+  std::optional<int> signal;
+  if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
+                 [&] { return (signal = signal ? signal : stop.wait(0ms)).has_value(); }))
+    return 0;
+  log.info(joined_line(log, &listener));
+  while (!signal && !self.lost() && !self.finished()) signal = stop.wait(100ms);
+  if (!self.lost()) self.leave();
+  node.stop();
+  if (signal || self.finished()) return 0;
+  self.explain_loss("server");
+}
+
+namespace detail {
+
+/// A worker's life, once it has joined: what is the same wherever the model's variables are.
+template <class Parameters>
+int work_as(member& self, net::node& node, net::channel& master, Parameters& parameters,
+            worker::trainer& trainer, train::records const& r, train::program& p, job const& j,
+            std::uint32_t id, logger const& log, signals const& stop) {
+  worker::remote_master work(master, {id, self.incarnation()}, parameters);
+  worker::session session(train::session_options_of(j, p), trainer, *p.rule, r.view(), work, parameters, log,
+                          train::predictions_of(j, p, int(id)));
+  self.watch(session.seen());
+  bool asked = false;  // a signal is told once, and all may ask
+  // A job that is suspended is over while a worker still has something in hand.
+  auto const stopping = [&] {
+    return asked = asked || self.lost() || self.finished() || stop.wait(0ms).has_value();
+  };
+  work.stop_when(stopping);
+  session.stop_when(stopping);
+  parameters.stop_when(stopping);
+  bool const complete = [&] {
+    // The heartbeats read what the session shows: they end before it, however it ends.
+    struct last_word {
+      net::node& of;
+      ~last_word() { of.stop(); }
+    } const stopped{node};
+    bool done = false;
+    try {
+      done = session.run();
+    } catch (worker::interrupted const& e) {
+      // What was leased could not be handed back, and goes to others when this process is gone.
+      if (!self.lost() && !self.finished()) log.warning(e.what());
+    }
+    if (!self.lost()) self.leave();
+    return done || self.finished();
+  }();
+  train::write_profile(j, trainer, fmt::format("worker-{}", id), log);
+  if (!complete && self.lost()) self.explain_loss("worker");
+  // Finished or stopped: the master tells which.
+  log.info(complete ? "the job is over" : "told to stop: what was leased has been handed back");
+  return 0;
+}
+
+EDL_INLINE int run_replica(train::program& p, job const& j, process_environment const& s,
+                           train::records const& r, worker::trainer& trainer, net::node& node,
+                           net::channel& master, logger const& log, signals const& stop) {
+  ps::asynchronous const when(false);
+  auto const store = std::make_shared<ps::store>(train::store_options_of(j, p, when, 0, 1));
+  ps::server server(node,
+                    {.name = fmt::format("worker-{}", s.id),
+                     .layout = p.layout,
+                     .delta_checkpoints = j.delta_checkpoints,
+                     .make = [](std::uint32_t) -> std::shared_ptr<ps::store> {
+                       throw error("a worker's copy of the model is not made by a call");
+                     },
+                     .configure = {},
+                     .frozen = {},
+                     .cut_off = {}},
+                    log);
+  collective::meeting meeting(node);
+  member self(node, master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
+  replica::replica parameters({s.id, self.incarnation()},
+                              {.node = node,
+                               .master = master,
+                               .meeting = meeting,
+                               .store = store,
+                               .server = server,
+                               .model = p,
+                               .job = j,
+                               // There all parameters are trained.
+                               .there = j.freeze.empty() ? trainer.arena() : nullptr,
+                               .log = log,
+                               .frozen = [&](std::uint64_t generation, ps::push_result const& result) {
+                                 if (result.evaluate || result.checkpoint)
+                                   report_frozen(node, master, generation, result);
+                               }});
+  net::listener listener(
+      node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); },
+      net::listener_options{.streams = meeting.handler()});
+  self.started_with(train::shared_flags(j, true));
+  self.watch_generation([&] { return parameters.generation(); },
+                        [&](std::uint64_t now) { parameters.world_is_over(now); });
+  if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
+                 [&] { return stop.wait(0ms).has_value(); }))
+    return 0;
+  log.info(joined_line(log, &listener));
+  return work_as(self, node, master, parameters, trainer, r, p, j, s.id, log, stop);
+}
+
+}  // namespace detail
+
+EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environment const& s,
+                          logger const& log, signals const& stop) {
+  using namespace detail;
+  job const& j = a.job;
+  train::records const r = train::open_records(j, p.open, log);
+  bool const side_by_side = s.platform == "process";
+  worker::trainer_options options =
+      train::trainer_options_of(j, p, side_by_side ? j.num_workers : 1, int(s.id));
+  options.cuda.alone = side_by_side;
+  auto const trainer = p.make_trainer(options);
+  if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  // Once for all workers of one machine.
+  if (std::string const note = train::precision_note(j, *trainer);
+      !note.empty() && (!side_by_side || s.id == 0))
+    log.warning(note);
+  p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
+  net::node node(node_options_of(s, j, log));
+  net::channel master(node, master_addresses(s.master), "the master");
+  if (j.strategy == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
+  worker::identity const me{s.id, node.options().self.incarnation};
+  worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
+  member self(node, master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
+  self.started_with(train::shared_flags(j, true));
+  self.watch_generation([&] { return parameters.generation(); },
+                        [&](std::uint64_t now) { parameters.generation_is_over(now); });
+  if (!self.join(checkpoint::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); }))
+    return 0;
+  log.info(joined_line(log));
+  return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
+}
+
+EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals const& stop,
+                             std::shared_ptr<cli::screen> const& terminal) {
+  using namespace detail;
+  train::make_directories(a.job);
+  auto const lock = train::lock_outputs(a.job, checkpoint::lock_options::part::command, log);
+  std::string const token = net::token::random().secret();
+  job_directory const own;
+  std::string const journal = journal_in(own);
+  net::node node({.job = a.job.name, .secret = net::token(token), .log = log});
+  try {
+    announce(own, a.job.name, token, a.job.checkpoint_dir);
+  } catch (error const& e) {
+    log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
+  }
+  std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
+  std::atomic<bool> starved{false};
+  std::optional<platform::line_reader> said;
+  if (terminal)
+    said.emplace([&terminal](std::string_view line) {
+      if (auto status = cli::decode(line))
+        terminal->show(std::move(*status));
+      else
+        terminal->write(std::string(line) + '\n');
+    });
+  platform::launcher launcher(
+      node, own.path(), "/proc/self/exe", own_command(),
+      [&](platform::ending const& e) {
+        starved = e.memory;
+        ended = e.signal ? -e.signal : e.code + 1;
+      },
+      said ? &*said : nullptr);
+  auto const start = [&] {
+    launcher.start_master({{"EDL_ROLE", "master"},
+                           {"EDL_PLATFORM", "process"},
+                           {"EDL_LAUNCHER", launcher.address()},
+                           {"EDL_LAUNCHER_TOKEN", launcher.credential().secret()},
+                           {"EDL_JOB_DIR", own.path()},
+                           {"EDL_JOURNAL", journal},
+                           {"EDL_STATUS_LINE", terminal ? "1" : "0"},
+                           {"EDL_JOB_NAME", a.job.name},
+                           {"EDL_JOB_TOKEN", token}});
+  };
+  start();
+  std::optional<int> asked;
+  std::vector<std::chrono::steady_clock::time_point> deaths;
+  std::vector<pid_t> leave_requests;
+  std::chrono::steady_clock::time_point heeded, asked_at;
+  for (;;) {
+    auto const came = stop.next(50ms);
+    auto const now = std::chrono::steady_clock::now();
+    // What tells every process of this job to leave tells this one, too, perhaps last, and the master
+    // decides.
+    if (asked || now >= heeded)
+      for (pid_t const who : std::exchange(leave_requests, {})) launcher.let_leave(who, asked.has_value());
+    if (came && came->signal == leave_signal()) {
+      if (leave_requests.empty()) heeded = now + latecomer;
+      leave_requests.push_back(came->from);
+    } else if (came && asked) {
+      if (ends_at_once(came->signal, now - asked_at)) {
+        log.warning("every process of the job ends at once");
+        launcher.stop_all(0s);
+        return 128 + came->signal;
+      }
+    } else if (came) {
+      asked = came->signal;
+      asked_at = now;
+      bool const keeps = train::keeps_state(a.job);
+      if (keeps) log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
+      // How long a checkpoint takes nobody knows, and the user can end it.
+      launcher.stop_master(keeps ? std::chrono::hours(24) : 10s);
+    }
+    if (auto const lost = lock ? lock->lost() : std::nullopt) {
+      launcher.stop_all(2s);
+      throw error(*lost);
+    }
+    int const how = ended.exchange(0);
+    if (how == 0) continue;
+    if (how > 0 || asked) {
+      launcher.stop_all(2s);
+      return asked ? 128 + *asked : how - 1;
+    }
+    std::string const death = platform::describe({.who = {}, .signal = -how, .memory = starved});
+    std::erase_if(deaths, [&](auto at) { return now - at > 60s; });
+    deaths.push_back(now);
+    if (deaths.size() > most_masters) {
+      log.error(fmt::format(
+          "the master {}, for the {}th time within a minute; every process of the job ends with it", death,
+          deaths.size()));
+      launcher.stop_all(2s);
+      return 128 - how;
+    }
+    log.warning(fmt::format("the master {}: another takes its place", death));
+    start();
+  }
+}
+
+}  // namespace edl::app

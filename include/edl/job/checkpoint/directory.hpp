@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/job/checkpoint/checkpoint.hpp"
+
+namespace edl::checkpoint {
+
+/// How closely a checkpoint is looked at.
+enum class check { sizes, checksums };
+
+/// Throws edl::error that says what is wrong with the checkpoint in `path` (a `version-N`), if anything is.
+void verify_checkpoint(std::string const& path, check how = check::checksums);
+
+/// What the `version-N` of a directory are good for.
+struct checkpoint_search {
+  /// A checkpoint that was complete once, and the reason why it cannot be used.
+  struct damage {
+    std::string path, why;
+  };
+
+  std::optional<std::string> newest;  ///< valid one
+  std::vector<damage> passed_over;    ///< damaged ones that are newer, the newest first
+
+  /// One line for a log: which checkpoints were passed over, why, and what is taken instead. Empty when none
+  /// was.
+  std::string warning() const;
+};
+
+/// What to do about storage that cannot be read for a reason that may pass: throw storage_error, or count the
+/// checkpoint as damaged.
+enum class unreadable { refused, passed_over };
+
+/// Looks for the newest valid checkpoint among the `version-N` of `directory`, which need not exist. An
+/// attempt without a manifest was never complete and is no damage.
+checkpoint_search find_checkpoint(std::string const& directory, check how = check::checksums,
+                                  unreadable what = unreadable::refused);
+
+/// The path of the newest valid checkpoint of `find_checkpoint`; none if there is none. Throws storage_error
+/// when one cannot be looked at for a reason that may pass.
+std::optional<std::string> newest_valid(std::string const& directory, check how = check::checksums);
+
+/// Removes what ended attempts have left in the `version-N` of `directory`: temporaries whose writers have
+/// ended, and, with `uncommitted`, servers' files that no manifest names. For who alone writes there
+/// (`directory_lock`), before it writes. A checkpoint whose manifest is damaged stays as it is.
+void remove_litter(std::string const& directory, bool uncommitted);
+
+/// Removes the oldest valid checkpoints until `keep` are left, and attempts that came to nothing and are
+/// older than all that is kept. 0 keeps everything. Call it when the newest is valid (it looks for itself, by
+/// size): the newest valid is never removed. A manifest goes first, so that what is half removed is no
+/// checkpoint. `allowed` is asked before each removal. What cannot be read now is not removed.
+void prune(std::string const& directory, std::uint64_t keep, permission const& allowed = {});
+
+}  // namespace edl::checkpoint
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/checkpoint/directory.ipp"
+#endif

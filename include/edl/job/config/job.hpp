@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "edl/compute/device/cpu/options.hpp"
+#include "edl/compute/device/cuda/options.hpp"
+#include "edl/compute/nn/storage.hpp"
+#include "edl/core/log.hpp"
+#include "edl/job/config/monitor.hpp"
+#include "edl/job/net/security/transport_security.hpp"
+#include "edl/job/worker/trainer_options.hpp"
+
+namespace edl {
+
+/// What a job is to do.
+enum class command { train, evaluate, predict };
+
+constexpr std::array<std::string_view, 3> names(command) { return {"train", "evaluate", "predict"}; }
+
+enum class strategy { local, parameter_server, allreduce };
+
+constexpr std::array<std::string_view, 3> names(strategy) {
+  return {"Local", "ParameterServerStrategy", "AllreduceStrategy"};
+}
+
+/// How gradients travel; they are added in float32.
+enum class gradient_format { float32, bfloat16 };
+
+constexpr std::array<std::string_view, 2> names(gradient_format) { return {"float32", "bfloat16"}; }
+
+/// What sums gradients of an all-reduce job.
+enum class allreduce_transport {
+  automatic,  ///< the workers' GPUs, by NCCL, where all can be joined; the hosts otherwise
+  nccl,
+  ring  ///< the hosts
+};
+
+constexpr std::array<std::string_view, 3> names(allreduce_transport) { return {"auto", "nccl", "ring"}; }
+
+/// How results are printed.
+enum class result_format { text, json };
+
+constexpr std::array<std::string_view, 2> names(result_format) { return {"text", "json"}; }
+
+/// Everything that a command line says about a job. Every role reads the same; names and defaults are those
+/// of the flags (`job/config/flags.hpp`).
+struct job {
+  edl::command command = edl::command::train;
+  edl::strategy strategy = edl::strategy::local;
+  std::string name;
+  severity log_level = severity::info;
+  std::string log_file_path;
+  bool verbose = false;  ///< log flags, addresses and places in the source, too
+
+  std::string training_data, validation_data, prediction_data;
+  double validation_split = 0;  ///< share of the training data that is evaluated on and not trained
+  bool skip_damaged = false;
+  float max_damaged = 0.01f;  ///< share of records that may be skipped so
+  std::uint64_t seed = 1;
+  std::string set;              ///< hyperparameters as they are given, `name=value;…`
+  std::string hyperparameters;  ///< all of the model's, with the values that hold, in the same form
+  bool shuffle = true;
+
+  int minibatch_size = 64;
+  int num_minibatches_per_task = 8;
+  int overfit_batches = 0;     ///< train on so many minibatches of the data only; 0: on all
+  int num_epochs = 1;          ///< ≤ 0: for ever
+  std::uint64_t max_step = 0;  ///< 0: no limit
+  std::uint64_t evaluation_steps = 0;
+  std::optional<monitor> save_best;
+  std::optional<edl::early_stopping> early_stopping;
+  std::uint64_t log_loss_steps = 100;
+  std::uint64_t history_steps = 100;  ///< a line of `history.jsonl` each so many; 0: of evaluations only
+  std::string tensorboard_log_dir;    ///< for event files; empty: none
+  int loader_threads = 0;             ///< of its own; 0: those that compute
+  int num_threads = 0;                ///< that a worker computes with; 0: by the cores that it is granted
+  worker::device_kind device = worker::device_kind::any;  ///< that workers compute on
+  edl::precision precision = edl::precision::float32;     ///< of products
+  edl::kernels kernels = edl::kernels::measured;
+  std::string kernel_cache;
+  bool deterministic = false;
+  worker::keep_samples keep_samples = worker::keep_samples::automatic;  ///< of a GPU
+  std::optional<nn::storage> activations;  ///< none: compact for products of bfloat16, else recomputed
+  gradient_format gradients = gradient_format::float32;
+
+  int num_workers = 0;
+  bool fixed_global_batch = false;
+  edl::allreduce_transport allreduce_transport =
+      edl::allreduce_transport::automatic;  ///< what sums gradients
+  int table_copies = 2;                     ///< workers that have each row by all-reduce; 0: all of them
+  int small_tables_mib = 256;               ///< of rows that are small enough to be with all of them
+  net::transport_security transport_security = net::transport_security::tls;  ///< of TCP connections
+  int num_ps_pods = 0;
+  int ps_replicas = 1;
+  int ps_ranges = 0;  ///< that the variables are cut into; 0: one for each server
+  bool use_async = false;
+  int grads_to_wait = 1;
+  std::optional<std::uint64_t> sync_version_tolerance;  ///< none: 0, or with grads_to_wait 1 without limit
+  bool lr_staleness_modulation = false;
+  int get_model_steps = 1;
+  float clip_value = 0, clip_norm = 0;  ///< of a minibatch's gradient; 0: it is not clipped
+  float moving_average = 0;             ///< decay of the average of the weights; 0: there is none
+  int relaunch_on_worker_failure = 1;
+  int max_task_retries = 3;
+  int master_timeout = 900;  ///< seconds that workers and servers wait for a master that is away
+
+  std::uint64_t checkpoint_steps = 0;
+  std::uint64_t delta_checkpoints = 8;
+  std::string checkpoint_dir, checkpoint_dir_for_init;
+  bool skip_mismatch = false;  ///< begin with what fits of checkpoint_dir_for_init
+  std::string freeze;          ///< patterns of variables that are not trained, with ',' between them
+  std::string rates;           ///< factors of the rate for parts, as `read_rates` reads them
+  bool ignore_damaged_checkpoints = false;         ///< start anew where none in checkpoint_dir can be used
+  int keep_checkpoint_max = 0;                     ///< 0: all
+  std::string output;                              ///< directory of the trained model
+  std::string export_onnx;                         ///< file that it is written to as ONNX, too
+  std::string prediction_outputs = "predictions";  ///< directory of the predictions
+  result_format format = result_format::text;      ///< of what evaluate prints
+  bool explain_plan = false;                       ///< only say how the network is computed
+  bool dry_run = false;                            ///< only try everything once, and keep nothing
+  std::string profile;                             ///< directory for where the workers' time went
+
+  std::string host = "127.0.0.1";  ///< where this process listens
+  std::uint16_t port = 0;          ///< of the master; 0: any
+
+  std::uint64_t records_per_task() const {
+    return std::uint64_t(minibatch_size) * std::uint64_t(num_minibatches_per_task);
+  }
+
+  /// Whether no step follows a version that is to be evaluated before it has been. In a fixed order of sums
+  /// nothing may depend on how long an evaluation takes: neither what it decides, nor where that ends the
+  /// job.
+  bool rests_to_evaluate() const {
+    return command == edl::command::train && fixed_global_batch && evaluation_steps > 0 &&
+           (save_best || early_stopping);
+  }
+};
+
+/// Minibatches whose gradients are averaged into one step, by servers or by the one process of `Local`.
+inline std::uint64_t minibatches_of_a_step(job const& j) {
+  return j.strategy != edl::strategy::allreduce && !j.use_async ? std::uint64_t(j.grads_to_wait) : 1;
+}
+
+}  // namespace edl

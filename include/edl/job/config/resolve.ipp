@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <system_error>
+
+#include "edl/compute/optim/part_rates.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
+#include "edl/job/config/idle_flags.hpp"
+#include "edl/job/config/resolve.hpp"
+
+namespace edl {
+namespace detail {
+
+inline void resolve_processes(job& j) {
+  if (j.strategy == strategy::allreduce && j.num_ps_pods > 0)
+    throw usage_error("--distribution_strategy=AllreduceStrategy has no servers: leave out --num_ps_pods");
+  if (j.strategy == strategy::local && (j.num_workers > 0 || j.num_ps_pods > 0))
+    throw usage_error(
+        "--distribution_strategy=Local is one process: leave out --num_workers and --num_ps_pods");
+  if (j.strategy != strategy::local && j.num_workers == 0) j.num_workers = 2;
+  if (j.strategy == strategy::parameter_server && j.num_ps_pods == 0) j.num_ps_pods = 1;
+  if (j.strategy != strategy::parameter_server) j.ps_replicas = 1;  // of servers, which there are none of
+  if (j.ps_replicas > std::max(1, j.num_ps_pods))
+    throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
+                                  j.ps_replicas, j.ps_replicas));
+  if (j.ps_ranges == 0) j.ps_ranges = j.num_ps_pods;
+  if (j.ps_ranges < j.num_ps_pods)
+    throw usage_error(fmt::format("--ps_ranges={}: fewer than --num_ps_pods={}", j.ps_ranges, j.num_ps_pods));
+}
+
+inline void resolve_split(job& j, std::string const& share) {
+  auto const n = number_from<double>(share);
+  if (!n || !(*n >= 0 && *n < 1))
+    throw usage_error(fmt::format("--validation_split={}: expected at least 0 and less than 1", share));
+  j.validation_split = *n;
+  if (j.command == command::train && j.validation_split > 0 && !j.validation_data.empty())
+    throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
+}
+
+inline void resolve_tasks(job& j, std::uint64_t records_per_task) {
+  if (records_per_task == 0) return;
+  auto const minibatch = std::uint64_t(j.minibatch_size);
+  if (records_per_task % minibatch != 0 || records_per_task / minibatch > 1 << 20)
+    throw usage_error(fmt::format("--records_per_task={}: expected a multiple of --minibatch_size={}",
+                                  records_per_task, j.minibatch_size));
+  j.num_minibatches_per_task = int(records_per_task / minibatch);
+}
+
+inline void resolve_steps(job& j) {
+  bool const nccl = j.strategy == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl;
+  if (nccl && (j.fixed_global_batch || j.gradients == gradient_format::bfloat16))
+    throw usage_error(
+        fmt::format("--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
+                    j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
+  if (!(j.max_damaged <= 1))
+    throw usage_error(fmt::format("--max_damaged={}: expected a share from 0 to 1", j.max_damaged));
+  if (!(j.moving_average < 1))
+    throw usage_error(
+        fmt::format("--moving_average={}: expected at least 0 and less than 1", j.moving_average));
+  if (nccl && j.moving_average > 0)
+    throw usage_error(
+        "--allreduce_transport=nccl makes steps on GPUs, and the hosts keep an average of the weights: leave "
+        "out --moving_average");
+  if (nccl && !j.freeze.empty())
+    throw usage_error(
+        "--allreduce_transport=nccl makes steps on the GPUs, which train all variables: leave out --freeze");
+  read_rates(j.rates);
+  if (j.use_async) j.grads_to_wait = 1;
+  if (!j.use_async || j.strategy == strategy::allreduce) j.get_model_steps = 1;
+  bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);
+  if (j.lr_staleness_modulation && j.strategy == strategy::parameter_server && together)
+    throw usage_error(
+        "--lr_staleness_modulation is for gradients that are steps by themselves: add --use_async");
+}
+
+inline void resolve_precision(job const& j) {
+  if (j.precision != precision::int8) return;
+  if (j.command == command::train)
+    throw usage_error(
+        "--precision=int8 is of evaluate and predict: train with bfloat16, or leave it out for float32");
+  if (j.device == worker::device_kind::cuda)
+    throw usage_error("--precision=int8 is computed by processors: leave out --device=cuda");
+}
+
+inline void resolve_metrics(job& j, parsed_flags const& a) {
+  if (!a.save_best.empty()) j.save_best = read_monitor("save_best", a.save_best);
+  if (!a.early_stopping.empty()) j.early_stopping = read_early_stopping("early_stopping", a.early_stopping);
+  if (!j.save_best && !j.early_stopping) return;
+  char const* const flag = j.save_best ? "save_best" : "early_stopping";
+  if (j.evaluation_steps == 0)
+    throw usage_error(
+        fmt::format("--{} needs --evaluation_steps=N and --validation_data: what is to be compared?", flag));
+  if (j.save_best && j.checkpoint_dir.empty())
+    throw usage_error("--save_best needs --checkpoint_dir: where should the best model go?");
+}
+
+}  // namespace detail
+
+EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
+  parsed_flags a;
+  for (job_flag const& f : job_flags()) {
+    if (std::ranges::find(f.commands, what) == f.commands.end()) continue;
+    if (f.flag.repeats) {
+      for (std::string const& value : given.all(f.flag.name)) f.put(a, value);
+    } else if (given.given(f.flag.name) || f.flag.name == "job_name") {
+      f.put(a, given.text(f.flag.name));
+    }
+  }
+  job& j = a.job;
+  j.command = what;
+  bool const processes = j.num_workers > 0 || j.num_ps_pods > 0;
+  j.strategy = a.strategy.value_or(processes ? strategy::parameter_server : strategy::local);
+  resolved s;
+  s.notes = idle_notes(a, given);
+  detail::resolve_processes(j);
+  detail::resolve_tasks(j, a.records_per_task);
+  detail::resolve_steps(j);
+  if (j.checkpoint_steps > 0 && j.checkpoint_dir.empty())
+    throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
+  detail::resolve_split(j, a.validation_split);
+  if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty() &&
+      j.validation_split == 0)
+    throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
+  if (!j.export_onnx.empty() && j.output.empty())
+    throw usage_error("--export_onnx needs --output: the model that is exported lies there");
+  detail::resolve_precision(j);
+  detail::resolve_metrics(j, a);
+  s.job = j;
+  return s;
+}
+
+}  // namespace edl

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edl/core/ledger.hpp"
+#include "edl/job/master/job.hpp"
+#include "edl/job/master/job_state.hpp"
+#include "edl/job/master/model_versions.hpp"
+#include "edl/job/master/speed_log.hpp"
+#include "edl/job/master/task_queue.hpp"
+
+namespace edl::master {
+
+/// Which task a worker gets: one of training or prediction, or of the evaluation under way. And what becomes
+/// of it: it is done, returned, failed, or taken from a worker that is lost or slow. A job whose tasks cannot
+/// be completed fails. What it is given outlives it; who is a member is the caller's business.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class dispatcher {
+ public:
+  /// `tasks`: of training or prediction. Throws usage_error when there is nothing to work on.
+  dispatcher(job_options const& options, job_state& job, model_versions& versions,
+             task_queue::options const& tasks);
+
+  /// Of training or prediction; null for a job that only evaluates.
+  task_queue const* tasks() const { return tasks_ ? &*tasks_ : nullptr; }
+
+  /// Those that the job's progress is counted by; null: there are none yet.
+  task_queue const* counted_tasks() const { return tasks_ ? &*tasks_ : versions_.evaluations().active(); }
+  std::uint64_t records_done() const { return tasks_ ? tasks_->done().records_done : 0; }
+  bool finished() const { return tasks_ ? tasks_->finished() : versions_.evaluations().idle(); }
+  speed_log const& speeds() const { return speeds_; }
+
+  /// As `coordinator::request_task`, of a member while tasks are leased.
+  task_reply request(std::uint32_t worker, std::uint64_t incarnation, time_point now, std::uint32_t lane,
+                     std::uint64_t rests_at);
+
+  /// False: the lease had been given up, and the report does not count.
+  bool report(task_report const& r, time_point now);
+
+  void progressed(std::uint32_t worker, time_point now);
+
+  /// A worker is gone: how many tasks go to others.
+  std::size_t lost(std::uint32_t worker);
+
+  /// Takes tasks from those who have them for too long. Returns workers that are to be replaced instead.
+  std::vector<std::uint32_t> recover_slow(time_point now);
+
+  /// Begins no more tasks: as `coordinator::stop`.
+  void stop(std::uint64_t at);
+
+  // ---- Generations ----
+
+  /// All leases are void.
+  void interrupt();
+
+  /// Starts over from what is applied. Throws error when that belongs to other data.
+  void go_back_to(std::uint64_t version, ledger const& applied);
+  void go_on_from(std::uint64_t version, ledger const& applied);
+
+ private:
+  std::optional<task_reply> lease_work(std::uint32_t worker, std::uint64_t incarnation, time_point now,
+                                       std::uint32_t lane);
+  std::optional<task_reply> lease_evaluation(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+  bool report_evaluation(task_report const& r, time_point now);
+  bool report_work(task_report const& r, time_point now);
+  void decide(task_fate fate, std::string const& reason);
+  std::string damage_of(task_queue const& of) const;
+  void fail_evaluation(std::string const& why);
+  void stop_tasks();
+
+  job_options const& options_;
+  job_state& job_;
+  model_versions& versions_;
+  std::optional<task_queue> tasks_;
+  std::set<std::uint32_t> training_first_;   // workers that returned an evaluation task
+  std::optional<std::uint64_t> stopped_at_;  // the version that decided it
+  std::uint32_t epochs_said_ = 0;
+  speed_log speeds_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/dispatcher.ipp"
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/job/master/task_queue.hpp"
+#include "edl/job/master/time.hpp"
+
+namespace edl::master {
+
+/// A version of the model to evaluate.
+struct evaluated_version {
+  std::uint64_t version = 0;
+  bool frozen = true;  ///< held by the servers until released; otherwise it is their current one, and rests
+};
+
+struct evaluation_lease {
+  task_lease task;
+  evaluated_version of;
+};
+
+struct evaluation_result {
+  evaluated_version of;
+  std::vector<double> totals;  ///< sums over all records, of what the tasks reported
+  std::uint64_t records = 0;
+};
+
+/// Evaluates versions of the model over the validation data, in order, one at a time. Each task's sums count
+/// once, when it is reported done. They are added up in the order of the tasks, so that the same sums make
+/// the same bits.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class evaluation {
+ public:
+  struct options {
+    task_queue::options tasks;  ///< one epoch in order, whatever it says
+    duration start_delay{};     ///< versions reached earlier than this after the start are left out
+    duration throttle{};        ///< so are those reached sooner than this after the last one taken
+    bool judged = false;        ///< a version is held until `judged` tells that its result has been used
+  };
+
+  /// Lease ids have this bit set, to be told from those of training tasks.
+  static constexpr std::uint64_t lease_bit = std::uint64_t{1} << 63;
+
+  /// An empty list of shards: there is nothing to evaluate, and every version is left out.
+  evaluation(std::vector<shard> shards, options o, time_point start);
+
+  /// False: left out (already seen, older, throttled, or no data); a frozen version may then be released at
+  /// once.
+  bool version_reached(evaluated_version v, time_point now);
+
+  /// The servers rest at `version`: their current one is it, whether or not each of them has frozen it.
+  void rests(std::uint64_t version);
+
+  std::optional<evaluation_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+  bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
+
+  /// Counts a task's sums, and its `skipped` damaged records. False: no such lease. Throws data_error when
+  /// there are more or fewer sums than in the reports before; the task is then still leased.
+  bool complete(std::uint64_t lease, std::vector<double> const& sums, time_point now,
+                std::uint64_t skipped = 0);
+  bool give_back(std::uint64_t lease);
+  task_fate fail(std::uint64_t lease, std::string const& why);
+  std::size_t recover(std::uint32_t worker);
+  bool recover_lease(std::uint64_t lease);
+  std::size_t recover_all();
+  std::vector<expired_lease> expired(time_point now) const;
+  std::string const& reason() const { return reason_; }
+
+  /// Gives up the version that is being evaluated, and returns it; the next one begins.
+  evaluated_version give_up();
+
+  /// The result of the version that has just been completed, once; the next one begins.
+  std::optional<evaluation_result> take_result();
+
+  /// With `options::judged`: what was to be done with the result of this version is done, and the next one
+  /// begins. False: the version has been dropped meanwhile.
+  bool judged(std::uint64_t version);
+
+  /// Whether the result of this version is still to be used.
+  bool to_be_judged(std::uint64_t version) const { return judging_ && judging_->version == version; }
+
+  /// Whether nothing is being evaluated, or is to be, or to be judged, up to this version.
+  bool done_up_to(std::uint64_t version) const;
+
+  /// The newest version that has been completed; `resume_after` it, a master that follows takes newer ones
+  /// only.
+  std::optional<std::uint64_t> completed() const { return last_completed_; }
+  void resume_after(std::uint64_t version) { last_version_ = last_completed_ = version; }
+
+  /// Whether a frozen version is being evaluated, or is to be.
+  bool wants_frozen(std::uint64_t version) const;
+
+  /// Drops the frozen versions that nobody has any more: those of which `held` denies it. With
+  /// `options::judged` they are taken when they are told again, where no newer version is held.
+  void forget_unless(std::function<bool(std::uint64_t version)> const& held);
+
+  /// Drops what is newer: no such version has survived.
+  void forget_after(std::uint64_t version);
+
+  /// Drops everything: the model is at `version` again.
+  void roll_back(std::uint64_t version);
+
+  bool idle() const { return !active_ && !judging_ && waiting_.empty(); }
+  bool empty() const { return shards_.empty(); }
+  std::size_t pending() const { return waiting_.size() + (active_ ? 1 : 0) + (judging_ ? 1 : 0); }
+  task_queue const* active() const { return active_ ? &active_->queue : nullptr; }
+
+ private:
+  struct job {
+    evaluated_version of;
+    task_queue queue;
+    std::vector<double> totals;
+    bool reported = false;
+    std::map<std::uint32_t, std::vector<double>> early;  // sums of tasks behind one that is not done
+    std::uint32_t next = 0;                              // the first task that is not done
+  };
+
+  void begin_next();
+  void drop_active();
+
+  std::vector<shard> shards_;
+  options options_;
+  time_point start_;
+  std::optional<time_point> last_taken_;
+  std::optional<std::uint64_t> last_version_, last_completed_;
+  std::deque<evaluated_version> waiting_;
+  std::optional<job> active_;
+  std::optional<evaluated_version> judging_;
+  std::uint64_t next_lease_ = lease_bit;
+  std::string reason_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/evaluation.ipp"
+#endif

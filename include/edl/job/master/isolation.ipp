@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/master/isolation.hpp"
+
+namespace edl::master {
+namespace detail {
+
+// When a connection that nobody acknowledges is given up, by TCP_USER_TIMEOUT (job/net/transport.ipp).
+inline constexpr std::chrono::seconds connection_timeout{30};
+
+}  // namespace detail
+
+EDL_INLINE bool isolation::suspected(std::size_t members, time_point now) const {
+  return members > 1 && quiet(now) > silence_ / 2 && quiet(now) <= longest_;
+}
+
+EDL_INLINE isolation::news isolation::look(std::optional<time_point> newest, std::size_t members,
+                                           time_point now) {
+  news found;
+  if (!newest) {
+    heard_.reset();
+    lasts_ = false;
+    return found;
+  }
+  if (lasts_ && *newest > *heard_) {
+    lasts_ = false;
+    found.absence = *newest - *heard_;
+    heard_again_ = now;
+    // TCP repeats what an outage has lost after pauses that double (RFC 6298): to find back may take a member
+    // as long as the outage was, until its connection is given up for another.
+    back_until_ = now + std::min<duration>(*found.absence, detail::connection_timeout);
+  }
+  if (!lasts_) heard_ = newest;
+  if (!lasts_ && suspected(members, now)) lasts_ = found.began = true;
+  return found;
+}
+
+}  // namespace edl::master

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "edl/core/counted.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/job/master/roster.hpp"
+
+namespace edl::master {
+namespace detail {
+
+inline constexpr std::uint64_t newest_generation = std::uint64_t{1} << 62;
+
+// Doubled by each failure of a lineage after its second.
+inline constexpr std::chrono::seconds crash_pause{1};
+
+}  // namespace detail
+
+EDL_INLINE roster::roster(job_options const& options, job_state& job)
+    : options_(options),
+      job_(job),
+      workers_(options.silence, options.hang),
+      servers_(options.silence),
+      worker_lines_({.count = options.num_workers,
+                     .budget = options.worker_failures,
+                     .closed = options.starts_all,
+                     .grace = options.exit_grace,
+                     .pause = detail::crash_pause}),
+      server_lines_({.count = options.num_servers,
+                     .budget = options.server_failures,
+                     .same_id = true,
+                     .grace = options.exit_grace,
+                     .pause = detail::crash_pause}),
+      isolation_(options.silence, options.isolation) {}
+
+EDL_INLINE void roster::resume(persisted_state const& before, time_point now) {
+  worker_lines_ = lineages(worker_lines_.of(), before.workers, now);
+  server_lines_ = lineages(server_lines_.of(), before.servers, now);
+}
+
+// ---- Members ----
+
+EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t servers) const {
+  if (r.of == role::server && r.id >= servers)
+    return fmt::format("the job has {}, give --num_ps_pods={}", counted(servers, "server"),
+                       r.id + std::uint64_t{1});
+  if (r.of == role::worker && r.id >= most_workers) return "its id is out of range";
+  if (r.heard > detail::newest_generation) return "the generation that it knows of is out of range";
+  if (layout_ && *layout_ != r.layout)
+    return fmt::format(
+        "its model (layout {:016x}) is not the job's (layout {:016x}): start all from one image", r.layout,
+        *layout_);
+  for (std::string const& flag : r.flags)
+    if (std::ranges::find(options_.flags, flag) == options_.flags.end())
+      return fmt::format("it was started with {}, and the job with {}: give all processes the same",
+                         printable(flag, 64), fmt::join(options_.flags, " "));
+  if (of(r.of).check(r.id, r.incarnation) == membership::standing::given_up)
+    return "it has been given up: start a new process";
+  return {};
+}
+
+EDL_INLINE void roster::join(join_request const& r, time_point now) {
+  layout_ = r.layout;
+  members(r.of).join(r.id, r.incarnation, r.addresses, now);
+  lines_of(r.of).joined(r.id);
+  invariant(of(r.of).known(r.id, r.incarnation), "who has joined is a member");
+}
+
+EDL_INLINE roster::pulse roster::heartbeat(role of, std::uint32_t id, std::uint64_t incarnation,
+                                           vitals const& v, time_point now) {
+  membership& all = members(of);
+  member const* const before = all.find(id);
+  std::uint64_t const records = before ? before->last.records : 0,
+                      position = before ? before->last.position : 0;
+  pulse p{.reply = {.known = all.heartbeat(id, incarnation, v, now), .finished = job_.over()}};
+  if (p.reply.known) {
+    p.trained = v.records > records;
+    minibatches_ += p.trained || (before && v.position > position);
+  } else {
+    p.reply.stranger = all.check(id, incarnation) == membership::standing::fresh;
+  }
+  return p;
+}
+
+EDL_INLINE void roster::lose(role of, std::uint32_t id, time_point now) {
+  membership& all = members(of);
+  invariant(all.find(id) != nullptr, "only a member can be lost");
+  all.lose(id, all.find(id)->incarnation);
+  lines_of(of).lost(id, now);
+}
+
+EDL_INLINE void roster::replace(role of, std::uint32_t id) {
+  if (auto const r = lines_of(of).given_up(id)) job_.add(replace_process{of, r->id, r->with});
+}
+
+EDL_INLINE std::string roster::ended(role of, std::uint32_t id, exit_kind kind, std::string const& why,
+                                     time_point now) {
+  lineages& all = lines_of(of);
+  std::size_t const ended = all.ended();
+  std::uint64_t const before = all.changes();
+  if (auto const r = all.exited(id, kind, why, now)) {
+    job_.add(replace_process{of, r->id, r->with});
+    return {};
+  }
+  if (auto const pause = all.pauses(id); pause && all.changes() > before) {
+    job_.say(severity::warning,
+             fmt::format("{} {} failed again, and another takes its place in {} s: {}", in_words(of), id,
+                         std::chrono::duration_cast<std::chrono::seconds>(*pause).count(), why));
+    return {};
+  }
+  if (all.ended() == ended) return {};
+  job_.say(severity::error,
+           fmt::format("{} {} failed too often and is not replaced: {}", in_words(of), id, why));
+  if (of == role::server) return fmt::format("server {} failed too often: {}", id, all.reason());
+  if (all.all_ended() && workers_.all_gone()) return fmt::format("all workers failed: {}", all.reason());
+  return {};
+}
+
+EDL_INLINE void roster::leaving(std::uint32_t worker, std::string const& why) {
+  if (auto const r = worker_lines_.exited(worker, exit_kind::preempted, why)) {
+    job_.say(severity::info, fmt::format("worker {} is about to leave: it {}", worker, why));
+    job_.add(start_process{role::worker, r->with, r->id});
+  }
+}
+
+// ---- Time ----
+
+EDL_INLINE void roster::excuse(duration pause, time_point now) {
+  workers_.excuse(pause, now);
+  servers_.excuse(pause, now);
+}
+
+EDL_INLINE std::optional<duration> roster::excuse(time_point now) {
+  if (duration const pause = now - last_tick_.value_or(now); pause > options_.silence / 2) excuse(pause, now);
+  last_tick_ = now;
+  std::optional<time_point> newest;
+  for (membership const* const all : {&workers_, &servers_})
+    for (auto const& [id, m] : all->all()) newest = std::max(newest.value_or(m.seen), m.seen);
+  auto const found = isolation_.look(newest, size(), now);
+  if (found.absence) {
+    excuse(*found.absence, now);
+    job_.say(severity::info, fmt::format("Members are heard again after {:.1f} s: what they could not tell "
+                                         "meanwhile is held against nobody",
+                                         std::chrono::duration<double>(*found.absence).count()));
+  }
+  if (found.began)
+    job_.say(
+        severity::warning,
+        fmt::format("no member has been heard for {:.1f} s: this master may be cut off; it blames nobody "
+                    "for up to {} s",
+                    std::chrono::duration<double>(isolation_.quiet(now)).count(),
+                    std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()));
+  return found.absence;
+}
+
+EDL_INLINE std::vector<member> roster::silent(role r, time_point now) const {
+  if (cut_off(now)) return {};
+  auto all = of(r).silent(now);
+  std::erase_if(all, [&](member const& m) { return isolation_.finds_back(m.seen, now); });
+  return all;
+}
+
+EDL_INLINE void roster::replace_overdue(role of, time_point now) {
+  for (auto const& r : lines_of(of).overdue(now)) job_.add(replace_process{of, r.id, r.with});
+}
+
+// ---- Size ----
+
+EDL_INLINE void roster::scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave) {
+  std::size_t const before = worker_lines_.size();
+  for (std::uint32_t const id : leave)
+    if (worker_lines_.drop(id)) job_.add(stop_process{role::worker, id});
+  while (worker_lines_.size() < wanted) job_.add(start_process{role::worker, worker_lines_.add()});
+  while (worker_lines_.size() > wanted) job_.add(stop_process{role::worker, worker_lines_.drop_newest()});
+  job_.say(severity::info, fmt::format("Scaling from {} to {}", before, counted(wanted, "worker")));
+}
+
+// Servers that go are sources of their ranges once more, and are stopped when all is elsewhere.
+EDL_INLINE void roster::scale_servers(std::uint32_t wanted) {
+  while (server_lines_.size() < wanted) job_.add(start_process{role::server, server_lines_.add()});
+  while (server_lines_.size() > wanted) server_lines_.drop_newest();
+}
+
+EDL_INLINE void roster::stop_server(std::uint32_t id, time_point now) {
+  job_.say(severity::info, fmt::format("server {} is not needed any more", id));
+  lose(role::server, id, now);
+  job_.add(stop_process{role::server, id});
+}
+
+EDL_INLINE void roster::adopt(found_processes const& those, std::uint32_t servers, time_point now) {
+  auto const found = [&](lineages const& like, std::vector<std::uint32_t> const& ids, std::uint32_t next) {
+    lineages::record r{.next = next, .lines = {}};
+    for (std::uint32_t const id : ids) r.lines.push_back({id, 0, false});
+    // Who does not come within the timeout is replaced.
+    return lineages(like.of(), r, now + options_.adoption - like.of().grace);
+  };
+  if (!those.workers.empty()) {
+    auto const newest = *std::ranges::max_element(those.workers);
+    worker_lines_ = found(worker_lines_, those.workers, std::max(those.next_worker, newest + 1));
+    while (worker_lines_.size() < options_.num_workers) worker_lines_.add();
+  }
+  if (!those.servers.empty() && options_.num_servers > 0) {
+    server_lines_ = found(server_lines_, those.servers, 0);
+    for (std::uint32_t id = 0; id < servers; ++id)
+      if (std::ranges::find(those.servers, id) == those.servers.end()) server_lines_.joined(id);
+  }
+  job_.say(severity::info,
+           fmt::format("this master has no journal: it goes on with {} and {} that it finds running",
+                       counted(those.workers.size(), "worker"), counted(those.servers.size(), "server")));
+}
+
+}  // namespace edl::master

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
+#include "edl/job/master/server/decision_loop.hpp"
+#include "edl/job/net/carry.hpp"
+
+namespace edl::master {
+
+EDL_INLINE decision_loop::decision_loop(net::node& on, server_options const& o, logger log,
+                                        std::function<void(command const&)> execute)
+    : node_(on),
+      judges_(o.job.judges),
+      execute_(std::move(execute)),
+      coordinator_(o.job, std::chrono::steady_clock::now(), o.before),
+      changed_(on.executor()),
+      events_(o.before ? o.before->events : 0),
+      keeper_(on, o.journal, o.storage_pause, std::move(log), [this] { run_commands(); }) {}
+
+EDL_INLINE void decision_loop::listens_at(std::vector<std::string> addresses) {
+  addresses_ = std::move(addresses);
+  remembered_.reset();
+  run_commands();
+}
+
+// A generation, a successor's number, where the master listens: others are told when a successor of this
+// master would know it. For the rest it is enough that it is written some time.
+EDL_INLINE void decision_loop::remember() {
+  auto const [generation, members, servers, worker_lines, server_lines, evaluated] = coordinator_.remembers();
+  // What has been judged stands in the list of evaluations, too.
+  remembered const now{{generation, servers, worker_lines, server_lines},
+                       {members, events_, judges_ ? 0 : evaluated}};
+  if (remembered_ == now) return;
+  bool const promised = !remembered_ || remembered_->promised != now.promised;
+  remembered_ = now;
+  persisted_state all = coordinator_.remembered();
+  all.events = events_;
+  all.addresses = addresses_;
+  keeper_.keep(std::move(all), promised);
+}
+
+EDL_INLINE void decision_loop::run_commands() {
+  remember();
+  for (bool more = true; more;) {
+    auto const commands = coordinator_.take_commands();
+    more = !commands.empty();
+    for (command const& c : commands) {
+      std::function<void()> work = [this, c] { execute_(c); };
+      if (is_promise(c))
+        unkept_.push_back(std::move(work));
+      else
+        perform(work);
+    }
+    if (more || unkept_.empty() || !keeper_.kept()) continue;
+    auto const work = std::move(unkept_.front());
+    unkept_.pop_front();
+    perform(work);
+    more = true;  // it may have failed
+  }
+  changed_.notify();
+}
+
+EDL_INLINE void decision_loop::when_kept(std::function<void()> work) {
+  unkept_.push_back(std::move(work));
+  run_commands();
+}
+
+EDL_INLINE void decision_loop::perform(std::function<void()> const& work) try {
+  work();
+} catch (std::exception const& e) {
+  coordinator_.fail(fmt::format("the master cannot do what it has decided: {}", e.what()));
+}
+
+EDL_INLINE asio::awaitable<void> decision_loop::announced() {
+  remember();
+  while (keeper_.generation() < coordinator_.generation()) co_await changed_.wait();
+}
+
+EDL_INLINE bool decision_loop::end() {
+  invariant(coordinator_.over(), "only a job that is over ends");
+  return !std::exchange(ended_, true);
+}
+
+EDL_INLINE void decision_loop::fail(std::string const& reason) {
+  coordinator_.fail(reason);
+  run_commands();
+}
+
+EDL_INLINE void decision_loop::carry(std::string what, std::function<asio::awaitable<void>()> work) {
+  net::carry(node_, std::move(work), [this, what = std::move(what)](std::string const& why) {
+    fail(fmt::format("{}: {}", what, why));
+  });
+}
+
+}  // namespace edl::master

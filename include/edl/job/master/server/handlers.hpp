@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <asio/awaitable.hpp>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "edl/job/master/server/decision_loop.hpp"
+#include "edl/job/master/server/keeper_calls.hpp"
+#include "edl/job/master/server/model_keepers.hpp"
+#include "edl/job/master/server/server_options.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/net/request.hpp"
+
+namespace edl::wire {
+class Cluster;  // edl/job/wire/edl.pb.h
+class ClusterRequest;
+class CutOffRequest;
+class Empty;
+class Heartbeat;
+class HeartbeatReply;
+class JoinReply;
+class JoinRequest;
+class LeaveRequest;
+class ScaleReply;
+class ScaleRequest;
+class Task;
+class TaskReport;
+class TaskReportReply;
+class TaskRequest;
+class VersionReport;
+}  // namespace edl::wire
+
+namespace edl::master {
+
+/// What members and users ask the master: a function for each method of the protocol. What it is given
+/// outlives it. Thread safety: only on the node's thread.
+class handlers {
+ public:
+  handlers(net::node& on, server_options const& options, decision_loop& loop, model_keepers& keepers,
+           keeper_calls& calls)
+      : node_(on),
+        options_(options),
+        loop_(loop),
+        coordinator_(loop.decisions()),
+        keepers_(keepers),
+        keeper_calls_(calls) {}
+
+  asio::awaitable<void> handle(net::request& r);
+
+  /// Answers to workers that are gone are not asked for again.
+  void forget_gone();
+
+ private:
+  template <class Request, class Reply>
+  std::string answer(net::request& r, Reply (handlers::*how)(Request const&));
+  /// A worker's request again is answered as it was.
+  template <class Request, class Reply>
+  std::string answer_once(net::request& r, Reply (handlers::*how)(Request const&));
+  wire::JoinReply join(wire::JoinRequest const& m);
+  wire::Cluster cluster(wire::ClusterRequest const& m);
+  wire::HeartbeatReply heartbeat(wire::Heartbeat const& m);
+  wire::Empty leave(wire::LeaveRequest const& m);
+  wire::ScaleReply change_size(wire::ScaleRequest const& m);
+  wire::Empty cut_off(wire::CutOffRequest const& m);
+  wire::Task task(wire::TaskRequest const& m);
+  wire::TaskReportReply report(wire::TaskReport const& m);
+  wire::Empty version(wire::VersionReport const& m);
+  asio::awaitable<std::string> enter(net::request& r);
+  asio::awaitable<std::string> watch(net::request& r);
+  bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;
+  void hung_up(role of, std::uint32_t id, std::uint64_t incarnation);
+  static time_point now() { return std::chrono::steady_clock::now(); }
+
+  net::node& node_;
+  server_options const& options_;
+  decision_loop& loop_;
+  coordinator& coordinator_;
+  model_keepers& keepers_;
+  keeper_calls& keeper_calls_;
+  std::map<process_id, std::uint64_t> calls_;  // watched so often
+  struct numbered_answer {
+    std::uint64_t incarnation = 0, number = 0;
+    std::string text;
+  };
+  std::map<std::uint32_t, numbered_answer> answers_;  // by worker: its last request, which may come again
+  std::set<std::array<std::uint64_t, 3>> versions_;   // that have been told: generation, version, what for
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/server/handlers.ipp"
+#endif

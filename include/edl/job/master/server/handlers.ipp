@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <memory>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/master/server/handlers.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/ledger_message.hpp"
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+#include "edl/job/wire/process_message.hpp"
+
+namespace edl::master {
+namespace detail {
+
+inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200};
+
+inline edl::trained trained_of(wire::Trained const& m) { return {m.loss(), m.minibatches(), m.records()}; }
+
+inline wire::Task to_message(task_reply const& r, job_options const& o) {
+  wire::Task t;
+  static_assert(int(task_kind::finished) == wire::Task::FINISHED);
+  t.set_kind(wire::Task::Kind(r.kind));
+  t.set_generation(r.generation);
+  t.set_rests(r.rests);
+  if (!is_work(r.kind)) return t;
+  t.set_lease(r.lease);
+  t.mutable_key()->set_epoch(r.key.epoch);
+  t.mutable_key()->set_index(r.key.index);
+  t.set_shard(r.range.shard);
+  t.set_shard_name(o.shards(r.kind)[r.range.shard].name);
+  t.set_begin(r.range.begin);
+  t.set_end(r.range.end);
+  t.set_version(r.version);
+  t.set_applied(r.applied);
+  t.set_resumed(r.resumed);
+  t.set_until(r.until);
+  return t;
+}
+
+}  // namespace detail
+
+template <class Request, class Reply>
+std::string handlers::answer(net::request& r, Reply (handlers::*how)(Request const&)) {
+  return wire::pack((this->*how)(wire::unpack<Request>(r.message(), r.peer())));
+}
+
+template <class Request, class Reply>
+std::string handlers::answer_once(net::request& r, Reply (handlers::*how)(Request const&)) {
+  auto const m = wire::unpack<Request>(r.message(), r.peer());
+  auto const last = answers_.find(m.worker());
+  if (m.number() != 0 && last != answers_.end() && last->second.incarnation == m.incarnation()) {
+    if (last->second.number == m.number()) return last->second.text;
+    if (last->second.number > m.number())
+      throw net::call_error(net::status::cancelled,
+                            fmt::format("{} has asked for something else since", r.peer()));
+  }
+  std::string text = wire::pack((this->*how)(m));
+  if (m.number() != 0 && coordinator_.workers().known(m.worker(), m.incarnation()))
+    answers_[m.worker()] = {m.incarnation(), m.number(), text};
+  return text;
+}
+
+EDL_INLINE asio::awaitable<void> handlers::handle(net::request& r) {
+  std::string reply;
+  switch (r.method()) {
+    case wire::method::join:
+      reply = answer(r, &handlers::join);
+      break;
+    case wire::method::cluster:
+      co_await loop_.announced();
+      reply = answer(r, &handlers::cluster);
+      break;
+    case wire::method::heartbeat:
+      reply = answer(r, &handlers::heartbeat);
+      break;
+    case wire::method::leave:
+      reply = answer(r, &handlers::leave);
+      break;
+    case wire::method::scale:
+      reply = answer(r, &handlers::change_size);
+      break;
+    case wire::method::cut_off:
+      reply = answer(r, &handlers::cut_off);
+      break;
+    case wire::method::watch:
+      reply = co_await watch(r);
+      break;
+    case wire::method::enter:
+      reply = co_await enter(r);
+      break;
+    case wire::method::task:
+      co_await loop_.announced();
+      reply = answer_once(r, &handlers::task);
+      break;
+    case wire::method::report:
+      reply = answer_once(r, &handlers::report);
+      break;
+    case wire::method::version:
+      reply = answer(r, &handlers::version);
+      break;
+    default:
+      throw net::call_error(net::status::unknown_method,
+                            fmt::format("the master knows no method {}", r.method()));
+  }
+  loop_.run_commands();
+  // Whoever wanted another size may go away.
+  if (r.method() == wire::method::scale)
+    while (!loop_.kept()) co_await loop_.changed().wait();
+  co_await r.reply(reply);
+}
+
+EDL_INLINE void handlers::forget_gone() {
+  std::erase_if(answers_, [&](auto const& one) {
+    return !coordinator_.workers().known(one.first, one.second.incarnation);
+  });
+}
+
+EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
+  join_request const request{wire::from_message(m.role()),
+                             m.id(),
+                             m.incarnation(),
+                             {m.addresses().begin(), m.addresses().end()},
+                             m.layout(),
+                             m.held(),
+                             {m.ranges().begin(), m.ranges().end()},
+                             m.heard(),
+                             {m.flags().begin(), m.flags().end()}};
+  auto const where = net::parse_addresses(request.addresses);
+  join_reply const answer = coordinator_.join(request, now());
+  if (answer.accepted && keepers_.is_keeper(request.of))
+    keepers_.joined(m.id(), m.incarnation(), [&] {
+      return std::make_shared<net::channel>(node_, where, to_string(process_id{request.of, request.id}));
+    });
+  wire::JoinReply out;
+  out.set_accepted(answer.accepted);
+  out.set_reason(answer.reason);
+  out.set_over(answer.over);
+  return out;
+}
+
+EDL_INLINE wire::Cluster handlers::cluster(wire::ClusterRequest const& m) {
+  wire::Cluster out;
+  out.set_generation(coordinator_.generation());
+  // What a worker knows of when it joins, it has not heard here.
+  out.set_ready(coordinator_.ready() && coordinator_.workers().known(m.id(), m.incarnation()));
+  for (range_place const& place : coordinator_.generations().places()) {
+    auto* range = out.add_ranges();
+    range->set_server(place.primary);
+    if (member const* const one = coordinator_.servers().find(place.primary))
+      for (std::string const& a : one->addresses) range->add_addresses(a);
+    else
+      out.set_ready(false);  // it has left a job that is over
+  }
+  return out;
+}
+
+EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
+  heartbeat_reply const answer = coordinator_.heartbeat(wire::from_message(m.role()), m.id(), m.incarnation(),
+                                                        {.version = m.version(),
+                                                         .records = m.records(),
+                                                         .loss = m.loss(),
+                                                         .resident_bytes = m.resident_bytes(),
+                                                         .position = m.position(),
+                                                         .trained = detail::trained_of(m.trained())},
+                                                        now());
+  wire::HeartbeatReply out;
+  out.set_known(answer.known);
+  out.set_stranger(answer.stranger);
+  out.set_finished(answer.finished && loop_.ended());  // not before the model has been taken from the servers
+  return out;
+}
+
+EDL_INLINE wire::Empty handlers::leave(wire::LeaveRequest const& m) {
+  coordinator_.left(wire::from_message(m.role()), m.id(), m.incarnation(), now());
+  return {};
+}
+
+EDL_INLINE wire::ScaleReply handlers::change_size(wire::ScaleRequest const& m) {
+  scale_request wanted;
+  if (m.has_workers()) wanted.workers = m.workers();
+  if (m.has_servers()) wanted.servers = m.servers();
+  wire::ScaleReply out;
+  out.set_refused(coordinator_.scale(wanted, now()));
+  return out;
+}
+
+EDL_INLINE wire::Empty handlers::cut_off(wire::CutOffRequest const& m) {
+  coordinator_.backup_cut_off(m.server(), m.generation(), m.range(), now());
+  return {};
+}
+
+EDL_INLINE wire::Task handlers::task(wire::TaskRequest const& m) {
+  task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane(), m.rests_at());
+  // Whoever should have told of that version may have been lost, or its word.
+  if (work.rests && coordinator_.versions().unannounced(m.rests_at()) && !keeper_calls_.claiming())
+    loop_.carry("a version cannot be evaluated",
+                [this, r = version_report{work.generation, m.rests_at(), true, false}] {
+                  return keeper_calls_.claim(r);
+                });
+  // The model is still to be taken from the workers that keep it.
+  if (work.kind == task_kind::finished && options_.job.replicas && !loop_.ended())
+    work.kind = task_kind::wait;
+  return detail::to_message(work, options_.job);
+}
+
+EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
+  wire::TaskReportReply out;
+  out.set_accepted(coordinator_.report_task({.worker = m.worker(),
+                                             .incarnation = m.incarnation(),
+                                             .lease = m.lease(),
+                                             .error = m.error(),
+                                             .metrics = {m.metrics().begin(), m.metrics().end()},
+                                             .returned = m.returned(),
+                                             .applied = m.applied(),
+                                             .skipped = m.skipped(),
+                                             .trained = detail::trained_of(m.trained())},
+                                            now()));
+  return out;
+}
+
+EDL_INLINE wire::Empty handlers::version(wire::VersionReport const& m) {
+  version_report const report{m.generation(), m.version(), m.evaluate(), m.checkpoint()};
+  std::erase_if(versions_, [&](auto const& one) { return one[0] < report.generation; });
+  if (!versions_.insert({m.generation(), m.version(), 2u * m.evaluate() + m.checkpoint()}).second) return {};
+  if (report.evaluate)
+    loop_.carry("a version cannot be evaluated", [this, report] { return keeper_calls_.claim(report); });
+  else
+    coordinator_.version_reached(report, now());
+  return {};
+}
+
+EDL_INLINE bool handlers::stranger(role of, std::uint32_t id, std::uint64_t incarnation) const {
+  membership const& all = of == role::worker ? coordinator_.workers() : coordinator_.servers();
+  return all.check(id, incarnation) == membership::standing::fresh && !coordinator_.over();
+}
+
+EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {
+  auto const m = wire::unpack<wire::WatchRequest>(r.message(), r.peer());
+  role const of = wire::from_message(m.role());
+  ++calls_[{of, m.id()}];
+  auto const until = now() + std::min(r.time_left(), detail::longest_watch);
+  try {
+    while (loop_.generation() <= m.generation() && !stranger(of, m.id(), m.incarnation()) && !loop_.ended()) {
+      bool const in_time = co_await loop_.changed().wait_until(until);
+      if (!in_time) break;
+    }
+  } catch (asio::system_error const&) {
+    hung_up(of, m.id(), m.incarnation());
+    throw;
+  }
+  wire::WatchReply out;
+  out.set_stranger(stranger(of, m.id(), m.incarnation()));
+  out.set_generation(loop_.generation());
+  out.set_finished(loop_.ended() && coordinator_.over());
+  co_return wire::pack(out);
+}
+
+// Its connection ended while it waited. Another process' reset may have caused that, so it has a moment to
+// call again.
+EDL_INLINE void handlers::hung_up(role of, std::uint32_t id, std::uint64_t incarnation) {
+  std::uint64_t const calls = calls_[{of, id}];
+  node_.spawn([this, of, id, incarnation, calls]() -> asio::awaitable<void> {
+    asio::steady_timer timer(node_.executor(), detail::call_again);
+    co_await timer.async_wait(asio::use_awaitable);
+    if (calls_[{of, id}] != calls) co_return;
+    coordinator_.hung_up(of, id, incarnation, now());
+    loop_.run_commands();
+  });
+}
+
+EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
+  auto const m = wire::unpack<wire::EnterRequest>(r.message(), r.peer());
+  entry e{.incarnation = m.incarnation(), .last = m.last(), .copy = {}, .suspect = {}};
+  if (m.copy()) e.copy = copy_position{m.version(), wire::from_message(m.ledger()), m.of()};
+  if (m.suspect_size() > 0) e.suspect = m.suspect(0);
+  coordinator_.enter(m.worker(), std::move(e), now());
+  loop_.run_commands();
+  // Known to the master before this one, it may ask to enter before it has joined here.
+  bool const came_early = stranger(role::worker, m.worker(), m.incarnation());
+  auto const until = now() + std::min(r.time_left(), detail::longest_entry);
+  wire::World out;
+  for (;;) {
+    bool const known = coordinator_.workers().known(m.worker(), m.incarnation());
+    out.set_known(known || stranger(role::worker, m.worker(), m.incarnation()));
+    out.set_over(coordinator_.over() && loop_.ended());
+    if (!out.known() || out.over() || (known && came_early)) break;
+    if (world const* const w =
+            coordinator_.over() ? nullptr : coordinator_.generations().world_of(m.worker(), m.incarnation());
+        w && w->number <= loop_.generation()) {
+      out.set_number(w->number);
+      out.set_version(w->version);
+      out.set_restore(w->restore);
+      out.set_of(w->of);
+      out.set_wanted(w->wanted);
+      for (world::member const& one : w->members) {
+        auto* const member = out.add_members();
+        member->set_id(one.id);
+        member->set_incarnation(one.incarnation);
+        member->set_current(one.current);
+        for (std::string const& a : one.addresses) member->add_addresses(a);
+      }
+      break;
+    }
+    if (!co_await loop_.changed().wait_until(until)) break;
+  }
+  co_return wire::pack(out);
+}
+
+}  // namespace edl::master

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/master/server/keeper_calls.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/ledger_message.hpp"
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+
+namespace edl::master {
+namespace detail {
+
+/// Counts itself in a number as long as it lives.
+struct one_more {
+  int& number;
+  explicit one_more(int& of) : number(of) { ++number; }
+  one_more(one_more const&) = delete;
+  ~one_more() { --number; }
+};
+
+}  // namespace detail
+
+EDL_INLINE void keeper_calls::configure(configure_servers const& c) {
+  for (std::uint32_t const id : c.servers)
+    loop_.carry(fmt::format("server {} cannot be configured", id),
+                [this, id, c] { return configure(id, c); });
+}
+
+EDL_INLINE wire::ConfigureRequest keeper_calls::configuration(std::uint32_t id,
+                                                              configure_servers const& c) const {
+  wire::ConfigureRequest request;
+  request.set_generation(c.generation);
+  request.set_restore(c.restore);
+  request.set_keep(c.keep);
+  auto const tell = [&](std::uint32_t of, auto add) {
+    if (member const* const m = coordinator_.servers().find(of))
+      for (std::string const& a : m->addresses) add(a);
+  };
+  for (std::uint32_t range = 0; range < c.places.size(); ++range) {
+    range_place const& place = c.places[range];
+    auto const held = c.holders.find(range);
+    bool const holds = held != c.holders.end() && held->second.contains(id);
+    if (holds) request.add_holds(range);
+    if (place.primary != id && place.backup != id) continue;
+    auto* const a = request.add_assignments();
+    a->set_range(range);
+    a->set_primary(place.primary == id);
+    if (place.primary == id && place.backup)
+      tell(*place.backup, [&](std::string const& x) { a->add_backup(x); });
+    if (c.keep && c.sources[range] != id)
+      tell(c.sources[range], [&](std::string const& x) { a->add_from(x); });
+  }
+  return request;
+}
+
+EDL_INLINE asio::awaitable<void> keeper_calls::configure(std::uint32_t id, configure_servers c) {
+  auto const found = keepers_.find(id);
+  if (!found) co_return;  // lost already: another generation follows
+  keeper const k = *found;
+  std::string failed;
+  std::optional<copy_position> kept;
+  bool ahead = false;
+  try {
+    wire::ConfigureRequest const request = configuration(id, c);
+    net::outgoing const what{
+        .method = wire::method::configure, .message = wire::pack(request), .timeout = disk_timeout};
+    order_terms const terms{
+        .name = "configure", .generation = c.generation, .timeout = options_.order_timeout};
+    std::string const answer = co_await orders_.order(k, what, terms);
+    auto const reply = wire::unpack<wire::ConfigureReply>(answer, k.to->name());
+    if (c.keep && reply.serves()) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
+  } catch (net::call_error const& e) {
+    // A server that is gone is found by its exit or its silence, and another generation begins.
+    if (e.code() == net::status::cancelled) co_return;
+    ahead = e.code() == net::status::stale_generation;
+    failed = e.what();
+  }
+  auto const now = std::chrono::steady_clock::now();
+  if (ahead)
+    coordinator_.server_ahead(id, k.incarnation, c.generation, now);
+  else
+    coordinator_.server_configured(id, k.incarnation, c.generation, failed, now, std::move(kept));
+  loop_.run_commands();
+}
+
+EDL_INLINE asio::awaitable<void> keeper_calls::settle(std::uint64_t generation) {
+  wire::SettleRequest request;
+  request.set_generation(generation);
+  std::optional<std::uint64_t> version;
+  auto const since = std::chrono::steady_clock::now();
+  // Members of a world may not have heard of it yet, and one of them may have made the last step before the
+  // others. The loss of one begins another generation.
+  while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
+    try {
+      order_terms const terms{.name = "settle", .generation = generation, .timeout = options_.order_timeout};
+      auto const replies =
+          co_await orders_.ask_all(keepers_.all(), wire::method::settle, request, control_timeout, terms);
+      version = 0;
+      for (std::string const& reply : replies)
+        version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
+    } catch (error const& e) {
+      log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
+      bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
+      if (late && coordinator_.generation() == generation)
+        coordinator_.fail(fmt::format("the last version cannot be told: {}", e.what()));
+    }
+    if (!version) co_await orders_.pause();
+  }
+  if (version) coordinator_.version_announced(generation, *version, std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
+  detail::one_more const under_way(claims_);
+  wire::ClaimRequest request;
+  request.set_generation(r.generation);
+  request.set_version(r.version);
+  // One that is being evaluated is told again by the next world, and has been claimed.
+  bool claimed = coordinator_.versions().evaluations().wants_frozen(r.version);
+  for (int tries = 0; !claimed && coordinator_.generation() == r.generation; ++tries) {
+    bool again = false;
+    try {
+      auto const all = keepers_.holders(r.version);
+      order_terms const terms{
+          .name = "claim", .generation = r.generation, .timeout = options_.order_timeout, .waits = false};
+      co_await orders_.ask_all(all, wire::method::claim, request, control_timeout, terms);
+      claimed = true;
+    } catch (net::call_error const& e) {
+      // A member of a world may not have heard of it yet.
+      again = e.code() == net::status::stale_generation && options_.job.replicas && tries < 100;
+      if (!again) log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
+    }
+    if (again)
+      co_await orders_.pause();
+    else
+      break;
+  }
+  if (!claimed) {
+    r.evaluate = false;
+    release_frozen const nothing{r.version, true};
+    co_await release(nothing);
+  }
+  coordinator_.version_reached(r, std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+EDL_INLINE asio::awaitable<void> keeper_calls::release(release_frozen c) {
+  wire::ReleaseRequest request;
+  request.set_version(c.version);
+  request.set_evaluation(c.evaluation);
+  try {
+    order_terms const terms{.name = "release", .timeout = options_.order_timeout};
+    co_await orders_.ask_all(keepers_.all(), wire::method::release, request, control_timeout, terms);
+  } catch (error const& e) {
+    log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
+  }
+}
+
+}  // namespace edl::master

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "edl/core/log.hpp"
+#include "edl/job/master/server/decision_loop.hpp"
+#include "edl/job/master/server/model_keepers.hpp"
+#include "edl/job/master/server/model_source.hpp"
+#include "edl/job/master/server/orders.hpp"
+#include "edl/job/master/server/server_options.hpp"
+#include "edl/job/net/disk.hpp"
+#include "edl/job/net/node.hpp"
+
+namespace edl::master {
+
+/// The files that a job leaves: its checkpoints, and its models. What it is given outlives it. Thread safety:
+/// only on the node's thread; files are read and written on others.
+class model_files {
+ public:
+  model_files(net::node& on, server_options const& options, decision_loop& loop, model_keepers const& keepers,
+              orders& orders, model_source& source, logger log)
+      : options_(options),
+        loop_(loop),
+        coordinator_(loop.decisions()),
+        keepers_(keepers),
+        orders_(orders),
+        source_(source),
+        log_(std::move(log)),
+        models_(on),
+        checkpoints_(on) {}
+
+  /// The newest checkpoint, which the coordinator is told.
+  asio::awaitable<void> find(find_restore_point c);
+
+  /// Has a checkpoint written, and tells the coordinator of it.
+  asio::awaitable<void> checkpoint(write_checkpoint c);
+
+  /// The trained model, and the best one. Throws error.
+  asio::awaitable<void> write_last();
+  asio::awaitable<void> write_best(evaluated_version of);
+
+  /// Calls `work` with the file of evaluations at hand.
+  asio::awaitable<void> keep_evaluation(std::function<void()> work);
+
+ private:
+  /// What a search for a checkpoint has found.
+  struct finding {
+    std::optional<restore_point> point;
+    std::string warning, unusable;  // why the job cannot go on
+    std::string why;                // the file system would not say
+  };
+  finding look_for_checkpoint() const;  // on the disk's thread
+  asio::awaitable<std::string> write(write_checkpoint c);
+  asio::awaitable<void> write_model(std::string directory, model_source::model const& m);
+
+  server_options const& options_;
+  decision_loop& loop_;
+  coordinator& coordinator_;
+  model_keepers const& keepers_;
+  orders& orders_;
+  model_source& source_;
+  logger log_;
+  net::disk models_, checkpoints_;  // for files of models and of evaluations; for checkpoints
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/server/model_files.ipp"
+#endif

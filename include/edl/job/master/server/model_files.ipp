@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/layout_digest.hpp"
+#include "edl/job/checkpoint/model_file.hpp"
+#include "edl/job/master/server/model_files.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/ledger_message.hpp"
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+
+namespace edl::master {
+
+// ---- Checkpoints ----
+
+EDL_INLINE model_files::finding model_files::look_for_checkpoint() const try {
+  finding f;
+  if (options_.checkpoint_dir.empty()) return f;
+  bool const tolerant = options_.ignore_damaged_checkpoints;
+  auto const search = checkpoint::find_checkpoint(
+      options_.checkpoint_dir, checkpoint::check::checksums,
+      tolerant ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
+  if (!search.passed_over.empty()) f.warning = search.warning();
+  if (!search.newest && !search.passed_over.empty() && !tolerant)
+    f.unusable = fmt::format(
+        "no checkpoint in {} can be used to go on from; the same command with "
+        "--ignore_damaged_checkpoints starts anew",
+        options_.checkpoint_dir);
+  if (!search.passed_over.empty()) f.point = options_.anew;
+  if (search.newest) {
+    checkpoint::manifest const m = checkpoint::read_manifest(*search.newest);
+    f.point = restore_point{*search.newest, m.version, m.applied()};
+  }
+  return f;
+} catch (std::exception const& e) {
+  finding f;
+  f.why = e.what();
+  return f;
+}
+
+EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
+  auto const since = std::chrono::steady_clock::now();
+  orders::waiting_entry const shown(orders_, {{}, options_.checkpoint_dir, {}, since});
+  for (;;) {
+    finding f;
+    std::function<void()> const look = [&] { f = look_for_checkpoint(); };
+    co_await checkpoints_.run(std::string(), look);  // large ones take their time
+    if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
+    if (!f.warning.empty()) log_.warning(f.warning);
+    if (f.why.empty() && f.unusable.empty()) {
+      coordinator_.restore_point_found(c.generation, f.point, std::chrono::steady_clock::now());
+      break;
+    }
+    bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
+    if (!f.unusable.empty() || late) {
+      coordinator_.fail(f.unusable.empty() ? fmt::format("no checkpoint in {} can be looked for: {}",
+                                                         options_.checkpoint_dir, f.why)
+                                           : f.unusable);
+      break;
+    }
+    if (shown->why.empty())
+      log_.warning(fmt::format("no checkpoint can be looked for yet, it is tried again: {}", f.why));
+    shown->why = f.why;
+    co_await orders_.pause(options_.storage_pause);
+  }
+  loop_.run_commands();
+}
+
+// Empty, or why not.
+EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
+  std::string const path = checkpoint::checkpoint_path(options_.checkpoint_dir, c.version);
+  try {
+    std::vector<std::string> earlier;
+    std::function<void()> const begin = [&] { earlier = checkpoint::begin_checkpoint(path); };
+    co_await checkpoints_.run(path, begin);
+    wire::CheckpointRequest request;
+    request.set_generation(c.generation);
+    // A generation that ends a job takes no step: a server that is behind another stays so, and its ledger
+    // says it. Of a world, one may have made the last step before the others.
+    request.set_version(c.final && !options_.job.replicas ? 0 : c.version);
+    request.set_path(path);
+    request.set_final(c.final);
+    checkpoint::manifest m = options_.manifest;
+    m.version = c.version;
+    m.layout = checkpoint::layout_digest(options_.layout);
+    order_terms const terms{
+        .name = "checkpoint", .generation = c.generation, .timeout = options_.order_timeout};
+    std::vector<keeper> target;
+    std::vector<std::string> messages;
+    std::function<void(keeper const&)> const add = [&](keeper const& k) {
+      request.set_range(k.range);
+      messages.push_back(wire::pack(request));
+      target.push_back(k);
+    };
+    if (!source_.shares_rows()) {
+      std::ranges::for_each(keepers_.all(true), add);
+    } else {
+      std::vector<model_source::row_part> const parts = co_await source_.row_parts(c.version);
+      for (model_source::row_part const& p : parts) {
+        auto& rows = *request.mutable_rows();
+        rows.set_first(std::uint32_t(p.slots.first));
+        rows.set_last(std::uint32_t(p.slots.last));
+        rows.set_part(std::uint32_t(target.size()));
+        rows.set_parts(std::uint32_t(parts.size()));
+        request.set_rows_only(!target.empty());
+        add(p.target);
+      }
+    }
+    auto const replies =
+        co_await orders_.ask_each(target, wire::method::checkpoint, std::move(messages), disk_timeout, terms);
+    for (std::string const& reply : replies) {
+      auto const written = wire::unpack<wire::CheckpointReply>(reply, "a server");
+      for (auto const& f : written.files())
+        m.files.push_back({f.name(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
+    }
+    // The next generation has looked for a checkpoint by now, and went back behind this one.
+    if (coordinator_.generation() != c.generation) co_return "another generation has begun";
+    std::function<void()> const commit = [&] {
+      checkpoint::commit_checkpoint(path, m, earlier, options_.allowed);
+    };
+    co_await checkpoints_.run(path + "/manifest.json", commit);
+  } catch (error const& e) {
+    co_return e.what();
+  }
+  co_return std::string();
+}
+
+EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
+  auto const since = std::chrono::steady_clock::now();
+  std::string failed;
+  for (bool announced = false;;) {
+    failed = co_await write(c);
+    // Another generation asks for what it wants.
+    if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
+    if (failed.empty() || !c.final || std::chrono::steady_clock::now() - since >= options_.final_timeout)
+      break;
+    if (!std::exchange(announced, true))
+      log_.warning(fmt::format("the final checkpoint cannot be written yet, it is tried again: {}", failed));
+    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+    if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
+  }
+  // What is too old may stay: the checkpoint that was written is valid.
+  std::function<void()> const prune = [this] {
+    checkpoint::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
+  };
+  if (failed.empty()) try {
+      co_await checkpoints_.run(options_.checkpoint_dir, prune);
+    } catch (std::exception const& e) {
+      log_.warning(
+          fmt::format("old checkpoints in {} cannot be removed: {}", options_.checkpoint_dir, e.what()));
+    }
+  coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+// ---- Models ----
+
+EDL_INLINE asio::awaitable<void> model_files::write_model(std::string directory,
+                                                          model_source::model const& m) {
+  std::string const path = directory + "/model.safetensors";
+  std::function<void()> const write = [&] {
+    std::filesystem::create_directories(directory);
+    checkpoint::export_model(path, options_.layout, m.variables, m.tables, m.version,
+                             {options_.job.seed, options_.manifest.hyperparameters});
+  };
+  co_await models_.run(std::string(), write);  // a large one takes its time
+  log_.info(fmt::format("model written to {}", path));
+}
+
+EDL_INLINE asio::awaitable<void> model_files::write_last() {
+  model_source::model const m = co_await source_.last();
+  co_await write_model(options_.output, m);
+}
+
+EDL_INLINE asio::awaitable<void> model_files::write_best(evaluated_version of) {
+  model_source::model const m = co_await source_.evaluated(of);
+  co_await write_model(options_.best, m);
+}
+
+EDL_INLINE asio::awaitable<void> model_files::keep_evaluation(std::function<void()> work) {
+  co_await models_.run(options_.checkpoint_dir + "/evaluations.json", work);
+}
+
+}  // namespace edl::master

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "edl/job/master/coordinator.hpp"
+#include "edl/job/net/channel.hpp"
+
+namespace edl::master {
+
+/// Whoever keeps a range of the model: its server, or a worker of the world.
+struct keeper {
+  std::shared_ptr<net::channel> to;
+  std::uint32_t range = 0;
+  std::uint32_t id = 0;
+  std::uint64_t incarnation = 0;
+};
+
+/// Connections to those who keep the model: servers or, with `replicas`, workers. `decisions` outlives it.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class model_keepers {
+ public:
+  model_keepers(coordinator const& decisions, bool replicas) : decisions_(decisions), replicas_(replicas) {}
+
+  bool is_keeper(role of) const { return of == role::server || replicas_; }
+
+  /// A member has joined that can be reached so. `connect` is asked only for who is new.
+  template <class Connect>
+  void joined(std::uint32_t id, std::uint64_t incarnation, Connect connect) {
+    if (peer& mine = peers_[id]; mine.incarnation != incarnation) mine = {incarnation, connect()};
+  }
+
+  /// Ends the connections of those that are gone: whoever waits for a word of one is told so.
+  void forget_gone();
+
+  /// Whether its member still is one.
+  bool takes_part(keeper const& k) const;
+
+  std::optional<keeper> find(std::uint32_t id, std::uint32_t range = 0) const;
+
+  /// Of each range. In a world these are all its members or, with `one`, the first whose copy went on.
+  std::vector<keeper> all(bool one = false) const;
+
+  /// Who has frozen a version.
+  std::vector<keeper> holders(std::uint64_t version) const;
+
+ private:
+  struct peer {
+    std::uint64_t incarnation = 0;
+    std::shared_ptr<net::channel> to;
+  };
+
+  coordinator const& decisions_;
+  bool replicas_;
+  std::map<std::uint32_t, peer> peers_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/server/model_keepers.ipp"
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/job/master/coordinator.hpp"
+#include "edl/job/master/server/model_keepers.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/net/request.hpp"
+#include "edl/job/wire/message.hpp"
+
+namespace edl::master {
+
+struct order_terms {
+  char const* name = "";
+  std::optional<std::uint64_t> generation = {};  ///< of which it is void when another begins
+  std::chrono::milliseconds timeout{};           ///< 0: without end
+  bool waits = true;                             ///< `not_ready` is no answer
+};
+
+/// What the master orders is ordered again until it is answered, or void. What is not answered yet can be
+/// told. What it is given outlives it. Thread safety: only on the node's thread.
+class orders {
+ public:
+  orders(net::node& on, coordinator const& decisions, model_keepers const& keepers)
+      : node_(on), decisions_(decisions), keepers_(keepers) {}
+
+  /// Makes a call again until it is answered; throws `call_error`, `cancelled` when it is void: the member is
+  /// gone, or its generation is.
+  asio::awaitable<std::string> order(keeper to, net::outgoing what, order_terms terms);
+
+  /// Asks each of them the same, about its own range.
+  template <class Request>
+  asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> target, std::uint16_t method,
+                                                    Request request, std::chrono::milliseconds timeout,
+                                                    order_terms terms) {
+    std::vector<std::string> messages;
+    for (keeper const& k : target) {
+      request.set_range(k.range);
+      messages.push_back(wire::pack(request));
+    }
+    return ask_each(std::move(target), method, std::move(messages), timeout, terms);
+  }
+  asio::awaitable<std::vector<std::string>> ask_each(std::vector<keeper> target, std::uint16_t method,
+                                                     std::vector<std::string> messages,
+                                                     std::chrono::milliseconds timeout, order_terms terms);
+
+  asio::awaitable<void> pause(std::chrono::milliseconds d = std::chrono::milliseconds(50));
+
+  struct waiting {
+    keeper target;  ///< nobody: the storage
+    std::string what, why;
+    std::chrono::steady_clock::time_point since;
+  };
+  /// Something that is waited for, as long as it lives.
+  class waiting_entry {
+   public:
+    waiting_entry(orders& of, waiting one)
+        : all_(of.waiting_), it_(all_.insert(all_.end(), std::move(one))) {}
+    waiting_entry(waiting_entry const&) = delete;
+    ~waiting_entry() { all_.erase(it_); }
+    waiting* operator->() const { return &*it_; }
+
+   private:
+    std::list<waiting>& all_;
+    std::list<waiting>::iterator it_;
+  };
+
+  /// What is not answered, in words.
+  std::vector<std::string> unanswered(std::chrono::steady_clock::time_point now) const;
+
+ private:
+  net::node& node_;
+  coordinator const& decisions_;
+  model_keepers const& keepers_;
+  std::list<waiting> waiting_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/server/orders.ipp"
+#endif

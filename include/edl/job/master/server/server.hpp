@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/core/log.hpp"
+#include "edl/job/master/coordinator.hpp"
+#include "edl/job/master/server/decision_loop.hpp"
+#include "edl/job/master/server/handlers.hpp"
+#include "edl/job/master/server/keeper_calls.hpp"
+#include "edl/job/master/server/model_files.hpp"
+#include "edl/job/master/server/model_keepers.hpp"
+#include "edl/job/master/server/model_source.hpp"
+#include "edl/job/master/server/orders.hpp"
+#include "edl/job/master/server/server_options.hpp"
+#include "edl/job/master/watchdog.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/net/request.hpp"
+
+namespace edl::master {
+
+/// What the master asks of the process around it. All are called on the node's thread.
+struct callbacks {
+  std::function<void(role of, std::uint32_t id, std::uint32_t with)> replace;
+  std::function<void(role of, std::uint32_t id, std::optional<std::uint32_t> instead_of)> start;
+  std::function<void(role of, std::uint32_t id)> stop;
+  /// With `job_options::judges`: whether the version is the best so far, and its model is to be written.
+  std::function<bool(evaluation_result const&)> evaluated;
+  std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete, or suspended
+  /// What the job has been waiting for too long; empty: nothing any more. Told once at the start.
+  std::function<void(std::string const& what)> waits = {};
+  /// A result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
+  /// wait for a disk, and returns true when the job is to end early.
+  std::function<std::function<bool()>(evaluation_result const&)> judged = {};
+};
+
+/// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.
+/// Thread safety: only on the node's thread, `handle` included; the constructor on any.
+class server {
+ public:
+  server(net::node& on, server_options options, callbacks around, logger log);
+
+  /// A listener's handler.
+  asio::awaitable<void> handle(net::request& r) { return handlers_.handle(r); }
+
+  /// Counts time; runs until the job is over.
+  asio::awaitable<void> tick();
+
+  /// The platform saw a process end.
+  /// `number`: of the event, where the platform counts them.
+  void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, std::uint64_t number = 0);
+
+  /// The platform is about to take a worker away.
+  void leaving(std::uint32_t worker, std::string const& why);
+
+  /// A user wants another size: empty, or why not.
+  std::string scale(scale_request const& r);
+
+  /// What the platform has found, and that the job is to end so that it can go on: as the coordinator's.
+  void adopt(found_processes const& those);
+  void suspend();
+
+  /// Begins no more tasks: the job ends as if these were all. `at`: as in `coordinator::stop`.
+  void stop(std::uint64_t at);
+
+  /// Ends the job with a reason that the process around it has.
+  void fail(std::string const& reason) { loop_.fail(reason); }
+
+  /// Where the master listens: for its successor.
+  void listens_at(std::vector<std::string> addresses) { loop_.listens_at(std::move(addresses)); }
+
+  /// Does `work` once the journal has all that has been decided: at once, where it has.
+  void when_kept(std::function<void()> work) { loop_.when_kept(std::move(work)); }
+
+  coordinator const& decisions() const { return loop_.decisions(); }
+
+ private:
+  void execute(find_restore_point const& c);
+  void execute(configure_servers const& c) { calls_.configure(c); }
+  void execute(ask_version const& c);
+  void execute(write_checkpoint const& c);
+  void execute(release_frozen const& c);
+  void execute(replace_process const& c) { around_.replace(c.of, c.id, c.with); }
+  void execute(start_process const& c) { around_.start(c.of, c.id, c.instead_of); }
+  void execute(stop_process const& c) { around_.stop(c.of, c.id); }
+  void execute(evaluation_done const& c);
+  void execute(finish_job const&);
+  void execute(suspend_job const&) { end({}); }
+  void execute(fail_job const& c) { end(c.reason); }
+  void execute(log_line const& c) { log_.log(c.level, c.text); }
+
+  asio::awaitable<void> judge(evaluation_result of, bool best);
+  asio::awaitable<void> finish();
+  void end(std::string const& error);
+  void watch_steps(time_point now);
+  std::string waits(time_point now) const;
+
+  net::node& node_;
+  server_options options_;
+  callbacks around_;
+  logger log_;
+  decision_loop loop_;
+  coordinator& coordinator_;
+  model_keepers keepers_;
+  orders orders_;
+  keeper_calls calls_;
+  model_source source_;
+  model_files files_;
+  handlers handlers_;
+  watchdog watchdog_;
+  std::optional<std::string> shown_;  // of what is waited for
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/server/server.ipp"
+#endif

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/steady_timer.hpp>
+#include <asio/system_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/master/server/server.hpp"
+
+namespace edl::master {
+
+EDL_INLINE server::server(net::node& on, server_options options, callbacks around, logger log)
+    : node_(on),
+      options_(std::move(options)),
+      around_(std::move(around)),
+      log_(std::move(log)),
+      loop_(on, options_, log_,
+            [this](command const& c) { std::visit([this](auto const& one) { execute(one); }, c); }),
+      coordinator_(loop_.decisions()),
+      keepers_(coordinator_, options_.job.replicas),
+      orders_(on, coordinator_, keepers_),
+      calls_(options_, loop_, keepers_, orders_, log_),
+      source_(options_, coordinator_, keepers_, orders_),
+      files_(on, options_, loop_, keepers_, orders_, source_, log_),
+      handlers_(on, options_, loop_, keepers_, calls_),
+      watchdog_(options_.step_timeout) {}
+
+EDL_INLINE asio::awaitable<void> server::tick() {
+  asio::steady_timer timer(node_.executor());
+  while (!coordinator_.over()) {
+    auto const now = std::chrono::steady_clock::now();
+    coordinator_.tick(now);
+    loop_.run_commands();
+    keepers_.forget_gone();
+    handlers_.forget_gone();
+    watch_steps(now);
+    timer.expires_after(std::chrono::milliseconds(250));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  // What is trained has to be fetched yet, and a server may not answer.
+  while (!loop_.ended()) {
+    watch_steps(std::chrono::steady_clock::now());
+    timer.expires_after(std::chrono::milliseconds(250));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  if (shown_.value_or("") != "" && around_.waits) around_.waits("");
+}
+
+EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
+                               std::uint64_t number) {
+  loop_.dealt_with(number);
+  coordinator_.exited(of, id, kind, why, std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+EDL_INLINE void server::leaving(std::uint32_t worker, std::string const& why) {
+  coordinator_.leaving(worker, why);
+  loop_.run_commands();
+}
+
+EDL_INLINE std::string server::scale(scale_request const& r) {
+  std::string refused = coordinator_.scale(r, std::chrono::steady_clock::now());
+  loop_.run_commands();
+  return refused;
+}
+
+EDL_INLINE void server::adopt(found_processes const& those) {
+  coordinator_.adopt(those, std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+EDL_INLINE void server::suspend() {
+  coordinator_.suspend(std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+EDL_INLINE void server::stop(std::uint64_t at) {
+  coordinator_.stop(std::chrono::steady_clock::now(), at);
+  loop_.run_commands();
+}
+
+EDL_INLINE std::string server::waits(time_point now) const {
+  std::vector<std::string> all = orders_.unanswered(now);
+  if (std::string decided = coordinator_.waits_for(now); !decided.empty())
+    all.insert(all.begin(), std::move(decided));
+  if (!loop_.kept()) all.push_back("the journal to be written");
+  return all.empty() ? "nothing that it knows of" : fmt::format("{}", fmt::join(all, "; "));
+}
+
+EDL_INLINE void server::watch_steps(time_point now) {
+  std::string shown = shown_.value_or("");
+  if (bool const tell = watchdog_.look(coordinator_.steps(), now); tell) {
+    shown = fmt::format("no step for {} s: waits for {}",
+                        std::chrono::duration_cast<std::chrono::seconds>(watchdog_.still(now)).count(),
+                        waits(now));
+    log_.warning(fmt::format("the job has made {}", shown));
+  } else if (!watchdog_.stuck(now)) {
+    shown.clear();
+  }
+  if (shown_ == shown) return;
+  shown_ = shown;
+  if (around_.waits) around_.waits(shown);
+}
+
+// ---- Commands ----
+
+EDL_INLINE void server::execute(find_restore_point const& c) {
+  loop_.carry("the search for a checkpoint ended", [this, c] { return files_.find(c); });
+}
+
+EDL_INLINE void server::execute(ask_version const& c) {
+  loop_.carry("the servers' last version cannot be asked for",
+              [this, g = c.generation] { return calls_.settle(g); });
+}
+
+EDL_INLINE void server::execute(write_checkpoint const& c) {
+  loop_.carry("a checkpoint cannot be written", [this, c] { return files_.checkpoint(c); });
+}
+
+EDL_INLINE void server::execute(release_frozen const& c) {
+  loop_.carry("a version cannot be released", [this, c] { return calls_.release(c); });
+}
+
+EDL_INLINE void server::execute(evaluation_done const& c) {
+  bool const best = around_.evaluated(c.result);
+  if (options_.job.judges)
+    loop_.carry("an evaluation cannot be judged", [this, of = c.result, best] { return judge(of, best); });
+}
+
+EDL_INLINE void server::execute(finish_job const&) {
+  loop_.carry("the job cannot be finished", [this] { return finish(); });
+}
+
+EDL_INLINE void server::end(std::string const& error) {
+  if (loop_.end()) around_.ended(error);
+}
+
+// The best is written before it is said to be the best: whoever reads the list finds the model.
+EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) {
+  std::uint64_t const version = of.of.version;
+  std::uint64_t generation = coordinator_.generation();
+  auto since = std::chrono::steady_clock::now();
+  std::string failed;
+  for (bool announced = false; best;) {
+    failed.clear();
+    try {
+      co_await files_.write_best(of.of);
+      break;
+    } catch (std::exception const& e) {
+      failed = e.what();
+    }
+    // What is gone with its generation is evaluated again when the job comes to it.
+    if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
+    if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation())
+      since = std::chrono::steady_clock::now();
+    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+    if (!std::exchange(announced, true))
+      log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
+    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+  }
+  if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
+  bool stops = false;
+  if (failed.empty() && around_.judged) try {
+      std::function<void()> const keep = [&, keeps = around_.judged(of)] { stops = keeps(); };
+      co_await files_.keep_evaluation(keep);
+    } catch (asio::system_error const&) {
+      throw;  // this process ends
+    } catch (std::exception const& e) {
+      failed = e.what();
+    }
+  if (!failed.empty())
+    log_.warning(
+        fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, failed));
+  if (stops) coordinator_.stop(std::chrono::steady_clock::now(), version);
+  coordinator_.judged(version, std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+EDL_INLINE asio::awaitable<void> server::finish() {
+  auto const since = std::chrono::steady_clock::now();
+  std::string failed;
+  for (bool announced = false; !options_.output.empty();) {
+    failed.clear();
+    try {
+      co_await files_.write_last();
+      break;
+    } catch (error const& e) {
+      failed = e.what();
+    }
+    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+    if (!std::exchange(announced, true))
+      log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
+    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+  }
+  if (failed.empty()) failed = coordinator_.versions().unevaluated();
+  end(failed);
+  loop_.changed().notify();
+}
+
+}  // namespace edl::master

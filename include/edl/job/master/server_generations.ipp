@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/master/server_generations.hpp"
+
+namespace edl::master {
+namespace detail {
+
+inline constexpr std::uint64_t longest_leap = 1u << 20;
+
+}  // namespace detail
+
+EDL_INLINE bool server_generations::joined(std::uint32_t id, std::uint64_t held,
+                                           std::vector<std::uint32_t> const& ranges, bool forming) {
+  bool const newer = forming && !ever_ && held > past_;
+  if (newer) {
+    past_ = held;
+    holders_.clear();
+  }
+  if (past_ != 0 && held == past_)
+    for (std::uint32_t const range : ranges) holders_[range].insert(id);
+  return newer;
+}
+
+EDL_INLINE void server_generations::lost(std::uint32_t id) {
+  for (auto& [range, ids] : holders_) ids.erase(id);
+}
+
+EDL_INLINE server_generations::past_state server_generations::look_at_past(
+    std::set<std::uint32_t> const& there, time_point now) {
+  using enum past_state;
+  if (past_ == 0) return none;
+  bool const all = there.size() >= wanted();
+  if (there.empty() || (!all && now < began_ + options_.gathering)) return awaited;
+  bool const complete = whole(there);
+  if (!complete && !all) return awaited;  // what lacks may still come
+  past_ = 0;
+  keeping_ = complete;
+  return complete ? past_state::intact : gone;
+}
+
+EDL_INLINE void server_generations::forget() {
+  keeping_ = false;
+  past_ = 0;
+  holders_.clear();
+}
+
+EDL_INLINE configure_servers server_generations::configure(std::uint64_t generation,
+                                                           std::set<std::uint32_t> const& there,
+                                                           std::string const& checkpoint) {
+  ever_ = true;
+  configured_.clear();
+  kept_.reset();
+  configure_servers c{.generation = generation, .restore = {}, .keep = keeping_, .servers = there};
+  if (keeping_) {
+    c.holders = holders_;
+    // Who has served a range may have made steps that its backup has not, and nobody has been told of.
+    for (std::uint32_t r = 0; r < ranges(); ++r) {
+      auto const& ids = holders_.at(r);
+      bool const stays = r < places_.size() && ids.contains(places_[r].primary);
+      c.sources.push_back(stays ? places_[r].primary : *ids.begin());
+    }
+  } else {
+    c.restore = checkpoint;
+  }
+  std::set<std::uint32_t> staying;
+  for (std::uint32_t const id : there)
+    if (id < wanted()) staying.insert(id);
+  if (staying.empty()) staying = there;
+  c.places = places_ = place(ranges(), wanted(), staying, options_.copies, holders_);
+  return c;
+}
+
+EDL_INLINE bool server_generations::configured(std::uint32_t id, std::optional<copy_position> kept,
+                                               std::set<std::uint32_t> const& there) {
+  if (configured_.insert(id).second && kept) {
+    if (kept_) {
+      kept_->applied.intersect(kept->applied);
+      kept_->version = std::min(kept_->version, kept->version);
+    } else {
+      kept_ = std::move(kept);
+    }
+  }
+  if (configured_.size() < there.size()) return false;
+  leap_ = 1;
+  holders_.clear();
+  for (std::uint32_t r = 0; r < places_.size(); ++r) {
+    holders_[r].insert(places_[r].primary);
+    if (places_[r].backup) holders_[r].insert(*places_[r].backup);
+  }
+  return true;
+}
+
+EDL_INLINE std::optional<copy_position> server_generations::take_kept() {
+  return keeping_ ? std::exchange(kept_, std::nullopt) : std::nullopt;
+}
+
+EDL_INLINE std::uint64_t server_generations::leap() {
+  return std::exchange(leap_, std::min(2 * leap_, detail::longest_leap));
+}
+
+}  // namespace edl::master

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "edl/core/ledger.hpp"
+#include "edl/job/master/task_plan.hpp"
+
+namespace edl::master {
+
+/// The tasks of all epochs, each epoch in its order and one after the other, dealt out to lanes in turn. It
+/// is as if so many workers, always the same and all at the same pace, took the next task whenever they have
+/// finished one. What a lane holds depends on nobody's speed, and on nobody's loss.
+///
+/// What has been applied is passed over. So whoever begins again from a ledger in which every lane has come
+/// equally far, goes on as if nothing had happened.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class task_lanes {
+ public:
+  struct options {
+    std::uint32_t lanes = 1;
+    std::uint32_t epochs = 1;           ///< so many at most
+    std::uint64_t seed = 0;             ///< as of `epoch_order`
+    bool shuffle = true;                ///< likewise
+    std::uint64_t max_minibatches = 0;  ///< behind so many nothing is dealt out; 0: no limit
+  };
+
+  /// `plan` is the same in every call.
+  task_lanes(task_plan const& plan, options o);
+
+  /// Begins anew where `applied` ends.
+  void restart(task_plan const& plan, ledger const& applied);
+
+  /// The lane's next task; nothing: it has no more. Lanes that there are not have none.
+  std::optional<task_key> next(std::uint32_t lane) const;
+
+  /// Goes on to the task after it.
+  void take(task_plan const& plan, ledger const& applied, std::uint32_t lane);
+
+  /// How many minibatches of a task, from its beginning, are dealt out: all, or what the limit leaves of the
+  /// last.
+  std::uint64_t cut(task_key const& key) const;
+
+  /// No lane has any more.
+  bool over() const;
+
+ private:
+  struct head {
+    std::uint64_t place = 0;  // in the row of all epochs' tasks
+    std::optional<task_key> next;
+  };
+
+  void advance(task_plan const& plan, ledger const& applied, head& h);
+  std::vector<std::uint32_t> const& order_of(task_plan const& plan, std::uint32_t epoch);
+
+  options options_;
+  std::uint64_t end_;  // of the places
+  std::optional<task_key> last_;
+  std::uint64_t of_last_ = 0;  // minibatches of the last task that are dealt out
+  std::vector<head> heads_;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> orders_;  // of the epochs where lanes are
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/task_lanes.ipp"
+#endif

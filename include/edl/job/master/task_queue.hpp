@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "edl/core/ledger.hpp"
+#include "edl/job/master/task_lanes.hpp"
+#include "edl/job/master/task_plan.hpp"
+#include "edl/job/master/time.hpp"
+
+namespace edl::master {
+
+/// A task in the hands of a worker.
+struct task_lease {
+  std::uint64_t id = 0;  ///< of this dispatch, never used again
+  task_key key;
+  task_range range;
+  std::uint32_t applied = 0;  ///< minibatches known to be applied: where to go on
+  bool resumed = false;       ///< leased before: servers may hold more than `applied`
+  std::uint32_t until =
+      0;  ///< minibatches to be applied in all: fewer than it has where the job's end cuts it
+};
+
+struct expired_lease {
+  std::uint64_t lease = 0;
+  std::uint32_t worker = 0;
+};
+
+/// What became of a task whose worker reported an error.
+enum class task_fate {
+  unknown,    ///< no such lease: it had been given up
+  requeued,   ///< goes to another worker, after what is waiting
+  exhausted,  ///< retries used up: the job cannot be completed
+};
+
+/// Tasks, records and minibatches that are done with.
+struct task_counters {
+  std::uint64_t tasks_done = 0;
+  std::uint64_t records_done = 0, records_skipped = 0;  ///< skipped: damaged
+  std::uint64_t minibatches_done = 0;
+};
+
+/// The counters of several epochs, added up.
+task_counters sum_of(std::map<std::uint32_t, task_counters> const& by_epoch);
+
+/// What happened to leases since the job began; a rollback does not undo it.
+struct lease_counters {
+  std::uint64_t leased = 0, repeated = 0, recovered = 0, returned = 0, failed = 0, expired = 0;
+};
+
+/// Which tasks are waiting, which are leased, and which are done, over all epochs. An epoch opens when
+/// nothing waits, without waiting for what is leased. A worker that is lost, slow or returns a task does no
+/// harm to it. The task goes to the front and is leased again from where it stood. Cost: O(log leases + log
+/// shards) an operation; memory: one number per task of the open epoch.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class task_queue {
+ public:
+  struct options {
+    std::uint64_t records_per_task = 512;
+    std::uint64_t minibatch_size = 64;
+    std::int64_t num_epochs = 1;  ///< ≤ 0: without end
+    std::uint64_t seed = 0;
+    bool shuffle = true;                ///< the order of an epoch's tasks: a pure function of (seed, epoch)
+    std::uint32_t max_retries = 3;      ///< how often a task may be run with an error
+    std::uint64_t max_minibatches = 0;  ///< of the whole job, whose last tasks are cut there; 0: no limit
+    duration min_timeout = std::chrono::seconds(300);  ///< no lease is too old before
+    std::uint64_t first_lease = 1;
+    std::uint32_t lanes = 0;  ///< tasks are dealt out to so many (`task_lanes`); 0: to whoever asks
+  };
+
+  /// Throws usage_error for sizes that task_plan refuses, and when the data set holds no record.
+  task_queue(std::vector<shard> shards, options o);
+
+  /// The next task for a worker, with lanes: of that lane; nothing when there is none now. Opens the next
+  /// epoch when needed.
+  std::optional<task_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now,
+                                  std::uint32_t lane = 0);
+
+  /// Whether the next task to be leased has been leased before: others may wait for it.
+  bool recovered_waiting(std::uint32_t lane = 0) const;
+
+  /// Whether `lease` is in force and in this worker's hands.
+  bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
+
+  /// Done, but for `skipped` damaged records. False: no such lease, it had been given up.
+  bool complete(std::uint64_t lease, time_point now, std::uint64_t skipped = 0);
+
+  /// Undone without fault, `applied` of its minibatches acknowledged by every server.
+  bool give_back(std::uint64_t lease, std::uint32_t applied);
+
+  /// Undone with a fault, which counts on the task's retries.
+  task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why);
+
+  /// How many records may be skipped in the epochs that have been opened: this share, and one in each at
+  /// least.
+  std::uint64_t may_skip(double share) const;
+
+  /// Gives up all leases of a lost worker; tells how many. Not counted against the tasks.
+  std::size_t recover(std::uint32_t worker);
+
+  /// Gives up one lease (one that is too old), or all of them, in the same way.
+  bool recover_lease(std::uint64_t lease);
+  std::size_t recover_all();
+
+  /// A sign that the worker is getting on with what it holds.
+  void progressed(std::uint32_t worker, time_point now);
+
+  /// Leases held longer than max(min_timeout, 3 × the longest completed), from the dispatch or the worker's
+  /// last completed task. While no task has been completed a worker that progresses is not slow. Changes
+  /// nothing.
+  std::vector<expired_lease> expired(time_point now) const;
+
+  /// Starts over from what `applied` says has been applied. All leases are void, retries are forgotten, and
+  /// exactly what it lacks is leased, also where leasing had been stopped. Throws error, changing nothing,
+  /// when it names tasks that this data set does not have.
+  void restore(ledger const& applied);
+
+  /// Begins no other task. What has been begun is finished, by others if need be, so that all servers end
+  /// alike.
+  void stop_leasing() { stopped_ = true; }
+
+  /// Leases nothing any more. What has been begun stays as far as it is. `restore` ends that.
+  void halt();
+
+  /// The minibatches that `lease` is of, if it is in force.
+  std::optional<task_key> key_of(std::uint64_t lease) const;
+
+  /// Nothing waits, nothing is leased, and no epoch is to come; so that who was told to wait gets what is
+  /// recovered.
+  bool finished() const;
+
+  /// Which task failed last, where and why.
+  std::string const& reason() const { return reason_; }
+
+  task_plan const& plan() const { return plan_; }
+  std::uint32_t epochs_opened() const { return next_epoch_; }
+  std::size_t leased() const { return leases_.size(); }
+
+  /// The lease that is the oldest of those in force.
+  struct lease_age {
+    std::uint32_t worker = 0;
+    time_point since;
+  };
+  std::optional<lease_age> oldest() const;
+
+  /// Tasks of the epochs opened so far that are not done.
+  std::uint64_t remaining() const { return front_.size() + back_.size() + unseen_ + leases_.size(); }
+
+  std::optional<std::uint64_t> total_tasks() const;    ///< of all epochs; nothing when they have no end
+  std::optional<std::uint64_t> total_records() const;  ///< likewise
+  task_counters const& done() const { return done_; }
+  /// With the applied parts of tasks that were restored and that nobody goes on with, as at the end of a job.
+  std::map<std::uint32_t, task_counters> done_by_epoch() const;
+  lease_counters const& history() const { return history_; }
+  std::uint64_t next_lease() const { return next_lease_; }
+
+  /// The same counts for a ledger: the job's account, by epoch. Throws as `restore` does.
+  std::map<std::uint32_t, task_counters> account(ledger const& applied) const;
+
+ private:
+  struct waiting {
+    task_key key;
+    std::uint32_t applied = 0;
+    bool resumed = false;
+    std::uint32_t lane = 0;
+    std::uint32_t until = 0;
+  };
+  struct held {
+    waiting task;
+    std::uint32_t worker = 0;
+    std::uint64_t incarnation = 0;
+    time_point since;
+  };
+  struct holder {
+    std::vector<std::uint64_t> leases;
+    time_point last_done, last_progress;
+  };
+  using lease_map = std::map<std::uint64_t, held>;
+
+  std::uint32_t most_epochs() const;
+  std::uint64_t closed_in(std::uint32_t epoch) const;
+  bool open_epoch();
+  std::optional<waiting> next(std::uint32_t lane);
+  std::optional<waiting> begin_next(std::uint32_t lane);
+  bool may_begin() const;
+  std::uint64_t room() const;
+  waiting take(lease_map::iterator it);
+  void put_back(lease_map::iterator it, std::uint32_t applied);
+  void leave(waiting const& task);
+  void count(std::uint32_t epoch, task_counters const& more);
+
+  task_plan plan_;
+  options options_;
+  std::optional<task_lanes> lanes_;
+  std::deque<waiting> front_, back_;
+  std::vector<std::uint32_t> order_;  // of the newest epoch
+  std::size_t cursor_ = 0;
+  std::uint64_t unseen_ = 0;  // of the newest epoch: neither leased yet nor closed when it began
+  std::uint32_t next_epoch_ = 0;
+  ledger restored_;
+  lease_map leases_;  // by id, so by age
+  std::unordered_map<std::uint32_t, holder> holders_;
+  struct failures {
+    std::uint32_t times = 0;
+    std::string why;  // of the last one
+  };
+  std::map<task_key, failures> failures_;
+  std::uint64_t next_lease_;
+  std::uint64_t begun_ = 0;  // minibatches of the tasks that are leased or have been and wait again
+  // Tasks that were restored with a part applied, and are not leased yet; what is applied of them.
+  std::map<task_key, std::uint32_t> parts_;
+  std::uint64_t in_parts_ = 0;
+  duration longest_{};
+  bool stopped_ = false, halted_ = false;
+  std::string reason_;
+  task_counters done_;
+  std::map<std::uint32_t, task_counters> by_epoch_;
+  lease_counters history_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/task_queue.ipp"
+#endif

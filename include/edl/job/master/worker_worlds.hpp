@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edl/job/master/membership.hpp"
+#include "edl/job/master/roll_call.hpp"
+#include "edl/job/master/time.hpp"
+
+namespace edl::master {
+
+/// The worlds of a job whose workers each have a copy of the model. It decides how the next one comes about,
+/// and knows what its members have frozen. A world begins when all workers have entered it. It goes on from
+/// the newest copy among them, and only where nobody has one from a checkpoint. Which workers there are is
+/// the caller's knowledge. Thread safety: distinct objects: safe. Shared objects: unsafe.
+class worker_worlds {
+ public:
+  /// `gathering`: for how long the first world waits for workers that are being started with it.
+  explicit worker_worlds(duration gathering) : gathering_(gathering) {}
+
+  /// The first world waits for so many workers.
+  void expect(std::uint32_t workers) { expected_ = workers; }
+
+  // ---- While the next world is being formed ----
+
+  void enter(std::uint32_t worker, entry e, time_point now);
+  void left(std::uint32_t worker) { roll_.forget(worker); }
+
+  /// The world is over, and the next one is being formed.
+  void broke(time_point now);
+
+  /// Who takes part has changed: a checkpoint that was asked for is decided on again.
+  void changed() { asked_ = false; }
+
+  /// What is to be done for the next world.
+  struct step {
+    enum class kind {
+      wait,     ///< for members
+      give_up,  ///< `member`, whom others cannot reach
+      go_on,    ///< from `newest`
+      begin,    ///< with what the job starts from
+      find,     ///< a checkpoint; `found` ends that
+    } what = kind::wait;
+    std::uint32_t member = 0;
+    copy_position const* newest = nullptr;  ///< until the next event
+  };
+
+  /// `restorable`: without any copy there may be a checkpoint.
+  step next(membership const& workers, bool restorable, time_point now);
+
+  /// A checkpoint is told: whether one was asked for.
+  bool found();
+  bool asks() const { return asked_; }
+
+  /// Whether anybody who has entered has a copy.
+  bool has_copy() const { return roll_.newest() != nullptr; }
+  bool has_entered(std::uint32_t worker, std::uint64_t incarnation) const {
+    return roll_.has(worker, incarnation);
+  }
+
+  /// Workers that have not entered for `timeout`, while others wait.
+  std::vector<std::uint32_t> absent(membership const& workers, duration timeout, time_point now) const;
+
+  /// Nobody could be heard for so long: that time counts against nobody.
+  void excuse(duration absence, time_point now);
+
+  // ---- The world ----
+
+  /// Begins the world of those that have entered. Returns versions that nobody need keep frozen for a
+  /// checkpoint.
+  std::vector<std::uint64_t> begin(std::uint64_t number, membership const& workers, std::uint64_t version,
+                                   std::string const& restore);
+
+  world const& current() const { return world_; }  ///< of no member before the first
+  bool none_yet() const { return world_.number == 0; }
+
+  /// Members that have frozen a version, if the world has. They are all of them, or those that it has the
+  /// version from, as it has begun with that version or a newer one.
+  std::vector<std::uint32_t> holders(std::uint64_t version) const;
+
+  // ---- What members have frozen ----
+
+  void freeze(std::uint64_t version);  ///< for an evaluation
+  void release(std::uint64_t version) { held_.erase(version); }
+  bool is_frozen(std::uint64_t version) const { return held_.contains(version); }
+
+  /// Checkpoints of these versions were not written when the world ended.
+  void not_written(std::vector<std::uint64_t> const& versions);
+
+ private:
+  duration gathering_;
+  std::uint32_t expected_ = 0;
+  roll_call roll_;
+  world world_;
+  std::optional<time_point> forming_since_;
+  std::optional<time_point> awaited_since_;                // those who have not entered
+  std::map<std::uint64_t, std::set<std::uint32_t>> held_;  // versions to evaluate, and who has them frozen
+  std::vector<std::uint64_t> unwritten_;
+  bool asked_ = false;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/worker_worlds.ipp"
+#endif

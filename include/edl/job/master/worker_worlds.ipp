@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/master/worker_worlds.hpp"
+
+namespace edl::master {
+
+EDL_INLINE void worker_worlds::enter(std::uint32_t worker, entry e, time_point now) {
+  if (!awaited_since_) awaited_since_ = now;
+  roll_.enter(worker, std::move(e));
+}
+
+EDL_INLINE void worker_worlds::broke(time_point now) {
+  forming_since_ = awaited_since_ = now;
+  asked_ = false;
+  roll_.clear();
+}
+
+EDL_INLINE worker_worlds::step worker_worlds::next(membership const& workers, bool restorable,
+                                                   time_point now) {
+  if (asked_ || workers.all_gone() || !roll_.complete(workers)) return {};
+  // The first world waits a little for those who are being started with it.
+  if (none_yet() && !forming_since_) forming_since_ = now;
+  if (none_yet() && workers.all().size() < expected_ && now < *forming_since_ + gathering_) return {};
+  if (auto const id = roll_.suspect(); id && workers.find(*id) && workers.all().size() > 1)
+    return {.what = step::kind::give_up, .member = *id};
+  if (copy_position const* const newest = roll_.newest())
+    return {.what = step::kind::go_on, .newest = newest};
+  if (!restorable) return {.what = step::kind::begin};
+  asked_ = true;
+  return {.what = step::kind::find};
+}
+
+EDL_INLINE bool worker_worlds::found() { return std::exchange(asked_, false); }
+
+EDL_INLINE std::vector<std::uint32_t> worker_worlds::absent(membership const& workers, duration timeout,
+                                                            time_point now) const {
+  std::vector<std::uint32_t> all;
+  // Once the last of them is lost the world begins, and its roll is empty.
+  if (!awaited_since_ || roll_.empty()) return all;
+  for (auto const& [id, m] : workers.all())
+    if (!roll_.has(id, m.incarnation) && now - std::max(*awaited_since_, m.joined) > timeout)
+      all.push_back(id);
+  return all;
+}
+
+EDL_INLINE void worker_worlds::excuse(duration absence, time_point now) {
+  if (awaited_since_) *awaited_since_ = std::min(*awaited_since_ + absence, now);
+}
+
+EDL_INLINE std::vector<std::uint64_t> worker_worlds::begin(std::uint64_t number, membership const& workers,
+                                                           std::uint64_t version,
+                                                           std::string const& restore) {
+  world_ = roll_.form(number, workers, version, restore);
+  world_.wanted = expected_;
+  // Who takes another's state drops what it had frozen, and a newcomer has nothing.
+  std::set<std::uint32_t> current;
+  for (auto const& m : world_.members)
+    if (m.current) current.insert(m.id);
+  for (auto& [held, who] : held_) std::erase_if(who, [&](std::uint32_t id) { return !current.contains(id); });
+  std::erase_if(held_, [](auto const& v) { return v.second.empty(); });
+  // What the world begins with is told again by who has it frozen, and written then.
+  auto over = std::exchange(unwritten_, {});
+  std::erase(over, world_.version);
+  return over;
+}
+
+EDL_INLINE std::vector<std::uint32_t> worker_worlds::holders(std::uint64_t version) const {
+  std::vector<std::uint32_t> all;
+  for (auto const& m : world_.members)
+    if (m.current || version > world_.version) all.push_back(m.id);
+  return all;
+}
+
+EDL_INLINE void worker_worlds::freeze(std::uint64_t version) {
+  auto const all = holders(version);
+  held_[version] = {all.begin(), all.end()};
+}
+
+EDL_INLINE void worker_worlds::not_written(std::vector<std::uint64_t> const& versions) {
+  unwritten_.insert(unwritten_.end(), versions.begin(), versions.end());
+}
+
+}  // namespace edl::master

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/platform/platform.hpp"
+
+namespace edl::platform {
+
+EDL_INLINE std::string describe(ending const& e) {
+  if (!e.words.empty()) return e.words;
+  if (e.memory)
+    return "was killed because memory ran out (fewer processes or a smaller --minibatch_size need less)";
+  if (e.signal) return fmt::format("was killed by signal {} ({})", e.signal, ::strsignal(e.signal));
+  return fmt::format("exited with code {}", e.code);
+}
+
+}  // namespace edl::platform

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edl/core/log.hpp"
+#include "edl/job/net/channel.hpp"
+#include "edl/job/net/disk.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/net/request.hpp"
+#include "edl/job/ps/server_options.hpp"
+#include "edl/job/ps/shards.hpp"
+
+namespace edl::wire {
+class ConfigureRequest;  // edl/job/wire/edl.pb.h
+}
+
+namespace edl::ps {
+
+/// Brings a server's ranges into the generation that the master asks for: from a checkpoint, from what is
+/// here, or from another server that has them; and lets others take copies. Thread safety: only on the node's
+/// thread.
+class configurer {
+ public:
+  /// All outlive this.
+  configurer(net::node& on, server_options const& o, shards& ranges, net::disk& disk, logger log)
+      : node_(on), options_(o), shards_(ranges), disk_(disk), log_(std::move(log)) {}
+
+  /// What the master asks for.
+  asio::awaitable<void> configure(net::request& r);
+
+  /// Everything of a store, for another that becomes its copy. While generations change, from one that rests.
+  asio::awaitable<void> copy(net::request& r);
+
+  /// How far a range was when the generation began.
+  asio::awaitable<void> compare(net::request& r);
+
+ private:
+  asio::awaitable<void> take(wire::ConfigureRequest const& request, int number);
+  asio::awaitable<std::shared_ptr<store>> restored(std::uint32_t range, std::string const& from);
+  asio::awaitable<std::shared_ptr<store>> fetch(std::uint64_t generation, std::uint32_t range,
+                                                std::vector<std::string> const& from);
+  asio::awaitable<void> fetch_rows(store& into, net::channel& holder, std::uint64_t generation,
+                                   std::uint32_t range);
+  asio::awaitable<std::string> ask_holder(net::channel& holder, std::uint64_t generation, net::outgoing what);
+
+  net::node& node_;
+  server_options const& options_;
+  shards& shards_;
+  net::disk& disk_;
+  logger log_;
+};
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/ps/configurer.ipp"
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/job/ps/snapshot.hpp"
+
+namespace edl::ps {
+
+/// The message that goes before a store's variables and slots when another store becomes a copy of it
+/// (`wire::CopyReply`), and back. Throws error for what is none; `from` stands in its text.
+std::string describe_copy(full_snapshot const& what);
+struct copied_segments {
+  std::vector<checkpoint::segment> segments, row_segments;
+};
+copied_segments segments_of_copy(std::string const& message, std::string_view from);
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/ps/copy.ipp"
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <vector>
+
+#include "edl/job/net/request.hpp"
+#include "edl/job/ps/row_update.hpp"
+#include "edl/job/ps/shards.hpp"
+
+namespace edl::ps {
+
+/// A server's calls that concern rows of tables. Thread safety: only on the node's thread.
+class row_calls {
+ public:
+  /// `of` outlives this.
+  explicit row_calls(shards& of) : shards_(of) {}
+
+  /// The weights of rows, as they are or at a version that is yet to come.
+  asio::awaitable<void> pull(net::request& r);
+
+  /// Some rows of a table that rests, as they lie: while generations change, or when training is over.
+  asio::awaitable<void> copy(net::request& r);
+
+  /// How many rows the tables have at a version.
+  asio::awaitable<void> count(net::request& r);
+
+ private:
+  class memory;
+
+  shards& shards_;
+  std::vector<std::vector<row_update>> buffers_;  // to answer pulls from, reused
+};
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/ps/row_calls.ipp"
+#endif

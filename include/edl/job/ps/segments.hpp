@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "edl/core/ledger.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/job/ps/row_update.hpp"
+
+namespace edl::ps {
+
+struct full_snapshot;
+
+/// Of a task: minibatches that every element of the store has counted, and whether these are all.
+struct task_position {
+  std::uint32_t applied = 0;
+  bool closed = false;
+};
+
+/// Elements of the arena, or hash slots, that have counted the same minibatches.
+struct segment {
+  element_range elements;  ///< of the arena, or hash slots
+  bool of_rows = false;
+  std::uint64_t steps = 0;
+  edl::ledger counted{}, applied{};     ///< with, and without, what is accumulated
+  std::vector<contribution> waiting{};  ///< accumulated
+  float rate = 1;                       ///< of the accumulation: the least
+  std::vector<row_update> rows{};       ///< accumulated, by table
+
+  bool counts_next(minibatch_key const& m) const { return counted.check(m) == ledger::sequence_check::next; }
+  void count(contribution const& c) {
+    counted.apply(c);
+    applied.apply(c);
+  }
+};
+
+/// What the elements of a store have counted. Restored from servers whose ledgers differed, they are several
+/// segments, each with its own history; these become one when their histories agree. Thread safety: distinct
+/// objects: safe. Shared objects: unsafe.
+class segments {
+ public:
+  /// Of these elements of the arena.
+  explicit segments(element_range elements) : elements_(elements) {}
+
+  /// Whether these lie side by side and are all of these elements, or hash slots.
+  static bool cover(std::vector<checkpoint::segment> const& some, element_range all);
+
+  /// Begins with these, and nothing is accumulated. They cover the elements; those of rows only where there
+  /// are tables.
+  void start(std::vector<checkpoint::segment> of_elements, std::vector<checkpoint::segment> of_rows);
+
+  /// The least that a segment has made: all have applied the minibatches of that version.
+  std::uint64_t steps() const;
+
+  std::size_t size() const { return all_.size(); }
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+
+  /// Whether a segment is to count the minibatch yet.
+  bool counts_next(minibatch_key const& m) const;
+
+  /// The minibatch of the same task that a segment has to count first.
+  std::optional<std::uint32_t> forerunner(minibatch_key const& m) const;
+
+  /// Throws edl::error unless these minibatches can be counted together: each once, none before the one that
+  /// it follows in its task.
+  void check_step(std::span<contribution const> minibatches) const;
+
+  /// Segments side by side whose histories agree become one.
+  void merge();
+
+  /// Forgets what is accumulated.
+  void drop_waiting();
+
+  /// Whether no element has counted a minibatch.
+  bool not_yet_applied(contribution const& c) const;
+
+  /// Zeroes what belongs to elements that have counted a minibatch.
+  void leave_out(contribution const& c, std::span<float> values) const;
+
+  /// What need not be sent again, by any element.
+  ledger counted() const;
+
+  /// Which minibatches of a task need not be sent again.
+  task_position position(task_key const& task) const;
+
+  /// Adds the segments, with what they have applied, to a snapshot.
+  void snapshot_into(full_snapshot& all) const;
+
+ private:
+  element_range elements_;
+  std::vector<segment> all_;
+};
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/ps/segments.ipp"
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "edl/core/log.hpp"
+#include "edl/job/net/disk.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/net/request.hpp"
+#include "edl/job/ps/configurer.hpp"
+#include "edl/job/ps/push_memory.hpp"
+#include "edl/job/ps/row_calls.hpp"
+#include "edl/job/ps/server_options.hpp"
+#include "edl/job/ps/shards.hpp"
+
+namespace edl::wire {
+class CheckpointRequest;  // edl/job/wire/edl.pb.h
+class PushRequest;
+class ReplicateRequest;
+}  // namespace edl::wire
+
+namespace edl::ps {
+
+/// Stores behind the net: serves pulls, pushes and what the master asks. Pulls are sent from a store's own
+/// memory, pushes are received into memory that the update reads. A call of another generation is refused.
+///
+/// The master says which ranges it serves, and for which it is another server's backup. A push is
+/// acknowledged when the backup, if there is one, has made the same update. One that changes nothing is
+/// acknowledged when that holds for all before it. So what is acknowledged outlives the loss of either.
+///
+/// Thread safety: only on the node's thread, `handle` included.
+class server {
+ public:
+  server(net::node& on, server_options options, logger log);
+
+  /// A listener's handler.
+  asio::awaitable<void> handle(net::request& r);
+
+  /// `state` is this generation's state of `range`, by other ways than a call.
+  void configured(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state) {
+    shards_.configured(generation, range, std::move(state));
+  }
+
+  /// Until `configured` follows, others may copy `state`, which is of `generation`, and nothing else is
+  /// served.
+  void offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state) {
+    shards_.offers(generation, range, std::move(state));
+  }
+
+  /// Nothing is served, and its stores are others' to change.
+  void withdraw() { shards_.withdraw(); }
+
+  /// A store has made a step, likewise.
+  void stepped() { shards_.stepped(); }
+
+  std::uint64_t generation() const { return shards_.generation(); }  ///< 0: nothing to serve yet
+  std::uint64_t heard() const { return shards_.heard(); }            ///< the newest that it was told to take
+  /// Ranges that are its own in this generation. What it had before may still be there, for others to copy as
+  /// the generation began, and grows old.
+  std::vector<std::uint32_t> held() const { return shards_.held(); }
+  std::uint64_t version() const { return shards_.version(); }  ///< of the first of them; 0: none
+
+ private:
+  asio::awaitable<void> pull(net::request& r);
+  asio::awaitable<void> push(net::request& r);
+  asio::awaitable<void> replicate(net::request& r);
+  asio::awaitable<void> position(net::request& r);
+  asio::awaitable<void> claim(net::request& r);
+  asio::awaitable<void> release(net::request& r);
+  asio::awaitable<void> settle(net::request& r);
+  asio::awaitable<void> checkpoint(net::request& r);
+  asio::awaitable<void> reach(net::request const& r, std::uint64_t generation, std::uint32_t range,
+                              std::uint64_t version);
+  std::vector<checkpoint::manifest::file> write(full_snapshot const& what,
+                                                wire::CheckpointRequest const& request) const;
+  template <class... Arguments>
+  push_result apply(shard& to, Arguments const&... of_push);
+  asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
+  asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
+                                std::uint64_t number);
+
+  net::node& node_;
+  server_options options_;
+  logger log_;
+  shards shards_;
+  std::vector<model_update> buffers_;  // to receive pushes into, reused
+  net::disk disk_{node_};
+  row_calls rows_{shards_};
+  configurer configurer_{node_, options_, shards_, disk_, log_};
+};
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/ps/server.ipp"
+#endif

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/ps/server.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/ledger_message.hpp"
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+
+namespace edl::ps {
+namespace detail {
+
+inline contribution contribution_of(wire::PushRequest const& p) {
+  return {{{p.task().epoch(), p.task().index()}, p.minibatch(), p.minibatches()}, p.records(), p.skipped()};
+}
+
+}  // namespace detail
+
+EDL_INLINE server::server(net::node& on, server_options options, logger log)
+    : node_(on), options_(std::move(options)), log_(std::move(log)), shards_(on.executor(), options_.name) {}
+
+EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
+  switch (r.method()) {
+    case wire::method::pull:
+      return pull(r);
+    case wire::method::push:
+      return push(r);
+    case wire::method::replicate:
+      return replicate(r);
+    case wire::method::pull_rows:
+      return rows_.pull(r);
+    case wire::method::copy:
+      return configurer_.copy(r);
+    case wire::method::copy_rows:
+      return rows_.copy(r);
+    case wire::method::count_rows:
+      return rows_.count(r);
+    case wire::method::compare:
+      return configurer_.compare(r);
+    case wire::method::position:
+      return position(r);
+    case wire::method::configure:
+      return configurer_.configure(r);
+    case wire::method::claim:
+      return claim(r);
+    case wire::method::release:
+      return release(r);
+    case wire::method::settle:
+      return settle(r);
+    case wire::method::checkpoint:
+      return checkpoint(r);
+  }
+  throw net::call_error(net::status::unknown_method,
+                        fmt::format("{} knows no method {}", options_.name, r.method()));
+}
+
+EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
+  auto const request = wire::unpack<wire::PullRequest>(r.message(), r.peer());
+  store& from = *shards_.of(request.generation(), request.range()).state;
+  // A frozen version that is also the current one may have been frozen by nobody: the end of a job.
+  snapshot const s = !request.frozen()                     ? from.snapshot()
+                     : request.version() == from.version() ? from.averaged()
+                                                           : from.frozen().evaluation(request.version());
+  wire::PullReply reply;
+  reply.set_version(s.version());
+  std::string const message = wire::pack(reply);
+  bytes const range = std::as_bytes(s.variables());
+  co_await r.reply(message, {&range, 1});
+}
+
+template <class... Arguments>
+push_result server::apply(shard& to, Arguments const&... of_push) {
+  try {
+    return to.state->push(of_push...);
+  } catch (store_failure const& e) {
+    if (options_.failed) options_.failed(e.what());
+    throw;
+  }
+}
+
+EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
+  auto const request = wire::unpack<wire::PushRequest>(r.message(), r.peer());
+  store const& state = *shards_.of(request.generation(), request.range()).state;
+  auto const memory =
+      std::make_shared<push_memory>(buffers_, state, request, request.bfloat16(), r.payload_size());
+  co_await r.read(memory->into());
+  memory->spread();
+  std::size_t const parameters = state.parameters();
+  view<float> const values = memory->values();
+  // The servers may be at another generation since the bytes came in.
+  shard& s = shards_.of(request.generation(), request.range());
+  push_result const result = apply(s, detail::contribution_of(request), request.version(),
+                                   values.first(parameters), values.subspan(parameters), memory->rows());
+  shards_.stepped();
+  if (result.outcome == push_outcome::applied) ++s.applied;
+  if (s.backup) {
+    if (result.outcome == push_outcome::applied)
+      node_.spawn([this, request, memory, number = s.applied] { return send_on(request, memory, number); });
+    co_await make_safe(request.range(), s.applied);
+  }
+  if (request.range() == 0 && (result.evaluate || result.checkpoint))
+    options_.frozen(shards_.generation(), result);
+  wire::PushReply reply;
+  reply.set_verdict(wire::PushReply::Verdict(int(result.outcome)));
+  reply.set_version(result.version);
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
+}
+
+// Whoever pushed may be gone meanwhile; what is applied here goes to the backup all the same.
+EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
+                                                 std::uint64_t number) {
+  if (shards_.generation() != p.generation()) co_return;
+  wire::ReplicateRequest request;
+  *request.mutable_push() = p;
+  request.set_number(number);
+  net::outgoing what{.method = wire::method::replicate, .message = wire::pack(request)};
+  what.payload = values->as_payload();
+  std::shared_ptr<net::channel> const backup = shards_.find(p.range())->backup;
+  std::string failed;
+  try {
+    co_await backup->call(what);
+  } catch (net::call_error const& e) {
+    failed = e.what();
+  }
+  if (shards_.generation() != p.generation()) co_return;
+  shard& s = *shards_.find(p.range());
+  if (failed.empty()) {
+    s.safe = std::max(s.safe, number);  // it makes them in order
+  } else if (!s.cut_off) {
+    s.cut_off = true;
+    log_.warning(fmt::format("range {}: the backup is cut off: {}", p.range(), failed));
+    options_.cut_off(p.generation(), p.range());
+  }
+  shards_.stepped();
+}
+
+// Returns when the backup has made all updates up to `number`.
+EDL_INLINE asio::awaitable<void> server::make_safe(std::uint32_t range, std::uint64_t number) {
+  std::uint64_t const generation = shards_.generation();
+  for (;;) {
+    shards_.check(generation);
+    shard const& s = *shards_.find(range);
+    if (s.safe >= number) co_return;
+    if (s.cut_off)
+      throw net::call_error(net::status::not_ready,
+                            fmt::format("{} waits for another backup of range {}", options_.name, range));
+    co_await shards_.changed();
+  }
+}
+
+EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
+  auto const request = wire::unpack<wire::ReplicateRequest>(r.message(), r.peer());
+  wire::PushRequest const& p = request.push();
+  store const& state = *shards_.of(p.generation(), p.range(), false).state;
+  std::size_t const parameters = state.parameters();
+  push_memory memory(buffers_, state, p, false, r.payload_size());
+  co_await r.read(memory.into());
+  view<float> const values = memory.values();
+  while (shards_.of(p.generation(), p.range(), false).applied + 1 < request.number())
+    co_await shards_.changed();
+  shard& s = shards_.of(p.generation(), p.range(), false);
+  if (s.applied + 1 == request.number()) {
+    push_result const result = apply(s, detail::contribution_of(p), p.version(), values.first(parameters),
+                                     values.subspan(parameters), memory.rows());
+    if (result.outcome != push_outcome::applied)
+      throw net::call_error(net::status::internal,
+                            fmt::format("{} is no copy of range {}", options_.name, p.range()));
+    ++s.applied;
+    shards_.stepped();
+  }
+  std::string const answer = wire::pack(wire::Empty{});
+  co_await r.reply(answer);
+}
+
+EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
+  auto const request = wire::unpack<wire::PositionRequest>(r.message(), r.peer());
+  shard const& s = shards_.of(request.generation(), request.range());
+  task_position const at = s.state->segments().position({request.task().epoch(), request.task().index()});
+  wire::PositionReply reply;
+  reply.set_applied(at.applied);
+  reply.set_closed(at.closed);
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
+}
+
+EDL_INLINE asio::awaitable<void> server::reach(net::request const& r, std::uint64_t generation,
+                                               std::uint32_t range, std::uint64_t version) {
+  return shards_.reach(generation, range, version, std::chrono::steady_clock::now() + r.time_left());
+}
+
+EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
+  auto const request = wire::unpack<wire::ClaimRequest>(r.message(), r.peer());
+  co_await reach(r, request.generation(), request.range(), request.version());
+  shards_.of(request.generation(), request.range()).state->frozen().evaluation(request.version());
+  std::string const answer = wire::pack(wire::Empty{});
+  co_await r.reply(answer);
+}
+
+EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
+  auto const request = wire::unpack<wire::ReleaseRequest>(r.message(), r.peer());
+  if (shard* const s = shards_.find(request.range()))
+    request.evaluation() ? s->state->frozen().release_evaluation(request.version())
+                         : s->state->frozen().release_checkpoint(request.version());
+  std::string const answer = wire::pack(wire::Empty{});
+  co_await r.reply(answer);
+}
+
+EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
+  auto const request = wire::unpack<wire::SettleRequest>(r.message(), r.peer());
+  wire::SettleReply reply;
+  store& state = *shards_.of(request.generation(), request.range()).state;
+  reply.set_version(state.flush().version);
+  if (std::string const tables = state.rows().describe(); !tables.empty())
+    log_.info(fmt::format("version {}, range {}: {}", reply.version(), request.range(), tables));
+  shards_.stepped();
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
+}
+
+EDL_INLINE std::vector<checkpoint::manifest::file> server::write(
+    full_snapshot const& what, wire::CheckpointRequest const& request) const {
+  written_parts parts{.server = request.range(),
+                      .servers = options_.ranges,
+                      .variables = !request.rows_only(),
+                      .most_changes = options_.delta_checkpoints};
+  if (auto const& r = request.rows(); request.has_rows())
+    parts.of_rows = {.slots = {r.first(), r.last()}, .part = r.part(), .parts = r.parts()};
+  return write_snapshot(what, request.path(), options_.layout, parts);
+}
+
+EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
+  auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
+  co_await reach(r, request.generation(), request.range(), request.version());
+  store& from = *shards_.of(request.generation(), request.range()).state;
+  full_snapshot what = request.final() ? from.full_snapshot() : from.frozen().checkpoint(request.version());
+  if (std::string const tables = from.rows().describe(); !tables.empty() && !request.final())
+    log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
+  std::vector<checkpoint::manifest::file> files;
+  std::function<void()> const work = [&] { files = write(what, request); };
+  co_await disk_.run(std::string(), work);
+  wire::CheckpointReply reply;
+  for (checkpoint::manifest::file const& file : files) {
+    auto& out = *reply.add_files();
+    out.set_name(file.name);
+    out.set_bytes(file.bytes);
+    out.set_crc32(file.crc32);
+    out.set_version(file.version);
+    wire::to_message(file.ledger, *out.mutable_ledger());
+  }
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
+}
+
+}  // namespace edl::ps

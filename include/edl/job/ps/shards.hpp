@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/job/net/channel.hpp"
+#include "edl/job/net/event.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/ps/store.hpp"
+
+namespace edl::ps {
+
+/// A range that a server has.
+struct shard {
+  std::shared_ptr<store> state;
+  bool primary = true;
+  std::shared_ptr<net::channel> backup;
+  std::uint64_t since = 0;                             ///< the generation that it was configured in last
+  std::uint64_t applied = 0;                           ///< updates since then
+  std::uint64_t since_before = 0, applied_before = 0;  ///< the same, when that generation began
+  std::uint64_t safe = 0;                              ///< as many the backup has made, too
+  bool cut_off = false;                                ///< the backup cannot be reached
+
+  /// It has the state of this generation now, and has applied nothing in it yet.
+  void begin(std::uint64_t generation);
+};
+
+/// The ranges of a server, by generation: which it serves, and which others may copy. While a generation is
+/// taken nothing is served. Refusals are `net::call_error`s that name the server. Thread safety: only on the
+/// node's thread.
+class shards {
+ public:
+  /// `name`: of the server.
+  shards(asio::any_io_executor on, std::string name) : name_(std::move(name)), changed_(std::move(on)) {}
+
+  std::string const& name() const { return name_; }
+  std::uint64_t generation() const { return generation_; }  ///< 0: nothing to serve yet
+  std::uint64_t heard() const { return heard_; }            ///< the newest that it was told to take
+
+  /// As `server::held` and `server::version`.
+  std::vector<std::uint32_t> held() const;
+  std::uint64_t version() const;
+
+  /// Throws unless it serves this generation.
+  void check(std::uint64_t generation) const;
+
+  /// A range that it serves, or is the backup of, in this generation; throws for others.
+  shard& of(std::uint64_t generation, std::uint32_t range, bool primary = true);
+
+  /// What it has of a range, of whatever generation; null: nothing.
+  shard* find(std::uint32_t range);
+
+  /// A range whose state others may copy, while this generation is taken or served.
+  store const& source(std::uint64_t generation, std::uint32_t range);
+
+  /// Returns `of` when that range has come to this version; throws `not_ready` when `until` comes first.
+  asio::awaitable<void> reach(std::uint64_t generation, std::uint32_t range, std::uint64_t version,
+                              std::chrono::steady_clock::time_point until);
+
+  /// From now on it is to take this generation, or is taking it. Of a newer one than before only ranges that
+  /// `keeps` says stay. Throws for an older one.
+  void hear(std::uint64_t generation, std::function<bool(std::uint32_t range)> const& keeps);
+
+  /// That a newer generation is to be taken.
+  net::call_error overtaken() const;
+
+  /// The range's place, made if there is none, while a generation is taken.
+  shard& place(std::uint32_t range) { return all_[range]; }
+
+  /// All places have the state of the generation that is being taken.
+  void serve() { generation_ = heard_; }
+
+  /// As the server's.
+  void configured(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
+  void offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
+  void withdraw();
+
+  /// A store has made a step, or a backup: who waits looks again.
+  void stepped() { changed_.notify(); }
+  asio::awaitable<void> changed() { return changed_.wait(); }
+
+ private:
+  std::string name_;
+  std::uint64_t generation_ = 0, heard_ = 0;
+  std::map<std::uint32_t, shard> all_;
+  net::event changed_;
+};
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/ps/shards.ipp"
+#endif

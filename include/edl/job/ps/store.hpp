@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/compute/optim/arena.hpp"
+#include "edl/compute/sparse/minibatch_rows.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/ledger.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/core/span.hpp"
+#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/job/ps/freezer.hpp"
+#include "edl/job/ps/policy.hpp"
+#include "edl/job/ps/segments.hpp"
+#include "edl/job/ps/snapshot.hpp"
+#include "edl/job/ps/store_options.hpp"
+#include "edl/job/ps/table_rows.hpp"
+#include "edl/job/ps/variables.hpp"
+
+namespace edl::ps {
+
+/// What a store remembers of a checkpoint: everything, when its job goes on; only values, slots and steps,
+/// when another job starts from them.
+enum class history { kept, forgotten };
+
+enum class push_outcome { applied, repeat, stale };
+
+struct push_result {
+  ps::push_outcome outcome = push_outcome::applied;
+  std::uint64_t version = 0;  ///< of the store, now
+  bool evaluate = false;      ///< this version has been frozen for an evaluation
+  bool checkpoint = false;    ///< this version has been frozen for a checkpoint
+};
+
+/// A step was made in part, because memory ended. The store refuses everything from then on: what it holds is
+/// no version, and nobody may count on it.
+struct store_failure : error {
+  using error::error;
+};
+
+/// The state of one server, or of a process that trains alone. It is a range of the arena with the slots of
+/// its parameters (`variables`), and rows of tables (`table_rows`). A ledger tells what they have applied
+/// (`segments`), and versions are frozen as they are due (`freezer`). It knows no model and no socket.
+///
+/// Elements and hash slots restored from servers whose ledgers differed keep their own history. A push that
+/// some of them have counted is applied to the others only, so every minibatch counts once for every element.
+/// The version is the least number of steps of a segment: stores that have applied the same minibatches have
+/// the same version.
+///
+/// Errors are edl::error and leave the store as it was. Thread safety: used by one thread, but for
+/// `rows().pull`; `snapshot`s and `full_snapshot`s go anywhere.
+class store final : public freezer::source {
+ public:
+  explicit store(store_options options);
+  store(store const&) = delete;
+  store& operator=(store const&) = delete;
+
+  /// Initial values: `initialise(first, values)` fills elements [first, first + values.size()) of the arena,
+  /// as a pure function of the seed. Slots and ledger start anew, and so does the version unless the values
+  /// have one; frozen versions are dropped.
+  void configure(std::function<void(std::size_t first, std::span<float> values)> const& initialise,
+                 std::uint64_t version = 0);
+
+  /// The state of a checkpoint of any number of servers. Frozen versions are dropped.
+  void restore(std::string const& path, history what = history::kept);
+
+  /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
+  /// then the slots as its `full_snapshot` holds them. Frozen versions are dropped. Throws, changing nothing,
+  /// for what cannot be one. The tables are empty then; their rows are to be put by `table_rows::put`.
+  void restore(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments,
+               view<float> values);
+  std::size_t copy_size() const { return variables_.copy_size(); }
+
+  /// Counts a minibatch: gradients of the range's parameters, and the change of its carried state.
+  /// `computed_on`: the version that the gradients were computed on. In a synchronous mode a minibatch counts
+  /// when it is accumulated. `rows`: for each table, gradients of rows of the store's hash slots. Throws for
+  /// spans of another length, an identity that is none, and a minibatch whose forerunner in its task is
+  /// missing.
+  push_result push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
+                   view<float> state_change, std::span<sparse::row_gradients const> rows = {});
+
+  /// Counts minibatches together, as one step with the mean over all their records. `sums`: for every
+  /// element, the gradients, or the changes of state, of each minibatch times its records; it is used up.
+  /// Elements that have counted a minibatch before must have been left out of the sum
+  /// (`segments::leave_out`). For stores whose copies, all over a job, make the same step: what is
+  /// accumulated must be nothing. Throws as `push` does, and for one minibatch twice. Where variables are
+  /// elsewhere, so are the sums, and `sums` is empty.
+  /// `rows`: of each minibatch, those of each table, gradients times the minibatch's records.
+  push_result step(std::span<contribution const> minibatches, std::span<float> sums,
+                   std::span<std::vector<sparse::row_gradients> const> rows = {});
+
+  /// Makes a step of what is accumulated, however little: the end of a job.
+  push_result flush();
+
+  /// Forgets what is accumulated: its minibatches are as if they had not come.
+  void drop_waiting() { segments_.drop_waiting(); }
+
+  /// From now on variables and slots are in `there`, which outlives this, and steps are made there. A push
+  /// brings a minibatch's identity, and its spans are not looked at. Throws edl::error where that cannot be:
+  /// steps of several minibatches, histories that have not become one.
+  void move_to(arena& there);
+  void move_back() { variables_.move_back(); }
+
+  /// Whether this version is frozen (`freezer::due`).
+  push_result due();
+
+  /// Freezes a version with tables that is to be written, if it is not, or not with all rows that it has now.
+  /// Who has come to it by a copy has not made its step.
+  void freeze_rows();
+
+  std::uint64_t version() const { return version_; }
+  element_range elements() const { return variables_.elements(); }
+  std::size_t parameters() const { return variables_.parameters(); }
+  std::size_t state() const { return variables_.state(); }
+
+  /// The variables now, until the next push.
+  view<float> current() const { return variables_.current(); }
+
+  /// The variables now, for ever: to be sent, evaluated, written.
+  ps::snapshot snapshot() const { return {version_, variables_.hold()}; }
+
+  /// The variables now as they are evaluated and exported: parameters by their moving average where there is
+  /// one. Frozen for an evaluation they are the same.
+  ps::snapshot averaged() const override { return {version_, variables_.averaged()}; }
+
+  /// Everything now. Gradients accumulated but not applied are neither in the variables nor in the ledgers.
+  ps::full_snapshot full_snapshot() const override;
+
+  /// Arrays that hold a version of the variables now. Who serves pulls bounds how many are under way.
+  std::size_t buffers() const { return variables_.buffers(); }
+
+  table_rows& rows() { return rows_; }
+  table_rows const& rows() const { return rows_; }
+  freezer& frozen() { return frozen_; }
+  ps::segments const& segments() const { return segments_; }
+
+ private:
+  void begin(variables::contents values, table_rows::table_list tables,
+             std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments);
+  void begin_anew(variables::contents values, table_rows::table_list tables, std::uint64_t version);
+  template <class Work>
+  void apply_or_fail(Work const& work);
+  void check_usable() const;
+  void apply_waiting(segment& s);
+  push_result advanced();
+
+  update_rule const& rule_;
+  policy const& when_;
+  variables variables_;
+  table_rows rows_;
+  ps::segments segments_;
+  freezer frozen_;
+  std::uint64_t version_ = 0;
+  std::string failure_;  // why it is no version any more
+};
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/ps/store.ipp"
+#endif

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
+#include "edl/job/ps/store.hpp"
+
+namespace edl::ps {
+
+EDL_INLINE store::store(store_options options)
+    : rule_(options.rule),
+      when_(options.when),
+      variables_(options),
+      rows_(options),
+      segments_(options.elements),
+      frozen_(options) {
+  std::vector<checkpoint::segment> of_rows;
+  if (rows_.tables() > 0) of_rows.push_back({options.slots, 0, {}});
+  segments_.start({{options.elements, 0, {}}}, std::move(of_rows));
+}
+
+EDL_INLINE void store::begin(variables::contents values, table_rows::table_list tables,
+                             std::vector<checkpoint::segment> segments,
+                             std::vector<checkpoint::segment> row_segments) {
+  rows_.take(std::move(tables));
+  segments_.start(std::move(segments), std::move(row_segments));
+  version_ = segments_.steps();
+  failure_.clear();
+  frozen_.forget();
+  variables_.take(std::move(values));
+}
+
+EDL_INLINE void store::begin_anew(variables::contents values, table_rows::table_list tables,
+                                  std::uint64_t version) {
+  std::vector<checkpoint::segment> of_rows;
+  if (!tables.empty()) of_rows.push_back({rows_.counted(), version, {}});
+  begin(std::move(values), std::move(tables), {{elements(), version, {}}}, std::move(of_rows));
+}
+
+EDL_INLINE void store::configure(std::function<void(std::size_t, std::span<float>)> const& initialise,
+                                 std::uint64_t version) {
+  begin_anew(variables_.initial(initialise), rows_.empty(), version);
+}
+
+EDL_INLINE void store::restore(std::string const& path, history what) {
+  std::vector<checkpoint::segment> segments;
+  auto values = variables_.read(path, segments);
+  auto tables = rows_.empty();
+  auto row_segments = rows_.read(path, tables);
+  // Another job's ledger means nothing here, and all servers must agree on where they start.
+  if (what == history::forgotten)
+    return begin_anew(std::move(values), std::move(tables), checkpoint::read_manifest(path).version);
+  variables_.check_segments(segments);
+  begin(std::move(values), std::move(tables), std::move(segments), std::move(row_segments));
+}
+
+EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments,
+                               std::vector<checkpoint::segment> row_segments, view<float> values) {
+  bool const rows_fit =
+      rows_.tables() == 0 ? row_segments.empty() : ps::segments::cover(row_segments, rows_.counted());
+  if (values.size() != copy_size() || !ps::segments::cover(segments, elements()) || !rows_fit)
+    throw error("what came is no copy of this model's state");
+  begin(variables_.copied(values), rows_.empty(), std::move(segments), std::move(row_segments));
+}
+
+EDL_INLINE void store::move_to(arena& there) {
+  if (segments_.size() > 1 || rows_.tables() > 0 || when_.group() > 1 || !variables_.movable())
+    throw error(
+        "a store whose steps are of several minibatches, that keeps a part, or a moving average, cannot be "
+        "moved");
+  variables_.move_to(there);
+}
+
+EDL_INLINE void store::check_usable() const {
+  if (!failure_.empty()) throw store_failure(failure_);
+}
+
+/// Work that counts minibatches. Where it ends in its midst, what is counted is not what was applied.
+template <class Work>
+void store::apply_or_fail(Work const& work) {
+  if (variables_.elsewhere()) return work();  // what fails there is told by who is there
+  try {
+    work();
+  } catch (std::exception const& e) {
+    failure_ = fmt::format("a step was made in part, and cannot be taken back: {}", e.what());
+    throw store_failure(failure_);
+  }
+}
+
+EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
+                                   view<float> state_change, std::span<sparse::row_gradients const> rows) {
+  check_usable();
+  minibatch_key const& key = c.key;
+  auto const fail = [&](std::string_view what) {
+    throw error(fmt::format("push of minibatch {} of {} of task {} in epoch {}: {}", key.index, key.count,
+                            key.task.index, key.task.epoch, what));
+  };
+  if (key.index >= key.count) fail("there is no such minibatch");
+  if (!variables_.elsewhere() && (gradients.size() != parameters() || state_change.size() != state()))
+    fail(fmt::format("{} gradients and {} changes of state, this server keeps {} and {}", gradients.size(),
+                     state_change.size(), parameters(), state()));
+  rows_.check(rows, fail);
+  if (auto const first = segments_.forerunner(key)) fail(fmt::format("minibatch {} has not arrived", *first));
+  if (!segments_.counts_next(key)) return {push_outcome::repeat, version_};
+  if (when_.stale(version_, computed_on)) return {push_outcome::stale, version_};
+
+  float const rate = when_.rate(version_, computed_on);
+  apply_or_fail([&] {
+    for (segment& s : segments_) {
+      if (!s.counts_next(key)) continue;
+      if (when_.group() <= 1) {
+        if (s.of_rows)
+          rows_.step(s.elements, rows, rate, s.steps);
+        else
+          variables_.step(s.elements, gradients, state_change, rate, s.steps);
+        ++s.steps;
+        s.count(c);
+        continue;
+      }
+      bool const first = s.waiting.empty();
+      if (s.of_rows)
+        rows_.accumulate(s.rows, s.elements, rows);
+      else
+        variables_.accumulate(s.elements, gradients, state_change, first);
+      s.counted.apply(c);
+      s.rate = first ? rate : std::min(s.rate, rate);
+      s.waiting.push_back(c);
+      if (s.waiting.size() >= when_.group()) apply_waiting(s);
+    }
+  });
+  invariant(!segments_.counts_next(key), "what was applied is counted by every element");
+  return advanced();
+}
+
+EDL_INLINE void store::apply_waiting(segment& s) {
+  if (s.of_rows)
+    rows_.step_mean(s.elements, std::exchange(s.rows, {}), float(s.waiting.size()), s.rate, s.steps);
+  else
+    variables_.step_accumulated(s.elements, s.waiting.size(), s.rate, s.steps);
+  ++s.steps;
+  for (contribution const& c : s.waiting) s.applied.apply(c);
+  s.waiting.clear();
+}
+
+EDL_INLINE push_result store::step(std::span<contribution const> minibatches, std::span<float> sums,
+                                   std::span<std::vector<sparse::row_gradients> const> rows) {
+  check_usable();
+  if (sums.size() != (variables_.elsewhere() ? 0 : elements().size()))
+    throw error(fmt::format("a step with {} sums, this store keeps {}", sums.size(), elements().size()));
+  if (rows.size() != (rows_.tables() == 0 ? 0 : minibatches.size()))
+    throw error(fmt::format("a step of {} minibatches with rows of {}", minibatches.size(), rows.size()));
+  for (auto const& of_minibatch : rows)
+    rows_.check(of_minibatch, [](std::string const& what) { throw error("a step: " + what); });
+  segments_.check_step(minibatches);
+  apply_or_fail([&] {
+    for (segment& s : segments_) {
+      std::uint64_t records = 0;
+      bool counted = false;
+      std::vector<row_update> own_rows;
+      for (std::size_t i = 0; i < minibatches.size(); ++i) {
+        contribution const& c = minibatches[i];
+        if (!s.counts_next(c.key)) continue;
+        s.count(c);
+        records += c.records;
+        counted = true;
+        if (s.of_rows) rows_.accumulate(own_rows, s.elements, rows[i]);
+      }
+      if (!counted) continue;
+      if (s.of_rows)
+        rows_.step_mean(s.elements, own_rows, float(std::max<std::uint64_t>(records, 1)), 1, s.steps);
+      else
+        variables_.step_sums(s.elements, sums, records, s.steps);
+      ++s.steps;
+    }
+  });
+  return advanced();
+}
+
+EDL_INLINE push_result store::flush() {
+  check_usable();
+  apply_or_fail([&] {
+    for (segment& s : segments_)
+      if (!s.waiting.empty()) apply_waiting(s);
+  });
+  return advanced();
+}
+
+EDL_INLINE ps::full_snapshot store::full_snapshot() const {
+  check_usable();
+  ps::full_snapshot all = variables_.snapshot(version_);
+  all.row_slot_names = rule_.slots();
+  segments_.snapshot_into(all);
+  rows_.snapshot_into(all);
+  return all;
+}
+
+EDL_INLINE void store::freeze_rows() {
+  if (rows_.tables() > 0) frozen_.with_rows(version_, rows_.slots(), *this);
+}
+
+EDL_INLINE push_result store::due() {
+  auto const [evaluate, checkpoint] = frozen_.due(version_, *this);
+  return {push_outcome::applied, version_, evaluate, checkpoint};
+}
+
+EDL_INLINE push_result store::advanced() {
+  segments_.merge();
+  std::uint64_t const steps = segments_.steps();
+  invariant(steps >= version_, "a version does not go back");
+  if (steps == version_) return {push_outcome::applied, version_};
+  version_ = steps;
+  auto const [evaluate, checkpoint] = frozen_.advanced(version_, *this);
+  return {push_outcome::applied, version_, evaluate, checkpoint};
+}
+
+}  // namespace edl::ps

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/compute/optim/arena.hpp"
+#include "edl/compute/optim/moving_average.hpp"
+#include "edl/compute/optim/rated_rule.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/core/span.hpp"
+#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/job/ps/buffer.hpp"
+#include "edl/job/ps/snapshot.hpp"
+#include "edl/job/ps/store_options.hpp"
+
+namespace edl::ps {
+
+/// Whether a checkpoint has the moving average of the weights. A store that keeps one and is restored from
+/// one without begins it at the weights.
+bool has_average(std::string const& path);
+
+/// A range of the arena, parameters before carried state, with the optimiser's slots: what a store keeps of
+/// them, and how a step changes them. Gradients and changes are given for the whole range, and a step is
+/// made of a part of it (`segment`). Who holds a version keeps it (`copy_on_write`). Thread safety: used by
+/// one thread.
+class variables {
+ public:
+  /// Zeros, and slots as the optimiser begins. Throws edl::error for elements that the layout lacks.
+  explicit variables(store_options const& o);
+  variables(variables const&) = delete;
+  variables& operator=(variables const&) = delete;
+
+  element_range elements() const { return elements_; }
+  std::size_t parameters() const { return parameters_; }  ///< of the elements, from the first
+  std::size_t state() const { return elements_.size() - parameters_; }
+
+  view<float> current() const;  ///< until the next step
+  buffer hold() const;          ///< for ever
+  buffer averaged() const;      ///< likewise; parameters by their moving average, where there is one
+  std::size_t buffers() const { return values_.buffers(); }
+  bool averages() const { return rule_.averages(); }
+
+  /// Variables and slots that can take the place of these at once.
+  struct contents {
+    copy_on_write values, slots;
+  };
+
+  /// Initial values, from `store::configure`.
+  contents initial(std::function<void(std::size_t first, std::span<float> values)> const& initialise) const;
+
+  /// Those of a checkpoint, and their histories.
+  contents read(std::string const& path, std::vector<checkpoint::segment>& segments) const;
+
+  /// Those of another store: `copy_size` numbers, variables and then slots.
+  contents copied(view<float> values) const;
+  std::size_t copy_size() const { return elements_.size() + slots_size(); }
+
+  void take(contents c);
+
+  /// Throws edl::error where elements of one variable have counted other minibatches than the rest, and the
+  /// optimiser steps whole variables.
+  void check_segments(std::vector<checkpoint::segment> const& segments) const;
+
+  /// Whether they are the whole arena, without an average.
+  bool movable() const { return !averages() && elements_.size() == layout_.size(); }
+
+  /// From now on they are in `there`, which outlives this, and steps are made there. Needs `movable`.
+  void move_to(arena& there);
+  void move_back();
+  bool elsewhere() const { return there_ != nullptr; }
+
+  /// A step, of which `made` have been made before. `rate`: what the learning rate is multiplied by.
+  /// Elsewhere the gradients are those that are there.
+  void step(element_range of, view<float> gradients, view<float> state_change, float rate,
+            std::uint64_t made);
+
+  /// A step with the mean over `records`, from sums of gradients and then changes, which are used up.
+  void step_sums(element_range of, std::span<float> sums, std::uint64_t records, std::uint64_t made);
+
+  /// Adds to what is accumulated of these elements; `first`: begins it.
+  void accumulate(element_range of, view<float> gradients, view<float> state_change, bool first);
+
+  /// A step with the mean of what is accumulated, `count` times.
+  void step_accumulated(element_range of, std::size_t count, float rate, std::uint64_t made);
+
+  /// All of them now, as a snapshot has them.
+  ps::full_snapshot snapshot(std::uint64_t version) const;
+
+ private:
+  std::size_t slots_size() const { return slot_stride_ * slot_names_.size(); }
+  std::span<float> part(std::span<float> all, element_range of) const;
+  view<float> gradients_of(element_range of, view<float> all) const;
+  view<float> change_of(element_range of, view<float> all) const;
+  void fill(std::span<float> slots) const;
+  void step_here(element_range of, view<float> gradients, view<float> state_change, float rate,
+                 std::uint64_t made);
+  void fetch() const;
+
+  parameter_layout const& layout_;
+  element_range elements_;
+  std::vector<element_range> fixed_;
+  rated_rule rated_;
+  moving_average rule_;
+  std::size_t parameters_, slot_stride_;
+  std::vector<std::string> slot_names_;
+  arena* there_ = nullptr;
+  mutable bool behind_ = false;           // what is here is older than what is there
+  mutable copy_on_write values_, slots_;  // here
+  std::vector<float> sums_;               // accumulated gradients, then changes of state
+  std::vector<std::span<float>> slot_views_;
+};
+
+}  // namespace edl::ps
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/ps/variables.ipp"
+#endif

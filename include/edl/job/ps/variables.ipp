@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "edl/compute/optim/fixed_elements.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
+#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/job/ps/variables.hpp"
+
+namespace edl::ps {
+namespace detail {
+
+EDL_INLINE std::size_t parameters_among(store_options const& options) {
+  auto const [first, last] = options.elements;
+  if (first > last || last > options.layout.size())
+    throw error(
+        fmt::format("elements [{}, {}) are not in a model of {}", first, last, options.layout.size()));
+  return std::min(last, options.layout.parameters) - std::min(first, options.layout.parameters);
+}
+
+inline constexpr std::size_t floats_per_line = 16;  // a cache line
+
+}  // namespace detail
+
+EDL_INLINE bool has_average(std::string const& path) {
+  auto const all = checkpoint::slots_of(path);
+  return std::ranges::find(all, moving_average::slot_name) != all.end();
+}
+
+EDL_INLINE variables::variables(store_options const& o)
+    : layout_(o.layout),
+      elements_(o.elements),
+      fixed_(o.fixed),
+      rated_(o.rule, o.rates.elements),
+      rule_(rated_, o.moving_average),
+      parameters_(detail::parameters_among(o)),
+      slot_stride_((parameters_ + detail::floats_per_line - 1) / detail::floats_per_line *
+                   detail::floats_per_line),
+      slot_names_(rule_.slots()),
+      values_(o.elements.size()),
+      slots_(slots_size(), 0),
+      slot_views_(slot_names_.size()) {
+  if (o.when.group() > 1) sums_.resize(elements_.size());
+  fill(slots_.write());
+}
+
+EDL_INLINE void variables::fill(std::span<float> slots) const {
+  for (std::size_t i = 0; i < slot_names_.size(); ++i)
+    std::ranges::fill(slots.subspan(i * slot_stride_, slot_stride_), rule_.initial(i));
+}
+
+EDL_INLINE void variables::fetch() const {
+  if (!std::exchange(behind_, false)) return;
+  there_->fetch(values_.write(), slots_.write());
+}
+
+EDL_INLINE view<float> variables::current() const {
+  fetch();
+  return values_.read();
+}
+
+EDL_INLINE buffer variables::hold() const {
+  fetch();
+  return values_.hold();
+}
+
+EDL_INLINE buffer variables::averaged() const {
+  if (!averages()) return hold();
+  fetch();
+  buffer values(elements_.size());
+  auto const to = values.writable();
+  std::ranges::copy(values_.read(), to.begin());
+  auto const more = slots_.read().subspan((slot_names_.size() - 1) * slot_stride_, parameters_);
+  for (std::size_t i = 0; i < more.size(); ++i) to[i] += more[i];
+  return values;
+}
+
+EDL_INLINE ps::full_snapshot variables::snapshot(std::uint64_t version) const {
+  fetch();
+  return {.variables = {version, values_.hold()},
+          .slots = slots_.hold(),
+          .slot_stride = slot_stride_,
+          .slot_names = slot_names_,
+          .elements = elements_,
+          .parameters = parameters_,
+          .segments = {}};
+}
+
+EDL_INLINE variables::contents variables::initial(
+    std::function<void(std::size_t, std::span<float>)> const& initialise) const {
+  contents c{copy_on_write(elements_.size()), copy_on_write(slots_size(), 0)};
+  initialise(elements_.first, c.values.write());
+  fill(c.slots.write());
+  return c;
+}
+
+EDL_INLINE variables::contents variables::read(std::string const& path,
+                                               std::vector<checkpoint::segment>& segments) const {
+  contents c{copy_on_write(elements_.size()), copy_on_write(slots_size(), 0)};
+  auto const slots = c.slots.write();
+  std::span<std::string const> names = slot_names_;
+  if (averages() && !has_average(path)) names = names.first(names.size() - 1);
+  std::vector<std::span<float>> views;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    views.push_back(slots.subspan(i * slot_stride_, parameters_));
+  segments = checkpoint::read_range(path, layout_, elements_.first, c.values.write(), names, views);
+  return c;
+}
+
+EDL_INLINE variables::contents variables::copied(view<float> values) const {
+  invariant(values.size() == copy_size(), "a copy has every variable and every slot");
+  contents c{copy_on_write(elements_.size()), copy_on_write(slots_size(), 0)};
+  std::ranges::copy(values.first(elements_.size()), c.values.write().begin());
+  std::ranges::copy(values.subspan(elements_.size()), c.slots.write().begin());
+  return c;
+}
+
+EDL_INLINE void variables::take(contents c) {
+  invariant(c.values.read().size() == elements_.size() && c.slots.read().size() == slots_size(),
+            "variables and slots are of the store's elements");
+  values_ = std::move(c.values);
+  slots_ = std::move(c.slots);
+  behind_ = false;
+  if (there_) there_->place(values_.read(), slots_.read(), slot_stride_);
+}
+
+EDL_INLINE void variables::check_segments(std::vector<checkpoint::segment> const& segments) const {
+  auto const borders = rule_.borders();
+  if (borders.empty()) return;
+  for (checkpoint::segment const& s : segments)
+    if (!std::ranges::binary_search(borders, s.elements.first))
+      throw error(fmt::format(
+          "servers had counted different minibatches in parts of one variable (it has element {}), and the "
+          "model's optimizer now needs variables whole: begin a new --checkpoint_dir with "
+          "--checkpoint_dir_for_init, which takes the weights",
+          s.elements.first));
+}
+
+EDL_INLINE void variables::move_to(arena& there) {
+  invariant(movable(), "what moves is whole, and has no average");
+  fetch();
+  there_ = &there;
+  there_->place(values_.read(), slots_.read(), slot_stride_);
+}
+
+EDL_INLINE void variables::move_back() {
+  if (!there_) return;
+  fetch();
+  std::exchange(there_, nullptr)->leave();
+}
+
+EDL_INLINE std::span<float> variables::part(std::span<float> all, element_range of) const {
+  return all.subspan(of.first - elements_.first, of.size());
+}
+
+EDL_INLINE view<float> variables::gradients_of(element_range of, view<float> all) const {
+  std::size_t const first = std::min(of.first - elements_.first, parameters_);
+  return all.subspan(first, std::min(of.last - elements_.first, parameters_) - first);
+}
+
+EDL_INLINE view<float> variables::change_of(element_range of, view<float> all) const {
+  std::size_t const first = std::max(of.first - elements_.first, parameters_);
+  return all.subspan(first - parameters_, std::max(of.last - elements_.first, parameters_) - first);
+}
+
+EDL_INLINE void variables::step(element_range of, view<float> gradients, view<float> state_change, float rate,
+                                std::uint64_t made) {
+  if (there_) {
+    there_->step(rate * rule_.learning_rate(made), made);
+    behind_ = true;
+    return;
+  }
+  step_here(of, gradients_of(of, gradients), change_of(of, state_change), rate, made);
+}
+
+EDL_INLINE void variables::step_here(element_range of, view<float> gradients, view<float> state_change,
+                                     float rate, std::uint64_t made) {
+  std::size_t const first = of.first - elements_.first;
+  auto const values = part(values_.write(), of);
+  invariant(gradients.size() + state_change.size() == values.size(),
+            "each element has its gradient or change");
+  if (!gradients.empty()) {
+    auto const slots = slots_.write();
+    for_each_outside(fixed_, {of.first, of.first + gradients.size()}, [&](element_range trained) {
+      std::size_t const at = trained.first - of.first, count = trained.size();
+      for (std::size_t i = 0; i < slot_views_.size(); ++i)
+        slot_views_[i] = slots.subspan(i * slot_stride_ + first + at, count);
+      rule_.apply_at(trained.first, values.subspan(at, count), gradients.subspan(at, count), slot_views_,
+                     rate * rule_.learning_rate(made), made);
+    });
+  }
+  auto const carried = values.last(state_change.size());
+  for (std::size_t i = 0; i < carried.size(); ++i) carried[i] += state_change[i];
+}
+
+EDL_INLINE void variables::step_sums(element_range of, std::span<float> sums, std::uint64_t records,
+                                     std::uint64_t made) {
+  if (there_)
+    there_->average(records);
+  else if (records > 0)
+    for (float& x : part(sums, of)) x /= float(records);
+  std::size_t const slopes = std::min(sums.size(), parameters_);  // none elsewhere
+  step(of, sums.first(slopes), sums.subspan(slopes), 1, made);
+}
+
+EDL_INLINE void variables::accumulate(element_range of, view<float> gradients, view<float> state_change,
+                                      bool first) {
+  auto const sums = part(sums_, of);
+  auto const add = [&](std::span<float> to, view<float> what) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = first ? what[i] : to[i] + what[i];
+  };
+  auto const slopes = gradients_of(of, gradients), change = change_of(of, state_change);
+  add(sums.first(slopes.size()), slopes);
+  add(sums.last(change.size()), change);
+}
+
+EDL_INLINE void variables::step_accumulated(element_range of, std::size_t count, float rate,
+                                            std::uint64_t made) {
+  for (float& sum : part(sums_, of)) sum /= float(count);
+  std::span<float> const sums = sums_;
+  step(of, sums.first(parameters_), sums.subspan(parameters_), rate, made);
+}
+
+}  // namespace edl::ps

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/core/log.hpp"
+#include "edl/job/collective/group.hpp"
+#include "edl/job/collective/meeting.hpp"
+#include "edl/job/config/job.hpp"
+#include "edl/job/net/channel.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/ps/server.hpp"
+#include "edl/job/ps/store.hpp"
+#include "edl/job/replica/gpu_sum.hpp"
+#include "edl/job/replica/pending_step.hpp"
+#include "edl/job/replica/row_exchange.hpp"
+#include "edl/job/replica/row_shares.hpp"
+#include "edl/job/replica/step_sum.hpp"
+#include "edl/job/train/program.hpp"
+#include "edl/job/worker/remote.hpp"
+
+namespace edl::wire {
+class World;  // edl/job/wire/edl.pb.h
+}
+
+namespace edl::replica {
+
+/// A worker's own copy of the model, in a job that trains by all-reduce. A step is one sum (`step_sum`) of
+/// everybody's gradients, changes of the state, and identities of the minibatches; it begins while the
+/// gradients are computed. Then every copy makes the same step and counts the same minibatches. When a world
+/// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`).
+/// The copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
+///
+/// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`). The copy is in their memory, and a
+/// step is made there.
+///
+/// Tables that are not small are shared among the members (`row_shares`): each has some of the rows. A step
+/// takes every minibatch's gradients of rows to every member, and each makes its own rows' part of it.
+///
+/// With --fixed_global_batch a step has as many minibatches as the job was started with workers. A member of
+/// a smaller world brings several, and one of a larger world may have nothing to do.
+///
+/// Thread safety: as a `parameter_link`, by one thread that is not the node's; `world_is_over` on the node's
+/// thread.
+class replica final : public worker::remote_link {
+ public:
+  struct dependencies {
+    net::node& node;
+    net::channel& master;
+    collective::meeting& meeting;
+    std::shared_ptr<ps::store> store;  ///< on the node's thread
+    ps::server& server;
+    train::program const& model;
+    edl::job const& job;
+    arena* there;  ///< where the model's gradients are computed; null: on no GPU
+    logger log;
+    /// Told, on the node's thread, of versions that the store has frozen; only in the first member of a
+    /// world.
+    std::function<void(std::uint64_t generation, ps::push_result const&)> frozen;
+  };
+
+  replica(worker::identity self, dependencies with);
+  ~replica() override;
+
+  std::uint64_t pull(std::span<float> variables) override;
+  void pull_rows(sparse::minibatch_rows& rows) override;
+  std::optional<std::uint64_t> in_place() const override;
+  void pull_frozen(std::uint64_t version, std::span<float> variables) override;
+  void ready(contribution const& minibatch, view<float> gradients, std::size_t first) override;
+  worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
+                      view<float> state_change, std::span<sparse::row_gradients const> rows) override;
+  std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
+  void idle(std::chrono::milliseconds timeout) override;
+  std::size_t pending() const override { return sum_.brought() + gpus_.brought(); }
+  worker::lane_range lanes() const override;
+  std::optional<std::uint64_t> rests_at() const override;
+  void turn(std::uint32_t lane, bool last) override { place_ = lane, last_turn_ = last; }
+
+  /// Enters the next world. Throws error when the master has given this worker up or cannot be reached.
+  bool refresh() override;
+
+  /// Of the world that it is in; 0: none yet.
+  std::uint64_t generation() const override { return number_; }
+
+  /// The master is at another generation.
+  void world_is_over(std::uint64_t next);
+
+  /// Asked while `refresh` waits: true makes it throw `interrupted`.
+  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+
+ private:
+  struct member {
+    std::uint32_t id = 0;
+    bool current = false;
+    std::unique_ptr<net::channel> to;  // null: itself
+  };
+
+  wire::World enter();
+  bool take_place(wire::World const& w);
+  void copy_from(wire::World const& w);
+  bool share_rows(wire::World const& w);
+  void begin(wire::World const& w);
+  void join_gpus(std::shared_ptr<collective::group> const& group);
+  void leave();
+  void step();
+  ps::push_result apply(std::vector<contribution> const& all,
+                        std::vector<std::vector<sparse::row_gradients>> const& rows);
+  bool make_pending(wire::World const& w);
+  std::vector<std::string> call_members(std::vector<member_call> const& calls);
+  template <class F>
+  auto on_node(F work);
+
+  worker::identity self_;
+  dependencies dependencies_;
+  step_sum sum_;
+  row_exchange rows_;
+  row_shares shares_;
+  gpu_sum gpus_;
+
+  std::atomic<std::uint64_t> number_{0};
+  std::atomic<std::uint64_t> over_{0};  // worlds below are
+  std::mutex lock_;                     // of `group_`
+  std::shared_ptr<collective::group> group_;
+  std::vector<member> members_;  // by rank
+  int rank_ = 0;
+  std::optional<pending_step> pending_;
+  bool current_ = false;       // the store is what the world starts from
+  bool copied_ = false;        // the store holds a world's state
+  bool finished_ = false;      // the job is over
+  std::uint64_t of_ = 0;       // the world that the store is a copy of
+  std::uint64_t version_ = 0;  // of the store
+  std::optional<std::uint32_t> suspect_;
+  std::size_t place_ = 0;  // of what is computed, among this member's own
+  bool last_turn_ = true;
+  ps::push_result last_;
+  std::uint64_t here_ = 0;  // the version that the GPU holds
+  std::function<bool()> stopping_;
+};
+
+}  // namespace edl::replica
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/replica/replica.ipp"
+#endif

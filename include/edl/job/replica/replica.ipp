@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+#include <type_traits>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/net/blocking.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/ps/copy.hpp"
+#include "edl/job/replica/replica.hpp"
+#include "edl/job/train/start.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/ledger_message.hpp"
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+
+namespace edl::replica {
+namespace detail {
+
+// Whose machine or process is gone is told by the links' ends or by the master. This finds who hangs; a
+// member may well be at a long evaluation.
+inline constexpr std::chrono::seconds silence{300};
+
+inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
+
+// How often a member that waits for another one's answer looks whether the world is over.
+inline constexpr std::chrono::milliseconds look_up{20};
+
+/// Why a job's sums are the host's wherever it runs; empty: they need not be.
+EDL_INLINE std::string keeps_to_ring(job const& j) {
+  if (j.allreduce_transport == allreduce_transport::ring) return "--allreduce_transport=ring";
+  if (j.fixed_global_batch) return "--fixed_global_batch fixes the order of sums, which NCCL does not";
+  if (j.gradients == gradient_format::bfloat16) return "--gradients=bfloat16 is the ring's";
+  if (j.moving_average > 0) return "--moving_average is kept by the hosts";
+  return {};
+}
+
+EDL_INLINE std::size_t fixed_places(job const& j) {
+  return j.fixed_global_batch ? std::size_t(j.num_workers) : 0;
+}
+
+}  // namespace detail
+
+template <class F>
+auto replica::on_node(F work) {
+  using result = std::invoke_result_t<F>;
+  std::promise<result> done;
+  auto const run = [&] {
+    try {
+      if constexpr (std::is_void_v<result>)
+        work(), done.set_value();
+      else
+        done.set_value(work());
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
+  };
+  if (!dependencies_.node.post(run)) throw error("this process is ending");
+  return done.get_future().get();
+}
+
+EDL_INLINE replica::replica(worker::identity self, dependencies with)
+    : self_(self),
+      dependencies_(std::move(with)),
+      sum_({.parameters = dependencies_.model.layout.parameters,
+            .state = dependencies_.model.layout.state,
+            .bfloat16 = dependencies_.job.gradients == gradient_format::bfloat16,
+            .places = detail::fixed_places(dependencies_.job)}),
+      rows_(dependencies_.model.layout.tables, detail::fixed_places(dependencies_.job)),
+      shares_({.tables = dependencies_.model.layout.tables,
+               .copies = dependencies_.job.table_copies,
+               .small = std::size_t(dependencies_.job.small_tables_mib) << 20,
+               .store = dependencies_.store,
+               .on_node = [this](std::function<void()> const& work) { on_node(work); },
+               .call = [this](std::vector<member_call> const& calls) { return call_members(calls); },
+               .name = [this](std::size_t rank) { return fmt::format("worker-{}", members_[rank].id); }}),
+      gpus_(dependencies_.there, {.parameters = dependencies_.model.layout.parameters,
+                                  .unwanted = detail::keeps_to_ring(dependencies_.job)}) {}
+
+EDL_INLINE replica::~replica() {
+  std::lock_guard const guard(lock_);
+  if (group_) group_->abort();
+}
+
+// ---- Worlds ----
+
+EDL_INLINE void replica::world_is_over(std::uint64_t next) {
+  over_ = next;
+  dependencies_.meeting.interrupt(next - 1);
+  std::lock_guard const guard(lock_);
+  if (group_ && number_ < next) group_->abort();
+}
+
+EDL_INLINE wire::World replica::enter() {
+  wire::EnterRequest request;
+  request.set_worker(self_.id);
+  request.set_incarnation(self_.incarnation);
+  request.set_last(number_);
+  request.set_copy(copied_);
+  if (suspect_) request.add_suspect(*suspect_);
+  if (copied_) {
+    ps::full_snapshot const now = on_node([&] { return dependencies_.store->full_snapshot(); });
+    request.set_version(now.version());
+    request.set_of(of_);
+    wire::to_message(now.ledger(), *request.mutable_ledger());
+  }
+  for (;;) {
+    if (stopping_ && stopping_()) throw worker::interrupted("told to stop between two worlds");
+    net::outgoing const what{.method = wire::method::enter,
+                             .message = wire::pack(request),
+                             .timeout = worker::master_call_timeout,
+                             .idempotent = true};
+    auto const w = wire::unpack<wire::World>(
+        worker::ask_master(dependencies_.master, what, stopping_).message, dependencies_.master.name());
+    if (!w.known() && !w.over()) throw error("the master has given this worker up");
+    if (w.over() || w.number() > 0) return w;
+  }
+}
+
+EDL_INLINE void replica::leave() {
+  {
+    std::lock_guard const guard(lock_);
+    if (group_) group_->abort();
+    group_.reset();
+  }
+  sum_.enter(nullptr);
+  gpus_.leave();
+}
+
+EDL_INLINE bool replica::refresh() {
+  leave();
+  for (;;) {
+    wire::World const w = enter();
+    if (w.over()) return finished_ = true;
+    suspect_.reset();
+    if (take_place(w)) return true;
+  }
+}
+
+// False: the world broke before it began.
+EDL_INLINE bool replica::take_place(wire::World const& w) {
+  number_ = w.number();
+  members_.clear();
+  rank_ = -1;
+  std::vector<collective::participant> all;
+  for (auto const& m : w.members()) {
+    auto const where = net::parse_addresses(m.addresses());
+    std::string const name = fmt::format("worker-{}", m.id());
+    bool const self = m.id() == self_.id;
+    if (self) rank_ = int(members_.size());
+    members_.push_back({m.id(), m.current(),
+                        self ? nullptr : std::make_unique<net::channel>(dependencies_.node, where, name)});
+    all.push_back({name, where});
+  }
+  if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
+  current_ = members_[std::size_t(rank_)].current || make_pending(w);
+  pending_.reset();
+  try {
+    auto formed = std::shared_ptr(
+        dependencies_.meeting.form(w.number(), rank_, all, detail::links_in, {.silence = detail::silence}));
+    {
+      std::lock_guard const guard(lock_);
+      group_ = formed;
+    }
+    sum_.enter(formed);
+    rows_.enter(formed->size(), formed->rank());
+    shares_.enter(formed->size(), formed->rank(), int(w.wanted()));
+    if (over_ > w.number()) throw collective::broken("the next world is being formed");
+    copy_from(w);
+    if (!share_rows(w)) {
+      leave();
+      return false;
+    }
+    begin(w);
+    join_gpus(formed);
+  } catch (collective::broken const& e) {
+    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    dependencies_.log.warning(fmt::format("world {} does not begin: {}", w.number(), e.what()));
+    leave();
+    return false;
+  }
+  return true;
+}
+
+// The store is the world's: others may copy it.
+EDL_INLINE void replica::begin(wire::World const& w) {
+  copied_ = true;
+  of_ = w.number();
+  // What the last world's first member has frozen, but may not have lived to tell.
+  on_node([&] {
+    dependencies_.server.configured(w.number(), 0, dependencies_.store);
+    ps::push_result const due = dependencies_.store->due();
+    auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
+    if (first != members_.end() && !first->to) dependencies_.frozen(w.number(), due);
+    version_ = dependencies_.store->version();
+  });
+}
+
+// A survivor may have made the step that this one was about to make. What it takes is here, too.
+EDL_INLINE bool replica::make_pending(wire::World const& w) {
+  if (!pending_ || !pending_->leads_to(w.of(), w.version())) return false;
+  on_node([&] {
+    pending_->make(*dependencies_.store);
+    version_ = dependencies_.store->version();
+  });
+  return true;
+}
+
+// Asks other members until they answer. Throws `broken` when the world is over, and where one is lost.
+EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_call> const& calls) {
+  std::vector<net::started_call> started;
+  for (member_call const& c : calls) started.push_back(net::start(*members_[c.member].to, c.what));
+  std::vector<std::string> answers;
+  for (std::size_t i = 0; i < calls.size();) try {
+      while (!started[i].wait_for(detail::look_up))
+        if (over_ > number_) started[i].cancel();
+      answers.push_back(started[i].get().message);
+      ++i;
+    } catch (net::call_error const& e) {
+      // It may not have heard of this world yet.
+      if (over_ > number_) throw collective::broken("its world is over");
+      if (e.code() != net::status::not_ready) throw collective::broken(e.what(), int(calls[i].member));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      started[i] = net::start(*members_[calls[i].member].to, calls[i].what);
+    }
+  return answers;
+}
+
+// Makes the store what the world starts from, but for the rows of tables that others have.
+EDL_INLINE void replica::copy_from(wire::World const& w) {
+  std::vector<std::size_t> sources;
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (members_[i].current) sources.push_back(i);
+  if (sources.empty()) {
+    shares_.prepare(w.restore());
+    // Here, as the node's thread waits for no disk.
+    on_node([&] { dependencies_.server.withdraw(); });
+    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, w.restore());
+    current_ = true;
+  }
+  if (current_) {
+    if (dependencies_.store->rows().tables() > 0)
+      on_node([&] { dependencies_.server.offers(w.number(), 0, dependencies_.store); });
+    return;
+  }
+  std::size_t const from = sources[std::size_t(rank_) % sources.size()];
+  auto const began = std::chrono::steady_clock::now();
+  std::vector<float> values(dependencies_.store->copy_size());
+  wire::CopyRequest request;
+  request.set_generation(w.number());
+  net::outgoing what{
+      .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
+  what.into.push_back(std::as_writable_bytes(std::span(values)));
+  std::string const answer = call_members({{from, std::move(what)}}).front();
+  auto [segments, row_segments] = ps::segments_of_copy(answer, members_[from].to->name());
+  on_node([&] { dependencies_.store->restore(std::move(segments), std::move(row_segments), values); });
+  shares_.forget();
+  dependencies_.log.info(fmt::format(
+      "took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
+      values.size() * sizeof(float),
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began)
+          .count()));
+}
+
+// False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
+EDL_INLINE bool replica::share_rows(wire::World const& w) {
+  if (dependencies_.store->rows().tables() == 0) return true;
+  std::shared_ptr<collective::group> const group = group_;
+  if (!shares_.gather(*group, w.number())) {
+    dependencies_.log.warning(fmt::format(
+        "world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
+        "job goes back to its last checkpoint, if it has one",
+        w.number(), dependencies_.job.table_copies));
+    copied_ = false;
+    return false;
+  }
+  // Others may give up what it has fetched before it hears of that.
+  copied_ = true;
+  of_ = w.number();
+  shares_.resolve(*group);
+  if (std::ranges::none_of(members_, &member::current)) return true;
+  // All are to have frozen what the first of them tells the master of.
+  on_node([&] { dependencies_.store->freeze_rows(); });
+  group->barrier();
+  return true;
+}
+
+// The members' GPUs sum, if all of them can; the copy is where the sums are.
+EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
+  if (dependencies_.job.command != command::train) return;
+  bool const one = on_node([&] { return dependencies_.store->segments().size() == 1; });
+  auto const not_joined = gpus_.enter(
+      group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
+  if (!not_joined) {
+    here_ = on_node([&] {
+      dependencies_.store->move_to(*dependencies_.there);
+      return dependencies_.store->version();
+    });
+    if (rank_ == 0)
+      dependencies_.log.info(
+          fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
+    return;
+  }
+  if (dependencies_.job.allreduce_transport == allreduce_transport::nccl)
+    throw error(fmt::format("--allreduce_transport=nccl cannot be, because of worker {}: {}",
+                            not_joined->rank < 0 ? self_.id : members_[std::size_t(not_joined->rank)].id,
+                            not_joined->why));
+  on_node([&] { dependencies_.store->move_back(); });
+  if (not_joined->with_gpu && not_joined->rank == rank_)
+    dependencies_.log.info(
+        fmt::format("world {}: the workers' hosts sum, not their GPUs, because of worker {}: {}",
+                    number_.load(), self_.id, not_joined->why));
+}
+
+// ---- Steps ----
+
+EDL_INLINE void replica::step() {
+  std::shared_ptr<collective::group> const group = group_;
+  std::vector<contribution> all;
+  std::vector<std::vector<sparse::row_gradients>> rows;
+  bool complete = false;
+  try {
+    if (!group || over_ > number_) throw collective::broken("its world is over");
+    all = gpus_.joined() ? gpus_.sum() : sum_.sum();
+    if (dependencies_.store->rows().tables() > 0) {
+      rows = rows_.exchange(*group);
+      // Nobody comes here before all have made the last step.
+      if (shares_.divide())
+        dependencies_.log.info(fmt::format(
+            "version {}: the tables are not small any more; this worker has hash slots "
+            "[{}, {}) of them from now on",
+            version_, dependencies_.store->rows().slots().first, dependencies_.store->rows().slots().last));
+    }
+    // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
+    // world leases it once.
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (std::any_of(all.begin(), all.begin() + std::ptrdiff_t(i),
+                      [&](contribution const& c) { return c.key == all[i].key; }))
+        throw collective::broken(
+            fmt::format("two members did minibatch {} of task {}", all[i].key.index, all[i].key.task.index));
+    if (complete = shares_.divided() && !all.empty(); complete) group->barrier();
+    complete = false;
+    if (!all.empty()) last_ = on_node([&] { return apply(all, rows); });
+  } catch (collective::broken const& e) {
+    if (complete) pending_.emplace(number_, version_ + 1, all, sum_.sums(), rows);
+    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    refresh();
+    if (!finished_) throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
+  }
+}
+
+EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
+                                          std::vector<std::vector<sparse::row_gradients>> const& rows) {
+  ps::push_result const r =
+      dependencies_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums(), rows);
+  here_ = version_ = r.version;
+  shares_.stepped();
+  dependencies_.server.stepped();
+  if ((r.evaluate || r.checkpoint) && rank_ == 0) dependencies_.frozen(number_, r);
+  return r;
+}
+
+EDL_INLINE worker::lane_range replica::lanes() const {
+  if (finished_ || number_ == 0) return {};
+  auto const [first, count] = sum_.own();
+  return {std::uint32_t(first), std::uint32_t(count), number_};
+}
+
+EDL_INLINE std::optional<std::uint64_t> replica::rests_at() const {
+  bool const rests = number_ > 0 && version_ > 0 && pending() == 0 && dependencies_.job.rests_to_evaluate() &&
+                     version_ % dependencies_.job.evaluation_steps == 0;
+  return rests ? std::optional(version_) : std::nullopt;
+}
+
+EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
+  if (!last_turn_ || over_ > number_) return;
+  if (gpus_.joined()) {
+    if (dependencies_.store->segments().not_yet_applied(minibatch)) gpus_.ready(minibatch, first);
+    return;
+  }
+  // What some elements have counted before is left out when all gradients are there.
+  if (sum_.begun() || dependencies_.store->segments().not_yet_applied(minibatch))
+    sum_.ready(place_, minibatch, gradients, first);
+}
+
+EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint64_t, view<float> gradients,
+                                        view<float> state_change,
+                                        std::span<sparse::row_gradients const> rows) {
+  if (gpus_.joined()) {
+    gpus_.bring(minibatch, dependencies_.store->segments().not_yet_applied(minibatch));
+  } else if (place_ < sum_.own().count) {
+    auto const added = sum_.bring(place_, minibatch, gradients, state_change);
+    if (!sum_.begun()) dependencies_.store->segments().leave_out(minibatch, added);
+    if (!rows.empty()) rows_.bring(place_, rows, float(minibatch.records));
+  }
+  if (last_turn_) step();
+  return {.stale = false, .version = last_.version};
+}
+
+EDL_INLINE void replica::idle(std::chrono::milliseconds timeout) {
+  if (number_ == 0) {
+    refresh();
+    return;
+  }
+  bool begun = true;
+  try {
+    if (group_ && over_ <= number_) begun = group_->begun(timeout);
+  } catch (collective::broken const&) {
+    // The step meets it again.
+  }
+  if (begun || pending() > 0) step();
+}
+
+EDL_INLINE std::optional<std::uint64_t> replica::in_place() const {
+  return gpus_.joined() ? std::optional(here_) : std::nullopt;
+}
+
+EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
+  return on_node([&] {
+    std::ranges::copy(dependencies_.store->current(), variables.begin());
+    return dependencies_.store->version();
+  });
+}
+
+// Nobody makes a step without this thread, so no row changes meanwhile.
+EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
+  try {
+    shares_.pull(rows, number_, version_);
+  } catch (collective::broken const& e) {
+    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    refresh();
+    throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
+  }
+}
+
+EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {
+  bool const here = on_node([&] {
+    if (version == dependencies_.store->version()) {
+      std::ranges::copy(dependencies_.store->averaged().variables(), variables.begin());
+      return true;
+    }
+    if (!dependencies_.store->frozen().has_evaluation(version)) return false;
+    std::ranges::copy(dependencies_.store->frozen().evaluation(version).variables(), variables.begin());
+    return true;
+  });
+  if (here) return;
+  // It came later than that version.
+  std::string why = "no other member";
+  bool silent = false;
+  for (member const& m : members_) {
+    if (!m.to) continue;
+    wire::PullRequest request;
+    request.set_generation(number_);
+    request.set_frozen(true);
+    request.set_version(version);
+    net::outgoing what{
+        .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::copy_in};
+    what.into.push_back(std::as_writable_bytes(variables));
+    try {
+      net::wait(*m.to, std::move(what));
+      return;
+    } catch (net::call_error const& e) {
+      why = e.what();
+      // What says no is a member that does not have it; all else is no fault of the task.
+      if (e.code() != net::status::internal) {
+        silent = true;
+        suspect_ = m.id;
+      }
+    }
+  }
+  if (over_ > number_ || silent) {
+    refresh();
+    throw worker::rolled_back(fmt::format("{}; world {} follows", why, number_.load()));
+  }
+  throw data_error(fmt::format("version {} is not to be had from any worker: {}", version, why));
+}
+
+EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {
+  ps::task_position const at = on_node([&] { return dependencies_.store->segments().position(task); });
+  return at.closed ? minibatches : at.applied;
+}
+
+}  // namespace edl::replica

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "edl/compute/sparse/hash.hpp"
+#include "edl/core/partition.hpp"
+
+namespace edl::replica {
+
+/// Hash slots of whose rows a member has all.
+using slot_set = std::bitset<sparse::hash_slots>;
+
+slot_set slots_in(element_range slots);
+
+/// Which members of a world have which rows of the tables. The members are cut into groups. Every group has
+/// an equal share of the hash slots (`partition`), and each of its members has all rows of these. Who knows
+/// what all members have knows it.
+class row_placement {
+ public:
+  /// Each row is with `copies` members or more. 0, and fewer than twice as many members: with all of them.
+  /// `has`: of each member, by rank, which may be nothing; at least one member. Groups differ by one member
+  /// at most. The first members, as many as there are groups, have all rows: so a job that gives up its
+  /// youngest members, but these, loses none. As far as that allows, whoever has what a group is to have
+  /// stays in it.
+  row_placement(std::span<slot_set const> has, int copies, int wanted = 0);
+
+  int groups() const { return groups_; }
+  int group_of(int rank) const { return group_[std::size_t(rank)]; }
+  element_range slots_of(int group) const {
+    return partition(sparse::hash_slots, std::uint32_t(groups_), std::uint32_t(group));
+  }
+
+  /// The member that `rank` asks for rows of another group. Ranks ask different ones.
+  int source(int group, int rank) const {
+    auto const& of = members_[std::size_t(group)];
+    return of[std::size_t(rank) % of.size()];
+  }
+
+ private:
+  int groups_;
+  std::vector<int> group_;                 // of each member
+  std::vector<std::vector<int>> members_;  // of each group, by rank
+};
+
+}  // namespace edl::replica
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/replica/row_placement.ipp"
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "edl/compute/device/exact_products.hpp"
+#include "edl/compute/device/placement.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/names.hpp"
+#include "edl/job/train/cpu_trainer.hpp"
+
+namespace edl::train {
+
+EDL_INLINE cpu_trainer::cpu_trainer(std::unique_ptr<learner> of, std::shared_ptr<cpu> on,
+                                    worker::trainer_options const& o, std::string no_gpu)
+    : learning_trainer(std::move(of), o),
+      cpu_(std::move(on)),
+      no_gpu_(std::move(no_gpu)),
+      compares_(o.compares && cpu_->precision() != precision::float32) {}
+
+EDL_INLINE std::string cpu_trainer::device() const {
+  bool const exact = cpu_->precision() == precision::float32;
+  std::string const how =
+      exact ? "the processor" : fmt::format("the processor, {}", name_of(cpu_->precision()));
+  if (!no_gpu_.empty()) return how + ", as no GPU is to be had: " + no_gpu_;
+  return exact ? std::string() : how;
+}
+
+EDL_INLINE void cpu_trainer::share(std::function<void(int)> const& work) {
+  auto& team = cpu_->team();
+  team.run(team.size(), work);
+}
+
+EDL_INLINE double cpu_trainer::train(data::batch const& b, std::uint64_t step,
+                                     worker::gradients_ready const& ready) {
+  if (b.rows == 0) {
+    std::ranges::fill(of().gradients(), 0.0f);
+    return 0;
+  }
+  view<float> const outputs = of().forward(features(b), b.rows, mode::training, step);
+  double const loss = of().loss(b.rows, outputs, b, of().output_gradient());
+  if (std::isfinite(loss)) of().backward(features(b), b.rows, ready);
+  return loss;
+}
+
+EDL_INLINE void cpu_trainer::evaluate(data::batch const& b, std::span<double> totals) {
+  if (b.rows == 0) return;
+  std::size_t const own = facts().totals;
+  auto const measure = [&](std::span<double> to) {
+    view<float> const outputs = results(b, mode::evaluation);
+    of().measure(to, b.rows, outputs, b, of().loss(b.rows, outputs, b, {}));
+  };
+  measure(totals.first(own));
+  if (!compares_) return;
+  exact_products const exact(*cpu_, true);
+  measure(totals.subspan(own));
+}
+
+EDL_INLINE view<float> cpu_trainer::predict(data::batch const& b) {
+  if (b.rows == 0) return {};
+  return results(b, mode::prediction);
+}
+
+/// What the network says, on all the views that the model wants.
+EDL_INLINE view<float> cpu_trainer::results(data::batch const& b, mode what) {
+  if (!facts().averages) return of().forward(features(b), b.rows, what, 0);
+  auto const views = facts().views;
+  std::size_t const size = facts().input.size(), n = std::size_t(b.rows) * facts().output.size();
+  shown_.resize(std::size_t(b.rows) * size);
+  said_.resize(n * views.size());
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    placement const how = views[i].placed();
+    for (std::size_t row = 0; row < std::size_t(b.rows); ++row)
+      edl::place(facts().input, features(b).subspan(row * size, size), how,
+                 std::span(shown_).subspan(row * size, size));
+    std::ranges::copy(of().forward(shown_, b.rows, what, 0), said_.begin() + std::ptrdiff_t(i * n));
+  }
+  join(views, said_);
+  return view<float>(said_).first(n);
+}
+
+}  // namespace edl::train

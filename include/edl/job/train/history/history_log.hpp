@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+
+#include "edl/core/log.hpp"
+#include "edl/job/master/coordinator.hpp"
+#include "edl/job/train/history/history_file.hpp"
+#include "edl/job/train/program.hpp"
+#include "edl/job/train/progress.hpp"
+
+namespace edl::train {
+
+/// The history of a training job, `history.jsonl` beside its checkpoints: a line for every so many steps, and
+/// one for each evaluation. The same goes into event files for TensorBoard, where they are wanted. Files are
+/// written on another thread. Thread safety: unsafe, but for `flush`.
+class history_log {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  struct options {
+    std::string path;           ///< of history.jsonl; empty: none
+    std::string events;         ///< directory of TensorBoard's event files; empty: none
+    std::uint64_t steps = 100;  ///< between two lines, at least; 0: only evaluations have lines
+    std::function<double(std::uint64_t version)> rate;  ///< the learning rate at a version
+    std::function<double()> clock;                      ///< seconds since 1970; empty: the system's
+  };
+
+  history_log(options o, logger log);
+
+  /// Whether a look at this version may write a line.
+  bool due(std::uint64_t version) const { return version >= due_; }
+
+  /// How far the job is. A generation that goes back takes the lines of later steps away.
+  void look(master::coordinator const& of, master::job_progress const& p, time_point now);
+
+  /// An evaluation of this version is complete.
+  void evaluated(master::coordinator const& of, std::uint64_t version, metric_values const& values,
+                 std::uint64_t records);
+
+  /// The job has ended: the steps since the last line have one of their own.
+  void close(master::coordinator const& of, master::job_progress const& p, time_point now);
+
+  void flush();
+
+ private:
+  bool begun(master::coordinator const& of, master::job_progress const& p);
+  void write(master::job_progress const& p, time_point now);
+  void begin_events(std::uint64_t version);
+  bool wanted() const { return !options_.path.empty() || !options_.events.empty(); }
+
+  options options_;
+  std::uint64_t due_ = 0, newest_ = 0;       // the next line's version; any line's
+  std::optional<std::uint64_t> generation_;  // whose begin is known
+  master::job_progress last_;                // at the last line
+  std::optional<time_point> since_;          // when that was
+  logger log_;
+  history_file file_;
+  std::list<history_file> events_;  // the last is written to; none is waited for here
+};
+
+/// An object of JSON, in which what is no number is null.
+std::string metrics_as_json(metric_values const& of);
+
+/// Where the history of a job stands that has this directory.
+std::string history_path(std::string const& checkpoint_dir);
+
+/// That of a job as it asks for it.
+history_log::options history_options(job const& j, program const& p);
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/history/history_log.ipp"
+#endif

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <utility>
+#include <variant>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
+#include "edl/job/checkpoint/layout_digest.hpp"
+#include "edl/job/master/coordinator.hpp"
+#include "edl/job/ps/store.hpp"
+#include "edl/job/train/history/history_log.hpp"
+#include "edl/job/train/history/metric_history.hpp"
+#include "edl/job/train/local.hpp"
+#include "edl/job/train/local_files.hpp"
+#include "edl/job/train/onnx_model.hpp"
+#include "edl/job/train/outputs.hpp"
+#include "edl/job/train/records.hpp"
+#include "edl/job/train/reporter.hpp"
+#include "edl/job/train/setup.hpp"
+#include "edl/job/train/start.hpp"
+#include "edl/job/train/store_link.hpp"
+#include "edl/job/worker/session.hpp"
+
+namespace edl::train {
+namespace detail {
+
+/// Threads that compute have nothing to do while rows come and go.
+inline ps::store_options shared_by(ps::store_options o, worker::trainer& trainer) {
+  for (sparse::table_options& t : o.tables)
+    t.share = [&trainer](std::function<void(int)> const& work) { trainer.share(work); };
+  return o;
+}
+
+/// Not what would need host memory between steps: --get_model_steps, steps of several minibatches, servers'
+/// differing histories, and a moving average. Nor what is trained in part: there all is.
+inline bool may_move(ps::store const& s, job const& j) {
+  return s.segments().size() == 1 && j.get_model_steps == 1 && minibatches_of_a_step(j) == 1 &&
+         j.moving_average == 0 && j.freeze.empty();
+}
+
+/// The master of a job that has one worker, in this process, and one store: decides, and carries out by calls
+/// what it has decided.
+class local_master final : public worker::master_link {
+ public:
+  local_master(program& p, job const& j, records const& r, ps::store& s, checkpoint::permission allowed,
+               logger log, local_context const& around)
+      : program_(p),
+        job_(j),
+        around_(around),
+        log_(log),
+        store_(s),
+        options_(master_options(j, p, r, log)),
+        coordinator_(options_, now()),
+        reporter_(p, j, options_.start.version, around.show, log),
+        files_(p, j, describe(j, r), std::move(allowed), log, [this] { reporter_.history().flush(); }) {
+    reporter_.view().goes_on_from(options_.start.applied);
+  }
+
+  master::restore_point const& start() const { return options_.start; }
+
+  /// The store has the state of `start`: the job begins.
+  void begin() {
+    if (!coordinator_.over())
+      coordinator_.join({.of = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
+    run_commands();
+    if (reporter_.stopped_at()) coordinator_.stop(now());
+    reporter_.history().look(coordinator_, progress(), now());
+  }
+
+  /// Where the worker is, from now on.
+  void watch(worker::progress const& of) { seen_ = &of; }
+
+  worker::assignment next(std::uint32_t) override {
+    alive();
+    master::task_reply const r = coordinator_.request_task(0, 0, now());
+    run_commands();
+    if (coordinator_.failed()) throw error(coordinator_.reason());
+    worker::assignment a;
+    a.kind = r.kind;
+    if (!is_work(a.kind)) return a;
+    a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
+    auto const& shards = options_.shards(a.kind);
+    invariant(a.shard < shards.size() && a.begin <= a.end, "a task is of a shard that the job has");
+    a.shard_name = shards[a.shard].name;
+    a.version = r.version, a.applied = r.applied, a.resumed = r.resumed, a.until = r.until;
+    return a;
+  }
+
+  bool report(worker::outcome const& o) override {
+    bool const accepted = coordinator_.report_task({.lease = o.lease,
+                                                    .error = o.error,
+                                                    .metrics = o.metrics,
+                                                    .returned = o.returned,
+                                                    .applied = o.applied,
+                                                    .skipped = o.skipped},
+                                                   now());
+    alive();
+    run_commands();
+    return accepted;
+  }
+
+  /// The worker is about to push to the store: all that it has pushed before is counted now.
+  void pushing() {
+    if (reporter_.history().due(store_.version())) reporter_.history().look(coordinator_, progress(), now());
+  }
+
+  /// The worker has pushed to the store.
+  void pushed(ps::push_result const& r) {
+    // In use from now on: what is newer does not take its place before it is evaluated.
+    bool const evaluate = r.evaluate && store_.frozen().has_evaluation(r.version);
+    if (evaluate || r.checkpoint)
+      coordinator_.version_reached({.generation = coordinator_.generation(),
+                                    .version = r.version,
+                                    .evaluate = evaluate,
+                                    .checkpoint = r.checkpoint},
+                                   now());
+    alive();
+    run_commands();
+  }
+
+  /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
+  void close(bool complete) {
+    finish_writing(true);
+    close_history();
+    if (!complete && !job_.checkpoint_dir.empty() && job_.command == command::train)
+      files_.write(store_.full_snapshot());
+    if (complete && !job_.output.empty())
+      files_.export_model(job_.output, store_.averaged(), store_.full_snapshot());
+    if (complete && !job_.export_onnx.empty())
+      log_.info(export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
+    reporter_.view().update(progress(), now());
+    reporter_.view().clear();
+    if (std::string const line = store_.rows().describe(); !line.empty()) log_.info(line);
+    reporter_.close(coordinator_);
+    if (!complete) reporter_.stopped("stopped", around_.command);
+    if (!coordinator_.versions().unevaluated().empty()) throw error(coordinator_.versions().unevaluated());
+    if (complete) reporter_.complete(coordinator_, around_.command);
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static clock::time_point now() { return clock::now(); }
+
+  /// Heartbeats tell the version and the loss now and then; here they are known.
+  master::job_progress progress() const {
+    master::job_progress p = coordinator_.progress();
+    p.version = store_.version();
+    if (seen_ && seen_->loss != 0) p.loss = seen_->loss;
+    if (seen_) p.trained = seen_->trained();
+    return p;
+  }
+
+  void close_history() {
+    if (job_.command == command::train) reporter_.history().close(coordinator_, progress(), now());
+  }
+
+  void alive() {
+    auto const at = now();
+    reporter_.view().update(progress(), at);
+    finish_writing(false);
+    if (at - last_beat_ < std::chrono::seconds(1)) return;
+    last_beat_ = at;
+    master::vitals v;
+    if (seen_) v = {.version = seen_->version, .records = seen_->records, .loss = seen_->loss};
+    coordinator_.heartbeat(role::worker, 0, 0, v, at);
+    coordinator_.tick(at);
+  }
+
+  /// Tells when a checkpoint is on the disk; `wait`: not before it is.
+  void finish_writing(bool wait) {
+    if (auto const done = files_.finished(wait))
+      coordinator_.checkpoint_written(coordinator_.generation(), done->version, done->error, now());
+  }
+
+  void run_commands() {
+    for (auto commands = coordinator_.take_commands(); !commands.empty();
+         commands = coordinator_.take_commands())
+      for (master::command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
+  }
+
+  void execute(master::find_restore_point const& c) {
+    coordinator_.restore_point_found(c.generation, options_.start, now());
+  }
+  void execute(master::ask_version const& c) {
+    store_.flush();
+    coordinator_.version_announced(c.generation, store_.version(), now());
+  }
+  void execute(master::write_checkpoint const& c) {
+    finish_writing(true);
+    if (c.final) close_history();
+    ps::full_snapshot what = c.final ? store_.full_snapshot() : store_.frozen().checkpoint(c.version);
+    invariant(what.version() == c.version, "a checkpoint is of the version that it is asked for");
+    if (std::string const line = store_.rows().describe(); !line.empty() && !c.final)
+      log_.info(fmt::format("version {}: {}", c.version, line));
+    files_.begin(std::move(what));
+    if (c.final) finish_writing(true);
+  }
+  void execute(master::release_frozen const& c) {
+    c.evaluation ? store_.frozen().release_evaluation(c.version)
+                 : store_.frozen().release_checkpoint(c.version);
+  }
+  void execute(master::evaluation_done const& c) {
+    bool const best = reporter_.evaluated(c.result, coordinator_);
+    if (options_.judges) judge(c.result, best);
+  }
+  void execute(master::log_line const& c) { log_.log(c.level, c.text); }
+
+  // There are no processes to configure, to start or to tell, and the end is seen by whoever asks for work.
+  void execute(master::configure_servers const&) {}
+  void execute(master::replace_process const&) {}
+  void execute(master::start_process const&) {}
+  void execute(master::stop_process const&) {}
+  void execute(master::finish_job const&) {}
+  void execute(master::suspend_job const&) {}
+  void execute(master::fail_job const&) {}
+
+  /// The best is written before it is said to be the best.
+  void judge(master::evaluation_result const& r, bool best) {
+    try {
+      if (best) {
+        std::filesystem::create_directories(best_path(job_));
+        files_.export_model(best_path(job_), frozen_or_current(store_, r.of.version), store_.full_snapshot());
+      }
+      if (bool const stops = reporter_.judged(r)(); stops) coordinator_.stop(now());
+    } catch (std::exception const& e) {
+      log_.warning(fmt::format("the evaluation of version {} does not count, it cannot be kept: {}",
+                               r.of.version, e.what()));
+    }
+    coordinator_.judged(r.of.version, now());
+  }
+
+  program& program_;
+  job const& job_;
+  local_context const& around_;
+  logger log_;
+  ps::store& store_;
+  master::job_options options_;
+  master::coordinator coordinator_;
+  reporter reporter_;
+  local_files files_;
+  worker::progress const* seen_ = nullptr;
+  clock::time_point last_beat_{};
+};
+
+}  // namespace detail
+
+EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_context const& around) {
+  make_directories(j);
+  auto const lock = lock_outputs(j, checkpoint::lock_options::part::whole, log);
+  records const r = open_records(j, p.open, log);
+  tell_of(r, j, log);
+  auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
+  if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
+  p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
+  checkpoint::permission const allowed = [&] {
+    if (lock) lock->check();
+  };
+  auto const policy = policy_of(j);
+  ps::store store(detail::shared_by(store_options_of(j, p, *policy, 0, 1), *trainer));
+  detail::local_master master(p, j, r, store, allowed, log, around);
+  configure(store, j, p, master.start().directory);
+  arena* const there = trainer->arena();
+  bool const moved = there && detail::may_move(store, j);
+  if (moved) store.move_to(*there);
+  store_link parameters(
+      store, moved, [&master](ps::push_result const& pushed) { master.pushed(pushed); },
+      [&master] { master.pushing(); });
+  master.begin();
+  clean_outputs(j, false, log);
+  worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,
+                          predictions_of(j, p, 0));
+  master.watch(session.seen());
+  session.stop_when([&] {
+    if (auto const lost = lock ? lock->lost() : std::nullopt) throw error(*lost);
+    return around.interrupted();
+  });
+  bool const complete = session.run();
+  master.close(complete);
+  write_profile(j, *trainer, "local", log);
+  return complete ? 0 : 1;
+}
+
+}  // namespace edl::train

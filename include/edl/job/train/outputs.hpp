@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "edl/core/log.hpp"
+#include "edl/job/checkpoint/directory_lock.hpp"
+#include "edl/job/config/job.hpp"
+#include "edl/job/train/program.hpp"
+#include "edl/job/worker/session.hpp"
+#include "edl/job/worker/trainer.hpp"
+
+namespace edl::train {
+
+/// Makes the directories that a job writes to. Throws usage_error, naming the flag, where it cannot.
+void make_directories(job const& j);
+
+/// Keeps the directory that a job writes its results to from other jobs: --checkpoint_dir, or
+/// --prediction_outputs. Null where it writes to none. Throws error, which names the job that has it.
+std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j, checkpoint::lock_options::part of,
+                                                         logger const& log);
+
+/// Removes what earlier processes have left in the directories that a job writes to. These are temporaries of
+/// processes that were killed. Unless it `goes_on` for a master that was, they are also files of checkpoints
+/// that were never complete, earlier predictions and profiles. For who has the lock.
+void clean_outputs(job const& j, bool goes_on, logger const& log);
+
+/// With --profile: where the time of this process's passes went, as `name`.txt and `name`.json. Throws error
+/// where they cannot be written.
+void write_profile(job const& j, worker::trainer const& t, std::string const& name, logger const& log);
+
+/// Where predictions go: to the model's own hook, or to a file per task in --prediction_outputs, each whole
+/// or not there. A file has one line per record, with outputs separated by commas.
+worker::prediction_sink predictions_of(job const& j, program const& p, int id);
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/outputs.ipp"
+#endif

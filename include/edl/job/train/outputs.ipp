@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "edl/compute/nn/trace.hpp"
+#include "edl/core/counted.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/train/outputs.hpp"
+
+namespace edl::train {
+namespace detail {
+
+/// A name made of `begin`, digits and `end`.
+inline bool is_numbered(std::string_view name, std::string_view begin, std::string_view end) {
+  if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size())
+    return false;
+  return name.substr(begin.size(), name.size() - begin.size() - end.size()).find_first_not_of("0123456789") ==
+         name.npos;
+}
+
+inline bool is_prediction(std::string_view name) { return is_numbered(name, "part-", ".csv"); }
+
+inline bool is_profile(std::string_view name) {
+  return is_numbered(name, "worker-", ".txt") || is_numbered(name, "worker-", ".json") ||
+         name == "local.txt" || name == "local.json";
+}
+
+/// Removes what an earlier run, perhaps of more tasks or workers, has left beside this one's files.
+inline void remove_earlier(std::string const& flag, std::string const& directory,
+                           bool (*wanted)(std::string_view), logger const& log) {
+  std::error_code code;
+  std::vector<std::string> found;
+  for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
+    if (wanted(it->path().filename().native())) found.push_back(it->path().native());
+  for (std::string const& path : found)
+    if (!code) std::filesystem::remove(path, code);
+  if (code)
+    throw error(fmt::format("{}={} holds files of an earlier run, which cannot be removed: {}", flag,
+                            directory, code.message()));
+  if (!found.empty())
+    log.info(fmt::format("removed {} of an earlier run from {}", counted(found.size(), "file"), directory));
+}
+
+}  // namespace detail
+
+EDL_INLINE void make_directories(job const& j) {
+  auto const make = [](char const* flag, std::string const& path) {
+    std::error_code failed;
+    if (!path.empty() && !std::filesystem::create_directories(path, failed) && failed)
+      throw usage_error(fmt::format("{}={}: {}", flag, path, failed.message()));
+    if (!path.empty() && ::access(path.c_str(), W_OK) != 0)
+      throw usage_error(fmt::format("{}={}: cannot write there: {}", flag, path, std::strerror(errno)));
+  };
+  make("--profile", j.profile);
+  if (j.command == command::train) {
+    make("--checkpoint_dir", j.checkpoint_dir);
+    make("--output", j.output);
+  } else if (j.command == command::predict) {
+    make("--prediction_outputs", j.prediction_outputs);
+  }
+}
+
+EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j,
+                                                                    checkpoint::lock_options::part of,
+                                                                    logger const& log) {
+  bool const train = j.command == command::train;
+  std::string const& directory = train ? j.checkpoint_dir : j.prediction_outputs;
+  if (directory.empty() || j.command == command::evaluate) return nullptr;
+  return std::make_unique<checkpoint::directory_lock>(checkpoint::lock_options{
+      .directory = directory,
+      .what = fmt::format("{}={}", train ? "--checkpoint_dir" : "--prediction_outputs", directory),
+      .job = j.name,
+      .of = of,
+      .tell = [log](std::string const& text) { log.warning(text); }});
+}
+
+EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
+  if (!j.profile.empty()) {
+    remove_dead_temporaries(j.profile);
+    if (!goes_on) detail::remove_earlier("--profile", j.profile, detail::is_profile, log);
+  }
+  if (j.command == command::train) {
+    if (!j.output.empty()) remove_dead_temporaries(j.output);
+    if (j.checkpoint_dir.empty()) return;
+    remove_dead_temporaries(j.checkpoint_dir);
+    checkpoint::remove_litter(j.checkpoint_dir, !goes_on);
+  } else if (j.command == command::predict && !j.prediction_outputs.empty()) {
+    remove_dead_temporaries(j.prediction_outputs);
+    if (!goes_on)
+      detail::remove_earlier("--prediction_outputs", j.prediction_outputs, detail::is_prediction, log);
+  }
+}
+
+EDL_INLINE void write_profile(job const& j, worker::trainer const& t, std::string const& name,
+                              logger const& log) {
+  nn::trace const* const trace = t.profile();
+  if (!trace) return;
+  std::ostringstream table, events;
+  trace->write_table(table);
+  trace->write_events(events);
+  std::string const path = j.profile + "/" + name;
+  replace_file(path + ".txt", table.str());
+  replace_file(path + ".json", events.str());
+  log.info(fmt::format("time by layer written to {0}.txt, a trace for Perfetto to {0}.json", path));
+}
+
+EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p, int id) {
+  if (j.command != command::predict) return {};
+  if (p.on_predictions)
+    return [&p, id](worker::assignment const&, view<float> outputs) {
+      p.on_predictions(int(outputs.size() / p.outputs), outputs, id);
+    };
+  return [directory = j.prediction_outputs, width = p.outputs](worker::assignment const& task,
+                                                               view<float> outputs) {
+    fmt::memory_buffer text;
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      fmt::format_to(std::back_inserter(text), "{}{}", outputs[i], i % width + 1 == width ? '\n' : ',');
+    replace_file(fmt::format("{}/part-{:05}.csv", directory, task.task.index), fmt::to_string(text));
+  };
+}
+
+}  // namespace edl::train

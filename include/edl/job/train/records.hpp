@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "edl/compute/data/source.hpp"
+#include "edl/core/log.hpp"
+#include "edl/job/config/job.hpp"
+#include "edl/job/worker/session.hpp"
+
+namespace edl::train {
+
+/// The records that a command line names, opened: what a job does not use is null.
+struct records {
+  std::unique_ptr<data::source> training, evaluation, prediction;
+
+  worker::sources view() const { return {training.get(), evaluation.get(), prediction.get()}; }
+};
+
+/// Throws data_error when they are missing or damaged; with --skip_damaged what is left out is logged
+/// instead. `own` opens what the model opens by itself. With --validation_split, a share of the training data
+/// is what is evaluated on; where nothing is trained, that share of the validation data.
+records open_records(job const& j, data::opener const& own, logger const& log);
+
+/// Logs what a person should know of them, for one process of a job. That is which cells make a column a
+/// text, which classes folders have, and how many records are held out. Training data that are sorted by a
+/// feature are told, too.
+void tell_of(records const& r, job const& j, logger const& log);
+
+/// The records that are trained alone.
+std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own);
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/records.ipp"
+#endif

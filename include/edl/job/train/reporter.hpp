@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edl/cli/status_line.hpp"
+#include "edl/core/log.hpp"
+#include "edl/job/config/job.hpp"
+#include "edl/job/master/coordinator.hpp"
+#include "edl/job/train/history/history_log.hpp"
+#include "edl/job/train/history/metric_history.hpp"
+#include "edl/job/train/program.hpp"
+#include "edl/job/train/progress.hpp"
+
+namespace edl::train {
+
+/// What is told of a job, and what follows from its evaluations, whether its processes are one or many.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class reporter {
+ public:
+  /// `from`: the version that the job begins at (`metric_history`). `show`: as `progress_view`'s. All
+  /// references outlive this.
+  reporter(program& p, job const& j, std::uint64_t from, cli::status_sink show, logger log);
+
+  /// An evaluation is complete: it is shown and told. Whether its version is the best so far, and its model
+  /// is to be written.
+  bool evaluated(master::evaluation_result const& r, master::coordinator const& decisions);
+
+  /// The result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
+  /// wait for a disk, and returns true when the job is to end early.
+  std::function<bool()> judged(master::evaluation_result const& r);
+
+  /// The version that has ended the job early.
+  std::optional<std::uint64_t> stopped_at() const;
+
+  /// The last evaluation: that this process has heard of, or else that of one before it.
+  std::optional<metric_history::entry> evaluation() const;
+
+  /// The versions that were judged before, where the job judges; the newest.
+  std::optional<std::uint64_t> newest_judged() const;
+
+  /// Nothing is shown any more. Says what was counted, and which version is the best.
+  void close(master::coordinator const& decisions);
+
+  /// After that: the job was stopped, `how`; `command` as in `ended_job`.
+  void stopped(std::string const& how, std::vector<std::string> const& command) const;
+
+  /// After that: the job is complete. `last`: a line before its summary, where a job has a name.
+  void complete(master::coordinator const& decisions, std::vector<std::string> const& command,
+                std::string const& last = {}) const;
+
+  progress_view& view() { return view_; }
+  history_log& history() { return log_of_steps_; }
+
+ private:
+  program& program_;
+  job const& job_;
+  logger log_;
+  std::optional<metric_history> history_;
+  history_log log_of_steps_;
+  progress_view view_;
+};
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/reporter.ipp"
+#endif

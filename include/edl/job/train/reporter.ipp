@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
+#include "edl/job/train/reporter.hpp"
+#include "edl/job/train/setup.hpp"
+#include "edl/job/train/summary.hpp"
+
+namespace edl::train {
+
+EDL_INLINE reporter::reporter(program& p, job const& j, std::uint64_t from, cli::status_sink show, logger log)
+    : program_(p),
+      job_(j),
+      log_(std::move(log)),
+      history_(history_of(j, p, from)),
+      log_of_steps_(history_options(j, p), log_),
+      view_(j, log_, std::move(show)) {}
+
+EDL_INLINE bool reporter::evaluated(master::evaluation_result const& r,
+                                    master::coordinator const& decisions) {
+  auto const metrics = program_.metrics(r.totals);
+  view_.evaluated(metrics, r.of.version, r.records);
+  log_of_steps_.evaluated(decisions, r.of.version, metrics, r.records);
+  tell_evaluation(job_, evaluation_line(program_, r, job_.format), view_, log_);
+  if (std::string const odd = odd_metrics(job_, program_, r); !odd.empty()) log_.warning(odd);
+  return history_ && history_->is_best(r.of.version, metrics);
+}
+
+EDL_INLINE std::function<bool()> reporter::judged(master::evaluation_result const& r) {
+  if (!history_) return [] { return false; };
+  auto keep = history_->take_in(r.of.version, program_.metrics(r.totals));
+  return [keep = std::move(keep), stops = history_->stopped()] {
+    keep();
+    return stops;
+  };
+}
+
+EDL_INLINE std::optional<std::uint64_t> reporter::stopped_at() const {
+  return history_ ? history_->stopped_at() : std::nullopt;
+}
+
+EDL_INLINE std::optional<metric_history::entry> reporter::evaluation() const {
+  if (auto const& last = view_.last_evaluation(); last.records > 0)
+    return metric_history::entry{last.version, last.metrics};
+  if (history_ && !history_->entries().empty()) return history_->entries().back();
+  return std::nullopt;
+}
+
+EDL_INLINE std::optional<std::uint64_t> reporter::newest_judged() const {
+  if (!history_ || history_->entries().empty()) return std::nullopt;
+  return history_->entries().back().version;
+}
+
+EDL_INLINE void reporter::close(master::coordinator const& decisions) {
+  view_.clear();
+  for (std::string const& line : account_lines(decisions)) log_.info(line);
+  if (history_)
+    for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
+}
+
+EDL_INLINE void reporter::stopped(std::string const& how, std::vector<std::string> const& command) const {
+  tell_stopped(how, job_, view_, command, log_);
+}
+
+EDL_INLINE void reporter::complete(master::coordinator const& decisions,
+                                   std::vector<std::string> const& command, std::string const& last) const {
+  invariant(decisions.over(), "a job that is complete has come to its end");
+  if (std::string const line = outcome(job_, program_); !line.empty()) log_.info(line);
+  if (!last.empty()) log_.info(last);
+  tell({job_, decisions, view_, command, stopped_at().has_value()}, std::chrono::steady_clock::now(), log_);
+}
+
+}  // namespace edl::train

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "edl/core/log.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
+#include "edl/job/config/job.hpp"
+#include "edl/job/master/job.hpp"
+#include "edl/job/ps/store.hpp"
+#include "edl/job/train/program.hpp"
+#include "edl/job/train/records.hpp"
+
+namespace edl::train {
+
+/// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of
+/// these, or a directory that holds checkpoints, of which the newest valid one is meant, or else a
+/// model.safetensors. Throws error for anything else.
+std::string find_model(std::string const& given, logger const& log);
+
+/// The hyperparameters that such a model was trained with, as `--set` takes them; empty where it does not
+/// say. Files are not checked, only found. Throws error as `find_model` does.
+std::string trained_hyperparameters(std::string const& given);
+
+/// The part of a manifest that says which job a checkpoint is of.
+checkpoint::manifest describe(job const& j, records const& r);
+
+/// Where a job begins. That is at the newest checkpoint in --checkpoint_dir when it is this very job's (it
+/// goes on). Otherwise it is at --checkpoint_dir_for_init (a new job with old values), or with initial
+/// values. Throws error when --checkpoint_dir holds another job's checkpoints, damaged ones only (unless
+/// --ignore_damaged_checkpoints), or a shard of the data has changed since.
+master::restore_point start_of(job const& j, program const& p, records const& r, logger const& log);
+
+/// Where a job begins that has no checkpoints of its own: from --checkpoint_dir_for_init, or initial values.
+master::restore_point beginning(job const& j, logger const& log);
+
+/// Puts a store into the state of `directory` (empty: initial values). Of the directory named by
+/// --checkpoint_dir_for_init only values are taken; of this job's own checkpoints also what has been applied.
+void configure(ps::store& s, job const& j, program const& p, std::string const& directory);
+
+/// Whether a stop leaves a checkpoint to go on from: the job trains and knows a place for one.
+inline bool keeps_state(job const& j) { return j.command == command::train && !j.checkpoint_dir.empty(); }
+
+/// What a stop leaves to start from, for a log.
+std::string way_on(job const& j);
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/start.ipp"
+#endif

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "edl/core/counted.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/model_file.hpp"
+#include "edl/job/train/history/metric_history.hpp"
+#include "edl/job/train/start.hpp"
+#include "edl/job/train/summary.hpp"
+#include "edl/job/worker/session.hpp"
+
+namespace edl::train {
+namespace detail {
+
+inline std::string numbers(metric_values const& of) {
+  std::string text;
+  for (auto const& [name, value] : of)
+    text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+/// The newest checkpoint. To be told is not worth an error: the job itself is done.
+inline std::optional<std::string> newest_of(job const& j) try {
+  if (j.checkpoint_dir.empty()) return std::nullopt;
+  return checkpoint::newest_valid(j.checkpoint_dir, checkpoint::check::sizes);
+} catch (error const&) {
+  return std::nullopt;
+}
+
+inline std::string account(master::coordinator const& c) {
+  if (!c.tasks()) return {};
+  auto const by_epoch = c.tasks()->done_by_epoch();
+  master::task_counters const done = master::sum_of(by_epoch);
+  std::uint64_t const all = c.tasks()->plan().records() * by_epoch.size();
+  return fmt::format("records: {} counted once, {} skipped as damaged, {} left", done.records_done,
+                     done.records_skipped, all - done.records_done - done.records_skipped);
+}
+
+inline std::string model_line(ended_job const& j) {
+  master::job_progress const p = j.decisions.progress();
+  std::string text = fmt::format("model: version {}", p.version);
+  auto const& e = j.seen.last_evaluation();
+  bool const measured =
+      std::ranges::find(e.metrics, "loss", &metric_values::value_type::first) != e.metrics.end();
+  if (j.job.command == command::train && j.seen.loss() != 0)
+    text += fmt::format(", loss {}{:.4g} (mean of the last minibatches, {} at most)",
+                        measured ? "in training " : "", j.seen.loss(), worker::losses_shown);
+  if (e.records == 0) return text;
+  return text + fmt::format(", {} over {}{}", numbers(e.metrics), counted(e.records, "record"),
+                            e.version == p.version ? "" : fmt::format(" at version {}", e.version));
+}
+
+/// The words of a command that set hyperparameters.
+inline std::vector<std::string> settings_of(std::vector<std::string> const& command) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < command.size(); ++i)
+    for (std::string const flag : {"--set", "--model_params"}) {
+      if (command[i].starts_with(flag + "=")) all.push_back(command[i]);
+      if (command[i] == flag && i + 1 < command.size()) all.push_back(flag + "=" + command[i + 1]);
+    }
+  return all;
+}
+
+/// The model that the summary's metrics are of, or the best version. Where there is an average of the
+/// weights, the exported model alone has it.
+inline std::string model_to_use(job const& j, std::string const& newest, std::string const& exported) {
+  std::error_code failed;
+  if ((j.save_best || j.early_stopping) && !j.checkpoint_dir.empty() &&
+      std::filesystem::exists(best_path(j), failed))
+    return best_path(j);
+  return newest.empty() || (j.moving_average > 0 && !exported.empty()) ? exported : newest;
+}
+
+/// What a person may want to do with the model.
+inline std::vector<std::string> next_commands(ended_job const& j, std::string const& model) {
+  std::vector<std::string> lines;
+  bool const splits = j.job.validation_data.empty() && j.job.validation_split > 0;
+  std::string const& data = j.job.validation_data.empty() ? j.job.training_data : j.job.validation_data;
+  for (auto const& [what, flag] :
+       {std::pair{"evaluate", "--validation_data="}, {"predict", "--prediction_data="}}) {
+    std::vector<std::string> words{j.command.front(), what, flag + data};
+    if (splits && std::string_view(what) == "evaluate") {
+      words.push_back(fmt::format("--validation_split={}", j.job.validation_split));
+      if (j.job.seed != job{}.seed) words.push_back(fmt::format("--seed={}", j.job.seed));
+    }
+    words.push_back("--checkpoint_dir_for_init=" + model);
+    for (std::string const& word : settings_of(j.command)) words.push_back(word);
+    lines.push_back(shell_line(words));
+  }
+  // An early end stands in the checkpoints, and would be decided again at once.
+  if (j.job.checkpoint_dir.empty() || j.early) return lines;
+  auto more = j.command;
+  if (j.job.num_epochs > 0)
+    more = with_flag(more, "num_epochs", std::to_string(std::int64_t{2} * j.job.num_epochs));
+  if (j.job.max_step > 0) more = with_flag(more, "max_step", std::to_string(2 * j.job.max_step));
+  lines.push_back(shell_line(more));
+  return lines;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string shell_line(std::vector<std::string> const& words) {
+  std::string line;
+  for (std::string const& w : words) {
+    bool const simple = !w.empty() && std::ranges::all_of(w, [](unsigned char c) {
+      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c >= 0x80 ||
+             std::string_view("_-./,:=+@%").find(char(c)) != std::string_view::npos;
+    });
+    std::string quoted = w;
+    if (!simple) {
+      for (std::size_t at = 0; (at = quoted.find('\'', at)) != quoted.npos; at += 4)
+        quoted.replace(at, 1, "'\\''");
+      quoted = "'" + quoted + "'";
+    }
+    line += (line.empty() ? "" : " ") + quoted;
+  }
+  return line;
+}
+
+EDL_INLINE std::vector<std::string> with_flag(std::vector<std::string> command, std::string const& name,
+                                              std::string const& value) {
+  std::string const flag = "--" + name;
+  for (auto it = command.begin(); it != command.end(); ++it) {
+    if (*it == flag && std::next(it) != command.end()) {
+      *std::next(it) = value;
+      return command;
+    }
+    if (!it->starts_with(flag + "=")) continue;
+    *it = flag + "=" + value;
+    return command;
+  }
+  command.push_back(flag + "=" + value);
+  return command;
+}
+
+EDL_INLINE std::vector<std::string> summary(ended_job const& j, time_point now) {
+  job const& of = j.job;
+  double const seconds = j.seen.seconds(now);
+  std::uint64_t const all = j.decisions.tasks() ? j.decisions.progress().done.records_done
+                                                : j.seen.last_evaluation().records,
+                      done = all - std::min(all, j.decisions.tasks() ? j.seen.records_before() : 0);
+  char const* const what = of.command == command::train      ? "trained"
+                           : of.command == command::evaluate ? "evaluated"
+                                                             : "predicted";
+  std::vector<std::string> lines{
+      fmt::format("{} {} in {}{}", what, counted(done, "record"), clock_text(seconds),
+                  seconds >= 0.001 ? fmt::format(", {:.0f} records/s", double(done) / seconds) : "")};
+  if (std::string const account = detail::account(j.decisions); !account.empty()) lines.push_back(account);
+  lines.push_back(detail::model_line(j));
+  if (of.command != command::train) return lines;
+  auto const newest = detail::newest_of(of);
+  if (newest) lines.push_back(fmt::format("checkpoint: {}", *newest));
+  std::string const exported = of.output.empty() ? "" : of.output + "/model.safetensors";
+  if (!exported.empty()) lines.push_back(fmt::format("exported model: {}", exported));
+  std::string const model = detail::model_to_use(of, newest.value_or(""), exported);
+  if (model.empty())
+    lines.push_back("nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model");
+  if (model.empty() || j.command.empty()) return lines;
+  lines.push_back("next:");
+  for (std::string const& one : detail::next_commands(j, model)) lines.push_back("  " + one);
+  return lines;
+}
+
+EDL_INLINE std::vector<std::string> dry_run_report(ended_job const& j) {
+  job const& of = j.job;
+  auto const found = checkpoint::find_checkpoint(of.checkpoint_dir);
+  if (!found.newest)
+    throw error("--dry_run: the checkpoint that was written cannot be read: " + found.warning());
+  std::string const exported = of.output + "/model.safetensors";
+  std::uint64_t const version = checkpoint::model_version(exported);
+  std::error_code unknown;
+  auto const& e = j.seen.last_evaluation();
+  std::vector<std::string> lines{
+      "dry run: everything works, and nothing is kept",
+      fmt::format("  data: {} read of {}", counted(j.decisions.progress().done.records_done, "record"),
+                  of.training_data),
+      fmt::format("  step: {} made, in minibatches of at most {}", j.decisions.progress().version,
+                  of.minibatch_size)};
+  if (j.seen.loss() != 0) lines.back() += fmt::format(", loss {:.4g}", j.seen.loss());
+  lines.push_back(fmt::format("  evaluation: {} over {} of {}", detail::numbers(e.metrics),
+                              counted(e.records, "record"), of.validation_data));
+  lines.push_back(fmt::format("  checkpoint: version {} written and read",
+                              std::filesystem::path(*found.newest).filename().native().substr(8)));
+  lines.push_back(fmt::format("  exported model: version {}, {} bytes", version,
+                              std::filesystem::file_size(exported, unknown)));
+  return lines;
+}
+
+namespace detail {
+
+inline void say(logger const& log, progress_view const& seen, std::string const& line) {
+  seen.watched() ? log.plain(line) : log.info(line);
+}
+
+}  // namespace detail
+
+EDL_INLINE void tell(ended_job const& j, time_point now, logger const& log) {
+  if (j.job.dry_run) {
+    for (std::string const& line : dry_run_report(j)) fmt::print("{}\n", line);
+    std::fflush(stdout);
+    return;
+  }
+  for (std::string const& line : summary(j, now)) detail::say(log, j.seen, line);
+}
+
+EDL_INLINE void tell_evaluation(job const& j, std::string const& line, progress_view& seen,
+                                logger const& log) {
+  if (j.command != command::evaluate) return log.info(line);
+  seen.clear();
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+EDL_INLINE void tell_stopped(std::string const& how, job const& j, progress_view const& seen,
+                             std::vector<std::string> const& command, logger const& log) {
+  log.warning(fmt::format("{}; {}", how, way_on(j)));
+  if (j.dry_run || command.empty() || !detail::newest_of(j)) return;
+  detail::say(log, seen, "go on with:");
+  detail::say(log, seen, "  " + shell_line(command));
+}
+
+}  // namespace edl::train

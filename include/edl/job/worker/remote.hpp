@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/compute/sparse/divided_rows.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/job/net/blocking.hpp"
+#include "edl/job/net/channel.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/worker/links.hpp"
+
+namespace edl::worker {
+
+/// Who a worker is.
+struct identity {
+  std::uint32_t id = 0;
+  std::uint64_t incarnation = 0;
+};
+
+/// How long one call to the master is tried, one that it answers at once and any other. A master that is away
+/// is called again.
+inline constexpr std::chrono::seconds master_try{3}, master_call_timeout{30};
+
+/// Whether a call failed for want of a master: it is worth another try, for a successor may come.
+bool is_away(net::call_error const& e);
+
+/// Calls the master, which may be away for minutes. It calls again until the master answers, or `stopping`,
+/// which is asked meanwhile, has been true for some seconds. Then it throws interrupted. Without `stopping`:
+/// once.
+net::reply ask_master(net::channel& master, net::outgoing const& what, std::function<bool()> const& stopping);
+
+/// The parameter servers of a job: every call goes to all of them side by side, one for each range of the
+/// variables. Thread safety: used by one thread, which is not the node's, but for `generation` and
+/// `generation_is_over`.
+class remote_parameters final : public remote_link {
+ public:
+  /// `self`: the worker, which must have joined for an answer. `bfloat16`: gradients of parameters travel as
+  /// bfloat16.
+  remote_parameters(net::node& on, net::channel& master, identity self, parameter_layout const& of,
+                    bool bfloat16 = false)
+      : node_(on),
+        master_(master),
+        self_(self),
+        elements_(of.size()),
+        parameters_(of.parameters),
+        borders_(of.borders),
+        tables_(of.tables) {
+    if (bfloat16) rounded_.resize(parameters_);
+  }
+
+  std::uint64_t pull(std::span<float> variables) override;
+  void pull_rows(sparse::minibatch_rows& rows) override;
+  std::uint64_t pull_with_rows(std::span<float> variables, sparse::minibatch_rows& rows) override;
+  void pull_frozen(std::uint64_t version, std::span<float> variables) override;
+  pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
+              view<float> state_change, std::span<sparse::row_gradients const> rows) override;
+  std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
+
+  /// Asked while `refresh` waits: true makes it throw `interrupted`.
+  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+
+  /// Waits until the servers are ready, and takes their addresses. True when they are of another generation
+  /// than those known before.
+  bool refresh() override;
+
+  std::uint64_t generation() const override { return generation_; }
+
+  /// The master is at another generation: calls to servers of the one before are given up, as they may be to
+  /// one that is silent.
+  void generation_is_over(std::uint64_t next);
+
+ private:
+  struct server {
+    std::unique_ptr<net::channel> to;
+    std::uint32_t id = 0;  // of the range
+    element_range range;
+  };
+
+  std::uint64_t pull_from(std::span<float> variables, std::optional<std::uint64_t> frozen,
+                          sparse::minibatch_rows* with = nullptr);
+  void divide(sparse::minibatch_rows& rows);
+  void gather(sparse::minibatch_rows& rows);
+  net::outgoing rows_call(server const& s, sparse::minibatch_rows& rows);
+  template <class Make, class Take>
+  void ask_all(Make make, Take take, sparse::minibatch_rows* with = nullptr);
+  void set_under_way(std::vector<net::started_call>* calls);
+
+  net::node& node_;
+  net::channel& master_;
+  identity self_;
+  std::size_t elements_, parameters_;
+  std::vector<std::size_t> borders_;
+  std::vector<table_shape> tables_;
+  std::optional<sparse::divided_rows> rows_;  // among the servers
+  std::vector<std::uint16_t> rounded_;        // of the gradients that travel; empty: they travel as they are
+  std::atomic<std::uint64_t> generation_{0};
+  std::vector<server> servers_;
+  std::function<bool()> stopping_;
+
+  std::mutex lock_;         // of what follows
+  std::uint64_t over_ = 0;  // generations below are
+  std::vector<net::started_call>* under_way_ = nullptr;
+};
+
+/// The master of a job. Thread safety: used by one thread, which is not the node's.
+class remote_master final : public master_link {
+ public:
+  remote_master(net::channel& master, identity self, remote_link& parameters)
+      : master_(master), self_(self), parameters_(parameters) {}
+
+  /// Asked while the master is waited for: true makes that end.
+  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+
+  assignment next(std::uint32_t lane) override;
+  bool report(outcome const& o) override;
+
+ private:
+  net::channel& master_;
+  identity self_;
+  remote_link& parameters_;
+  std::function<bool()> stopping_;
+  std::uint64_t asked_ = 0;         // and reported, so often
+  std::optional<assignment> held_;  // came with another generation: given out once the old is dropped
+};
+
+}  // namespace edl::worker
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/worker/remote.ipp"
+#endif

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "edl/core/bfloat16.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/net/status.hpp"
+#include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+#include "edl/job/worker/remote.hpp"
+
+namespace edl::worker {
+namespace detail {
+
+inline constexpr std::chrono::minutes transfer_timeout{10};  // a stalled connection is given up much earlier
+inline constexpr std::chrono::milliseconds retry_pause{20};
+
+// What is handed back before a process ends, to a master that is there.
+inline constexpr std::chrono::seconds last_words{5};
+
+template <class Reply, class Request>
+Reply ask(net::channel& to, std::uint16_t method, Request const& request,
+          std::function<bool()> const& stopping) {
+  net::outgoing const what{
+      .method = method, .message = wire::pack(request), .timeout = master_call_timeout, .idempotent = true};
+  return wire::unpack<Reply>(ask_master(to, what, stopping).message, to.name());
+}
+
+/// What a call to a server that failed so asks for.
+enum class remedy { none, another_try, another_generation };
+
+// `cancelled` is what `generation_is_over` does; where the node is stopping, `refresh` throws.
+inline remedy remedy_of(net::call_error const& e) {
+  using enum net::status;
+  if (e.code() == stale_generation) return remedy::another_generation;
+  return is_away(e) || e.code() == cancelled || e.code() == not_ready ? remedy::another_try : remedy::none;
+}
+
+}  // namespace detail
+
+EDL_INLINE bool is_away(net::call_error const& e) {
+  return e.code() == net::status::unavailable || e.code() == net::status::deadline_exceeded;
+}
+
+EDL_INLINE net::reply ask_master(net::channel& master, net::outgoing const& what,
+                                 std::function<bool()> const& stopping) {
+  if (!stopping) return net::wait(master, what);
+  using clock = std::chrono::steady_clock;
+  std::optional<clock::time_point> asked;
+  for (;;) {
+    net::started_call call = net::start(master, what);
+    while (!call.wait_for(std::chrono::milliseconds(50))) {
+      if (!asked && stopping()) asked = clock::now();
+      if (asked && clock::now() - *asked > detail::last_words)
+        throw interrupted("told to stop while the master was away");
+    }
+    try {
+      return call.get();
+    } catch (net::call_error const& e) {
+      if (!is_away(e)) throw;
+    }
+    std::this_thread::sleep_for(detail::retry_pause);
+  }
+}
+
+EDL_INLINE bool remote_parameters::refresh() {
+  wire::ClusterRequest request;
+  request.set_id(self_.id);
+  request.set_incarnation(self_.incarnation);
+  wire::Cluster now;
+  for (;;) {
+    now = detail::ask<wire::Cluster>(master_, wire::method::cluster, request, stopping_);
+    if (now.ready()) break;
+    if (stopping_ && stopping_()) throw interrupted("told to stop while the servers were not ready");
+    std::this_thread::sleep_for(detail::retry_pause);
+  }
+  if (now.generation() == generation_) return false;
+  servers_.clear();
+  auto const count = std::uint32_t(now.ranges_size());
+  for (std::uint32_t range = 0; range < count; ++range) {
+    auto const& s = now.ranges(int(range));
+    servers_.push_back({std::make_unique<net::channel>(node_, net::parse_addresses(s.addresses()),
+                                                       fmt::format("ps-{}", s.server())),
+                        range, partition(elements_, count, range, borders_)});
+  }
+  rows_.emplace(tables_, count);
+  generation_ = now.generation();
+  return true;
+}
+
+EDL_INLINE void remote_parameters::generation_is_over(std::uint64_t next) {
+  std::lock_guard const guard(lock_);
+  over_ = next;
+  if (under_way_ && over_ > generation_)
+    for (net::started_call& c : *under_way_) c.cancel();
+}
+
+EDL_INLINE void remote_parameters::set_under_way(std::vector<net::started_call>* calls) {
+  std::lock_guard const guard(lock_);
+  under_way_ = calls;
+  if (calls && over_ > generation_)
+    for (net::started_call& c : *calls) c.cancel();
+}
+
+// Calls every server, again as long as one cannot be reached: each call may be repeated. A server that is
+// really gone ends in another generation, which is told by `rolled_back`. `with`: rows, which have been
+// divided, are pulled beside; a server meets the call for them after the other one.
+template <class Make, class Take>
+void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* with) {
+  if (generation_ == 0) refresh();
+  for (;;) {
+    struct shown_calls {
+      remote_parameters& to;
+      std::vector<net::started_call> all;
+      ~shown_calls() { to.set_under_way(nullptr); }
+    } calls{*this, {}};
+    for (server const& s : servers_) calls.all.push_back(net::start(*s.to, make(s)));
+    if (with)
+      for (server const& s : servers_) calls.all.push_back(net::start(*s.to, rows_call(s, *with)));
+    set_under_way(&calls.all);
+    std::optional<net::call_error> failed;
+    std::vector<std::string> replies;
+    for (net::started_call& c : calls.all) try {
+        replies.push_back(c.get().message);
+      } catch (net::call_error const& e) {
+        // One server's error may follow from another one's, whose remedy helps both.
+        if (!failed || detail::remedy_of(e) > detail::remedy_of(*failed)) failed = e;
+      }
+    if (!failed) {
+      for (std::size_t i = 0; i < servers_.size(); ++i) take(servers_[i], replies[i]);
+      return;
+    }
+    if (detail::remedy_of(*failed) == detail::remedy::none) throw *failed;
+    if (refresh()) throw rolled_back(failed->what());
+    std::this_thread::sleep_for(detail::retry_pause);
+  }
+}
+
+EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables,
+                                                      std::optional<std::uint64_t> frozen,
+                                                      sparse::minibatch_rows* with) {
+  // The oldest of the servers' versions is what the variables as a whole are at least.
+  std::uint64_t oldest = ~std::uint64_t{0};
+  ask_all(
+      [&](server const& s) {
+        wire::PullRequest request;
+        request.set_generation(generation_);
+        request.set_range(s.id);
+        request.set_frozen(frozen.has_value());
+        request.set_version(frozen.value_or(0));
+        net::outgoing what{.method = wire::method::pull,
+                           .message = wire::pack(request),
+                           .timeout = detail::transfer_timeout};
+        what.into.push_back(std::as_writable_bytes(variables.subspan(s.range.first, s.range.size())));
+        return what;
+      },
+      [&](server const& s, std::string const& reply) {
+        oldest = std::min(oldest, wire::unpack<wire::PullReply>(reply, s.to->name()).version());
+      },
+      with);
+  return oldest;
+}
+
+EDL_INLINE void remote_parameters::divide(sparse::minibatch_rows& rows) {
+  if (generation_ == 0) refresh();
+  for (std::size_t t = 0; t < rows.tables() && servers_.size() > 1; ++t) rows_->divide(t, rows.ids(t));
+}
+
+EDL_INLINE void remote_parameters::gather(sparse::minibatch_rows& rows) {
+  for (std::size_t t = 0; t < rows.tables() && servers_.size() > 1; ++t) rows_->gather(t, rows.rows(t));
+}
+
+EDL_INLINE net::outgoing remote_parameters::rows_call(server const& s, sparse::minibatch_rows& rows) {
+  bool const one = servers_.size() == 1;  // has all of them
+  wire::PullRowsRequest request;
+  request.set_generation(generation_);
+  request.set_range(s.id);
+  net::outgoing what{.method = wire::method::pull_rows, .timeout = detail::transfer_timeout};
+  for (std::size_t t = 0; t < rows.tables(); ++t) {
+    auto const ids = one ? rows.ids(t) : rows_->ids(s.id, t);
+    request.add_rows(std::uint32_t(ids.size()));
+    what.payload.push_back(std::as_bytes(ids));
+    what.into.push_back(std::as_writable_bytes(one ? rows.rows(t) : rows_->values(s.id, t)));
+  }
+  what.message = wire::pack(request);
+  return what;
+}
+
+EDL_INLINE void remote_parameters::pull_rows(sparse::minibatch_rows& rows) {
+  divide(rows);
+  ask_all([&](server const& s) { return rows_call(s, rows); }, [](server const&, std::string const&) {});
+  gather(rows);
+}
+
+EDL_INLINE std::uint64_t remote_parameters::pull_with_rows(std::span<float> variables,
+                                                           sparse::minibatch_rows& rows) {
+  divide(rows);
+  std::uint64_t const version = pull_from(variables, std::nullopt, &rows);
+  gather(rows);
+  return version;
+}
+
+EDL_INLINE std::uint64_t remote_parameters::pull(std::span<float> variables) {
+  return pull_from(variables, std::nullopt);
+}
+
+EDL_INLINE void remote_parameters::pull_frozen(std::uint64_t version, std::span<float> variables) {
+  pull_from(variables, version);
+}
+
+EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t version, view<float> gradients,
+                                          view<float> state_change,
+                                          std::span<sparse::row_gradients const> rows) {
+  minibatch_key const& minibatch = c.key;
+  pushed result;
+  bool const bfloat16 = !rounded_.empty();
+  if (bfloat16) std::ranges::transform(gradients, rounded_.begin(), to_bfloat16);
+  if (generation_ == 0) refresh();
+  bool const one = servers_.size() == 1;  // has all rows
+  for (std::size_t t = 0; t < rows.size() && !one; ++t) {
+    rows_->divide(t, rows[t].ids);
+    rows_->scatter(t, rows[t].gradients);
+  }
+  auto const part = [&](std::size_t first, std::size_t last) {
+    return bfloat16 ? std::as_bytes(std::span(rounded_).subspan(first, last - first))
+                    : std::as_bytes(gradients.subspan(first, last - first));
+  };
+  ask_all(
+      [&](server const& s) {
+        wire::PushRequest request;
+        request.set_bfloat16(bfloat16);
+        request.set_range(s.id);
+        request.set_generation(generation_);
+        request.mutable_task()->set_epoch(minibatch.task.epoch);
+        request.mutable_task()->set_index(minibatch.task.index);
+        request.set_minibatch(minibatch.index);
+        request.set_minibatches(minibatch.count);
+        request.set_version(version);
+        request.set_records(c.records);
+        request.set_skipped(c.skipped);
+        for (std::size_t t = 0; t < rows.size(); ++t)
+          request.add_rows(std::uint32_t((one ? rows[t].ids : rows_->ids(s.id, t)).size()));
+        net::outgoing what{.method = wire::method::push,
+                           .message = wire::pack(request),
+                           .timeout = detail::transfer_timeout};
+        std::size_t const middle = std::clamp(parameters_, s.range.first, s.range.last);
+        if (middle > s.range.first) what.payload.push_back(part(s.range.first, middle));
+        if (s.range.last > middle)
+          what.payload.push_back(
+              std::as_bytes(state_change.subspan(middle - parameters_, s.range.last - middle)));
+        for (std::size_t t = 0; t < rows.size(); ++t) {
+          what.payload.push_back(std::as_bytes(one ? rows[t].ids : rows_->ids(s.id, t)));
+          what.payload.push_back(
+              std::as_bytes(one ? rows[t].gradients : view<float>(rows_->values(s.id, t))));
+        }
+        return what;
+      },
+      [&](server const& s, std::string const& reply) {
+        auto const r = wire::unpack<wire::PushReply>(reply, s.to->name());
+        result.stale |= r.verdict() == wire::PushReply::STALE;
+        result.version = std::max(result.version, r.version());
+      });
+  return result;
+}
+
+EDL_INLINE std::uint32_t remote_parameters::position(task_key const& task, std::uint32_t minibatches) {
+  std::uint32_t least = minibatches;
+  ask_all(
+      [&](server const& s) {
+        wire::PositionRequest request;
+        request.set_range(s.id);
+        request.set_generation(generation_);
+        request.mutable_task()->set_epoch(task.epoch);
+        request.mutable_task()->set_index(task.index);
+        return net::outgoing{.method = wire::method::position, .message = wire::pack(request)};
+      },
+      [&](server const& s, std::string const& reply) {
+        auto const r = wire::unpack<wire::PositionReply>(reply, s.to->name());
+        least = std::min(least, r.closed() ? minibatches : r.applied());
+      });
+  return least;
+}
+
+EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
+  if (held_) {
+    assignment const a = *held_;
+    held_.reset();
+    if (!parameters_.rests_at()) return a;
+    report({.lease = a.lease, .returned = true, .applied = a.applied});  // it came too early
+  }
+  wire::TaskRequest request;
+  request.set_worker(self_.id);
+  request.set_incarnation(self_.incarnation);
+  request.set_lane(lane);
+  request.set_rests_at(parameters_.rests_at().value_or(0));
+  request.set_number(++asked_);
+  auto const t = detail::ask<wire::Task>(master_, wire::method::task, request, stopping_);
+  assignment a;
+  if (!wire::Task::Kind_IsValid(t.kind()))
+    throw error("the master leased a task of a kind that this worker does not know");
+  a.kind = task_kind(t.kind());
+  a.rests = t.rests();
+  if (!is_work(a.kind)) {
+    // That there is nothing to do may be so in the next generation only.
+    std::uint64_t const known = parameters_.generation();
+    if (a.kind == task_kind::wait && known != 0 && t.generation() != known && parameters_.refresh())
+      throw rolled_back(fmt::format("the job is at generation {}", parameters_.generation()));
+    return a;
+  }
+  a.lease = t.lease();
+  a.task = {t.key().epoch(), t.key().index()};
+  a.shard = t.shard();
+  a.shard_name = t.shard_name();
+  a.begin = t.begin();
+  a.end = t.end();
+  a.version = t.version();
+  a.applied = t.applied();
+  a.resumed = t.resumed();
+  a.until = t.until();
+  if (t.generation() != parameters_.generation()) {
+    bool const first = parameters_.generation() == 0;
+    parameters_.refresh();
+    if (!first) {
+      // The answer may be one that was lost and given again: then its lease went with its generation.
+      if (t.generation() == parameters_.generation()) held_ = a;
+      throw rolled_back(fmt::format("the servers are at generation {}", parameters_.generation()));
+    }
+  }
+  return a;
+}
+
+EDL_INLINE bool remote_master::report(outcome const& o) {
+  wire::TaskReport report;
+  report.set_worker(self_.id);
+  report.set_incarnation(self_.incarnation);
+  report.set_lease(o.lease);
+  report.set_error(o.error);
+  report.set_skipped(o.skipped);
+  report.set_returned(o.returned);
+  report.set_applied(o.applied);
+  report.set_number(++asked_);
+  for (double m : o.metrics) report.add_metrics(m);
+  report.mutable_trained()->set_loss(o.trained.loss);
+  report.mutable_trained()->set_minibatches(o.trained.minibatches);
+  report.mutable_trained()->set_records(o.trained.records);
+  return detail::ask<wire::TaskReportReply>(master_, wire::method::report, report, stopping_).accepted();
+}
+
+}  // namespace edl::worker

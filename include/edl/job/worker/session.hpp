@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edl/compute/data/loader.hpp"
+#include "edl/compute/data/source.hpp"
+#include "edl/compute/optim/part_rates.hpp"
+#include "edl/compute/optim/rated_rule.hpp"
+#include "edl/compute/optim/update_rule.hpp"
+#include "edl/core/log.hpp"
+#include "edl/core/partition.hpp"
+#include "edl/core/task_kind.hpp"
+#include "edl/core/trained.hpp"
+#include "edl/job/worker/clip.hpp"
+#include "edl/job/worker/links.hpp"
+#include "edl/job/worker/trainer.hpp"
+
+namespace edl::worker {
+
+/// What others may see of a session while it runs. Thread safety: safe.
+struct progress {
+  std::atomic<std::uint64_t> version{0}, records{0};
+  std::atomic<std::uint64_t> position{0};  ///< passes begun and ended: odd in the middle of one
+  std::atomic<float> loss{0};              ///< the mean of the newest `losses_shown` minibatches, or of all
+
+  /// All minibatches together.
+  edl::trained trained() const {
+    std::lock_guard const lock(mutex_);
+    return trained_;
+  }
+  void add(edl::trained const& more) {
+    std::lock_guard const lock(mutex_);
+    trained_ += more;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  edl::trained trained_;
+};
+
+inline constexpr std::size_t losses_shown = 100;
+
+struct session_options {
+  bool trains = true;
+  bool one_pass = false;   ///< the job has one epoch, so that no training record is read twice
+  bool evaluates = false;  ///< before its end, too
+  int minibatch_size = 64;
+  int loader_threads = 0;  ///< of its own; 0: those that the trainer leaves idle
+  std::uint64_t seed = 1;  ///< of the order of records
+  bool shuffle = true;
+  bool skip_damaged = false;
+  int get_model_steps = 1;  ///< steps between two pulls
+  clipping clip{};
+  std::vector<element_range> fixed{};  ///< parameters, from `fixed_elements`: no step changes these
+  std::vector<rated_range> rated{};    ///< likewise, from `rates_of_parts`
+  std::uint64_t log_loss_steps = 100;
+};
+
+/// Where a worker reads records from; null where a job has none of that kind.
+struct sources {
+  data::source const* training = nullptr;
+  data::source const* evaluation = nullptr;
+  data::source const* prediction = nullptr;
+
+  data::source const* of(task_kind k) const {
+    return k == task_kind::training ? training : k == task_kind::evaluation ? evaluation : prediction;
+  }
+};
+
+/// What takes the predictions of a whole task: rows × outputs, in the order of its records. A task that is
+/// done again is given again.
+using prediction_sink = std::function<void(assignment const& task, view<float> outputs)>;
+
+/// A worker's life: lease, read, compute, push, report, until there is no work. It leases one task ahead in
+/// every lane, so that records are read and decoded while the one before is computed. Thread safety: `run`
+/// once, on one thread; `seen` from any.
+class session {
+ public:
+  /// References outlive the session. `rule` makes local steps between pulls (--get_model_steps).
+  session(session_options const& o, trainer& model, update_rule const& rule, sources from,
+          master_link& master, parameter_link& parameters, logger log, prediction_sink sink = {});
+  ~session();
+
+  /// Works until the job is finished (true) or it is asked to stop (false: its leases have been handed back).
+  /// Throws edl::error when the master or the servers are gone for good.
+  bool run();
+
+  /// Asked before every minibatch: true makes `run` hand back what is left and return.
+  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+
+  progress const& seen() const { return seen_; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  struct lease {
+    assignment task;
+    std::uint64_t ticket = 0;                            // of the loader's work
+    std::uint32_t minibatches = 0, next = 0, until = 0;  // all that it has, the next one, the end
+    std::uint64_t skipped = 0;                           // damaged records
+    std::vector<double> totals;                          // evaluation
+    std::vector<float> outputs;                          // prediction
+  };
+
+  struct lane {
+    std::deque<lease> leases;           // the first is at work, the rest are being read
+    clock::time_point ask_again{};      // after the master had nothing
+    bool rests = false;                 // as it said then: no step is made for now
+    std::chrono::milliseconds pause{};  // until it is asked again whether one is
+    std::map<data::source const*, std::unique_ptr<data::loader>> loaders;
+  };
+
+  void tell_damage(data::batch const& b);
+  lane& here() { return lanes_[turn_]; }
+  int loader_threads() const;
+  data::loader& loader_of(lane& in, assignment const& a);
+  void lease_ahead();
+  void begin(lane& in, assignment const& a);
+  void try_evaluation();
+  bool next_lane();
+  void idle();
+  void work(lease& l, data::batch& b);
+  bool train(lease& l, data::batch& b);  // false: the lease is no more
+  void pull_rows(data::batch& b);
+  void clip_gradients();
+  void local_step();
+  void pull(data::batch& b);
+  void end(std::string const& error);
+  void report_applied();
+  void give_back();
+  void hand_back();
+  bool rests() const;
+  void rest();
+  void drop_leases();
+  void start_again(std::string const& why);
+
+  session_options options_;
+  trainer& model_;
+  rated_rule rule_;
+  sources from_;
+  master_link& master_;
+  parameter_link& parameters_;
+  logger log_;
+  prediction_sink sink_;
+
+  std::deque<lane> lanes_ = std::deque<lane>(1);
+  lane_range own_;        // that these are
+  std::size_t turn_ = 0;  // the lane at work
+  bool turn_is_over_ = false;
+  std::optional<std::uint64_t> rested_at_;  // the version for which everything was handed back
+  std::vector<outcome> unreported_;         // of tasks whose last minibatches are not applied yet
+  bool finished_ = false;
+  std::uint64_t ticket_ = 0;
+
+  std::uint64_t version_ = 0;            // that the variables here are of
+  std::optional<std::uint64_t> frozen_;  // the variables here are of a frozen version
+  int steps_since_pull_ = -1;            // −1: pull first
+  std::uint64_t local_steps_ = 0, next_loss_line_ = 0;
+  std::deque<float> losses_;  // the newest
+  std::vector<float> state_before_, change_;
+  sparse::minibatch_rows rows_;
+  std::optional<contribution> at_work_;  // the minibatch whose gradients are computed
+  gradients_ready ready_;
+  std::vector<std::vector<float>> slots_;
+  std::vector<std::span<float>> clipped_;  // the parts of a gradient
+
+  progress seen_;
+  std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
+  std::function<bool()> stopping_;
+  std::set<std::string> reported_damage_;
+};
+
+}  // namespace edl::worker
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/worker/session.ipp"
+#endif

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "edl/compute/optim/fixed_elements.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/random.hpp"
+#include "edl/job/worker/session.hpp"
+
+namespace edl::worker {
+namespace detail {
+
+inline constexpr int most_stale_retries = 64;  // ElasticDL's DEFAULT_MAX_MINIBATCH_RETRY_NUM
+inline constexpr auto poll_interval = std::chrono::milliseconds(100),
+                      first_pause = std::chrono::milliseconds(5);
+
+inline constexpr std::size_t most_reported = 100;  // damaged records, with a line for each
+
+/// A pass over a minibatch, for others to see.
+struct seen_pass {
+  explicit seen_pass(progress& of) : shown(of) { ++shown.position; }
+  seen_pass(seen_pass const&) = delete;
+  ~seen_pass() { ++shown.position; }
+  progress& shown;
+};
+
+}  // namespace detail
+
+EDL_INLINE session::session(session_options const& o, trainer& model, update_rule const& rule, sources from,
+                            master_link& master, parameter_link& parameters, logger log, prediction_sink sink)
+    : options_(o),
+      model_(model),
+      rule_(rule, o.rated),
+      from_(from),
+      master_(master),
+      parameters_(parameters),
+      log_(std::move(log)),
+      sink_(std::move(sink)),
+      rows_(model.embeddings()) {
+  std::size_t const state = model_.variables().size() - model_.gradients().size();
+  state_before_.resize(state);
+  change_.resize(state);
+  ready_ = [this](std::size_t first) { parameters_.ready(*at_work_, model_.gradients(), first); };
+  if (options_.trains) {
+    auto const records = [](data::source const* of) {
+      std::uint64_t n = 0;
+      if (of)
+        for (data::shard const& s : of->shards()) n += s.records;
+      return n;
+    };
+    // The end is evaluated once.
+    std::string const kept = model_.expect(options_.one_pass ? 0 : records(from_.training),
+                                           options_.evaluates ? records(from_.evaluation) : 0);
+    if (!kept.empty()) log_.info(kept);
+  }
+  if (options_.clip.any() && model_.gradients_to_change().size() != model_.gradients().size())
+    throw usage_error("--clip_norm and --clip_value are for what the processor computes: add --device=cpu");
+  if (options_.get_model_steps > 1)
+    for (std::size_t i = 0; i < rule_.slots().size(); ++i)
+      slots_.emplace_back(model_.gradients().size(), rule_.initial(i));
+}
+
+EDL_INLINE session::~session() = default;
+
+EDL_INLINE int session::loader_threads() const {
+  return options_.loader_threads > 0 ? options_.loader_threads : model_.idle_threads();
+}
+
+EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
+  data::source const* const from = from_.of(a.kind);
+  if (!from) throw error("the master leased a task of a kind that this command line has no records for");
+  if (a.shard >= from->shards().size() || from->shards()[a.shard].name != a.shard_name ||
+      from->shards()[a.shard].records < a.end || a.begin >= a.end)
+    throw data_error(
+        fmt::format("shard {} ('{}', records {} to {}) is not in the records that this worker sees; do all "
+                    "processes read the same files?",
+                    a.shard, a.shard_name, a.begin, a.end));
+  auto& loader = in.loaders[from];
+  if (!loader) {
+    data::loader_options const options{.threads = loader_threads(),
+                                       .minibatch_size = options_.minibatch_size,
+                                       .seed = options_.seed,
+                                       .shuffle = options_.shuffle,
+                                       .skip_damaged = options_.skip_damaged};
+    loader = std::make_unique<data::loader>(
+        *from, options, [this] { return model_.make_batch(); },
+        [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); },
+        [this](data::batch& b) { return model_.has(b); });
+  }
+  return *loader;
+}
+
+EDL_INLINE bool session::run() {
+  for (;;) {
+    if (stopping_ && stopping_()) {
+      hand_back();
+      return false;
+    }
+    try {
+      rest();
+      lease_ahead();
+      bool const waits = !next_lane() || (rests() && here().leases.front().task.kind == task_kind::training);
+      if (waits) {
+        turn_ = parameters_.pending() > 0 ? turn_ : 0;  // a step begins with the first lane
+        if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
+        idle();
+        continue;
+      }
+      lease& l = here().leases.front();
+      if (l.next >= l.until) {
+        end({});
+        continue;
+      }
+      data::loader& loader = loader_of(here(), l.task);
+      // Without threads of its own, the loader has those that would wait for the next minibatch.
+      if (loader_threads() == 0 && !loader.ready()) model_.share([&](int) { loader.fill_next(); });
+      data::batch* const b = loader.next();
+      if (!b) throw error("the loader of records ended by itself");
+      try {
+        work(l, *b);
+      } catch (...) {
+        loader.recycle(b);
+        throw;
+      }
+      loader.recycle(b);
+      if (std::exchange(turn_is_over_, false)) ++turn_;
+    } catch (rolled_back const& e) {
+      start_again(e.what());
+    } catch (interrupted const&) {
+      hand_back();
+      return false;
+    } catch (data_error const& e) {
+      if (turn_ >= lanes_.size() || here().leases.empty()) throw;
+      end(e.what());
+    }
+  }
+}
+
+EDL_INLINE void session::lease_ahead() {
+  if (lane_range const now = parameters_.lanes(); now != own_) {
+    drop_leases();
+    own_ = now;
+    lanes_.resize(now.count);
+  }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lane& in = lanes_[i];
+    while (in.leases.size() < 2 && !finished_ && clock::now() >= in.ask_again) {
+      assignment const a = master_.next(own_.first + std::uint32_t(i));
+      in.rests = a.rests;
+      if (a.kind == task_kind::finished) {
+        finished_ = true;
+      } else if (a.kind == task_kind::wait) {
+        // All stand still meanwhile: a short evaluation is to cost little, and a long one few questions.
+        in.pause = a.rests ? std::clamp(2 * in.pause, detail::first_pause, detail::poll_interval)
+                           : detail::poll_interval;
+        in.ask_again = clock::now() + in.pause;
+      } else {
+        begin(in, a);
+      }
+    }
+  }
+}
+
+// Goes on to the next lane that has something to do. False: no lane has, or what was pushed waits for a lane
+// that has nothing after all.
+EDL_INLINE bool session::next_lane() {
+  for (; turn_ < lanes_.size(); ++turn_)
+    if (!here().leases.empty()) return true;
+  turn_ = 0;
+  if (lanes_.size() > 1 && parameters_.pending() > 0) return false;
+  for (; turn_ < lanes_.size(); ++turn_)
+    if (!here().leases.empty()) return true;
+  turn_ = 0;
+  return false;
+}
+
+EDL_INLINE void session::idle() {
+  auto until = clock::now() + detail::poll_interval;
+  for (lane const& in : lanes_) until = std::min(until, in.ask_again);
+  auto const wait = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
+  auto const none = std::chrono::milliseconds(0);
+  // Others may make the next step as soon as they hear that they may; it needs what this one has to bring.
+  if (rests())
+    std::this_thread::sleep_for(std::max(wait, none));
+  else
+    parameters_.idle(parameters_.pending() > 0 ? none : std::max(wait, none));
+  report_applied();
+}
+
+EDL_INLINE void session::begin(lane& in, assignment const& a) {
+  std::uint64_t const records = a.end - a.begin, size = std::uint64_t(options_.minibatch_size);
+  lease l{.task = a,
+          .ticket = ++ticket_,
+          .minibatches = std::uint32_t((records + size - 1) / size),
+          .next = a.applied};
+  l.until = a.until > 0 ? std::min(a.until, l.minibatches) : l.minibatches;
+  bool const training = a.kind == task_kind::training;
+  if (a.kind == task_kind::evaluation) l.totals.resize(model_.totals());
+  in.leases.push_back(std::move(l));
+  lease& added = in.leases.back();
+  try {
+    if (training) try_evaluation();
+    data::loader& loader = loader_of(in, a);
+    if (training && a.resumed) added.next = parameters_.position(a.task, added.minibatches);
+    data::work const left{.task = a.task,
+                          .shard = a.shard,
+                          .begin = a.begin,
+                          .end = a.end,
+                          .m = mode_of(a.kind),
+                          .first_minibatch = added.next,
+                          .ticket = added.ticket,
+                          .end_minibatch = added.until};
+    added.skipped = loader.damaged_before(left);
+    if (added.next < added.until) loader.submit(left);
+  } catch (data_error const& e) {
+    // This lease is not the one at work: report it here, the others go on.
+    master_.report({.lease = a.lease, .error = e.what(), .applied = added.next});
+    in.leases.pop_back();
+  }
+}
+
+// What is evaluated after all training is looked at before it: some records at the beginning, and at the end.
+EDL_INLINE void session::try_evaluation() {
+  data::source const* const from = from_.evaluation;
+  if (!from) return;
+  if (!tried_evaluation_) {
+    tried_evaluation_.emplace();
+    data::loader once(
+        *from,
+        {.threads = 0,
+         .ring = 2,
+         .minibatch_size = options_.minibatch_size,
+         .skip_damaged = options_.skip_damaged},
+        [this] { return model_.make_batch(); },
+        [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); });
+    constexpr std::uint64_t most_tried = 64;  // a minibatch may be thousands of pictures
+    auto const some = [&](std::size_t shard, bool last) {
+      std::uint64_t const all = from->shards()[shard].records,
+                          n = std::min({all, std::uint64_t(options_.minibatch_size), most_tried});
+      if (n == 0 || !tried_evaluation_->empty()) return;
+      once.submit(
+          {.shard = shard, .begin = last ? all - n : 0, .end = last ? all : n, .m = mode::evaluation});
+      data::batch* const b = once.next();
+      if (!b->error.empty()) *tried_evaluation_ = "what is to be evaluated cannot be used: " + b->error;
+      once.recycle(b);
+    };
+    if (!from->shards().empty()) some(0, false), some(from->shards().size() - 1, true);
+  }
+  if (!tried_evaluation_->empty()) throw data_error(*tried_evaluation_);
+}
+
+EDL_INLINE void session::work(lease& l, data::batch& b) {
+  if (!b.error.empty()) {
+    end(b.error);
+    return;
+  }
+  if (l.task.kind == task_kind::training) {
+    if (!train(l, b)) return;
+  } else if (l.task.kind == task_kind::evaluation) {
+    if (frozen_ != l.task.version) {
+      parameters_.pull_frozen(l.task.version, model_.variables());
+      model_.variables_written();
+      frozen_ = l.task.version;
+    }
+    pull_rows(b);
+    detail::seen_pass const shown(seen_);
+    model_.evaluate(b, l.totals);
+  } else {
+    if (steps_since_pull_ < 0)
+      pull(b);
+    else
+      pull_rows(b);
+    detail::seen_pass const shown(seen_);
+    view<float> const outputs = model_.predict(b);
+    l.outputs.insert(l.outputs.end(), outputs.begin(), outputs.end());
+  }
+  ++l.next;
+  if (b.skipped > 0) {
+    l.skipped += std::uint64_t(b.skipped);
+    tell_damage(b);
+  }
+  if (l.next >= l.until) end({});
+}
+
+// Each once: the same record comes in every epoch.
+EDL_INLINE void session::tell_damage(data::batch const& b) {
+  for (std::string const& why : b.damage) {
+    if (reported_damage_.size() > detail::most_reported || !reported_damage_.insert(why).second) continue;
+    log_.warning(reported_damage_.size() > detail::most_reported
+                     ? "more damaged records are left out, and are not told one by one"
+                     : why + "; it is left out");
+  }
+}
+
+// The newest variables, and with them the rows that the minibatch needs.
+EDL_INLINE void session::pull(data::batch& b) {
+  if (auto const here = parameters_.in_place()) {
+    model_.resume();
+    version_ = *here;
+    pull_rows(b);
+  } else {
+    if (rows_.tables() == 0) {
+      version_ = parameters_.pull(model_.variables());
+    } else {
+      rows_.begin(b);
+      version_ = parameters_.pull_with_rows(model_.variables(), rows_);
+      rows_.fill(b);
+    }
+    model_.variables_written();
+    std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
+  }
+  frozen_.reset();
+  steps_since_pull_ = 0;
+  seen_.version = version_;
+}
+
+EDL_INLINE void session::pull_rows(data::batch& b) {
+  if (rows_.tables() == 0) return;
+  rows_.begin(b);
+  parameters_.pull_rows(rows_);
+  rows_.fill(b);
+}
+
+EDL_INLINE void session::clip_gradients() {
+  clipped_.assign(1, model_.gradients_to_change());
+  for (element_range const r : options_.fixed)  // what is not trained counts in no norm
+    std::ranges::fill(clipped_[0].subspan(r.first, r.size()), 0.0f);
+  for (std::size_t t = 0; t < rows_.tables(); ++t) clipped_.push_back(rows_.gradients(t));
+  clip(options_.clip, clipped_);
+}
+
+EDL_INLINE bool session::train(lease& l, data::batch& b) {
+  minibatch_key const key{l.task.task, l.next, l.minibatches};
+  std::uint64_t const step = mix(mix(key.task.epoch, key.task.index), key.index);
+  double loss = 0;
+  pushed result;
+  auto const later = lanes_.begin() + std::ptrdiff_t(turn_) + 1;
+  parameters_.turn(std::uint32_t(turn_),
+                   std::all_of(later, lanes_.end(), [](lane const& in) { return in.leases.empty(); }));
+  for (int attempt = 0;; ++attempt) {
+    if (steps_since_pull_ < 0 || steps_since_pull_ >= options_.get_model_steps || frozen_)
+      pull(b);
+    else
+      pull_rows(b);
+    at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
+    {
+      detail::seen_pass const shown(seen_);
+      // What is clipped is known at the end, and none of it may be on its way before.
+      loss = model_.train(b, step, options_.clip.any() ? gradients_ready() : ready_);
+    }
+    if (!std::isfinite(loss)) {
+      steps_since_pull_ = -1;  // the pass has spoilt the carried state
+      end(
+          fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning "
+                      "rate may help",
+                      loss, version_, l.task.begin, l.task.end, l.task.shard_name));
+      return false;
+    }
+    std::span<float> const state = model_.variables().last(change_.size());
+    for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
+    auto const of_rows = rows_.sum(b, model_.input_gradients());
+    if (options_.clip.any()) clip_gradients();
+    result = parameters_.push(*at_work_, version_, model_.gradients(), change_, of_rows);
+    turn_is_over_ = !result.stale;
+    if (turn_is_over_) break;
+    steps_since_pull_ = -1;
+    if (attempt == detail::most_stale_retries) {
+      // The others are always faster: one of them does it.
+      log_.warning(fmt::format(
+          "minibatch {} of task {} was refused as stale {} times and goes to another worker; raise "
+          "--sync_version_tolerance or --grads_to_wait",
+          key.index, key.task.index, attempt + 1));
+      give_back();
+      return false;
+    }
+  }
+  report_applied();
+  ++steps_since_pull_;
+  if (options_.get_model_steps > 1) local_step();
+  seen_.version = std::max(result.version, version_);
+  seen_.records += std::uint64_t(b.rows);
+  seen_.add({loss, 1, std::uint64_t(b.rows)});
+  losses_.push_back(float(loss));
+  if (losses_.size() > losses_shown) losses_.pop_front();
+  seen_.loss = float(std::accumulate(losses_.begin(), losses_.end(), 0.0) / double(losses_.size()));
+  if (result.version >= next_loss_line_) {
+    log_.info(fmt::format("Loss = {}, steps = {}", float(loss), result.version));
+    next_loss_line_ = (result.version / options_.log_loss_steps + 1) * options_.log_loss_steps;
+  }
+  return true;
+}
+
+EDL_INLINE void session::local_step() {
+  std::vector<std::span<float>> slots(slots_.size());
+  view<float> const gradients = model_.gradients();
+  for_each_outside(options_.fixed, {0, gradients.size()}, [&](element_range trained) {
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      slots[i] = std::span(slots_[i]).subspan(trained.first, trained.size());
+    rule_.apply_at(trained.first, model_.variables().subspan(trained.first, trained.size()),
+                   gradients.subspan(trained.first, trained.size()), slots, rule_.learning_rate(version_),
+                   local_steps_);
+  });
+  ++local_steps_;
+  model_.variables_written();
+  std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
+}
+
+EDL_INLINE void session::end(std::string const& error) {
+  lane& in = here();
+  lease l = std::move(in.leases.front());
+  in.leases.pop_front();
+  if (!error.empty()) {
+    if (auto const it = in.loaders.find(from_.of(l.task.kind)); it != in.loaders.end())
+      it->second->cancel(l.ticket);
+    log_.debug(error);  // the master tells it
+  } else if (l.task.kind == task_kind::prediction && sink_) {
+    sink_(l.task, l.outputs);
+  }
+  in.ask_again = {};
+  outcome const o{.lease = l.task.lease,
+                  .error = error,
+                  .skipped = l.skipped,
+                  .metrics = l.totals,
+                  .applied = l.next,
+                  .trained = seen_.trained()};
+  if (error.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
+    unreported_.push_back(o);
+  else if (!master_.report(o))
+    log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index,
+                             l.task.task.epoch));
+}
+
+EDL_INLINE void session::report_applied() {
+  if (parameters_.pending() > 0) return;
+  for (outcome const& o : std::exchange(unreported_, {}))
+    if (!master_.report(o)) log_.warning("the master had given a task that is done to another worker");
+}
+
+EDL_INLINE void session::give_back() {
+  lease const l = std::move(here().leases.front());
+  here().leases.pop_front();
+  loader_of(here(), l.task).cancel(l.ticket);
+  master_.report({.lease = l.task.lease, .returned = true, .applied = l.next});
+}
+
+EDL_INLINE void session::hand_back() {
+  // The last first: what comes back goes before all else, so that another takes them in their order.
+  for (lane& in : lanes_)
+    for (; !in.leases.empty(); in.leases.pop_back())
+      master_.report(
+          {.lease = in.leases.back().task.lease, .returned = true, .applied = in.leases.back().next});
+}
+
+EDL_INLINE bool session::rests() const {
+  return std::ranges::any_of(lanes_, [](lane const& in) { return in.rests; });
+}
+
+// What was leased ahead goes back, so that the master says when the next step may be made.
+EDL_INLINE void session::rest() {
+  auto const at = parameters_.rests_at();
+  if (!at || at == rested_at_) return;
+  rested_at_ = at;
+  for (lane& in : lanes_)
+    for (lease const& l : in.leases)
+      for (auto& [from, loader] : in.loaders) loader->cancel(l.ticket);
+  hand_back();
+  drop_leases();
+}
+
+EDL_INLINE void session::drop_leases() {
+  for (lane& in : lanes_) {
+    for (lease const& l : in.leases)
+      for (auto& [from, loader] : in.loaders) loader->cancel(l.ticket);
+    in.leases.clear();
+    in.ask_again = {};
+    in.rests = false;
+    in.pause = {};
+  }
+  turn_ = 0;
+  turn_is_over_ = false;
+}
+
+EDL_INLINE void session::start_again(std::string const& why) {
+  log_.warning(fmt::format("what was leased is void: {}", why));
+  unreported_.clear();
+  drop_leases();
+  finished_ = false;
+  rested_at_.reset();
+  steps_since_pull_ = -1;
+  next_loss_line_ = 0;
+  frozen_.reset();
+}
+
+}  // namespace edl::worker

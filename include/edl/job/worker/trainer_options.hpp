@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "edl/compute/device/cpu/options.hpp"
+#include "edl/compute/device/cuda/options.hpp"
+#include "edl/compute/nn/storage.hpp"
+#include "edl/compute/optim/part_rates.hpp"
+
+namespace edl::worker {
+
+/// What computes. `any`: a GPU where there is one.
+enum class device_kind { any, cpu, cuda };
+
+constexpr std::array<std::string_view, 3> names(device_kind) { return {"auto", "cpu", "cuda"}; }
+
+/// Whether samples that were fed once are kept where they are computed with.
+enum class keep_samples { automatic, on, off };
+
+constexpr std::array<std::string_view, 3> names(keep_samples) { return {"auto", "on", "off"}; }
+
+struct trainer_options {
+  int max_batch = 1;       ///< records of a minibatch at most
+  std::uint64_t seed = 1;  ///< of dropout
+  device_kind on = device_kind::cpu;
+  cpu_options device{};
+  cuda_options cuda{};
+  nn::storage keep = nn::storage::recomputed;      ///< what becomes of the results between layers
+  keep_samples samples = keep_samples::automatic;  ///< on a GPU
+  std::vector<rated_range> rated{};                ///< parameters, from `rates_of_parts`
+  bool profile = false;                            ///< time the passes, layer by layer
+  /// `evaluate` measures twice: in the device's precision, and on a processor in float32 besides.
+  bool compares = false;
+};
+
+}  // namespace edl::worker

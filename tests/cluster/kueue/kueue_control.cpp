@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// A controller, its jobs' pods and Kueue together.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "cluster/kueue/kueue_world.hpp"
+
+namespace kueue_control_test {
+
+using namespace kueue_world;
+
+namespace {
+
+std::string says(cluster const& c, std::string const& type, std::string const& job = "a") {
+  for (json const& one : c.status(job).value("conditions", json::array()))
+    if (one["type"] == type) return one["status"].get<std::string>() + " " + one.value("reason", "");
+  return "";
+}
+
+json master_of(cluster const& c, std::string const& job = "a") {
+  return c.objects.at(cluster::pod_path("elasticdl-" + job + "-master"));
+}
+
+}  // namespace
+
+TEST_CASE("a queued job waits for Kueue, then runs on what it was assigned, up to what it was given") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  c.kueue.stopped = true;
+  c.add_queued("a", 1, 8, 1);
+  pass p;
+  settle(c, p);
+  CHECK(says(c, "Admitted") == "False Queued");
+  CHECK(c.phase("a") == "pending");
+  CHECK(c.created.empty());
+  c.kueue.stopped = false;
+  settle(c, p);
+  CHECK(c.phase("a") == "running");
+  CHECK(c.workers("a") == 3);
+  json const pod = master_of(c);
+  CHECK(pod["spec"]["nodeSelector"]["disk"] == "ssd");
+  CHECK(pod["spec"]["tolerations"].size() == 1);
+  json const member = c.objects.at(cluster::pod_path("elasticdl-a-worker-0"));
+  CHECK(member["spec"]["nodeSelector"]["disk"] == "ssd");
+  CHECK(condition_true(c.queue.objects.at(c.workload_of("a")), "PodsReady"));
+  // The spec is the person's and is as it was.
+  CHECK_FALSE(c.objects.at(cluster::job_path("a"))["spec"].contains("suspend"));
+
+  c.ends("elasticdl-a-master", 0);
+  settle(c, p);
+  CHECK(c.phase("a") == "succeeded");
+  CHECK(c.workload_of("a").empty());
+  CHECK(c.kueue.used(c.queue, "q") == 0);
+}
+
+TEST_CASE("a job of a queue takes no room from others before Kueue lets it in") {
+  cluster c(100);
+  c.add_node("n", 6);
+  c.kueue.stopped = true;
+  c.add_queued("a", 4, 4);
+  c.add_job("b", 1, 9);
+  pass p;
+  settle(c, p);
+  CHECK(c.workers("b") == 5);
+  c.kueue.stopped = false;
+  settle(c, p);
+  CHECK(c.phase("a") == "pending");  // it has quota, and b cannot shrink so far that it has room
+}
+
+TEST_CASE(
+    "an eviction suspends the job with a checkpoint, and another takes the quota when its pods are gone") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  c.add_queued("a", 1, 4);
+  pass p;
+  settle(c, p);
+  REQUIRE(c.workers("a") == 4);
+  c.kueue.evict(c.queue, c.workload_of("a"), "Preempted");
+  c.kueue_runs = false;
+  p.work(c);
+  CHECK(master_of(c)["metadata"]["annotations"].contains("elasticdl/suspend"));
+  CHECK(condition_true(c.queue.objects.at(c.workload_of("a")), "QuotaReserved"));
+  settle(c, p);
+  CHECK(c.kueue.used(c.queue, "q") == 0);
+  CHECK(says(c, "Admitted") == "False Queued");
+  CHECK(says(c, "Suspended").substr(0, 5) == "False");
+  c.kueue_runs = true;
+  settle(c, p);
+  CHECK(c.workers("a") == 4);
+  CHECK(c.status("a")["attempts"] == 1);
+}
+
+TEST_CASE("a person suspends a queued job: its quota is given back, and it is queued again") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  c.add_queued("a", 1, 4);
+  pass p;
+  settle(c, p);
+  c.change_spec("a", {{"suspend", true}});
+  settle(c, p);
+  CHECK(c.phase("a") == "suspended");
+  CHECK(c.queue.objects.empty());
+  c.change_spec("a", {{"suspend", false}});
+  settle(c, p);
+  CHECK(c.phase("a") == "running");
+}
+
+TEST_CASE("a job that is deleted gives its quota back when its pods are gone") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  c.add_queued("a", 1, 4);
+  pass p;
+  settle(c, p);
+  c.erase(cluster::job_path("a"));
+  settle(c, p);
+  CHECK(c.queue.objects.empty());
+  CHECK(c.paths("/pods/").empty());
+}
+
+TEST_CASE("managedBy another: nothing is asked of Kueue") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.add_queued("a", 1, 4)["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue";
+  pass p;
+  settle(c, p);
+  CHECK(c.queue.objects.empty());
+  CHECK(c.created.empty());
+}
+
+TEST_CASE("elastic: the job grows by slices as the autoscaler would have it, and shrinks for others") {
+  cluster c(9);
+  c.add_node("n", 8);
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  c.add_queued("a", 1, 10, 0, true);
+  pass p;
+  settle(c, p);
+  CHECK(c.workers("a") == 7);  // what the node has room for
+  CHECK(c.kueue.used(c.queue, "q") == 8000);
+  c.add_job("b", 3, 3);
+  settle(c, p);
+  CHECK(c.workers("b") == 3);
+  CHECK(c.workers("a") == 3);
+  CHECK(c.kueue.used(c.queue, "q") == 4000);
+}
+
+TEST_CASE("the controller is killed after any request of any change, and the next goes on to the same end" *
+          doctest::test_suite("long")) {
+  struct act {
+    std::string name;
+    std::function<void(cluster&)> before, then;
+    int workers;
+  };
+  auto const plain = [](cluster& c) { c.add_queued("a", 1, 4, 1); };
+  auto const elastic = [](cluster& c) { c.add_queued("a", 1, 4, 1, true); };
+  act const acts[] = {
+      {"start", [](cluster&) {}, plain, 4},
+      {"start and grow by slices", [](cluster&) {}, elastic, 4},
+      {"evict", plain, [](cluster& c) { c.kueue.evict(c.queue, c.workload_of("a"), "Preempted"); }, 4},
+      {"evict an elastic one", elastic,
+       [](cluster& c) { c.kueue.evict(c.queue, c.workload_of("a"), "PodsReadyTimeout"); }, 4},
+      {"evict while it grows",
+       [](cluster& c) {
+         c.kueue.quota = 4000;
+         c.add_queued("a", 1, 4, 1, true);
+       },
+       [](cluster& c) {
+         c.kueue.quota = 6000;
+         for (auto const& [key, w] : std::map(c.queue.objects))
+           if (condition_true(w, "QuotaReserved")) c.kueue.evict(c.queue, key, "Preempted");
+       },
+       4},
+      {"delete its Workload", plain,
+       [](cluster& c) {
+         c.queue.apply(kueue::remove(*kueue::read_workload(c.queue.objects.at(c.workload_of("a"))), ""));
+       },
+       4},
+      {"scale down", plain,
+       [](cluster& c) {
+         c.change_spec("a", {{"workers", {{"replicas", 2}}}});
+       },
+       2},
+      {"end", plain, [](cluster& c) { c.ends("elasticdl-a-master", 0); }, 0},
+      {"suspend", plain,
+       [](cluster& c) {
+         c.change_spec("a", {{"suspend", true}});
+       },
+       0},
+      {"delete", elastic, [](cluster& c) { c.erase(cluster::job_path("a")); }, 0},
+  };
+  for (act const& a : acts) {
+    CAPTURE(a.name);
+    for (int n = 1; n < 100; ++n) {
+      CAPTURE(n);
+      cluster c(6);
+      c.add_node("n", 20);
+      c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+      auto p = std::make_unique<pass>();
+      a.before(c);
+      settle(c, *p, 300);
+      a.then(c);
+      c.budget = n;
+      bool killed_once = false;
+      for (int rounds = 0; rounds < 300; ++rounds) {
+        auto const before = std::pair(c.objects, c.queue.objects);
+        int done = 0;
+        try {
+          done = p->work(c);
+        } catch (killed const&) {
+          killed_once = true;
+          c.budget = -1;
+          p = std::make_unique<pass>();
+          done = 1;
+        }
+        c.check();
+        c.step();
+        c.check();
+        if (done == 0 && before == std::pair(c.objects, c.queue.objects) && p->again_at > c.now + 40) break;
+      }
+      CHECK(c.workers("a") == a.workers);
+      CHECK(c.kueue.used(c.queue, "q") == (a.workers > 0 ? (a.workers + 2) * 1000 : 0));
+      CHECK(c.queue.objects.size() <= 1);
+      if (!killed_once) break;
+      REQUIRE(n < 99);
+    }
+  }
+}
+
+}  // namespace kueue_control_test

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Covers also edl/cluster/controller/execute.hpp, edl/cluster/controller/limited_requests.hpp.
+// Jobs that share a cluster: the controller and all pods are real processes beside a double of the API
+// server.
+#include <fmt/format.h>
+
+#include <memory>
+#include <random>
+
+#include "cluster_job.hpp"
+#include "kubernetes/yaml.hpp"
+
+namespace training_jobs_test {
+
+using namespace cluster_job;
+
+namespace {
+
+std::string const jobs = "/apis/elasticdl.org/v1alpha1/namespaces/default/trainingjobs";
+
+lab::options small_cluster(char const* cpu) {
+  auto o = usual();
+  o.nodes = {{.name = "node", .cpu = cpu, .memory = "64Gi"}};
+  o.namespaces = {"default", "edl-system"};
+  o.images["web:1"] = {.programs = {}, .entrypoint = {"sleep", "600"}};
+  return o;
+}
+
+class shared : public laboratory {
+ public:
+  explicit shared(char const* cpu) : laboratory(small_cluster(cpu)) {
+    cluster.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                 lab::read_yaml(std::string(EDL_MANIFESTS) + "/trainingjob-crd.yaml").at(0));
+    cluster.post("/api/v1/namespaces/default/serviceaccounts", {{"metadata", {{"name", "edl"}}}});
+    start_controller();
+  }
+
+  /// Another one, after this has been killed.
+  void start_controller() {
+    controller_.reset();
+    controller_ = std::make_unique<job::run>(
+        std::vector<std::string>{"--metrics_address=127.0.0.1:0", "--max_load=1", "--lease_duration=4",
+                                 "--lease_renew_deadline=3", "--lease_retry=0.2"},
+        job::options{.env = {{"KUBECONFIG", cluster.kubeconfig()}}, .program = EDL_CONTROLLER});
+  }
+  void kill_controller() { ::kill(controller_->pid(), SIGKILL); }
+  std::string log_of_controller() const { return controller_->log(); }
+
+  /// Each pod takes one core. `slow`: microseconds for each record.
+  void submit(std::string const& name, int min, int max, int epochs, int slow,
+              json const& change = json::object()) {
+    json const like{
+        {"spec",
+         {{"terminationGracePeriodSeconds", 10},
+          {"containers",
+           {{{"name", "main"},
+             {"image", "tiny:1"},
+             {"imagePullPolicy", "Never"},
+             {"env", {{{"name", "TINY_DELAY_US"}, {"value", std::to_string(slow)}}}},
+             {"volumeMounts", {{{"name", "data"}, {"mountPath", "/data"}}}},
+             {"resources", {{"requests", {{"cpu", "1"}, {"memory", "64Mi"}}}}}}}},
+          {"volumes",
+           {{{"name", "data"},
+             {"hostPath",
+              {{"path", std::filesystem::path(job::data().training).parent_path().string()}}}}}}}}};
+    json object{{"apiVersion", "elasticdl.org/v1alpha1"},
+                {"kind", "TrainingJob"},
+                {"metadata", {{"name", name}}},
+                {"spec",
+                 {{"model", "tiny"},
+                  {"strategy", "ParameterServerStrategy"},
+                  {"flags",
+                   {"--training_data=/data/train", "--minibatch_size=32", "--num_minibatches_per_task=1",
+                    "--num_epochs=" + std::to_string(epochs)}},
+                  {"master", {{"template", like}}},
+                  {"servers", {{"replicas", 1}, {"template", like}}},
+                  {"workers", {{"min", min}, {"max", max}, {"template", like}}}}}};
+    object["spec"].merge_patch(change);
+    json const made = cluster.post(jobs, object);
+    INFO(made.dump());
+    REQUIRE(made.value("kind", "") == "TrainingJob");
+  }
+
+  json status(std::string const& name) {
+    return cluster.get(jobs + "/" + name).value("status", json::object());
+  }
+  int running(std::string const& name) { return status(name).value("/workers/running"_json_pointer, 0); }
+  std::string phase(std::string const& name) { return status(name).value("phase", ""); }
+  bool becomes(std::function<bool()> const& what, std::chrono::milliseconds limit = 60s) {
+    return cluster.wait(what, limit);
+  }
+
+  void check_exact_job(std::string const& name, int epochs) {
+    std::string const log = cluster.log("default", "elasticdl-" + name + "-master");
+    INFO(log);
+    std::string const each = std::to_string(job::data_set::records);
+    for (int e = 0; e < epochs; ++e)
+      CHECK(job::accounts(log, e, each + " records in the data set, " + each + " counted once"));
+  }
+
+ private:
+  std::unique_ptr<job::run> controller_;
+};
+
+json service(int replicas) {
+  json const container{{"name", "web"},
+                       {"image", "web:1"},
+                       {"imagePullPolicy", "Never"},
+                       {"resources", {{"requests", {{"cpu", "1"}, {"memory", "64Mi"}}}}}};
+  json const labels{{"app", "web"}};
+  return {{"apiVersion", "apps/v1"},
+          {"kind", "Deployment"},
+          {"metadata", {{"name", "web"}}},
+          {"spec",
+           {{"replicas", replicas},
+            {"selector", {{"matchLabels", labels}}},
+            {"template",
+             {{"metadata", {{"labels", labels}}},
+              {"spec", {{"terminationGracePeriodSeconds", 1}, {"containers", json::array({container})}}}}}}}};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a TrainingJob of real processes is let in, grows into what is free, and ends with every record counted "
+    "once") {
+  shared it("6");
+  it.submit("a", 1, 3, 2, 400);
+  INFO(it.log_of_controller());
+  CHECK(it.becomes([&] { return it.running("a") == 3; }));
+  CHECK(it.becomes([&] { return it.phase("a") == "succeeded"; }, 120s));
+  it.check_exact_job("a", 2);
+  CHECK(it.status("a")["attempts"] == 1);
+  CHECK(it.status("a")["scaleRecords"][0]["to"] == 3);
+}
+
+TEST_CASE("TrainingJobs that evaluate and predict without servers have none, and end") {
+  shared it("6");
+  auto const data = std::filesystem::path(job::data().training).parent_path();
+  job::run made({"train", "--training_data=" + job::data().training, "--max_step=2",
+                 "--output=" + (data / "for_evaluation").string()});
+  REQUIRE(made.wait() == 0);
+  json const without{{"strategy", nullptr}, {"servers", nullptr}};
+  json evaluates = without, predicts = without;
+  evaluates["command"] = "evaluate";
+  evaluates["flags"] = {"--validation_data=/data/train", "--checkpoint_dir_for_init=/data/for_evaluation"};
+  predicts["command"] = "predict";
+  predicts["flags"] = {"--prediction_data=/data/train", "--checkpoint_dir_for_init=/data/for_evaluation",
+                       "--prediction_outputs=/data/predicted"};
+  it.submit("evaluates", 1, 1, 1, 0, evaluates);
+  it.submit("predicts", 1, 1, 1, 0, predicts);
+  INFO(it.log_of_controller());
+  for (char const* name : {"evaluates", "predicts"}) {
+    CAPTURE(name);
+    CHECK(it.becomes([&] { return it.phase(name) == "succeeded"; }, 120s));
+    INFO(it.cluster.log("default", fmt::format("elasticdl-{}-master", name)));
+    CHECK(it.status(name)["servers"]["desired"] == 0);
+    CHECK(it.cluster.log("default", fmt::format("elasticdl-{}-ps-0", name)).empty());
+  }
+}
+
+TEST_CASE(
+    "two jobs and a service share a cluster, and the controller is killed meanwhile; no record is lost or "
+    "repeated") {
+  shared it("12");  // two masters, two servers, eight for workers and the service
+  it.submit("a", 1, 6, 30, 8000);
+  INFO("controller: " << it.log_of_controller());
+  REQUIRE(it.becomes([&] { return it.running("a") == 6; }));
+  it.submit("b", 1, 6, 30, 8000);
+  REQUIRE(it.becomes([&] { return it.running("b") >= 1; }));
+  REQUIRE(it.becomes([&] { return it.running("a") == 4 && it.running("b") == 4; }));
+
+  // The service's burst; the controller is killed at some moment of it, decided by a seed.
+  std::minstd_rand draw(7);
+  for (int round = 0; round < 2; ++round) {
+    CAPTURE(round);
+    auto const began = std::chrono::steady_clock::now();
+    it.cluster.post("/apis/apps/v1/namespaces/default/deployments", service(4));
+    if (round > 0) {
+      std::size_t const wanted = 1 + draw() % 3;
+      it.becomes([&] {
+        return it.cluster.get("/api/v1/namespaces/default/pods?labelSelector=app=web")["items"].size() >=
+               wanted;
+      });
+      it.kill_controller();
+      it.start_controller();
+    }
+    auto const served = [&] {
+      int n = 0;
+      json const list = it.cluster.get("/api/v1/namespaces/default/pods?labelSelector=app=web");
+      for (json const& p : list["items"]) n += p["status"].value("phase", "") == "Running";
+      return n;
+    };
+    CHECK(it.becomes([&] { return served() == 4; }));
+    MESSAGE((round > 0 ? "with the controller killed: " : "")
+            << "the service's 4 pods ran after "
+            << std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() << " s");
+    CHECK(it.running("a") >= 1);
+    CHECK(it.running("b") >= 1);
+    it.cluster.remove("/apis/apps/v1/namespaces/default/deployments/web");
+    CHECK(it.becomes([&] { return it.running("a") == 4 && it.running("b") == 4; }));
+  }
+  CHECK(it.becomes([&] { return it.phase("a") == "succeeded" && it.phase("b") == "succeeded"; }, 180s));
+  it.check_exact_job("a", 30);
+  it.check_exact_job("b", 30);
+  for (char const* name : {"a", "b"}) {
+    CHECK(it.status(name)["attempts"] == 1);
+    CHECK(it.status(name).value("restarts", 0) == 0);
+  }
+}
+
+}  // namespace training_jobs_test

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zoo.hpp"
+
+#include <regex>
+#include <sstream>
+
+#include "compute/data/support.hpp"
+#include "template.hpp"
+
+namespace zoo_test {
+
+using namespace edl;
+using support::has, tool::words, tool::zoo;
+
+namespace {
+
+struct workplace {
+  support::scratch here;
+  std::string said;
+
+  int operator()(words const& line) {
+    std::ostringstream out;
+    struct keeper {
+      std::ostringstream& from;
+      std::string& to;
+      ~keeper() { to = from.str(); }
+    } const keep{out, said};
+    return zoo(line, here.path(), "no-such-engine", out);
+  }
+  std::string file(std::string const& name) const { return support::read(here / name); }
+  bool exists(std::string const& name) const { return std::filesystem::exists(here / name); }
+};
+
+std::string refusal(workplace& w, words const& line) {
+  return support::failure([&] { w(line); });
+}
+
+}  // namespace
+
+TEST_CASE("init makes every file of a zoo, and a Dockerfile in the folder where it is called") {
+  workplace w;
+  CHECK(w({"init", "--model_zoo=model_zoo", "--models=all", "--base_image=edl:own"}) == 0);
+  std::regex const mark(R"(\{\{[a-z_]+\}\})");
+  std::size_t files = 0;
+  for (auto const& t : tool::zoo_template()) {
+    CAPTURE(t.path);
+    std::string const text =
+        w.file(t.path == "Dockerfile" ? "Dockerfile" : "model_zoo/" + std::string(t.path));
+    CHECK(!text.empty());
+    CHECK_FALSE(std::regex_search(text, mark));
+    ++files;
+  }
+  CHECK(files >= 5);
+  CHECK(has(w.file("Dockerfile"), "\nFROM edl:own AS build\n"));
+  CHECK(has(w.file("Dockerfile"), "\nCOPY model_zoo /model_zoo\n"));
+  CHECK(has(w.file(".dockerignore"), "*\n!model_zoo\n"));
+  CHECK(has(w.said, "made    model_zoo/mnist/mnist_functional_api.cpp\n"));
+  // The table of a whole zoo has each of its models.
+  std::string const readme = w.file("model_zoo/README.md");
+  for (auto const& t : tool::zoo_template())
+    if (t.path.ends_with(".cpp")) CHECK(has(readme, "| `" + std::string(t.path) + "` |"));
+  CHECK(has(readme, "build/zoo/mnist_functional_api train --training_data=synthetic:train"));
+}
+
+TEST_CASE("a new zoo has the models that are asked for") {
+  workplace w;
+  CHECK(w({"init", "--models=iris,frappe"}) == 0);
+  CHECK(w.exists("iris/iris_dnn.cpp"));
+  CHECK(w.exists("frappe/frappe_deepfm_test.sh"));
+  CHECK_FALSE(w.exists("mnist/mnist_functional_api.cpp"));
+  // Its README speaks of these, and of no other.
+  std::string const readme = w.file("README.md");
+  for (char const* there : {"| `frappe/frappe_deepfm.cpp` |", "| `iris/iris_dnn.cpp` |",
+                            "build/zoo/frappe_deepfm train --training_data=data/train ",
+                            "--model_def=frappe.frappe_deepfm.custom_model"})
+    CHECK(has(readme, there));
+  for (char const* other : {"mnist", "census", "cifar10", "synthetic:"}) CHECK_FALSE(has(readme, other));
+  CHECK(
+      has(refusal(w, {"init", "--models=iris,rose"}), "'rose' is none of census, cifar10, criteo, frappe,"));
+}
+
+// So that what the example's tests show, such as predictions of records without labels, holds for it, too.
+TEST_CASE("a new zoo's model is the MNIST example, but for its first comment") {
+  workplace w;
+  w({"init"});
+  auto const model = [](std::string const& text) { return text.substr(text.find("#include")); };
+  std::string const made = w.file("mnist/mnist_functional_api.cpp");
+  CHECK(model(made) == model(support::read(EDL_MNIST_EXAMPLE)));
+  CHECK(has(made, "if (m != edl::mode::prediction) into.label"));
+}
+
+TEST_CASE("without a folder the zoo is made on the spot") {
+  workplace w;
+  CHECK(w({"init"}) == 0);
+  CHECK(w.exists("mnist/mnist_functional_api.cpp"));
+  CHECK(has(w.file("Dockerfile"), "\nCOPY . /model_zoo\n"));
+  CHECK_FALSE(has(w.file(".dockerignore"), "*\n!"));
+}
+
+TEST_CASE("what a user has written stays, unless it is told to go") {
+  workplace w;
+  support::write(w.here / "zoo/README.md", "mine");
+  CHECK(w({"init", "--model_zoo=zoo"}) == 0);
+  CHECK(w.file("zoo/README.md") == "mine");
+  CHECK(has(w.said, "kept    zoo/README.md: it was there"));
+  CHECK(w.exists("zoo/CMakeLists.txt"));
+
+  // Now it is a zoo: a model that was thrown away does not come back.
+  std::filesystem::remove_all(w.here / "zoo/mnist");
+  CHECK(w({"init", "--model_zoo=zoo"}) == 0);
+  CHECK_FALSE(w.exists("zoo/mnist"));
+
+  std::filesystem::remove(w.here / "zoo/CMakeLists.txt");
+  CHECK(w({"init", "--model_zoo=zoo", "--force"}) == 0);
+  CHECK(has(w.file("zoo/README.md"), "# Model zoo"));
+}
+
+TEST_CASE("the Dockerfile follows the flags until someone changes it") {
+  workplace w;
+  CHECK(w({"init", "--model_zoo=zoo"}) == 0);
+  CHECK(w({"init", "--model_zoo=zoo", "--base_image=elasticdl:dev_allreduce"}) == 0);
+  CHECK(has(w.file("Dockerfile"), "\nFROM elasticdl:dev_allreduce AS build\n"));
+  CHECK(has(w.said, "rewrote Dockerfile\n"));
+
+  std::string const changed = w.file("Dockerfile") + "ENV MINE=1\n";
+  support::write(w.here / "Dockerfile", changed);
+  CHECK(has(refusal(w, {"init", "--model_zoo=zoo", "--base_image=other"}), "--force"));
+  CHECK(w.file("Dockerfile") == changed);
+  CHECK(w({"init", "--model_zoo=zoo", "--base_image=other", "--force"}) == 0);
+  CHECK(has(w.file("Dockerfile"), "\nFROM other AS build\n"));
+}
+
+TEST_CASE("a cluster's file and an installed edl come into the image") {
+  workplace w;
+  support::write(w.here / "elsewhere/cluster.json", "{}");
+  support::write(w.here / "edl/lib/cmake/edl/edl-config.cmake", "");
+  CHECK(w({"init", "--model_zoo=zoo", "--cluster_spec=elsewhere/cluster.json", "--local_pkg_dir=./edl"}) ==
+        0);
+  CHECK(w.file("cluster.json") == "{}");
+  std::string const file = w.file("Dockerfile");
+  CHECK(has(file, "\nCOPY cluster.json /cluster_spec/\n"));
+  CHECK(has(file, "\nCOPY edl /usr/local/\n"));
+  CHECK(file.find("COPY edl ") < file.find("RUN cmake"));
+  CHECK(file.find("COPY cluster.json") > file.find("COPY --from=build"));
+  CHECK(has(w.file(".dockerignore"), "!cluster.json\n!edl\n"));
+}
+
+TEST_CASE("flags that mean nothing here are read, and said to mean nothing") {
+  workplace w;
+  std::filesystem::create_directories(w.here / "build");
+  CHECK(w({"init", "--model_zoo=zoo", "--local_pkg_dir=./build",
+           "--extra_pypi_index=https://a.example/simple"}) == 0);
+  CHECK(has(w.said, "--local_pkg_dir=./build: no edl is installed there"));
+  CHECK(has(w.said, "--extra_pypi_index"));
+  CHECK_FALSE(has(w.file("Dockerfile"), "COPY ./build"));
+}
+
+TEST_CASE("wrong words are refused before anything is made") {
+  workplace w;
+  CHECK(has(refusal(w, {"init", "--model_zoo=../zoo"}), "--model_zoo=../zoo: lies outside"));
+  CHECK(has(refusal(w, {"init", "--model_zoo=a b"}), "--model_zoo=a b"));
+  CHECK(has(refusal(w, {"init", "--base_image="}), "--base_image"));
+  CHECK(has(refusal(w, {"init", "--base_image=a\nRUN b"}), "--base_image"));
+  CHECK(has(refusal(w, {"init", "--cluster_spec=none.json"}),
+            "--cluster_spec=none.json: there is no such file"));
+  CHECK(has(refusal(w, {"init", "--model_zo=zoo"}), "--model_zoo"));
+  CHECK(has(refusal(w, {"make"}), "init, build or push"));
+  CHECK(has(refusal(w, {"push"}), "image"));
+  CHECK(has(refusal(w, {"build", "."}), "--image"));
+  CHECK(std::filesystem::is_empty(w.here.path()));
+}
+
+}  // namespace zoo_test

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/compute/data/format/csv.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compute/data/support.hpp"
+#include "edl/compute/data/format/compression.hpp"
+#include "edl/compute/data/source.hpp"
+
+namespace csv_test {
+
+using namespace edl::data;
+using edl::example;
+using support::failure, support::has;
+
+namespace {
+
+std::string opened(std::string const& path, std::string const& text) {
+  return failure([&] { csv_source{support::write(path, text)}; });
+}
+
+}  // namespace
+
+TEST_CASE("the header names the features, columns have kinds, quotes may hold anything") {
+  support::scratch const dir;
+  csv_source const s{support::write(dir / "a.csv",
+                                    "id, age ,job,note\r\n"
+                                    "1,38.5,clerk,\"one, two\"\r\n"
+                                    "-2, 40 ,\"a \"\"b\"\"\",\"line\r\nbreak\"\r\n"
+                                    "\r\n"
+                                    "3,,5 \"inch\",")};
+  CHECK(s.shards() == std::vector<shard>{{"a.csv", 3}});
+  REQUIRE(s.columns().size() == 4);
+  CHECK(s.columns()[0].what == example::kind::integers);
+  CHECK(s.columns()[1].name == "age");
+  CHECK(s.columns()[1].what == example::kind::floats);
+  CHECK(s.columns()[2].what == example::kind::strings);
+  auto const in = s.open();
+  example e;
+  in->read(0, 0, e);
+  CHECK(e.integer("id") == 1);
+  CHECK(e.floating("age") == 38.5f);
+  CHECK(e.bytes("job") == "clerk");
+  CHECK(e.bytes("note") == "one, two");
+  in->read(0, 2, e);
+  CHECK(e.integer("id") == 3);
+  CHECK(!e.contains("age"));
+  CHECK(e.bytes("job") == "5 \"inch\"");
+  CHECK(e.bytes("note") == "");
+  in->read(0, 1, e);
+  CHECK(e.integer("id") == -2);
+  CHECK(e.floating("age") == 40);
+  CHECK(e.bytes("job") == "a \"b\"");
+  CHECK(e.bytes("note") == "line\r\nbreak");
+  CHECK(has(failure([&] { in->read(0, 3, e); }), "no row 3, it has 3"));
+}
+
+TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
+  support::scratch const dir;
+  csv_source const s{support::write(dir / "n.csv",
+                                    "whole,mixed,huge,text,empty\n"
+                                    "1,1,1,1,\n"
+                                    "9223372036854775807,2.5e3,99999999999999999999,1x,\n"
+                                    "0,0,0.5,,\n")};
+  std::vector<example::kind> kinds;
+  for (auto const& c : s.columns()) kinds.push_back(c.what);
+  using kind = example::kind;
+  CHECK(kinds == std::vector<kind>{kind::integers, kind::floats, kind::floats, kind::strings, kind::none});
+  auto const in = s.open();
+  example e;
+  in->read(0, 1, e);
+  CHECK(e.integer("whole") == 9223372036854775807);
+  CHECK(e.floating("mixed") == 2500);
+  CHECK(e.floating("huge") == 1e20f);
+  CHECK(e.bytes("text") == "1x");
+  CHECK_FALSE(e.contains("empty"));
+}
+
+TEST_CASE("a whole number that no integer holds makes its column a text, and leaves the others alone") {
+  support::scratch const dir;
+  csv_source const s{
+      support::write(dir / "l.csv", "id,y\n1,0\n9223372036854775808,1\n-9223372036854775809,1\n")};
+  CHECK(s.columns()[0].what == example::kind::strings);
+  REQUIRE(s.notes().size() == 1);
+  CHECK(has(s.notes()[0],
+            "l.csv:3: 9223372036854775808 does not fit 64 bits with a sign, and makes column 'id' of whole "
+            "numbers a text"));
+  auto const in = s.open();
+  example e;
+  in->read(0, 1, e);
+  CHECK(e.integer("y") == 1);
+  CHECK(e.bytes("id") == "9223372036854775808");  // a float would be another id
+  CHECK(has(failure([&] { e.integer("id"); }), "the record has not integers as feature 'id'"));
+  in->read(0, 0, e);
+  CHECK(e.bytes("id") == "1");
+}
+
+TEST_CASE("another delimiter, a byte order mark, a quoted header, no line end at the end") {
+  support::scratch const dir;
+  csv_source const s{support::write(dir / "t.csv", "\xEF\xBB\xBF\"a;b\";c\n1,5;x\n2;y"), {.delimiter = ';'}};
+  CHECK(s.columns()[0].name == "a;b");
+  CHECK(s.columns()[0].what == example::kind::strings);
+  CHECK(s.shards()[0].records == 2);
+  auto const in = s.open();
+  example e;
+  in->read(0, 1, e);
+  CHECK(e.bytes("a;b") == "2");
+  CHECK(e.bytes("c") == "y");
+  CHECK(!failure([&] { csv_source(dir / "t.csv", {.delimiter = '"'}); }).empty());
+}
+
+TEST_CASE("rows over the border of a block, and one too long") {
+  support::scratch const dir;
+  std::string text = "n,s\n";
+  for (int i = 0; i < 300'000; ++i) text += std::to_string(i) + ",\"x\ny\"\n";
+  csv_source const s{support::write(dir / "l.csv", text)};
+  REQUIRE(s.shards()[0].records == 300'000);
+  auto const in = s.open();
+  example e;
+  for (std::uint64_t i = 0; i < 300'000; i += 97) {
+    in->read(0, i, e);
+    REQUIRE(e.integer("n") == std::int64_t(i));
+    REQUIRE(e.bytes("s") == "x\ny");
+  }
+  CHECK(has(opened(dir / "l.csv", "a\n\"" + std::string(18 << 20, 'x')),
+            "is longer than 16777216 bytes; a quote is never"));
+  CHECK(has(opened(dir / "l.csv", "a\n" + std::string((16 << 20) + 1, 'x') + "\n"), "is longer than"));
+}
+
+TEST_CASE("what is wrong with a file is told when it is opened, what is wrong with a row when it is read") {
+  support::scratch const dir;
+  auto const path = dir / "b.csv";
+  CHECK(opened(path, "") == path + ": has no header row");
+  CHECK(has(opened(path, "\n\n"), "has no header row"));
+  CHECK(has(opened(path, "a,,b\n"), "column 2 has no name"));
+  CHECK(has(opened(path, "a,b,a\n"), "two columns of the header have the name 'a', the second is column 3"));
+  CHECK(has(opened(path, "a\n1\n\"open\n"), path + ":3: a quote is never closed"));
+  CHECK(has(opened(path, "\"a\"x\n"), "closing quote in the header"));
+  CHECK(has(opened(path, "a;b\n1,5;2\n"),
+            "b.csv:1: the header 'a;b' has no commas; separate fields by commas"));
+  CHECK(has(opened(path, "a\tb\n1\t2\n"),
+            "has no commas; separate fields by commas, or by tabs in a .tsv file"));
+  example e;
+  CHECK(has(failure([&] { csv_source{support::write(dir / "one.csv", "a\n1,2\n")}.open()->read(0, 0, e); }),
+            "expected 1 field as in the header, found 2"));
+  csv_source const s{support::write(path, "a,b\n1,2\n1\n1,2,3\n\"1\"x,2\n5,6\n")};
+  CHECK(s.shards()[0].records == 5);
+  CHECK(s.columns()[0].what == example::kind::integers);
+  auto const in = s.open();
+  CHECK(failure([&] { in->read(0, 1, e); }) == path + ":3: expected 2 fields as in the header, found 1");
+  CHECK(has(failure([&] { in->read(0, 2, e); }), "found 3"));
+  CHECK(has(failure([&] { in->read(0, 3, e); }), "closing quote"));
+  in->read(0, 4, e);
+  CHECK(e.integer("b") == 6);
+  std::filesystem::resize_file(path, 20);
+  CHECK(has(failure([&] { in->read(0, 0, e); }), "has 20 bytes but had 27"));
+}
+
+TEST_CASE("CSV files damaged at random are errors or other rows") {
+  support::scratch const dir;
+  std::string const good = "id,age,job\n1,2.5,\"a \"\"b\"\",\nc\"\n-7,,x\r\n22,1e9,\"\"\n";
+  int read = 0, refused = 0;
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    support::write_anew(dir / "m.csv", support::mutate(good, {8, i}));
+    auto const why = failure([&] {
+      csv_source const s{dir / "m.csv"};
+      auto const in = s.open();
+      example e;
+      for (std::uint64_t n = 0; n < s.shards()[0].records; ++n) in->read(0, n, e), ++read;
+    });
+    refused += !why.empty();
+  }
+  CHECK(read > 3000);
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("a bad row is named by its line, also behind rows of several lines and empty ones") {
+  support::scratch const dir;
+  auto const path = dir / "l.csv";
+  std::string text = "a,b\n";
+  for (int i = 0; i < 300; ++i) text += i % 3 == 0 ? "1,\"x\ny\"\n" : i % 3 == 1 ? "\n2,z\n" : "3,z\n";
+  std::uint64_t const line = 1 + std::uint64_t(std::count(text.begin(), text.end(), '\n'));
+  csv_source const s{support::write(path, text + "4\n5,z\n6\n")};
+  auto const in = s.open();
+  example e;
+  CHECK(
+      has(failure([&] { in->read(0, 300, e); }), path + ":" + std::to_string(line) + ": expected 2 fields"));
+  CHECK(has(failure([&] { in->read(0, 302, e); }), path + ":" + std::to_string(line + 2) + ": expected 2"));
+  in->read(0, 301, e);
+  CHECK(e.integer("a") == 5);
+}
+
+TEST_CASE("a header with more columns than a record can have is refused") {
+  support::scratch const dir;
+  auto const header = [](int columns) {
+    std::string text = "c0";
+    for (int i = 1; i < columns; ++i) text += ",c" + std::to_string(i);
+    return text + "\n";
+  };
+  support::write(dir / "wide.csv", header(16'384));
+  CHECK(csv_source(dir / "wide.csv").columns().size() == 16'384);
+  support::write(dir / "wider.csv", header(16'385));
+  CHECK(has(failure([&] { csv_source(dir / "wider.csv"); }), "at most 16384 are taken"));
+}
+
+TEST_CASE("a cell that makes a column of numbers a text is named once") {
+  support::scratch const dir;
+  std::string text = "age,name,few\n";
+  for (int i = 0; i < 40; ++i) text += (i == 25 ? std::string("n/a") : std::to_string(i)) + ",a,x\n";
+  csv_source const s{support::write(dir / "a.csv", text)};
+  CHECK(s.columns()[0].what == example::kind::strings);
+  REQUIRE(s.notes().size() == 1);
+  CHECK(s.notes()[0] ==
+        (dir / "a.csv") + ":27: 'n/a' makes column 'age' a text; 39 of its cells are numbers, 1 are not");
+}
+
+TEST_CASE("tabs between fields, and packed files") {
+  support::scratch const dir;
+  std::string packed;
+  detail::pack_gzip("a,b\n1,x\n2,y\n", packed);
+  support::write(dir / "t.tsv", "a\tb c\n1\tx, y\n");
+  support::write(dir / "p.csv.gz", packed);
+  example e;
+  open_source(dir / "t.tsv")->open()->read(0, 0, e);
+  CHECK(e.integer("a") == 1);
+  CHECK(e.bytes("b c") == "x, y");
+  auto const s = open_source(dir / "p.csv.gz");
+  CHECK(s->shards() == std::vector<shard>{{"p.csv.gz", 2}});
+  s->open()->read(0, 1, e);
+  CHECK(e.bytes("b") == "y");
+}
+
+}  // namespace csv_test

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <new>
+
+#include "compute/device/draw.hpp"
+#include "compute/nn/networks.hpp"
+
+// Every way to the heap in this program goes through these, and is counted. A sanitizer has its own.
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define EDL_TEST_COUNTS_ALLOCATIONS
+
+static thread_local long allocations = 0;
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+
+void* malloc(std::size_t n) { return ++allocations, __libc_malloc(n); }
+void* calloc(std::size_t n, std::size_t m) { return ++allocations, __libc_calloc(n, m); }
+void* realloc(void* p, std::size_t n) { return ++allocations, __libc_realloc(p, n); }
+void* memalign(std::size_t a, std::size_t n) { return ++allocations, __libc_memalign(a, n); }
+void* aligned_alloc(std::size_t a, std::size_t n) { return ++allocations, __libc_memalign(a, n); }
+int posix_memalign(void** p, std::size_t a, std::size_t n) {
+  *p = (++allocations, __libc_memalign(a, n));
+  return *p ? 0 : 12;
+}
+}
+#endif
+
+namespace {
+
+#ifdef EDL_TEST_COUNTS_ALLOCATIONS
+constexpr auto words = edl::nn::sequential(
+    edl::nn::image{.width = 70, .channels = 8}, edl::nn::positions{},
+    edl::nn::repeat<2>(edl::nn::residual(edl::nn::sequential(
+        edl::nn::layer_norm{}, edl::nn::attention{.heads = 2, .causal = true, .rotary = true}))),
+    edl::nn::bidirectional(edl::nn::lstm{.units = 20}), edl::nn::gru{.units = 5, .last = true});
+
+/// Of ids, with padding between the places.
+constexpr auto padded = edl::nn::sequential(
+    edl::nn::ids{.count = 70},
+    edl::nn::masked(edl::nn::embedding{.vocabulary = 5, .width = 8},
+                    edl::nn::residual(edl::nn::attention{.heads = 2, .causal = true, .dropout = 0.1f}),
+                    edl::nn::bidirectional(edl::nn::lstm{.units = 20}),
+                    edl::nn::concat(edl::nn::gru{.units = 5, .last = true}, edl::nn::global_average_pool{})));
+
+/// Allocations of training steps after the first.
+template <auto const& Net>
+long of_training(int batch) {
+  // A library's kernels allocate as they please; with two threads each has memory of its own.
+  edl::model<Net, edl::cpu> m({.max_batch = batch, .device = {.threads = 2, .kernels = edl::kernels::own}});
+  auto x = numbers<float>(std::size_t(batch) * m.input.size(), 1);
+  for (std::size_t i = 0; Net.of_ids && i < x.size(); ++i) x[i] = float(i * i % 5);
+  std::size_t heard = 1;
+  std::function<void(std::size_t)> const ready = [&](std::size_t first) { heard = first; };
+  long before = 0;
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    if (step == 1) before = allocations;
+    m.forward(x, batch, edl::mode::training, step);
+    for (float& g : m.output_gradient()) g = 0.1f;
+    m.backward(x, batch, ready);
+    CHECK(heard == 0);
+    m.forward(x, batch, edl::mode::evaluation, step);
+  }
+  return allocations - before;
+}
+#endif
+
+}  // namespace
+
+TEST_CASE("a training step allocates nothing") {
+#ifdef EDL_TEST_COUNTS_ALLOCATIONS
+  long before = allocations;
+  void* volatile plain = std::malloc(10);
+  std::free(plain);
+  CHECK(allocations == before + 1);  // the count counts
+  before = allocations;
+  void* volatile aligned = ::operator new(100, std::align_val_t{64});
+  ::operator delete(aligned, std::align_val_t{64});
+  CHECK(allocations == before + 1);
+  CHECK(of_training<mnist>(16) == 0);
+  CHECK(of_training<zoo>(5) == 0);
+  CHECK(of_training<fast>(5) == 0);
+  CHECK(of_training<words>(5) == 0);
+  CHECK(of_training<padded>(5) == 0);
+#else
+  MESSAGE("skipped: a sanitizer owns the heap");
+#endif
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/compute/nn/explain.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "compute/nn/networks.hpp"
+
+namespace explain_test {
+
+TEST_CASE("a plan says what is computed as one, by what, and how much memory it takes") {
+  edl::cpu own({.kernels = edl::kernels::own});
+  std::ostringstream said;
+  edl::nn::explain<mnist>(said, own, 64);
+  std::string const text = said.str();
+  CAPTURE(text);
+  CHECK(text.find("conv2d (2 layers)") != std::string::npos);
+  CHECK(text.find("batch_normalization (2 layers)") != std::string::npos);
+  CHECK(text.find("24x24x64     12x12x64") != std::string::npos);
+  CHECK(text.find("patches, Eigen's product") != std::string::npos);
+  CHECK(text.find("\ndense ") != std::string::npos);
+  CHECK(text.find("memory, MB: variables 0.44, gradients 0.44") != std::string::npos);
+}
+
+TEST_CASE("what stands within a step is indented under it") {
+  edl::cpu device;
+  std::ostringstream said;
+  edl::nn::explain<zoo>(said, device, 4);
+  std::string const text = said.str();
+  CAPTURE(text);
+  CHECK(text.find("\nresidual ") != std::string::npos);
+  CHECK(text.find("\n  sequential ") != std::string::npos);
+  CHECK(text.find("\n    batch_normalization (2 layers)") != std::string::npos);
+  CHECK(text.find("\n  max_pool ") != std::string::npos);
+}
+
+TEST_CASE("a plan counts two bytes where samples are bfloat16") {
+  edl::cpu own({.kernels = edl::kernels::own, .precision = edl::precision::bfloat16});
+  std::ostringstream said;
+  edl::nn::explain<mnist>(said, own, 64);
+  std::string const text = said.str();
+  CAPTURE(text);
+  // 64 samples of 9,216 elements, and a byte for each that says whether it stays.
+  CHECK(text.find("dropout                                12x12x64     12x12x64           0      1.77") !=
+        std::string::npos);
+}
+
+}  // namespace explain_test

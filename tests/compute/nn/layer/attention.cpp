@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/compute/nn/layer/attention.hpp"
+
+#include <cmath>
+
+#include "compute/nn/harness.hpp"
+#include "edl/compute/nn/layers.hpp"
+
+namespace attention_test {
+
+namespace nn = edl::nn;
+
+namespace {
+
+using vector = std::vector<double>;
+
+/// x (rows × inputs) · kernel + bias.
+vector linear(vector const& x, std::size_t inputs, double const* kernel, double const* bias,
+              std::size_t outputs) {
+  std::size_t const rows = x.size() / inputs;
+  vector y(rows * outputs);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t o = 0; o < outputs; ++o) {
+      y[r * outputs + o] = bias ? bias[o] : 0;
+      for (std::size_t i = 0; i < inputs; ++i)
+        y[r * outputs + o] += x[r * inputs + i] * kernel[i * outputs + o];
+    }
+  return y;
+}
+
+/// The definition, by loops and with the whole matrix of scores.
+vector attend(nn::attention const& l, std::size_t batch, std::size_t places, std::size_t c, vector const& x,
+              vector const& parameters) {
+  std::size_t const heads = std::size_t(l.heads), width = c / heads, half = width / 2;
+  double const* at = parameters.data();
+  double const* const kernel = at;
+  at += 3 * c * c;
+  double const* const bias = l.use_bias ? at : nullptr;
+  at += l.use_bias ? 3 * c : 0;
+  double const* const out_kernel = at;
+  double const* const out_bias = l.use_bias ? at + c * c : nullptr;
+  auto qkv = linear(x, c, kernel, bias, 3 * c);
+  if (l.rotary)
+    for (std::size_t row = 0; row < batch * places; ++row)
+      for (std::size_t v = 0; v < 2 * heads; ++v)
+        for (std::size_t i = 0; i < half; ++i) {
+          double& a = qkv[row * 3 * c + v * width + i];
+          double& b = qkv[row * 3 * c + v * width + half + i];
+          double const angle =
+              double(row % places) / std::pow(double(l.rotary_base), 2 * double(i) / double(width));
+          double const before = a;
+          a = before * std::cos(angle) - b * std::sin(angle);
+          b = before * std::sin(angle) + b * std::cos(angle);
+        }
+  vector mixed(batch * places * c);
+  for (std::size_t s = 0; s < batch; ++s)
+    for (std::size_t h = 0; h < heads; ++h)
+      for (std::size_t i = 0; i < places; ++i) {
+        auto const of = [&](std::size_t place, std::size_t part) {
+          return qkv.data() + (s * places + place) * 3 * c + part * c + h * width;
+        };
+        std::size_t const end = l.causal ? i + 1 : places;
+        vector share(end);
+        double sum = 0;
+        for (std::size_t j = 0; j < end; ++j) {
+          double score = 0;
+          for (std::size_t k = 0; k < width; ++k) score += of(i, 0)[k] * of(j, 1)[k];
+          sum += share[j] = std::exp(score / std::sqrt(double(width)));
+        }
+        for (std::size_t j = 0; j < end; ++j)
+          for (std::size_t k = 0; k < width; ++k)
+            mixed[(s * places + i) * c + h * width + k] += share[j] / sum * of(j, 2)[k];
+      }
+  return linear(mixed, c, out_kernel, out_bias, c);
+}
+
+double difference(vector const& a, vector const& b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("attention is what its definition says, in one block of keys and in several") {
+  for (bool const causal : {false, true})
+    for (bool const rotary : {false, true})
+      for (int const places : {1, 5, 64, 70, 300}) {
+        CAPTURE(causal);
+        CAPTURE(rotary);
+        CAPTURE(places);
+        nn::attention const l{
+            .heads = 2, .causal = causal, .rotary = rotary, .rotary_base = 100, .use_bias = places % 2 == 0};
+        lone_layer<nn::attention> h{.l = l, .in = {1, places, 8}, .batch = 2};
+        h.forward();
+        CHECK(difference(h.y, attend(l, 2, std::size_t(places), 8, h.x, h.parameters)) < 1e-12);
+      }
+}
+
+TEST_CASE("gradients of attention") {
+  check_gradients(nn::attention{}, {1, 3, 4});
+  check_gradients(nn::attention{.heads = 2, .causal = true}, {1, 5, 4});
+  check_gradients(nn::attention{.heads = 2, .causal = true, .rotary = true}, {1, 5, 8});
+  check_gradients(nn::attention{.heads = 3, .rotary = true, .use_bias = false}, {2, 3, 6});
+  check_gradients(nn::attention{.heads = 1, .causal = true}, {1, 70, 2}, edl::mode::training, 1);
+  check_gradients(nn::attention{.heads = 1, .rotary = true}, {1, 270, 2}, edl::mode::training, 1);
+  check_gradients(nn::attention{.heads = 1, .causal = true}, {1, 270, 2}, edl::mode::training, 1);
+  check_gradients(nn::sequential(nn::residual(nn::sequential(nn::layer_norm{}, nn::attention{.heads = 2})),
+                                 nn::dense{.units = 3, .each_place = true}),
+                  {1, 4, 4});
+}
+
+TEST_CASE("large scores neither overflow nor lose their order") {
+  lone_layer<nn::attention> h{.l = {.use_bias = false}, .in = {1, 4, 2}, .batch = 1};
+  for (double& x : h.x) x *= 1e3;
+  h.forward();
+  for (double const y : h.y) CHECK(std::isfinite(y));
+  h.backward();
+  for (double const d : h.dx) CHECK(std::isfinite(d));
+}
+
+TEST_CASE("with causal attention no place sees what comes later") {
+  lone_layer<nn::attention> h{.l = {.heads = 2, .causal = true}, .in = {1, 80, 4}, .batch = 1};
+  h.forward();
+  auto const before = h.y;
+  for (std::size_t i = 40 * 4; i < h.x.size(); ++i) h.x[i] += 1;
+  h.forward();
+  CHECK(std::equal(before.begin(), before.begin() + 40 * 4, h.y.begin()));
+  CHECK(h.y[40 * 4] != before[40 * 4]);
+}
+
+TEST_CASE("layers of words and time run on the processor, a dense layer of each place anywhere") {
+  CHECK_FALSE(nn::is_portable(nn::attention{}, {1, 3, 4}));
+  CHECK_FALSE(nn::is_portable(nn::positions{}, {1, 3, 4}));
+  CHECK_FALSE(nn::is_portable(nn::repeat<2>(nn::bidirectional(nn::lstm{.units = 2})), {1, 3, 4}));
+  CHECK(nn::is_portable(nn::repeat<2>(nn::dense{.units = 4, .each_place = true}), {1, 3, 4}));
+}
+
+TEST_CASE("options of attention that cannot be") {
+  CHECK(nn::attention{.heads = 0}.check({1, 3, 4}) == edl::fit::option_out_of_range);
+  CHECK(nn::attention{.heads = 3}.check({1, 3, 4}) == edl::fit::option_out_of_range);
+  CHECK(nn::attention{.heads = 4, .rotary = true}.check({1, 3, 4}) == edl::fit::option_out_of_range);
+  CHECK(nn::attention{.heads = 2, .rotary = true, .rotary_base = 0}.check({1, 3, 4}) ==
+        edl::fit::option_out_of_range);
+  CHECK(nn::attention{.heads = 4}.check({1, 3, 4}) == edl::fit::fits);
+}
+
+TEST_CASE("gradients of attention whose weights drop out") {
+  check_gradients(nn::attention{.dropout = 0.4f}, {1, 5, 4});
+  check_gradients(nn::attention{.heads = 2, .causal = true, .rotary = true, .dropout = 0.3f}, {1, 6, 8});
+  check_gradients(nn::attention{.causal = true, .dropout = 0.5f}, {1, 270, 2}, edl::mode::training, 1);
+  check_gradients(nn::attention{.dropout = 0.4f}, {1, 5, 4}, edl::mode::evaluation);
+}
+
+TEST_CASE("equal streams drop equal weights, others do not; only training drops") {
+  lone_layer<nn::attention> h{.l = {.heads = 2, .dropout = 0.5f}, .in = {1, 20, 8}};
+  h.forward();
+  auto const first = h.y;
+  h.forward();
+  CHECK(h.y == first);
+  h.random.step += 1;
+  h.forward();
+  CHECK(h.y != first);
+  h.mode = edl::mode::evaluation;
+  h.forward();
+  lone_layer<nn::attention> whole{.l = {.heads = 2}, .in = {1, 20, 8}};
+  whole.forward();
+  CHECK(h.y == whole.y);
+}
+
+TEST_CASE("a share of the weights drops out, and the others make up for it") {
+  // Values are ones and scores zeros: what comes out is what is left of the weights, whose sum was one.
+  int const places = 300;
+  lone_layer<nn::attention> h{.l = {.dropout = 0.25f, .use_bias = false}, .in = {1, places, 1}, .batch = 2};
+  h.parameters = {0, 0, 1, 1};  // of queries, keys and values; of the output
+  std::ranges::fill(h.x, 1.0);
+  h.forward();
+  double mean = 0;
+  for (double const y : h.y) {
+    double const kept = y * 0.75 * places;  // a whole number of weights
+    CHECK(std::abs(kept - std::round(kept)) < 1e-6);
+    mean += y / double(h.y.size());
+  }
+  CHECK(mean == doctest::Approx(1).epsilon(0.01));
+  CHECK(std::ranges::count(h.y, h.y.front()) < std::ptrdiff_t(h.y.size()) / 2);
+}
+
+TEST_CASE("a share that leaves nothing does not fit") {
+  CHECK(nn::attention{.dropout = 1}.check({1, 3, 4}) == edl::fit::option_out_of_range);
+  CHECK(nn::attention{.dropout = -0.1f}.check({1, 3, 4}) == edl::fit::option_out_of_range);
+}
+
+}  // namespace attention_test

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compute/nn/loss_check.hpp"
+#include "compute/nn/metric_check.hpp"
+#include "edl/compute/nn/metric/list.hpp"
+#include "edl/compute/nn/metrics.hpp"
+
+namespace metric_list_test {
+
+using classes = std::vector<std::int32_t>;
+
+TEST_CASE("a list of metrics is the metrics one after the other") {
+  using list = edl::metrics<edl::accuracy, edl::top_k<2>, edl::mean_loss>;
+  static_assert(list::totals == 6);
+  edl::shape const output{.channels = 4};
+  auto const x = check::normal<float>(40 * 4, 1);
+  classes y(40);
+  for (std::size_t i = 0; i < 40; ++i) y[i] = std::int32_t(i * 7 % 4);
+  auto const sums = check::totals<list>(output, 40, x, y, 1.25);
+  auto const values = list::values(sums);
+  CHECK(values == edl::metric_values{{"accuracy", check::metric<edl::accuracy>(output, 40, x, y)},
+                                     {"top_2_accuracy", check::metric<edl::top_k<2>>(output, 40, x, y)},
+                                     {"loss", 1.25}});
+  CHECK(values[0].second < values[1].second);
+}
+
+TEST_CASE("a list may mix metrics of many and of few totals, and may be empty") {
+  using list = edl::metrics<edl::mse, edl::auc, edl::accuracy>;
+  static_assert(list::totals == 2 + 398 + 2);
+  auto const x = check::normal<float>(80, 3);
+  std::vector<float> y(80);
+  for (std::size_t i = 0; i < 80; ++i) y[i] = i % 3 == 0;
+  auto const values = list::values(check::totals<list>({}, 80, x, y));
+  CHECK(values[1] == std::pair<std::string, double>{"auc", check::metric<edl::auc>({}, 80, x, y)});
+  CHECK(values[2] == std::pair<std::string, double>{"accuracy", check::metric<edl::accuracy>({}, 80, x, y)});
+  CHECK(list::values(std::vector<double>(list::totals)) ==
+        edl::metric_values{{"mse", 0}, {"auc", 0}, {"accuracy", 0}});
+  CHECK(edl::metrics<>::values({}).empty());
+  edl::metrics<>::update({}, {}, 80, edl::view<float>(x), edl::view<float>(y), 0);
+}
+
+namespace {
+
+struct strict {
+  static constexpr std::string_view name = "strict";
+  static constexpr std::size_t totals = 1;
+  static void update(std::span<double>, edl::shape, int, edl::view<float>, edl::view<std::int32_t> labels,
+                     double) {
+    for (std::int32_t const label : labels)
+      if (label > 9)
+        throw edl::data_error("label " + std::to_string(label) + " is of no class");
+      else if (label > 2)
+        throw std::out_of_range("label " + std::to_string(label) + " is above 2");
+  }
+  static double value(edl::view<double> sums) {
+    if (sums[0] < 0) throw std::domain_error("a sum of -1 is below 0");
+    return sums[0];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a metric throws names the metric") {
+  using list = edl::metrics<edl::accuracy, strict>;
+  std::vector<double> sums(list::totals);
+  std::vector<float> const x(8);
+  classes const y{1, 7};
+  CHECK_THROWS_WITH_AS(
+      list::update(sums, {.channels = 4}, 2, edl::view<float>(x), edl::view<std::int32_t>(y), 0.0),
+      "metric 'strict' of the model: label 7 is above 2", edl::error);
+  // A fault of the data stays one: the task fails by it, and not the worker.
+  classes const damaged{1, 12};
+  CHECK_THROWS_WITH_AS(
+      list::update(sums, {.channels = 4}, 2, edl::view<float>(x), edl::view<std::int32_t>(damaged), 0.0),
+      "metric 'strict' of the model: label 12 is of no class", edl::data_error);
+  sums.back() = -1;
+  CHECK_THROWS_WITH_AS(list::values(sums), "metric 'strict' of the model: a sum of -1 is below 0",
+                       edl::error);
+}
+
+}  // namespace metric_list_test

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests/onnx.sh computes with ONNX Runtime is not here.
+#include "edl/compute/onnx/graph.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "edl/compute/onnx/elements.hpp"
+#include "edl/compute/onnx/ids.hpp"
+#include "edl/compute/onnx/join.hpp"
+#include "edl/compute/onnx/message.hpp"
+#include "edl/compute/onnx/network.hpp"
+#include "edl/compute/onnx/pictures.hpp"
+#include "edl/compute/onnx/sequences.hpp"
+#include "edl/core/error.hpp"
+#include "edl/edl.hpp"
+#include "job/wire/scratch.hpp"
+
+namespace graph_test {
+namespace {
+
+namespace nn = edl::nn;
+namespace fs = std::filesystem;
+
+/// A layer that nobody has told of ONNX.
+struct doubled {
+  static constexpr std::string_view name = "doubled";
+  constexpr edl::fit check(edl::shape) const { return edl::fit::fits; }
+  constexpr edl::shape output(edl::shape in) const { return in; }
+};
+
+constexpr auto plain = nn::sequential(nn::features{.count = 3}, nn::dense{.units = 300});
+constexpr auto unknown =
+    nn::sequential(nn::features{.count = 3}, nn::residual(nn::sequential(nn::relu{}, doubled{})));
+
+std::string read(std::string const& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a message is as Protocol Buffers write it") {
+  edl::onnx::message m;
+  m.number(1, 300).text(2, "ab").real(3, 1.0f).packed(4, std::vector<std::int64_t>{1, -1});
+  using namespace std::string_literals;
+  CHECK(m.bytes() ==
+        "\x08\xac\x02\x12\x02"
+        "ab\x1d\x00\x00\x80\x3f\x22\x0b\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s);
+}
+
+TEST_CASE("a layer that cannot be exported is named, with the way out") {
+  auto const layout = nn::layout_of(unknown.body, unknown.input);
+  edl::onnx::graph g(layout);
+  CHECK_THROWS_WITH_AS(
+      edl::onnx::add_network(g, unknown, {}),
+      doctest::Contains("layer 'residual/body/doubled' cannot be exported: its type 'doubled' "
+                        "has no function `to_onnx`"),
+      edl::error);
+}
+
+TEST_CASE("a variable that a layer has not is named") {
+  edl::parameter_layout const layout;
+  edl::onnx::graph g(layout);
+  edl::onnx::inside const within(g, "dense");
+  CHECK_THROWS_WITH_AS(g.variable("kernel"), doctest::Contains("'dense/kernel'"), edl::error);
+}
+
+TEST_CASE("large tensors stand beside the model") {
+  scratch const dir;
+  auto const layout = nn::layout_of(plain.body, plain.input);
+  std::vector<float> const values(layout.size(), 2);
+  edl::onnx::graph g(layout, values);
+  edl::onnx::add_network(g, plain, {});
+  std::string const whole = dir / "whole.onnx", cut = dir / "cut.onnx";
+  std::uint64_t const one = g.write(whole);
+  CHECK(one == fs::file_size(whole));
+  CHECK(!fs::exists(whole + ".data"));
+  std::uint64_t const both = g.write(cut, 4000);
+  CHECK(both == fs::file_size(cut) + fs::file_size(cut + ".data"));
+  CHECK(fs::file_size(cut) < 1000);
+  CHECK(read(cut).find("cut.onnx.data") != std::string::npos);
+  CHECK(read(whole).find("dense/kernel") != std::string::npos);
+}
+
+}  // namespace graph_test

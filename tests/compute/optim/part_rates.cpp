@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/compute/optim/part_rates.hpp"
+
+#include <doctest/doctest.h>
+
+#include "edl/core/error.hpp"
+
+namespace part_rates_test {
+
+using edl::element_range, edl::rated_range, edl::rates_of_parts;
+using ranges = std::vector<rated_range>;
+
+namespace {
+
+edl::parameter_layout network() {
+  return {.variables = {{"conv2d/kernel", {9, 4}, 0},
+                        {"conv2d/bias", {4}, 36},
+                        {"dense/kernel", {10}, 40},
+                        {"dense/bias", {5}, 50},
+                        {"batch_norm/mean", {5}, 55}},
+          .parameters = 55,
+          .state = 5,
+          .tables = {{"words", 3}, {"pages", 2}}};
+}
+
+ranges by(edl::rates const& model, std::string const& flag = "") {
+  return rates_of_parts(network(), model, flag).elements;
+}
+
+}  // namespace
+
+TEST_CASE("a flag says names and factors") {
+  std::string const kept = "conv2d*=0.1,dense/[kb]*=2e1";
+  auto const read = edl::read_rates(kept);
+  REQUIRE(read.size() == 2);
+  CHECK(read[0].names == "conv2d*");
+  CHECK(read[0].factor == 0.1f);
+  CHECK(read[1].names == "dense/[kb]*");
+  CHECK(read[1].factor == 20);
+  CHECK(edl::read_rates("").empty());
+  for (char const* wrong : {"conv2d*", "=2", "conv2d*=", "conv2d*=0", "conv2d*=-1", "conv2d*=nan",
+                            "conv2d*=inf", "conv2d*=1x", "conv2d*=1,", ",conv2d*=1", "conv2d*=1e99"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(edl::read_rates(wrong), edl::usage_error);
+  }
+  CHECK_THROWS_WITH_AS(edl::read_rates("a=1,conv2d*=0"),
+                       doctest::Contains("--rates=a=1,conv2d*=0: 'conv2d*=0'"), edl::usage_error);
+}
+
+TEST_CASE("parts are ranges in order; neighbours of one factor are one, and a factor of 1 is none") {
+  CHECK(by({}).empty());
+  CHECK(by({{"conv2d*", 0.1f}}) == ranges{{{0, 40}, 0.1f}});
+  CHECK(by({{"dense/bias,conv2d/bias", 2}}) == ranges{{{36, 40}, 2}, {{50, 55}, 2}});
+  CHECK(by({{"conv2d*", 0.1f}, {"dense*", 0.1f}}) == ranges{{{0, 55}, 0.1f}});
+  CHECK(by({{"conv2d/*", 0.1f}, {"dense*", 3}}) == ranges{{{0, 40}, 0.1f}, {{40, 55}, 3}});
+  CHECK(by({{"*", 1}}).empty());
+}
+
+TEST_CASE("the last match counts, and what the user says comes behind the model") {
+  CHECK(by({{"*", 0.1f}, {"dense*", 1}}) == ranges{{{0, 40}, 0.1f}});
+  CHECK(by({{"*", 0.1f}}, "conv2d/kernel=3,dense*=1") == ranges{{{0, 36}, 3}, {{36, 40}, 0.1f}});
+  CHECK(by({}, "dense/kernel=0.5") == ranges{{{40, 50}, 0.5f}});
+}
+
+TEST_CASE("tables have factors by their names") {
+  auto const some = rates_of_parts(network(), {}, "words=0.5");
+  CHECK(some.elements.empty());
+  CHECK(some.of_table(0) == 0.5f);
+  CHECK(some.of_table(1) == 1);
+  CHECK(rates_of_parts(network(), {}, "*=3").of_table(1) == 3);
+  CHECK(edl::part_rates{}.of_table(1) == 1);
+}
+
+TEST_CASE("a pattern without a match is an error that names what is near, and who says it") {
+  auto const refused = [](edl::rates const& model, std::string const& flag, char const* why) {
+    CHECK_THROWS_WITH_AS(rates_of_parts(network(), model, flag), why, edl::error);
+  };
+  refused({{"dense/kernl", 2}}, "",
+          "the model's rates: 'dense/kernl' matches no variable or table that is trained; did you mean "
+          "dense/kernel?");
+  refused(
+      {}, "batch_norm/mean=2,dense*=1",
+      "--rates=batch_norm/mean=2,dense*=1: 'batch_norm/mean' matches no variable or table that is trained; "
+      "these are conv2d/kernel, conv2d/bias, dense/kernel, dense/bias, words, pages");
+  refused({{"dense*", 0}}, "",
+          "the model's rates: expected at most 16 parts, with names and factors above 0");
+}
+
+TEST_CASE("a range is cut where rates change, and nothing of it is left out") {
+  ranges const rated{{{10, 20}, 2}, {{20, 30}, 3}, {{40, 50}, 4}};
+  using piece = std::pair<element_range, float>;
+  auto const pieces = [&](element_range all) {
+    std::vector<piece> out;
+    edl::for_each_rate(rated, all, [&](element_range r, float factor) { out.emplace_back(r, factor); });
+    return out;
+  };
+  CHECK(pieces({0, 60}) ==
+        std::vector<piece>{
+            {{0, 10}, 1}, {{10, 20}, 2}, {{20, 30}, 3}, {{30, 40}, 1}, {{40, 50}, 4}, {{50, 60}, 1}});
+  CHECK(pieces({12, 18}) == std::vector<piece>{{{12, 18}, 2}});
+  CHECK(pieces({20, 41}) == std::vector<piece>{{{20, 30}, 3}, {{30, 40}, 1}, {{40, 41}, 4}});
+  CHECK(pieces({0, 10}) == std::vector<piece>{{{0, 10}, 1}});
+  CHECK(pieces({50, 51}) == std::vector<piece>{{{50, 51}, 1}});
+  CHECK(pieces({7, 7}).empty());
+}
+
+}  // namespace part_rates_test

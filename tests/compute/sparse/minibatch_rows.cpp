@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Covers also edl/compute/sparse/embedding_layout.hpp.
+#include "edl/compute/sparse/minibatch_rows.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace minibatch_rows_test {
+
+using namespace edl::nn;
+using edl::sparse::minibatch_rows;
+
+namespace {
+
+constexpr auto all =
+    inputs(input<"numbers">(features{.count = 1}), input<"pair">(served_embedding{.count = 2, .width = 2}),
+           input<"list", "pair">(served_embedding_bag{.most = 3, .width = 2, .combiner = combiner::mean}),
+           input<"other">(served_embedding{.count = 1, .width = 1}));
+auto const layout = edl::sparse::embedding_layout_of(all);
+
+edl::data::batch two_samples() {
+  auto b = edl::data::make_batch(4, std::size_t(all.input().size()), 1, 0, layout.ids);
+  b.rows = 2;
+  b.ids = {7, 8, 7, 9, 0, 5, 8, 8, 0, 0, 0, 7};
+  b.ids.resize(24);
+  b.weights = {0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0};
+  b.weights.resize(24);
+  b.features.assign(b.features.size(), 100);
+  return b;
+}
+
+using id_vector = std::vector<std::uint64_t>;
+template <class T>
+auto as_vector(edl::view<T> v) {
+  return std::vector(v.begin(), v.end());
+}
+
+}  // namespace
+
+TEST_CASE("a layout says where each table's rows are in a batch; inputs may share a table") {
+  REQUIRE(layout.tables == std::vector<edl::table_shape>{{"pair", 2}, {"other", 1}});
+  REQUIRE(layout.inputs.size() == 3);
+  CHECK(layout.ids == 6);
+  CHECK(layout.inputs[0].first_feature == 1);
+  CHECK(layout.inputs[1].first_feature == 5);
+  CHECK(layout.inputs[1].first_id == 2);
+  CHECK(layout.inputs[1].table == 0);
+  CHECK(layout.inputs[1].combiner == combiner::mean);
+  CHECK(layout.inputs[2].first_feature == 7);
+  CHECK(layout.inputs[2].table == 1);
+  CHECK(tables_agree(all));
+  CHECK_FALSE(tables_agree(
+      inputs(input<"a">(served_embedding{.width = 2}), input<"b", "a">(served_embedding{.width = 3}))));
+  CHECK(edl::sparse::embedding_layout_of(features{.count = 3}).tables.empty());
+}
+
+TEST_CASE("each row is asked for once, and put wherever its id stands") {
+  auto b = two_samples();
+  minibatch_rows rows(layout);
+  rows.begin(b);
+  CHECK(as_vector(rows.ids(0)) == id_vector{7, 8, 9});  // an id of weight 0 is none
+  CHECK(as_vector(rows.ids(1)) == id_vector{5, 7});
+  auto const first = rows.rows(0);
+  REQUIRE(first.size() == 6);
+  for (std::size_t i = 0; i < 6; ++i) first[i] = float(i + 1);  // 7: 1 2, 8: 3 4, 9: 5 6
+  rows.rows(1)[0] = 50, rows.rows(1)[1] = 70;
+  rows.fill(b);
+  std::vector<float> const want{100,
+                                1,
+                                2,
+                                3,
+                                4,
+                                (1 + 3 * 5) / 4.0f,
+                                (2 + 3 * 6) / 4.0f,
+                                50,  //
+                                100,
+                                3,
+                                4,
+                                3,
+                                4,
+                                0,
+                                0,
+                                70};
+  CHECK(std::vector(b.features.begin(), b.features.begin() + 16) == want);
+  CHECK(b.features[16] == 100);  // rows that are not filled are left alone
+}
+
+TEST_CASE("gradients of features become gradients of rows, summed in the samples' order") {
+  auto b = two_samples();
+  minibatch_rows rows(layout);
+  rows.begin(b);
+  std::vector<float> slope(16);
+  for (std::size_t i = 0; i < 16; ++i) slope[i] = float(i);
+  auto const sums = rows.sum(b, slope);
+  REQUIRE(sums.size() == 2);
+  CHECK(as_vector(sums[0].ids) == id_vector{7, 8, 9});
+  // 7: alone in the first sample, and with weight 1/4 in its list; 8: once there, twice in the second.
+  CHECK(as_vector(sums[0].gradients) ==
+        std::vector<float>{1 + 5 / 4.0f, 2 + 6 / 4.0f, 3 + 9 + 11, 4 + 10 + 12, 5 * 0.75f, 6 * 0.75f});
+  CHECK(as_vector(sums[1].gradients) == std::vector<float>{7, 15});
+  b.rows = 0;
+  rows.begin(b);
+  CHECK(rows.sum(b, {})[0].ids.empty());
+}
+
+}  // namespace minibatch_rows_test

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Covers also edl/job/config/job.hpp.
+#include "edl/job/config/resolve.hpp"
+
+#include <doctest/doctest.h>
+
+#include "cli/refusal.hpp"
+#include "job/config/resolved.hpp"
+
+namespace resolve_test {
+
+namespace {
+
+edl::job job(std::vector<std::string> const& line) { return resolved(line).job; }
+
+std::string refusal(std::vector<std::string> const& line) {
+  return refused([&] { resolved(line); });
+}
+
+bool contains(std::string const& text, std::string const& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("defaults are those of the published flags") {
+  auto const j = job({"train", "--training_data=d"});
+  CHECK(j.minibatch_size == 64);
+  CHECK(j.num_minibatches_per_task == 8);
+  CHECK(j.num_epochs == 1);
+  CHECK(j.log_loss_steps == 100);
+  CHECK(j.grads_to_wait == 1);
+  CHECK_FALSE(j.use_async);
+  CHECK(j.strategy == edl::strategy::local);
+  CHECK(j.name == "mnist");
+}
+
+TEST_CASE("the tutorials' flags are understood") {
+  auto const j = job({"train", "--training_data=/data/mnist/train", "--validation_data=/data/mnist/test",
+                      "--num_epochs=2", "--minibatch_size=64", "--num_minibatches_per_task=2",
+                      "--num_ps_pods=1", "--num_workers=1", "--evaluation_steps=50", "--job_name=test-mnist",
+                      "--distribution_strategy=ParameterServerStrategy"});
+  CHECK(j.strategy == edl::strategy::parameter_server);
+  CHECK(j.num_workers == 1);
+  CHECK(j.evaluation_steps == 50);
+  CHECK(j.records_per_task() == 128);
+  CHECK(job({"train", "--training_data_dir=d", "--evaluation_data_dir=e"}).validation_data == "e");
+  CHECK(job({"train", "--training_data=d", "--records_per_task=640"}).num_minibatches_per_task == 10);
+}
+
+TEST_CASE("a moving average keeps less than all, and is not made by GPUs that sum") {
+  CHECK(job({"train", "--training_data=d"}).moving_average == 0);
+  CHECK(job({"train", "--training_data=d", "--max_damaged=0.5"}).max_damaged == 0.5f);
+  CHECK(refusal({"train", "--training_data=d", "--max_damaged=1.5"}) ==
+        "--max_damaged=1.5: expected a share from 0 to 1");
+  CHECK(job({"train", "--training_data=d", "--moving_average=0.999"}).moving_average == 0.999f);
+  CHECK(refusal({"train", "--training_data=d", "--moving_average=1"}) ==
+        "--moving_average=1: expected at least 0 and less than 1");
+  CHECK(contains(refusal({"train", "--training_data=d", "--moving_average=-0.1"}), "--moving_average"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--distribution_strategy=AllreduceStrategy",
+                          "--allreduce_transport=nccl", "--moving_average=0.9"}),
+                 "leave out --moving_average"));
+}
+
+TEST_CASE("workers or servers ask for a cluster of processes") {
+  auto const j = job({"train", "--training_data=d", "--num_workers=4"});
+  CHECK(j.strategy == edl::strategy::parameter_server);
+  CHECK(j.num_ps_pods == 1);
+  CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=4", "--distribution_strategy=Local"}),
+                 "--num_workers"));
+}
+
+TEST_CASE("asynchronous and synchronous training settle what belongs to the other") {
+  CHECK(job({"train", "--training_data=d", "--use_async", "--grads_to_wait=4"}).grads_to_wait == 1);
+  CHECK(job({"train", "--training_data=d", "--get_model_steps=4"}).get_model_steps == 1);
+  CHECK(job({"train", "--training_data=d", "--use_async", "--get_model_steps=4"}).get_model_steps == 4);
+}
+
+TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
+  std::vector<std::string> const line{"train", "--training_data=d",
+                                      "--distribution_strategy=AllreduceStrategy",
+                                      "--allreduce_transport=nccl"};
+  CHECK(job(line).allreduce_transport == edl::allreduce_transport::nccl);
+  for (char const* with : {"--fixed_global_batch", "--gradients=bfloat16", "--freeze"}) {
+    auto more = line;
+    more.emplace_back(with == std::string("--freeze") ? "--freeze=dense*" : with);
+    CHECK(contains(refusal(more), with));
+  }
+  CHECK(contains(refusal({"train", "--training_data=d", "--allreduce_transport=tcp"}), "tcp"));
+}
+
+TEST_CASE("rates for parts are names and factors") {
+  CHECK(job({"train", "--training_data=d", "--rates=conv2d*=0.1,dense=2"}).rates == "conv2d*=0.1,dense=2");
+  for (char const* rates : {"--rates=conv2d*", "--rates=conv2d*=0"})
+    CHECK(contains(refusal({"train", "--training_data=d", rates}), "--freeze leaves variables as they are"));
+}
+
+TEST_CASE("servers keep a range at least, and a part of it in as many copies as there are servers") {
+  auto const j = job({"train", "--training_data=d", "--num_ps_pods=2", "--ps_replicas=2"});
+  CHECK(j.ps_ranges == 2);
+  CHECK(j.num_workers == 2);
+  CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=2", "--ps_replicas=2"}),
+                 "--num_ps_pods=2"));
+  CHECK(
+      contains(refusal({"train", "--training_data=d", "--num_ps_pods=3", "--ps_ranges=2"}), "--ps_ranges=2"));
+  CHECK(job({"train", "--training_data=d", "--distribution_strategy=AllreduceStrategy", "--ps_replicas=2"})
+            .ps_replicas == 1);
+}
+
+TEST_CASE("a share of the training data is a number below 1, and stands in the place of other records") {
+  CHECK(job({"train", "--training_data=d"}).validation_split == 0);
+  CHECK(job({"train", "--training_data=d", "--validation_split=0.25"}).validation_split == 0.25);
+  CHECK(job({"train", "--training_data=d", "--validation_split=0.25", "--evaluation_steps=5"})
+            .evaluation_steps == 5);
+  for (char const* share : {"1", "-0.1", "x", "0.1x", "", "nan"})
+    CHECK(contains(refusal({"train", "--training_data=d", std::string("--validation_split=") + share}),
+                   "--validation_split"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--validation_data=e", "--validation_split=0.1"}),
+                 "leave out --validation_data"));
+}
+
+TEST_CASE("int8 is refused to who trains, and to who insists on a GPU") {
+  CHECK(contains(refusal({"train", "--training_data=d", "--precision=int8"}), "evaluate and predict"));
+  std::vector<std::string> line{"evaluate", "--validation_data=d", "--checkpoint_dir_for_init=c",
+                                "--precision=int8"};
+  CHECK(refusal(line) == "accepted");
+  line.push_back("--device=cuda");
+  CHECK(contains(refusal(line), "leave out --device=cuda"));
+}
+
+}  // namespace resolve_test

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/master/checkpoint_queue.hpp"
+
+#include <doctest/doctest.h>
+
+namespace checkpoint_queue_test {
+
+using edl::master::checkpoint_queue;
+using edl::master::write_checkpoint;
+
+namespace {
+
+write_checkpoint of(std::uint64_t version, bool final = false) { return {1, version, final}; }
+
+}  // namespace
+
+TEST_CASE("one is written at a time, and of those that wait the newest") {
+  checkpoint_queue q;
+  CHECK(q.add(of(10)).start->version == 10);
+  auto const waits = q.add(of(20));
+  CHECK_FALSE(waits.start);
+  CHECK_FALSE(waits.dropped);
+  CHECK(q.add(of(30)).dropped == 20);
+  CHECK(q.current(10));
+  CHECK_FALSE(q.current(30));
+  CHECK(q.ended(true)->version == 30);
+  CHECK(q.newest() == 10);
+  CHECK_FALSE(q.ended(true));
+  CHECK(q.newest() == 30);
+  CHECK_FALSE(q.current());
+}
+
+TEST_CASE("the same request twice is one") {
+  checkpoint_queue q;
+  CHECK(q.add(of(10)).start);
+  CHECK_FALSE(q.add(of(10)).start);
+  q.add(of(20));
+  CHECK_FALSE(q.add(of(20)).dropped);
+  CHECK(q.ended(true)->version == 20);
+  CHECK_FALSE(q.ended(true));
+}
+
+TEST_CASE("a final checkpoint that waits is not dropped for another") {
+  checkpoint_queue q;
+  q.add(of(10));
+  q.add(of(20, true));
+  CHECK(q.add(of(30)).dropped == 30);
+  CHECK(q.ended(true)->final);
+  CHECK_FALSE(q.final_version());
+  q.ended(true);
+  CHECK(q.final_version() == 20);
+}
+
+TEST_CASE("what could not be written does not count") {
+  checkpoint_queue q;
+  q.add(of(10, true));
+  q.ended(false);
+  CHECK_FALSE(q.newest());
+  CHECK_FALSE(q.final_version());
+}
+
+TEST_CASE("when all is void, versions that are frozen are told") {
+  checkpoint_queue q;
+  q.add(of(10));
+  q.add(of(20));
+  CHECK(q.clear() == std::vector<std::uint64_t>{10, 20});
+  CHECK_FALSE(q.current());
+  q.add(of(30, true));
+  CHECK(q.clear().empty());
+  CHECK(q.add(of(40)).start);
+}
+
+TEST_CASE("after the job has gone back, what was written later is none of its past") {
+  checkpoint_queue q;
+  q.add(of(10, true));
+  q.ended(true);
+  q.go_back_to(10);
+  CHECK(q.newest() == 10);
+  CHECK(q.final_version() == 10);
+  q.go_back_to(5);
+  CHECK_FALSE(q.newest());
+  CHECK_FALSE(q.final_version());
+}
+
+}  // namespace checkpoint_queue_test

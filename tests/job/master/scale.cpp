@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "job/master/driven_master.hpp"
+
+namespace scale_test {
+
+using namespace edl::master;
+
+namespace {
+
+using master = driven_master;
+
+job_options options(std::uint32_t servers, std::uint32_t ranges) {
+  job_options o;
+  o.training = {{"t", 400}};
+  o.minibatch_size = 2;
+  o.num_workers = 2;
+  o.num_servers = servers;
+  o.ranges = ranges;
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("workers are started and told to leave; who leaves is not replaced") {
+  master m(options(0, 0));
+  for (std::uint32_t id : {0, 1}) m.it.join({role::worker, id, 1, {}, 5}, m.now);
+  CHECK(m.it.scale({.workers = 4}, m.now).empty());
+  auto const started = m.take_all<start_process>();
+  REQUIRE(started.size() == 2);
+  CHECK((started[0].id == 2 && started[1].id == 3));
+  for (std::uint32_t id : {2, 3}) m.it.join({role::worker, id, 1, {}, 5}, m.now);
+  CHECK(m.it.scale({.workers = 1}, m.now).empty());
+  auto const stopped = m.take_all<stop_process>();
+  REQUIRE(stopped.size() == 3);
+  CHECK((stopped[0].id == 3 && stopped[1].id == 2 && stopped[2].id == 1));
+  for (std::uint32_t id : {1, 2, 3}) {
+    m.it.left(role::worker, id, 1, m.now);
+    m.it.exited(role::worker, id, exit_kind::preempted, "exited with code 0", m.now);
+  }
+  CHECK(m.take_all<replace_process>().empty());
+  m.it.exited(role::worker, 0, exit_kind::preempted, "killed", m.now);
+  CHECK(m.take_all<replace_process>().size() == 1);
+}
+
+TEST_CASE("what cannot be is refused") {
+  master m(options(2, 3));
+  CHECK(m.it.scale({.workers = 0}, m.now).find("--num_workers=0") == 0);
+  CHECK(m.it.scale({.servers = 4}, m.now).find("--num_ps_pods=4") == 0);
+  CHECK(m.it.scale({.servers = 0}, m.now).find("--num_ps_pods=0") == 0);
+  master none(options(0, 0));
+  CHECK(none.it.scale({.servers = 1}, none.now).find("this job has no servers") != std::string::npos);
+}
+
+TEST_CASE("ranges move to servers that come, and from servers that go, which stay until all is elsewhere") {
+  master m(options(1, 3));
+  m.it.join({role::server, 0, 1, {}, 5}, m.now);
+  auto first = m.take_all<configure_servers>();
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].places == std::vector<range_place>(3));
+  m.answer(first[0]);
+
+  CHECK(m.it.scale({.servers = 3}, m.now).empty());
+  CHECK(m.take_all<start_process>().size() == 2);
+  for (std::uint32_t id : {1, 2}) {
+    CHECK(m.it.join({role::server, id, 1, {}, 5}, m.now).accepted);
+    auto const c = m.take_all<configure_servers>();
+    REQUIRE(c.size() == 1);
+    CHECK(c[0].keep);
+    CHECK((c[0].sources == std::vector<std::uint32_t>(3, 0)) == (id == 1));
+    m.answer(c[0]);
+  }
+  CHECK(m.it.generations().places() == std::vector<range_place>{{0, {}}, {1, {}}, {2, {}}});
+
+  CHECK(m.it.scale({.servers = 1}, m.now).empty());
+  auto const less = m.take_all<configure_servers>();
+  REQUIRE(less.size() == 1);
+  CHECK(less[0].sources == std::vector<std::uint32_t>{0, 1, 2});
+  CHECK(less[0].servers.size() == 3);
+  CHECK(less[0].places == std::vector<range_place>(3));
+  CHECK(m.take_all<stop_process>().empty());
+  m.answer(less[0]);
+  auto const stopped = m.take_all<stop_process>();
+  REQUIRE(stopped.size() == 2);
+  CHECK((stopped[0].id == 1 && stopped[1].id == 2 && stopped[0].of == role::server));
+  CHECK(m.it.servers().all().size() == 1);
+  CHECK_FALSE(m.it.join({role::server, 2, 2, {}, 5}, m.now).accepted);
+}
+
+}  // namespace scale_test

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/master/server/model_source.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "job/master/served_master.hpp"
+
+namespace model_source_test {
+
+using namespace served_master;
+
+TEST_CASE("the trained model is what the servers have when the job ends") {
+  scratch const dir;
+  std::atomic<std::uint64_t> pulled{0};
+  server_process s([&](std::uint16_t what, edl::bytes message) -> std::string {
+    if (what == method::settle) {
+      edl::wire::SettleReply reply;
+      reply.set_version(7);
+      return edl::wire::pack(reply);
+    }
+    if (what != method::pull) return configured();
+    auto const request = edl::wire::unpack<edl::wire::PullRequest>(message, "the master");
+    pulled = request.version();
+    edl::wire::PullReply reply;
+    reply.set_version(request.version());
+    return edl::wire::pack(reply);
+  });
+  s.variables = {1, 2, 3, 4};
+  master_process m([&](server_options& o) { o.output = dir.path; });
+  CHECK(m.join(s));
+  REQUIRE(eventually([&] { return m.ready(); }));
+  m.on_node([&] { m.it->stop(0); });
+  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
+  CHECK(m.get(m.ended) == "");
+  CHECK(pulled == 7);
+  std::string const file = slurp(dir.path + "/model.safetensors");
+  std::size_t const bytes = s.variables.size() * sizeof(float);
+  REQUIRE(file.size() > bytes);
+  CHECK(std::memcmp(file.data() + file.size() - bytes, s.variables.data(), bytes) == 0);
+}
+
+TEST_CASE("a model that cannot be taken from the servers ends the job, with the reason") {
+  scratch const dir;
+  server_process s([&](std::uint16_t what, edl::bytes) -> std::string {
+    if (what == method::pull) throw call_error(status::internal, "no such range");
+    return what == method::settle ? edl::wire::pack(edl::wire::SettleReply{}) : configured();
+  });
+  master_process m([&](server_options& o) {
+    o.output = dir.path;
+    o.final_timeout = 50ms;
+  });
+  CHECK(m.join(s));
+  REQUIRE(eventually([&] { return m.ready(); }));
+  m.on_node([&] { m.it->stop(0); });
+  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
+  CHECK(m.get(m.ended)->find("no such range") != std::string::npos);
+}
+
+}  // namespace model_source_test

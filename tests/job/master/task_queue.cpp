@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/master/task_queue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "edl/core/error.hpp"
+
+namespace task_queue_test {
+
+using namespace edl::master;
+using edl::ledger;
+using edl::task_key;
+using std::chrono::seconds;
+
+namespace {
+
+time_point const start{};
+
+// Two files of ten records: eight tasks an epoch.
+task_queue two_files(task_queue::options o = {}) {
+  o.records_per_task = 3;
+  o.minibatch_size = 1;
+  return task_queue({{"f1", 10}, {"f2", 10}}, o);
+}
+
+std::vector<task_lease> lease_all(task_queue& q, std::uint32_t worker = 0) {
+  std::vector<task_lease> out;
+  while (auto l = q.lease(worker, 1, start)) out.push_back(*l);
+  return out;
+}
+
+std::vector<std::uint32_t> indices(std::vector<task_lease> const& leases) {
+  std::vector<std::uint32_t> out;
+  for (auto const& l : leases) out.push_back(l.key.index);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("without shuffling tasks come in order, with leases from 1") {
+  auto q = two_files({.shuffle = false});
+  auto const leases = lease_all(q);
+  REQUIRE(leases.size() == 8);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    CHECK(leases[i].id == i + 1);
+    CHECK(leases[i].key == task_key{0, i});
+    CHECK(leases[i].range == q.plan().range(i));
+    CHECK(!leases[i].resumed);
+  }
+  CHECK(leases[7].range == task_range{1, 9, 10});
+  CHECK(!q.finished());
+  for (auto const& l : leases) CHECK(q.complete(l.id, start));
+  CHECK(q.finished());
+  CHECK(q.done().records_done == 20);
+  CHECK(q.done().minibatches_done == 20);
+}
+
+TEST_CASE("a task that is done but for damaged records counts these as skipped") {
+  auto q = two_files({.shuffle = false});
+  auto const leases = lease_all(q);
+  CHECK(q.complete(leases[0].id, start, 2));
+  CHECK(q.done().records_done == 1);
+  CHECK(q.done().records_skipped == 2);
+  CHECK(q.complete(leases[3].id, start, 1000));  // of one record: what a report says is bounded
+  CHECK(q.done().records_done == 1);
+  CHECK(q.done().records_skipped == 3);
+  CHECK(q.done().tasks_done == 2);
+}
+
+TEST_CASE("shuffled order is a function of seed and epoch") {
+  auto a = two_files({.num_epochs = 2, .seed = 5}), b = two_files({.num_epochs = 2, .seed = 5});
+  auto c = two_files({.num_epochs = 2, .seed = 6});
+  auto const first = indices(lease_all(a));
+  CHECK(first == indices(lease_all(b, 3)));
+  CHECK(first != indices(lease_all(c)));
+  std::vector const one(first.begin(), first.begin() + 8), two(first.begin() + 8, first.end());
+  CHECK(one != two);
+  for (auto epoch : {one, two}) {
+    std::sort(epoch.begin(), epoch.end());
+    CHECK(epoch == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7});
+  }
+}
+
+TEST_CASE("an epoch opens when nothing waits, without waiting for what is leased") {
+  auto q = two_files({.num_epochs = 2, .shuffle = false});
+  for (int i = 0; i < 8; ++i) CHECK(q.lease(0, 1, start)->key.epoch == 0);
+  CHECK(q.epochs_opened() == 1);
+  CHECK(q.lease(0, 1, start)->key == task_key{1, 0});
+  CHECK(q.epochs_opened() == 2);
+  CHECK(q.remaining() == 16);
+}
+
+TEST_CASE("epochs without end") {
+  auto q = two_files({.num_epochs = 0});
+  for (std::uint32_t i = 0; i < 800; ++i) {
+    auto const l = q.lease(0, 1, start);
+    REQUIRE(l);
+    CHECK(l->key.epoch == i / 8);
+    CHECK(q.complete(l->id, start));
+    CHECK(!q.finished());
+  }
+  CHECK(!q.total_tasks());
+  CHECK(!q.total_records());
+  q.stop_leasing();
+  CHECK(q.finished());
+}
+
+TEST_CASE("a lost worker's tasks go to the front, in their order and without fault") {
+  auto q = two_files({.shuffle = false, .max_retries = 1});
+  auto const a = q.lease(1, 10, start), b = q.lease(2, 20, start), c = q.lease(1, 10, start);
+  CHECK(q.recover(1) == 2);
+  CHECK(q.recover(1) == 0);
+  CHECK(!q.complete(a->id, start));  // the zombie's report
+  CHECK(!q.holds(c->id, 1, 10));
+  CHECK(q.holds(b->id, 2, 20));
+  CHECK(!q.holds(b->id, 2, 21));
+  CHECK(q.recovered_waiting());
+  for (int round = 0; round < 20; ++round) {  // preemptions are never counted against a task
+    auto const d = q.lease(3, 30, start), e = q.lease(3, 30, start);
+    CHECK(d->key == a->key);
+    CHECK(e->key == c->key);
+    CHECK(d->resumed);
+    CHECK(d->id > c->id);
+    q.recover(3);
+  }
+  CHECK(q.history().recovered == 42);
+  CHECK(q.history().repeated == 40);
+}
+
+TEST_CASE("no tail is lost: a queue is finished only when nothing is leased") {
+  auto q = two_files({.shuffle = false});
+  auto const leases = lease_all(q);
+  for (std::size_t i = 0; i + 1 < leases.size(); ++i) q.complete(leases[i].id, start);
+  CHECK(!q.lease(5, 1, start));  // wait
+  CHECK(!q.finished());
+  q.recover(0);
+  CHECK(!q.finished());
+  auto const last = q.lease(5, 1, start);
+  REQUIRE(last);
+  CHECK(last->key == leases.back().key);
+  CHECK(q.complete(last->id, start));
+  CHECK(q.finished());
+}
+
+TEST_CASE("what is given back goes on from where it stood") {
+  auto q = two_files({.shuffle = false});
+  auto const a = q.lease(1, 1, start);
+  CHECK(q.give_back(a->id, 2));
+  CHECK(!q.give_back(a->id, 2));
+  auto const b = q.lease(2, 1, start);
+  CHECK(b->key == a->key);
+  CHECK(b->applied == 2);
+  CHECK(b->resumed);
+  CHECK(q.give_back(b->id, 1));  // knows less than the master
+  CHECK(q.lease(2, 1, start)->applied == 2);
+  auto const c = q.lease(2, 1, start);
+  CHECK(q.give_back(c->id, 1000));  // more than it has
+  CHECK(q.lease(2, 1, start)->applied == 3);
+  CHECK(q.history().returned == 3);
+}
+
+TEST_CASE("errors count on the task, and the job learns why it cannot be completed") {
+  auto q = two_files({.shuffle = false, .max_retries = 3});
+  auto const first = q.lease(0, 1, start);
+  CHECK(q.fail(first->id, 1, "torn") == task_fate::requeued);
+  CHECK(q.reason() == "task 0 of epoch 0 ('f1', records [0, 3)) failed on worker 0, try 1 of 3: torn");
+  CHECK(q.fail(first->id, 1, "torn") == task_fate::unknown);
+  auto rest = lease_all(q);
+  REQUIRE(rest.size() == 8);
+  CHECK(rest.back().key == first->key);  // others first
+  CHECK(rest.back().applied == 1);
+  CHECK(q.fail(rest.back().id, 0, "torn") == task_fate::requeued);
+  CHECK(q.reason() == "task 0 of epoch 0 failed again on worker 0, try 2 of 3: for the same reason");
+  auto const last = q.lease(1, 1, start);
+  CHECK(last->applied == 1);
+  CHECK(q.fail(last->id, 0, "torn at byte 7") == task_fate::exhausted);
+  CHECK(q.reason() ==
+        "task 0 of epoch 0 ('f1', records [0, 3)) failed 3 times, at last on worker 1: torn at byte 7");
+  CHECK(!q.finished());  // never dropped
+}
+
+TEST_CASE("a success clears the retries") {
+  auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 2});
+  auto const a = q.lease(0, 1, start);
+  CHECK(q.fail(a->id, 0, "x") == task_fate::requeued);
+  auto const all = lease_all(q);
+  for (auto const& l : all) CHECK(q.complete(l.id, start));
+  CHECK(q.finished());
+  CHECK(q.done().tasks_done == 8);
+}
+
+TEST_CASE("so many damaged records may be left out: a share of each epoch, and always one") {
+  auto q = two_files({.num_epochs = 3});
+  CHECK(q.may_skip(0) == 1);
+  CHECK(q.may_skip(0.25) == 5);
+  CHECK(q.may_skip(1) == 20);
+  for (int n = 1; n <= 20; ++n) CHECK(q.may_skip(double(float(n) / 20)) == std::uint64_t(n));
+  for (float const share : {0.35f, 0.45f, 0.7f, 0.9f})  // less than they are written, some of them
+    CHECK(q.may_skip(double(share)) == std::uint64_t(std::lround(share * 20)));
+  while (q.epochs_opened() < 2) q.lease(0, 1, start);
+  CHECK(q.may_skip(0.01) == 2);
+  CHECK(q.may_skip(0.25) == 10);
+}
+
+TEST_CASE("exactly what a ledger lacks is leased") {
+  auto q = two_files({.num_epochs = 3});
+  lease_all(q);  // void afterwards
+  ledger l;
+  l.set_closed(0, 0, 8);
+  l.set_closed(1, 2, 5);
+  l.set_closed(1, 7, 8);
+  l.set_closed(2, 0, 1);
+  l.set_open({1, 0}, 2);
+  l.set_open({2, 6}, 1);
+  q.restore(l);
+  CHECK(!q.complete(1, start));
+  CHECK(q.leased() == 0);
+  CHECK(q.done().tasks_done == 13);
+  CHECK(q.done_by_epoch().at(0).records_done == 20);
+  auto const leases = lease_all(q);
+  CHECK(leases.size() == 24 - 13);
+  std::set<task_key> seen;
+  std::uint32_t epoch = 0;
+  for (auto const& t : leases) {
+    CHECK(t.id > 24);
+    CHECK(t.key.epoch >= epoch);  // epochs in order
+    epoch = t.key.epoch;
+    CHECK(!l.closed(t.key));
+    CHECK(seen.insert(t.key).second);
+    CHECK(t.applied == l.position(t.key));
+    CHECK(t.resumed == (t.applied > 0));
+    q.complete(t.id, start);
+  }
+  CHECK(q.finished());
+  CHECK(q.done().records_done == 60);
+  CHECK(q.done().minibatches_done == 60);
+}
+
+TEST_CASE("a complete ledger leaves nothing to do, and one of a longer job does not count double") {
+  auto q = two_files();
+  ledger l;
+  l.set_closed(0, 0, 8);
+  l.set_closed(1, 0, 4);
+  q.restore(l);
+  CHECK(q.finished());
+  CHECK(!q.lease(0, 1, start));
+  CHECK(q.done().records_done == 20);
+}
+
+TEST_CASE("a ledger of other data is refused") {
+  auto q = two_files();
+  auto const held = q.lease(0, 1, start);
+  ledger closed, open, mark;
+  closed.set_closed(0, 5, 9);
+  open.set_open({0, 8}, 1);
+  mark.set_open({0, 3}, 1);  // task 3 has one record: one minibatch, it would be closed
+  for (ledger const& l : {closed, open, mark}) {
+    CHECK_THROWS_AS(q.restore(l), edl::error);
+    CHECK_THROWS_AS(q.account(l), edl::error);
+  }
+  CHECK(q.holds(held->id, 0, 1));  // nothing changed
+}
+
+TEST_CASE("max_minibatches ends in the middle of a task, and lets what is recovered be done") {
+  auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = 7});
+  auto const leases = lease_all(q);
+  REQUIRE(leases.size() == 3);  // 3 + 3 + 1
+  CHECK(leases[1].until == 3);
+  CHECK(leases[2].until == 1);
+  CHECK(leases[2].range == q.plan().range(2));  // the order of its records is the whole task's
+  q.recover(0);
+  auto const again = lease_all(q, 1);
+  CHECK(indices(again) == indices(leases));
+  for (auto const& l : again) {
+    CHECK(!q.finished());
+    CHECK(l.until == leases[l.key.index].until);
+    q.complete(l.id, start);
+  }
+  CHECK(q.finished());
+  CHECK(q.done().minibatches_done == 7);
+  CHECK(q.done().records_done == 7);
+  CHECK(q.done().tasks_done == 2);
+}
+
+TEST_CASE("a limit counts what a checkpoint has applied, also of tasks that are not done") {
+  for (std::uint64_t const most : {7u, 8u, 9u, 11u, 12u}) {
+    CAPTURE(most);
+    edl::ledger l;
+    l.set_closed(0, 0, 2);
+    l.set_open({0, 2}, 1);
+    l.set_open({0, 4}, 1);
+    auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = most});
+    q.restore(l);  // 8 are applied
+    std::uint64_t count = 8;
+    for (auto const& lease : lease_all(q)) {
+      CHECK(lease.until > lease.applied);
+      count += lease.until - lease.applied;
+      q.complete(lease.id, start);
+    }
+    CHECK(q.finished());
+    CHECK(count == std::max<std::uint64_t>(most, 8));
+    std::uint64_t told = 0;
+    for (auto const& [epoch, c] : q.done_by_epoch()) told += c.minibatches_done;
+    CHECK(told == count);
+  }
+}
+
+TEST_CASE("with lanes a limit cuts the last task of the row, also after a restart") {
+  for (std::uint64_t const most : {1u, 5u, 7u, 20u, 23u, 40u}) {
+    CAPTURE(most);
+    auto q = two_files({.num_epochs = 0, .seed = 3, .max_minibatches = most, .lanes = 3});
+    std::uint64_t count = 0;
+    bool any = true;
+    while (std::exchange(any, false))
+      for (std::uint32_t lane = 0; lane < 3; ++lane)
+        if (auto const l = q.lease(lane, 1, start, lane)) {
+          any = true;
+          count += l->until;
+          q.complete(l->id, start);
+        }
+    CHECK(count == most);
+    CHECK(q.finished());
+    CHECK(q.done().minibatches_done == most);
+  }
+}
+
+TEST_CASE("what has failed counts as begun: max_minibatches is not exceeded by it") {
+  auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = 6});
+  auto const a = q.lease(0, 1, start);
+  CHECK(q.fail(a->id, 1, "x") == task_fate::requeued);
+  auto const b = q.lease(0, 1, start), c = q.lease(0, 1, start);
+  CHECK(b->key.index == 1);
+  CHECK(c->key == a->key);
+  CHECK(!q.lease(0, 1, start));
+  q.complete(b->id, start);
+  CHECK(!q.finished());
+  q.complete(c->id, start);
+  CHECK(q.finished());
+  CHECK(q.done().minibatches_done == 6);
+}
+
+TEST_CASE("after stop_leasing what has been begun is finished, by others if need be") {
+  auto q = two_files();
+  auto const a = q.lease(0, 1, start), b = q.lease(1, 1, start), c = q.lease(1, 1, start);
+  q.stop_leasing();
+  CHECK(!q.lease(2, 1, start));
+  CHECK(q.complete(a->id, start));
+  CHECK(q.fail(c->id, 0, "x") == task_fate::requeued);
+  q.recover(1);
+  CHECK(!q.finished());
+  for (auto const& key : {b->key, c->key}) {
+    auto const l = q.lease(2, 1, start);
+    REQUIRE(l);
+    CHECK(l->key == key);
+    CHECK(q.complete(l->id, start));
+  }
+  CHECK(!q.lease(2, 1, start));
+  CHECK(q.finished());
+  CHECK(!q.complete(b->id, start));
+}
+
+TEST_CASE("slow is longer than three times the longest completed, and never before the least timeout") {
+  auto q = two_files({.shuffle = false, .min_timeout = seconds(300)});
+  auto const a = q.lease(1, 1, start);
+  auto const b = q.lease(2, 1, start);
+  CHECK(q.expired(start + seconds(300)).empty());
+  CHECK(q.expired(start + seconds(301)).size() == 2);
+
+  q.progressed(2, start + seconds(250));  // nothing completed yet: progress is enough
+  auto slow = q.expired(start + seconds(301));
+  REQUIRE(slow.size() == 1);
+  CHECK(slow[0].worker == 1);
+  CHECK(slow[0].lease == a->id);
+
+  CHECK(q.complete(b->id, start + seconds(400)));
+  CHECK(q.expired(start + seconds(1200)).empty());  // 3 × 400
+  CHECK(q.expired(start + seconds(1201)).size() == 1);
+  auto const c = q.lease(2, 1, start + seconds(400));
+  q.progressed(2, start + seconds(1500));
+  slow = q.expired(start + seconds(1601));
+  CHECK(slow.size() == 2);
+
+  CHECK(q.recover_lease(c->id));
+  CHECK(!q.recover_lease(c->id));
+  CHECK(q.history().expired == 1);
+  CHECK(q.lease(3, 1, start)->key == c->key);
+}
+
+TEST_CASE("the time of a task that was leased ahead begins when the one before it is done") {
+  auto q = two_files({.shuffle = false, .min_timeout = seconds(10)});
+  auto const a = q.lease(1, 1, start), b = q.lease(1, 1, start);
+  q.complete(a->id, start + seconds(9));
+  CHECK(q.expired(start + seconds(36)).empty());
+  CHECK(q.expired(start + seconds(37)).size() == 1);
+  q.complete(b->id, start + seconds(18));
+  auto const c = q.lease(1, 1, start + seconds(18));
+  CHECK(q.expired(start + seconds(18 + 27)).empty());  // 9, not 18, was the longest
+  CHECK(q.expired(start + seconds(18 + 28)).size() == 1);
+  CHECK(c->key.index == 2);
+}
+
+TEST_CASE("data without records, and more epochs than can be counted, are refused") {
+  CHECK_THROWS_AS(task_queue({}, {}), edl::usage_error);
+  CHECK_THROWS_AS(task_queue({{"a", 0}}, {}), edl::usage_error);
+  CHECK_THROWS_AS(two_files({.num_epochs = std::int64_t{1} << 40}), edl::usage_error);
+}
+
+TEST_CASE("halted: nothing is leased any more, and what has been begun stays as it is") {
+  for (std::uint32_t const lanes : {0u, 2u}) {
+    auto q = two_files({.shuffle = false, .lanes = lanes});
+    auto const a = q.lease(0, 1, start, 0), b = q.lease(1, 1, start, lanes ? 1 : 0);
+    REQUIRE(b);
+    CHECK(q.give_back(a->id, 1));
+    q.halt();
+    CHECK(!q.lease(2, 1, start, 0));
+    CHECK(!q.finished());  // one is still in somebody's hands
+    CHECK(q.give_back(b->id, 1));
+    CHECK(q.finished());
+    CHECK(q.done().tasks_done == 0);
+    CHECK(q.done_by_epoch().at(0).minibatches_done == 2);
+    edl::ledger l;
+    l.set_open(a->key, 1);
+    q.restore(l);
+    auto const again = q.lease(2, 1, start, 0);
+    REQUIRE(again);
+    CHECK(again->key == a->key);
+    CHECK(again->applied == 1);
+  }
+}
+
+TEST_CASE("counters of epochs are added up") {
+  auto const all = sum_of({{0, {1, 30, 4, 5}}, {7, {10, 300, 40, 50}}});
+  CHECK(all.tasks_done == 11);
+  CHECK(all.records_done == 330);
+  CHECK(all.records_skipped == 44);
+  CHECK(all.minibatches_done == 55);
+  CHECK(sum_of({}).records_done == 0);
+}
+
+}  // namespace task_queue_test

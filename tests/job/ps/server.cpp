@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Covers also edl/job/ps/copy.hpp, edl/job/ps/server_options.hpp.
+#include "edl/job/ps/server.hpp"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "job/ps/processes.hpp"
+
+namespace server_test {
+
+using namespace server_processes;
+
+TEST_CASE("an acknowledged push is on the backup, which goes on as the server would") {
+  caller c;
+  process backup;
+  auto first = std::make_unique<process>();
+  c.ask<edl::wire::ConfigureReply>(backup, method::configure, configuration(1, part::backup, false));
+  c.ask<edl::wire::ConfigureReply>(*first, method::configure,
+                                   configuration(1, part::primary, false, &backup));
+  for (std::uint32_t i = 0; i < 10; ++i)
+    CHECK(c.push(*first, 1, i, float(i)).verdict() == edl::wire::PushReply::APPLIED);
+  CHECK(c.push(*first, 1, 4).verdict() == edl::wire::PushReply::REPEAT);
+  CHECK(code_of([&] { c.pull(backup, 1); }) == status::invalid);  // it serves nobody
+  auto const before = c.pull(*first, 1);
+  first.reset();
+
+  auto const reply = c.ask<edl::wire::ConfigureReply>(
+      backup, method::configure, configuration(2, part::primary, true, nullptr, nullptr, true));
+  CHECK(reply.version() == 10);
+  REQUIRE(reply.ledger().open_size() == 1);
+  CHECK(reply.ledger().open(0).applied() == 10);
+  CHECK(c.pull(backup, 2) == before);
+  CHECK(c.push(backup, 2, 9).verdict() == edl::wire::PushReply::REPEAT);
+  CHECK(c.push(backup, 2, 10).verdict() == edl::wire::PushReply::APPLIED);
+  CHECK(code_of([&] { c.push(backup, 1, 11); }) == status::stale_generation);
+}
+
+TEST_CASE("pushes side by side reach the backup in the order in which they were applied") {
+  caller c;
+  process first, backup;
+  c.ask<edl::wire::ConfigureReply>(backup, method::configure, configuration(1, part::backup, false));
+  c.ask<edl::wire::ConfigureReply>(first, method::configure, configuration(1, part::primary, false, &backup));
+  std::vector<std::thread> pushers;
+  for (std::uint32_t task = 0; task < 4; ++task)
+    pushers.emplace_back([&, task] {
+      caller mine;
+      for (std::uint32_t i = 0; i < 25; ++i) {
+        edl::wire::PushRequest r;
+        r.set_generation(1);
+        r.mutable_task()->set_index(task);
+        r.set_minibatch(i);
+        r.set_minibatches(25);
+        std::vector<float> const values(6, float(task * 25 + i) / 8);
+        mine.ask<edl::wire::PushReply>(first, method::push, r, {std::as_bytes(std::span(values))});
+      }
+    });
+  for (auto& t : pushers) t.join();
+  auto const mine = c.pull(first, 1);
+  c.ask<edl::wire::ConfigureReply>(backup, method::configure,
+                                   configuration(2, part::primary, true, nullptr, nullptr, true));
+  CHECK(c.pull(backup, 2) == mine);  // the rule's result depends on the order
+}
+
+TEST_CASE("without its backup a server acknowledges nothing, and tells") {
+  caller c;
+  process first;
+  auto backup = std::make_unique<process>();
+  c.ask<edl::wire::ConfigureReply>(*backup, method::configure, configuration(1, part::backup, false));
+  c.ask<edl::wire::ConfigureReply>(first, method::configure,
+                                   configuration(1, part::primary, false, backup.get()));
+  CHECK(c.push(first, 1, 0).verdict() == edl::wire::PushReply::APPLIED);
+  backup.reset();
+  CHECK(code_of([&] { c.push(first, 1, 1); }) == status::not_ready);
+  CHECK(first.cut_offs == 1);
+  CHECK(code_of([&] { c.push(first, 1, 1); }) == status::not_ready);  // applied here, and safe nowhere
+  CHECK(code_of([&] { c.push(first, 1, 0); }) == status::not_ready);
+
+  // Another takes everything over, what was not acknowledged, too.
+  process next;
+  std::thread copying([&] {
+    caller mine;
+    mine.ask<edl::wire::ConfigureReply>(next, method::configure,
+                                        configuration(2, part::backup, true, nullptr, &first));
+  });
+  auto const reply = c.ask<edl::wire::ConfigureReply>(
+      first, method::configure, configuration(2, part::primary, true, &next, nullptr, true));
+  copying.join();
+  CHECK(reply.version() == 2);
+  CHECK(c.push(first, 2, 1).verdict() == edl::wire::PushReply::REPEAT);
+  CHECK(c.push(first, 2, 2).verdict() == edl::wire::PushReply::APPLIED);
+  auto const mine = c.pull(first, 2);
+  c.ask<edl::wire::ConfigureReply>(next, method::configure,
+                                   configuration(3, part::primary, true, nullptr, nullptr, true));
+  CHECK(c.pull(next, 3) == mine);
+}
+
+TEST_CASE("what makes no sense is refused and changes nothing") {
+  caller c;
+  process p;
+  CHECK(code_of([&] { c.pull(p, 1); }) == status::not_ready);
+  CHECK(code_of([&] {
+          c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(1, part::primary, true));
+        }) == status::invalid);
+  auto strange = configuration(2, part::primary, false);
+  strange.mutable_assignments(0)->set_range(7);
+  CHECK(code_of([&] { c.ask<edl::wire::ConfigureReply>(p, method::configure, strange); }) == status::invalid);
+  c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(3, part::primary, false));
+  CHECK(code_of([&] {
+          c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(2, part::primary, false));
+        }) == status::stale_generation);
+  CHECK(c.push(p, 3, 0).verdict() == edl::wire::PushReply::APPLIED);
+}
+
+}  // namespace server_test

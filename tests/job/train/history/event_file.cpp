@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/train/history/event_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cstring>
+#include <filesystem>
+
+#include "edl/job/train/history/history_log.hpp"
+#include "job/app/job.hpp"
+
+namespace event_file_test {
+
+namespace {
+
+// A reader from the formats' descriptions: tensorflow/core/lib/io/record_writer.h, and the encoding of
+// protocol buffers. It shares nothing with the writer.
+
+std::uint32_t crc32c(std::string_view bytes) {  // Castagnoli's polynomial, bit by bit
+  std::uint32_t crc = ~0u;
+  for (char const c : bytes) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int i = 0; i < 8; ++i) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+  }
+  return ~crc;
+}
+
+std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+
+template <class T>
+T take(std::string_view& from) {
+  T value;
+  REQUIRE(from.size() >= sizeof value);
+  std::memcpy(&value, from.data(), sizeof value);
+  from.remove_prefix(sizeof value);
+  return value;
+}
+
+std::vector<std::string> records(std::string_view file) {
+  std::vector<std::string> all;
+  while (!file.empty()) {
+    std::string_view const head = file.substr(0, 8);
+    auto const size = take<std::uint64_t>(file);
+    CHECK(take<std::uint32_t>(file) == masked(crc32c(head)));
+    REQUIRE(file.size() >= size);
+    all.emplace_back(file.substr(0, size));
+    file.remove_prefix(size);
+    CHECK(take<std::uint32_t>(file) == masked(crc32c(all.back())));
+  }
+  return all;
+}
+
+struct field {
+  unsigned number = 0, type = 0;
+  std::uint64_t bits = 0;
+  std::string bytes;
+};
+
+std::uint64_t varint(std::string_view& from) {
+  std::uint64_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    auto const byte = take<unsigned char>(from);
+    value |= std::uint64_t(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+std::vector<field> fields(std::string_view from) {
+  std::vector<field> all;
+  while (!from.empty()) {
+    std::uint64_t const key = varint(from);
+    field f{.number = unsigned(key >> 3), .type = unsigned(key & 7), .bits = 0, .bytes = {}};
+    if (f.type == 0) f.bits = varint(from);
+    if (f.type == 1) f.bits = take<std::uint64_t>(from);
+    if (f.type == 5) f.bits = take<std::uint32_t>(from);
+    if (f.type == 2) {
+      std::uint64_t const size = varint(from);
+      REQUIRE(from.size() >= size);
+      f.bytes = from.substr(0, size);
+      from.remove_prefix(size);
+    }
+    all.push_back(std::move(f));
+  }
+  return all;
+}
+
+/// "step tag=value tag=value", the version, or "step start 1".
+std::string told(std::string const& record) {
+  std::string text;
+  for (field const& f : fields(record)) {
+    if (f.number == 1) CHECK(std::bit_cast<double>(f.bits) == 1.5);
+    if (f.number == 2) text += std::to_string(f.bits);
+    if (f.number == 3) text += f.bytes;
+    if (f.number == 7) text += " start " + std::to_string(fields(f.bytes).at(0).bits);
+    if (f.number != 5) continue;
+    for (field const& value : fields(f.bytes)) {
+      CHECK(value.number == 1);
+      auto const parts = fields(value.bytes);
+      REQUIRE(parts.size() == 2);
+      CHECK(parts[0].number == 1);
+      CHECK(parts[1].number == 2);
+      CHECK(parts[1].type == 5);
+      text += " " + parts[0].bytes + "=" + std::to_string(std::bit_cast<float>(std::uint32_t(parts[1].bits)));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("an event file is one by its specification") {
+  auto const all = records(edl::train::event_file_version(1.5) + edl::train::event_of_start(1.5, 21) +
+                           edl::train::event_of_scalars(1.5, 300, {{"a", 0.25}, {"b/c", -3}}));
+  REQUIRE(all.size() == 3);
+  CHECK(told(all[0]) == "brain.Event:2");
+  CHECK(told(all[1]) == "21 start 1");
+  CHECK(told(all[2]) == "300 a=0.250000 b/c=-3.000000");
+  CHECK(edl::train::event_file_name(1764181474.4, "host", 0) == "events.out.tfevents.1764181474.host");
+  CHECK(edl::train::event_file_name(1764181474.4, "host", 2) == "events.out.tfevents.1764181474.host.2");
+}
+
+TEST_CASE("the history's scalars go into event files, without a --checkpoint_dir, too") {
+  job::scratch const dir;
+  edl::master::coordinator const c({.training = {{"a", 6400}}}, {});
+  edl::master::job_progress p;
+  std::string const events = dir / "logs/run";
+  using time_point = edl::train::history_log::time_point;
+  {
+    edl::train::history_log log({.path = "",
+                                 .events = events,
+                                 .steps = 2,
+                                 .rate = [](std::uint64_t) { return 0.5; },
+                                 .clock = [] { return 1.5; }},
+                                edl::logger(edl::severity::critical));
+    log.look(c, p, time_point());
+    p.version = 2, p.workers = 3, p.trained = {8, 2, 128};
+    log.look(c, p, time_point(std::chrono::seconds(2)));
+    log.evaluated(c, 2, {{"accuracy", 0.75}}, 512);
+    log.close(c, p, time_point(std::chrono::seconds(2)));
+  }
+  std::vector<std::string> files;
+  for (auto const& one : std::filesystem::directory_iterator(events)) files.push_back(one.path());
+  REQUIRE(files.size() == 1);
+  CHECK(job::has(files[0], "/events.out.tfevents.2."));
+  auto const all = records(job::slurp(files[0]));
+  REQUIRE(all.size() == 4);
+  CHECK(told(all[1]) == "1 start 1");
+  CHECK(told(all[2]) ==
+        "2 training/loss=4.000000 training/learning_rate=0.500000 training/records_per_s=64.000000 "
+        "training/workers=3.000000");
+  CHECK(told(all[3]) == "2 validation/accuracy=0.750000");
+}
+
+}  // namespace event_file_test

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job writes, beside what others have written there.
+#include "edl/job/train/outputs.hpp"
+
+#include "job/app/job.hpp"
+#include "job/train/files.hpp"
+
+namespace outputs_test {
+
+using job::count, job::has, job::slurp, job::train;
+using job::damage, job::lines, job::lines_in, job::model, job::names_in, job::part_of, job::several,
+    job::with;
+using namespace std::chrono_literals;
+
+TEST_CASE("two identical commands notice each other, and a killed one is nobody") {
+  for (lines const& processes : {lines{}, several}) {
+    job::scratch const dir;
+    lines const command = train(with({"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=8"}, processes));
+    job::run first(command, {.env = {{"TINY_DELAY_US", "5000"}}});
+    REQUIRE(first.says("Checkpoint of version "));
+    job::run second(command);
+    CHECK(second.wait() == 1);
+    CAPTURE(second.log());
+    CHECK(has(second.log(), "--checkpoint_dir=" + dir / "c is in use by job 'tiny' (process " +
+                                std::to_string(first.pid()) + " on "));
+    CHECK(has(second.log(), "wait for its end, stop it, or name another directory"));
+    CHECK_FALSE(first.ended());
+    ::kill(first.pid(), SIGKILL);
+    CHECK(first.wait() == 128 + SIGKILL);
+    job::run third(command);
+    CHECK(third.wait() == 0);
+    CAPTURE(third.log());
+    CHECK(has(third.log(), "going on from " + dir / "c/version-"));
+    CHECK(has(third.log(), "Epoch 0: 2048 records in the data set, 2048 counted once"));
+  }
+}
+
+TEST_CASE("a killed master's successor is not locked out") {
+  job::scratch const dir;
+  job::run j(train(with({"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=8"}, several)),
+             {.env = {{"TINY_DELAY_US", "1000"}}});
+  REQUIRE(j.says("Checkpoint of version "));
+  ::kill(j.find("master"), SIGKILL);
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "this one takes its place"));
+  CHECK_FALSE(has(j.log(), "is in use by"));
+  CHECK(job::run({"audit", dir / "c"}).wait() == 0);
+}
+
+TEST_CASE("predictions of an earlier, longer run do not lie beside the new ones") {
+  for (lines const& processes : {lines{}, several}) {
+    job::scratch const dir;
+    auto const predict = [&](std::string const& data, std::string const& minibatch) {
+      job::run j(with({"predict", "--prediction_data=" + data, "--prediction_outputs=" + dir / "p",
+                       "--checkpoint_dir_for_init=" + model().output, "--minibatch_size=" + minibatch},
+                      processes));
+      CHECK(j.wait() == 0);
+      return j.log();
+    };
+    predict(job::data().training, "32");
+    CHECK(lines_in(dir / "p") == 2048);
+    std::ofstream(dir / "p/notes.txt") << "mine";
+    std::ofstream(dir / "p/.part-00000.csv.tmp-0123456789abcdef") << "half";
+    std::string const log = predict(job::data().validation, "64");
+    CAPTURE(log);
+    CHECK(has(log, "removed 8 files of an earlier run from " + dir / "p"));
+    CHECK(lines_in(dir / "p") == 512);
+    CHECK(names_in(dir / "p") == lines{".edl-lock", "notes.txt", "part-00000.csv"});
+  }
+}
+
+TEST_CASE("profiles of an earlier run with more workers do not lie beside the new ones") {
+  job::scratch const dir;
+  std::filesystem::create_directories(dir / "p");
+  for (char const* name : {"worker-0.txt", "worker-3.txt", "worker-3.json", "local.json", "worker-x.txt"})
+    std::ofstream(dir / "p/" + name) << "old";
+  CHECK(job::run(train(with({"--profile=" + dir / "p"}, several))).wait() == 0);
+  CHECK(names_in(dir / "p") == lines{"worker-0.json", "worker-0.txt", "worker-x.txt"});
+  CHECK(slurp(dir / "p/worker-0.txt") != "old");
+}
+
+}  // namespace outputs_test

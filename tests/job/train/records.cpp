@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/train/records.hpp"
+
+#include "compute/data/pictures.hpp"
+#include "edl/compute/data/source.hpp"
+#include "edl/compute/data/split.hpp"
+#include "job/app/job.hpp"
+#include "job/train/files.hpp"
+
+namespace records_test {
+
+using job::count, job::has, job::lines_in, job::model, job::train;
+using namespace std::chrono_literals;
+
+namespace {
+
+using lines = std::vector<std::string>;
+
+void write_points(std::string const& path, std::uint64_t records) {
+  std::ofstream out(path, std::ios::binary);
+  edl::random_stream const random(3, 0);
+  for (std::uint64_t i = 0; i < records; ++i) {
+    auto const label = std::int32_t(random.below(3, 9 * i));
+    for (std::uint64_t k = 0; k < 8; ++k) {
+      float const x = random.uniform(9 * i + k + 1) + (k % 3 == std::uint64_t(label) ? 0.8f : 0.0f);
+      out.write(reinterpret_cast<char const*>(&x), sizeof x);
+    }
+    out.write(reinterpret_cast<char const*>(&label), sizeof label);
+  }
+}
+
+void write_folder(std::string const& path, lines const& classes) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    std::filesystem::create_directories(path + "/" + classes[i]);
+    std::ofstream(path + "/" + classes[i] + "/a.png", std::ios::binary)
+        << edl::data::encode_png(support::plain({2, 2, 1}, std::uint8_t(i)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("records without labels are predicted") {
+  job::scratch const dir;
+  job::write_shard(dir / "data/part-0", 100, 5, [](std::uint64_t, edl::example& e) {
+    auto const x = e.float_values("x");
+    std::vector<float> const copy(x.begin(), x.end());
+    edl::example_builder(e).floats("x", copy);
+  });
+  job::run j({"predict", "--prediction_data=" + dir / "data", "--prediction_outputs=" + dir / "p",
+              "--checkpoint_dir_for_init=" + model().output});
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(lines_in(dir / "p") == 100);
+}
+
+TEST_CASE("a share of the training data is evaluated on and not trained, the same after a restart") {
+  job::scratch const dir;
+  lines const base{"--validation_split=0.1", "--checkpoint_dir=" + dir / "c", "--checkpoint_steps=10"};
+  std::string told;  // by the last evaluation
+  auto const with = [&](lines more) {
+    more.insert(more.end(), base.begin() + (more.back().starts_with("--validation_split") ? 1 : 0),
+                base.end());
+    return train(more);
+  };
+  {
+    job::run j(with({"--num_epochs=1"}));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "204 of 2048 records are held out for evaluation"));
+    CHECK(has(j.log(), "1844 records in the data set, 1844 counted once, 0 skipped as damaged, 0 left"));
+    CHECK(count(j.log(), "Evaluation metrics[v=") == 1);
+  }
+  {
+    job::run j(with({"--num_epochs=2"}));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "going on from "));
+    auto const log = j.log();
+    if (auto const at = log.rfind("Evaluation metrics[v="); at != log.npos)
+      told = log.substr(at, log.find('}', at) - at);
+    CHECK(has(j.log(),
+              "Epoch 1: 1844 records in the data set, 1844 counted once, 0 skipped as damaged, 0 left"));
+  }
+  {
+    job::run j({"evaluate", "--validation_data=" + job::data().training, "--validation_split=0.1", "--seed=7",
+                "--checkpoint_dir_for_init=" + dir / "c"});
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK_FALSE(told.empty());
+    CHECK(has(j.log(), told));
+  }
+  job::run j(with({"--num_epochs=3", "--validation_split=0.2"}));
+  CHECK(j.wait() == 1);
+  CHECK(has(j.log(), "holds checkpoints of --training_data with "));
+}
+
+TEST_CASE("the model's own format is read by all processes, and a part of it is held out") {
+  job::scratch const dir;
+  write_points(dir / "a.points", 1500);
+  write_points(dir / "b.points", 500);
+  for (lines const& how : {lines{"--num_workers=2", "--num_ps_pods=1"},
+                           lines{"--num_workers=2", "--distribution_strategy=AllreduceStrategy"}}) {
+    lines flags{"--training_data=" + (dir / "a.points") + "," + (dir / "b.points"), "--validation_split=0.1",
+                "--num_epochs=2"};
+    flags.insert(flags.end(), how.begin(), how.end());
+    job::run j(train(flags));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(),
+              "Epoch 1: 1800 records in the data set, 1800 counted once, 0 skipped as damaged, 0 left"));
+    CHECK(count(j.log(), "Evaluation metrics[v=") == 1);
+    CHECK(count(j.log(), "200 of 2000 records are held out for evaluation") == 1);
+  }
+}
+
+TEST_CASE("pictures whose classes differ are refused, and one class more or less is told") {
+  job::scratch const dir;
+  write_folder(dir / "train", {"bird", "cat", "dog"});
+  write_folder(dir / "test", {"bird", "dog"});
+  job::run j(train({"--training_data=" + dir / "train", "--validation_data=" + dir / "test"}));
+  CHECK(j.wait() == 1);
+  CAPTURE(j.log());
+  CHECK(
+      has(j.log(), "--validation_data has other classes than --training_data (0 bird, 1 dog; 0 bird, 1 cat"));
+}
+
+TEST_CASE("a cell that makes a column a text is told once, in the log") {
+  job::scratch const dir;
+  std::ofstream out(dir / "a.csv");
+  out << "x,label\n";
+  for (int i = 0; i < 50; ++i) out << (i == 30 ? "?" : "1") << ",0\n";
+  out.close();
+  job::run j(train({"--training_data=" + dir / "a.csv"}));
+  CHECK(j.wait() == 1);
+  CAPTURE(j.log());
+  CHECK(count(j.log(), "a.csv:32: '?' makes column 'x' a text; 49 of its cells are numbers, 1 are not") == 1);
+}
+
+TEST_CASE("what a damaged file hides is told to be in no count") {
+  job::scratch const dir;
+  for (char const* part : {"/part-0", "/part-1"}) job::write_shard(dir / "data" + part, 256, 5);
+  std::filesystem::resize_file(dir / "data/part-1", 100);
+  job::run j(train({"--training_data=" + dir / "data", "--skip_damaged", "--max_damaged=0"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "100 of the file's 100 bytes are left out"));
+  CHECK(count(j.log(),
+              "what a file holds from its damaged place on is left out whole: how many records that "
+              "are nobody knows, and --max_damaged=0 does not count them") == 1);
+}
+
+TEST_CASE("records that are sorted by a feature are told, where tasks are smaller and are to be shuffled") {
+  job::scratch const dir;
+  for (int part : {0, 1})  // each file has one label
+    job::write_shard(dir / ("data/part-" + std::to_string(part)), 512, 1,
+                     [&](std::uint64_t, edl::example& e) {
+                       auto const x = e.float_values("x");
+                       std::vector<float> const copy(x.begin(), x.end());
+                       edl::example_builder b(e);
+                       b.floats("x", copy);
+                       b.integer("label", part);
+                     });
+  lines const flags{"--training_data=" + dir / "data"};
+  auto const told = [&](lines more) {
+    more.push_back(flags[0]);
+    job::run j(train(more));
+    CHECK(j.wait() == 0);
+    return count(j.log(), "/data is sorted by 'label', and --shuffle mixes records within tasks of ");
+  };
+  CHECK(told({"--num_minibatches_per_task=2"}) == 1);
+  CHECK(told({"--num_minibatches_per_task=2", "--num_workers=2", "--num_ps_pods=1"}) == 1);
+  CHECK(told({"--num_minibatches_per_task=1000"}) == 0);
+  CHECK(told({"--num_minibatches_per_task=2", "--shuffle=false"}) == 0);
+}
+
+}  // namespace records_test

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/worker/remote.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <functional>
+
+#include "edl/job/wire/message.hpp"
+#include "edl/job/wire/method.hpp"
+#include "job/net/peers.hpp"
+
+namespace remote_test {
+
+using edl::net::call_error;
+using edl::net::status;
+
+namespace {
+
+/// A process that answers as a test says.
+struct process {
+  using handler = std::function<std::string(std::uint16_t method)>;
+
+  explicit process(handler h) : answer(std::move(h)) {}
+
+  handler answer;
+  edl::net::node node{peers::options()};
+  edl::net::listener listener{node, {peers::any_port()}, [this](edl::net::request& r) { return handle(r); }};
+
+  asio::awaitable<void> handle(edl::net::request& r) {
+    std::string const reply = answer(r.method());
+    co_await r.reply(reply);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a server's error ends no worker while another server asks for another look at the cluster") {
+  process away([](std::uint16_t) -> std::string { throw call_error(status::not_ready, "it begins"); });
+  process broken(
+      [](std::uint16_t) -> std::string { throw call_error(status::internal, "its backup is away"); });
+  for (auto const& servers : {std::vector{&away, &broken}, std::vector{&broken, &away}}) {
+    std::atomic<int> looks{0};
+    process master([&](std::uint16_t) {
+      edl::wire::Cluster now;
+      now.set_ready(true);
+      now.set_generation(++looks < 3 ? 1 : 2);
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        auto* const range = now.add_ranges();
+        range->set_server(i);
+        range->add_addresses(to_string(servers[i]->listener.addresses().front()));
+      }
+      return edl::wire::pack(now);
+    });
+    edl::net::node node(peers::options());
+    edl::net::channel to_master(node, master.listener.addresses(), "master");
+    edl::parameter_layout const layout{
+        .variables = {{.name = "w", .dims = {8}, .offset = 0}}, .parameters = 8, .state = 0};
+    edl::worker::remote_parameters parameters(node, to_master, {.id = 0, .incarnation = 1}, layout);
+    std::vector<float> w(8);
+    CHECK_THROWS_AS(parameters.pull(w), edl::worker::rolled_back);
+    CHECK(looks == 3);
+  }
+}
+
+}  // namespace remote_test

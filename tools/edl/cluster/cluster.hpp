@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "command_line.hpp"
+#include "edl/cluster/kubernetes/client.hpp"
+#include "fields.hpp"
+
+namespace edl::tool {
+
+/// What the tool ends with; `edl --help` lists them.
+enum exit_code : int { done = 0, failed = 1, wrong_usage = 2, refused = 3, cannot_reach = 4 };
+
+/// An API server and the namespace that a command is about.
+struct cluster {
+  platform::kubernetes::client api;
+  std::string space;
+
+  /// "/api/v1/namespaces/SPACE/pods" and below.
+  std::string path(std::string const& kind, std::string const& name = "") const;
+
+  /// The pods of a job, by name: master, servers, workers by number. Empty when there is none.
+  nlohmann::json pods_of(std::string const& job);
+};
+
+/// As the flags of `cluster_flags()` say. Throws usage_error: no cluster is known, or the file is wrong.
+cluster connect(command_line const& line);
+
+/// The account of masters where no other is asked for. It is the one that `edl rbac` makes, where the
+/// namespace has it or does not let us look, otherwise "default".
+struct account {
+  std::string name;
+  bool seen = true;  ///< it was looked at
+};
+account default_account(cluster& c);
+
+/// The account to name in a job that leaves it open; empty: the namespace's own. Says so where it could not
+/// look.
+std::string usual_account(cluster& c);
+
+/// Who waits does not give up because an API server is away for a moment, which is told once: whether `ask`
+/// was answered. Throws what `ask` throws otherwise, and that as well when it is past `until`.
+bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& announced);
+
+/// The namespace that `connect` would choose; "default" where no cluster is known. Asks no server.
+std::string namespace_of(command_line const& line);
+
+}  // namespace edl::tool

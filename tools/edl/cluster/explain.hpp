@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cluster/events.hpp"
+#include "command_line.hpp"
+#include "edl/cluster/training_job/training_job.hpp"
+
+namespace edl::tool {
+
+/// What there is to say of a job: how it is now, and how it came to that, each a line.
+struct explanation {
+  struct entry {
+    std::string when, who, text;  ///< `when`: as the server wrote it; empty: now
+  };
+  std::vector<entry> now, before;
+};
+
+/// In words, from the job's pods and the events of all that it ever had. `everything`: also what is usual,
+/// such as a pod that started.
+explanation explain_pods(std::string const& job, nlohmann::json const& pods,
+                         std::vector<happening> const& events, bool everything = false);
+
+/// Takes away what the status of a TrainingJob tells again: each of its last resizes.
+void erase_resizes(std::vector<happening>& events, controller::training_job const& job);
+
+/// What a TrainingJob itself has to say, added to what its pods tell: why it waits, and who changed its size.
+void explain_training_job(controller::training_job const& job, explanation& to);
+
+/// What a pod waits for whose own status does not say it: the last that was said of it.
+std::string waits_for(nlohmann::json const& pod, std::vector<happening> const& events,
+                      std::string const& job);
+
+/// `edl explain`.
+int explain(words const& line);
+std::vector<flag> explain_flags();
+
+}  // namespace edl::tool
