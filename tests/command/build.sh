@@ -1,14 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # usage: build.sh STAGE WORK [FLAG…]
-# A zoo that the installed tool has made builds with the installed package, and its test passes. FLAGs are cmake's.
+# A zoo that the installed tool has made builds with the installed package, and its tests pass. FLAGs are cmake's. A third of
+# the models is built, the one whose turn it is by the count of commits; tests/models/onnx_networks.cpp compiles all.
 set -eu
+commit=$(git -C "$(dirname "$0")" rev-list --count HEAD) || commit=-1
+case $((commit % 3)) in
+  0) models=mnist,cifar10,heart,iris ;;
+  1) models=mnist,criteo,census ;;
+  2) models=mnist,frappe,text,imagenet ;;
+  *) models=all ;;
+esac
 stage=$1 work=$2
 shift 2
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work"
-"$stage/bin/edl" zoo init --model_zoo=model_zoo --models=all
+"$stage/bin/edl" zoo init --model_zoo=model_zoo --models=$models
 [ "$("$stage/bin/elasticdl" --version)" = "$("$stage/bin/edl" --version)" ]
 [ -f Dockerfile ]
 cmake -S model_zoo -B build -DCMAKE_PREFIX_PATH="$stage" "$@"
