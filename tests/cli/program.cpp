@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <asio/error.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include "edl/core/error.hpp"
 
@@ -73,6 +76,15 @@ TEST_CASE("a program without commands fails where its help is lost") {
   };
   CHECK(help("/dev/null") == 0);
   CHECK(help("/dev/full") == 1);
+}
+
+TEST_CASE("a thread that is refused is told with what limits it") {
+  int const refused = EAGAIN;
+  for (auto const& from : {std::error_code(refused, std::generic_category()),
+                           std::error_code(refused, asio::error::get_system_category())})
+    CHECK(edl::cli::text_of(std::system_error(from, "thread"))
+              .find("the system refuses one more thread; raise its limit of processes (ulimit -u") == 0);
+  CHECK(edl::cli::text_of(edl::error("a.csv: is empty")) == "a.csv: is empty");
 }
 
 }  // namespace program_test

@@ -360,7 +360,7 @@ int run(words const& line) {
     say(bad.what());
     return cannot_reach;
   } catch (std::exception const& bad) {
-    say(bad.what());
+    say(cli::text_of(bad));
     return failed;
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -15,8 +16,12 @@ int run_program(grammar g, std::string const& purpose, words const& line,
                 std::function<int(command_line const&)> const& run);
 
 /// Keeps the places of standard input, output and error where they are closed, so that no file which is
-/// opened later gets what is printed. What is printed cannot be written then, as before.
+/// opened later gets what is printed. What is printed cannot be written then, as before. A write that makes
+/// a file larger than `ulimit -f` allows fails as on a full disk, in place of ending the process.
 void hold_standard_streams();
+
+/// What a line about this error says: its text, or what limits the threads of this process if one is refused.
+std::string text_of(std::exception const& e);
 
 /// Throws error if anything that was printed to standard output could not be written.
 void flush_output();

@@ -3,12 +3,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <exception>
+#include <system_error>
 #include <utility>
 
 #include "edl/cli/program.hpp"
@@ -41,7 +42,7 @@ EDL_INLINE int run_program(grammar g, std::string const& purpose, words const& l
     fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
     return 2;
   } catch (std::exception const& e) {
-    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
+    fmt::print(stderr, "{}: {}\n", name, printable(text_of(e)));
     return 1;
   }
 }
@@ -50,6 +51,14 @@ EDL_INLINE void hold_standard_streams() {
   for (int fd : {0, 1, 2})
     if (::fcntl(fd, F_GETFD) < 0)  // the lowest one that is free is taken
       static_cast<void>(::open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY));
+  ::signal(SIGXFSZ, SIG_IGN);
+}
+
+EDL_INLINE std::string text_of(std::exception const& e) {
+  auto const* const system = dynamic_cast<std::system_error const*>(&e);
+  if (!system || system->code().value() != EAGAIN) return e.what();  // asio has a category of its own
+  return "the system refuses one more thread; raise its limit of processes (ulimit -u, or pids.max of the "
+         "container)";
 }
 
 EDL_INLINE void flush_output() {

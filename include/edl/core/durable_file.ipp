@@ -32,8 +32,8 @@ inline constexpr std::time_t dead_after = 24 * 60 * 60;  // seconds, where there
 
 EDL_INLINE std::string file_reason(int code) {
   std::string text = std::generic_category().message(code);
-  if (code == ENOSPC || code == EDQUOT || code == EFBIG)
-    text += "; make room there or choose another directory";
+  if (code == ENOSPC || code == EDQUOT) text += "; make room there or choose another directory";
+  if (code == EFBIG) text += "; raise ulimit -f, or choose another directory";
   return text;
 }
 

@@ -164,6 +164,7 @@ TEST_CASE("what cannot be opened is named, and why") {
   support::write(dir / "text", "This is no RecordIO file.");
   CHECK(has(refused(dir / "text"), "is this a RecordIO file?"));
   CHECK(has(refused(dir / "text", {.skip_damaged = true}), "holds no records; damaged: "));
+  CHECK(has(refused(dir / "text", {.skip_damaged = true}), "is told by its name's ending: .csv, .tsv"));
   std::filesystem::create_symlink(dir / "nowhere", dir / "link");
   CHECK(!refused(dir / "link").empty());
   CHECK(!refused(dir.path()).empty());

@@ -75,15 +75,15 @@ TEST_CASE("what servers wrote a job without servers goes on with, and the other 
   CHECK(job::run(train({checkpoints, "--num_epochs=1", "--num_ps_pods=3", "--num_workers=2"})).wait() == 0);
   {
     // A second one in its middle: the servers' ledgers differ.
-    job::run j(train({checkpoints, "--num_epochs=2", "--checkpoint_steps=7", "--num_ps_pods=3",
+    job::run j(train({checkpoints, "--num_epochs=9", "--checkpoint_steps=7", "--num_ps_pods=3",
                       "--num_workers=3", "--use_async"}),
-               slow);
+               held);
     REQUIRE(j.says("Checkpoint of version ", 2));
     ::kill(j.pid(), SIGKILL);
     CHECK(j.nothing_left(5s));
   }
   {
-    job::run j(replicas(2, {checkpoints, "--num_epochs=2", "--checkpoint_steps=4"}), slow);
+    job::run j(replicas(2, {checkpoints, "--num_epochs=9", "--checkpoint_steps=2"}), held);
     REQUIRE(j.says("Checkpoint of version ", 2));
     CHECK(has(j.log(), "going on from "));
     CHECK_FALSE(has(j.log(), "Starting epoch 0"));

@@ -31,7 +31,7 @@ TEST_CASE(
     check_end(j, dir / name + "-c", 3);
     auto const newest = edl::checkpoint::read_manifest(*edl::checkpoint::newest_valid(dir / name + "-c"));
     CHECK(newest.version == 64);
-    CHECK(count(j.log(), "Evaluation metrics[v=60]") == 1);
+    CHECK(count(j.log(), "Evaluation metrics[v=64]") == 1);  // others are left out where evaluations are slow
     return slurp(dir / name + "/model.safetensors") +
            slurp(dir / name + "-c/version-64/" + newest.files.at(0).name);
   };

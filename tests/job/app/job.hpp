@@ -193,7 +193,6 @@ class run {
       if (o.file_bytes != RLIM_INFINITY) {
         rlimit const limit{o.file_bytes, o.file_bytes};
         ::setrlimit(RLIMIT_FSIZE, &limit);
-        ::signal(SIGXFSZ, SIG_IGN);
       }
       rlimit const none{0, 0};
       ::setrlimit(RLIMIT_CORE, &none);

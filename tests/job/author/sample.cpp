@@ -192,6 +192,14 @@ TEST_CASE("a label that is no output is refused, however large; not in predictio
   edl::data::batch b = t->make_batch();
   for (std::int64_t label : {-1ll, 4ll, 1ll << 32, (1ll << 32) + 1})
     CHECK_THROWS_AS(t->feed(record(label), b, 0, edl::mode::training), edl::data_error);
+  CHECK_THROWS_WITH_AS(t->feed(record(4), b, 0, edl::mode::training),
+                       "label 4 is out of range: the network has outputs 0 to 3; give it an output for each "
+                       "class, 5 or more, or mend the record",
+                       edl::misfit_error);
+  CHECK_THROWS_WITH_AS(t->feed(record(-1), b, 0, edl::mode::training),
+                       "label -1 is out of range: the network has outputs 0 to 3; number the classes from 0 "
+                       "on, or mend the record",
+                       edl::misfit_error);
   CHECK_NOTHROW(t->feed(record(-1), b, 0, edl::mode::prediction));
 }
 

@@ -113,6 +113,9 @@ EDL_INLINE void refuse_published(std::string const& path) {
                                                      : "/test"));
 }
 
+inline constexpr std::string_view read_by_ending =
+    ".csv, .tsv, .jsonl and .ndjson (also .gz or .zst), .npy, .npz, .libfm and .libsvm";
+
 /// Where a name's ending says nothing to us, the first bytes have to be RecordIO's. A file without an ending
 /// may be a damaged one.
 EDL_INLINE void refuse_unknown(std::string const& path) {
@@ -125,10 +128,9 @@ EDL_INLINE void refuse_unknown(std::string const& path) {
   char first[4] = {};
   if (file.size() >= sizeof first) file.read(0, first, sizeof first);
   if (file.size() == 0 || std::string_view(first, sizeof first) == "\4\3\2\1") return;
-  throw error(
-      fmt::format("{}: '{}' files are not read, and it does not begin as RecordIO or TFRecord do; read are "
-                  ".csv, .tsv, .jsonl and .ndjson (also .gz or .zst), .npy, .npz, .libfm and .libsvm",
-                  path, edl::printable(name.substr(point), 32)));
+  throw error(fmt::format(
+      "{}: '{}' files are not read, and it does not begin as RecordIO or TFRecord do; read are {}", path,
+      edl::printable(name.substr(point), 32), read_by_ending));
 }
 
 /// Files of one kind that are one source; null where each is one of its own.
@@ -325,8 +327,12 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& path, source_o
   if (records(*opened) == 0) {
     auto const damage = opened->damage();
     auto const end = path.find_last_not_of('/');
-    throw error(fmt::format("{}: holds no records{}", end == path.npos ? path : path.substr(0, end + 1),
-                            damage.empty() ? "" : "; damaged: " + damage.front()));
+    throw error(fmt::format(
+        "{}: holds no records{}", end == path.npos ? path : path.substr(0, end + 1),
+        damage.empty() ? ""
+                       : fmt::format("; damaged: {}; what is neither RecordIO nor TFRecord is told by its "
+                                     "name's ending: {}",
+                                     damage.front(), detail::read_by_ending)));
   }
   return opened;
 }

@@ -277,7 +277,7 @@ EDL_INLINE int run(train::program& p, int argc, char** argv) {
     fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
     return platform::gave_up_waiting;
   } catch (std::exception const& e) {
-    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
+    fmt::print(stderr, "{}: {}\n", name, printable(cli::text_of(e)));
     return 1;
   }
 }

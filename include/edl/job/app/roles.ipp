@@ -181,10 +181,15 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
       // What was leased could not be handed back, and goes to others when this process is gone.
       if (!self.lost() && !self.finished()) log.warning(e.what());
     }
+    try {
+      train::write_profile(j, trainer, fmt::format("worker-{}", id),
+                           log);  // while the job waits for this one
+    } catch (error const& e) {
+      log.error(e.what());
+    }
     if (!self.lost()) self.leave();
     return done || self.finished();
   }();
-  train::write_profile(j, trainer, fmt::format("worker-{}", id), log);
   if (!complete && self.lost()) self.explain_loss("worker");
   // Finished or stopped: the master tells which.
   log.info(complete ? "the job is over" : "told to stop: what was leased has been handed back");

@@ -12,10 +12,12 @@
 namespace edl::author::detail {
 
 EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs) {
-  throw misfit_error(fmt::format(
-      "label {0} is out of range: the network has outputs 0 to {1}; give it an output for each class, "
-      "{2} or more, or mend the record",
-      label, outputs - 1, label >= 0 ? std::uint64_t(label) + 1 : outputs));
+  std::string const out =
+      label < 0 ? "number the classes from 0 on"
+                : fmt::format("give it an output for each class, {} or more", std::uint64_t(label) + 1);
+  throw misfit_error(
+      fmt::format("label {} is out of range: the network has outputs 0 to {}; {}, or mend the record", label,
+                  outputs - 1, out));
 }
 
 EDL_INLINE void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place) {

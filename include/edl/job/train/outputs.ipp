@@ -112,8 +112,8 @@ EDL_INLINE void write_profile(job const& j, worker::trainer const& t, std::strin
   trace->write_table(table);
   trace->write_events(events);
   std::string const path = j.profile + "/" + name;
-  replace_file(path + ".txt", table.str());
-  replace_file(path + ".json", events.str());
+  replace_file(path + ".txt", table.str(), forced::nothing);
+  replace_file(path + ".json", events.str(), forced::nothing);
   log.info(fmt::format("time by layer written to {0}.txt, a trace for Perfetto to {0}.json", path));
 }
 

@@ -143,6 +143,8 @@ TEST_CASE("what is wrong with a file is told when it is opened, what is wrong wi
             "b.csv:1: the header 'a;b' has no commas; separate fields by commas"));
   CHECK(has(opened(path, "a\tb\n1\t2\n"),
             "has no commas; separate fields by commas, or by tabs in a .tsv file"));
+  CHECK(has(opened(path, "a,b\r1,2\r"), "b.csv:1: lines end in a carriage return alone"));
+  CHECK(opened(path, "\"a\r\nb\",c\r\n1,2\r\n").empty());
   example e;
   CHECK(has(failure([&] { csv_source{support::write(dir / "one.csv", "a\n1,2\n")}.open()->read(0, 0, e); }),
             "expected 1 field as in the header, found 2"));
@@ -215,6 +217,16 @@ TEST_CASE("a cell that makes a column of numbers a text is named once") {
   REQUIRE(s.notes().size() == 1);
   CHECK(s.notes()[0] ==
         (dir / "a.csv") + ":27: 'n/a' makes column 'age' a text; 39 of its cells are numbers, 1 are not");
+}
+
+TEST_CASE("a header of numbers alone may be a record that lost its header") {
+  support::scratch const dir;
+  csv_source const s{support::write(dir / "a.csv", "\n5.1,3\n4.9,2\n")};
+  REQUIRE(s.notes().size() == 1);
+  CHECK(s.notes()[0] == (dir / "a.csv") +
+                            ":2: the names of all columns are numbers; if this line is a record, write one "
+                            "of names above it");
+  CHECK(csv_source{support::write(dir / "b.csv", "2024,kind\n1,2\n")}.notes().empty());
 }
 
 TEST_CASE("tabs between fields, and packed files") {

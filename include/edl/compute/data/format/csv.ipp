@@ -192,6 +192,8 @@ EDL_INLINE void csv_source::scan() {
                                  detail::csv_columns));
       for (std::size_t i = 0; i < fields.size(); ++i) {
         std::string name{trimmed(fields[i], detail::cell_blanks)};
+        if (name.find('\r') != name.npos && name.find('\n') == name.npos)
+          throw refuse("lines end in a carriage return alone; end them in line feeds: tr '\\r' '\\n'");
         if (name.empty()) throw refuse(fmt::format("column {} has no name in the header", i + 1));
         for (auto const& earlier : columns_)
           if (earlier.name == name)
@@ -205,6 +207,12 @@ EDL_INLINE void csv_source::scan() {
             fmt::format("the header '{}' has no commas; separate fields by commas, or by tabs in a "
                         ".tsv file",
                         edl::printable(name, 64)));
+      if (std::ranges::all_of(
+              columns_, [](auto const& c) { return detail::kind_of(c.name) != example::kind::strings; }))
+        notes_.push_back(
+            fmt::format("{}:{}: the names of all columns are numbers; if this line is a record, write one of "
+                        "names above it",
+                        file_.path(), line));
       return;
     }
     if (rows_.size() % detail::csv_lines_kept == 0) lines_.push_back(line);
