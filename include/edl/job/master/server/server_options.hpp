@@ -25,7 +25,9 @@ struct server_options {
   master::journal journal;                     ///< read already
   std::optional<persisted_state> before = {};  ///< what was in it
   bool ignore_damaged_checkpoints = false;
-  restore_point anew = {};                           ///< where it begins again when all are damaged
+  bool relaunch = true;     ///< of a process that others than the master end; false: it is a failure
+  bool adopts = false;      ///< nobody takes part before the platform has said who runs
+  restore_point anew = {};  ///< where it begins again when all are damaged
   checkpoint::permission allowed = {};               ///< to write checkpoints; throws when it is not
   std::chrono::milliseconds step_timeout{60'000};    ///< without a step, until it is told what is waited for
   std::chrono::milliseconds order_timeout{300'000};  ///< for who lives and cannot be reached, or for storage
