@@ -10,6 +10,7 @@
 
 #include "edl/cluster/kubernetes/cluster.hpp"
 #include "edl/job/net/node.hpp"
+#include "job/platform/quiet_observer.hpp"
 #include "kubernetes/double.hpp"
 
 namespace {
@@ -24,7 +25,7 @@ using nlohmann::json;
 constexpr char pods[] = "/api/v1/namespaces/default/pods";
 
 /// Every worker that leaves or ends is asked for again, under the next id: what a master decides.
-class fleet {
+class fleet : quiet_observer {
  public:
   explicit fleet(lab::cluster& c)
       : lab_(c),
@@ -36,7 +37,7 @@ class fleet {
              {"metadata", {{"name", "master"}}},
              {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}, {"command", {"sleep", "900"}}}}}}}})),
         cluster_(node_, k::from_kubeconfig(c.kubeconfig()), spec(), {"master", owner_["metadata"]["uid"]},
-                 observer(), quiet()) {}
+                 *this, quiet()) {}
   ~fleet() { node_.stop(); }
 
   void grow(std::uint32_t workers) {
@@ -72,15 +73,8 @@ class fleet {
     s.master.request = s.worker.request = s.server.request = {{"cpu", "0.1"}, {"memory", "64Mi"}};
     return s;
   }
-  edl::platform::observer observer() {
-    return {.ended = [](edl::platform::ending const&, std::uint64_t) {},
-            .leaving =
-                [this](edl::process_id who, std::string const&) {
-                  cluster_.start({role::worker, next_++}, who.id);
-                },
-            .found = [](edl::platform::findings const&) {},
-            .scale = [](edl::platform::size_request const&) { return std::string(); },
-            .refused = [](std::string const&) {}};
+  void leaving(edl::process_id who, std::string const&) override {
+    cluster_.start({role::worker, next_++}, who.id);
   }
   std::vector<std::string> names(std::string const& phase) {
     std::vector<std::string> all;

@@ -2,6 +2,7 @@
 // What a master shows of itself on its own pod, as an API server keeps it.
 #include "cluster_job.hpp"
 #include "edl/cluster/kubernetes/cluster.hpp"
+#include "job/platform/quiet_observer.hpp"
 
 namespace waits_test {
 
@@ -29,9 +30,7 @@ TEST_CASE("what a job waits for stands on the master's pod, and goes when the wa
   edl::net::node node({.job = "j",
                        .secret = edl::net::token("a secret of some length"),
                        .log = edl::logger(edl::severity::critical)});
-  edl::platform::observer hears;
-  hears.found = [](auto const&) {};
-  hears.refused = [](auto const&) {};
+  quiet_observer hears;
   auto const shown = [&] {
     return server.get(pods + "/elasticdl-j-master")["metadata"].value("annotations", json::object());
   };

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster/kubernetes/support.hpp"
+#include "job/platform/quiet_observer.hpp"
 
 namespace cluster_test {
 
@@ -94,16 +95,16 @@ TEST_CASE("a size request for another size is answered though more notes wait th
     }
   });
   edl::net::node node(node_options());
-  edl::platform::observer hears{.ended = {},
-                                .leaving = {},
-                                .found = [](auto const&) {},
-                                .scale =
-                                    [&](auto const&) {
-                                      // After this call the answer has been noted, or is lost.
-                                      node.post([&] { asked.set(); });
-                                      return std::string();
-                                    },
-                                .refused = {}};
+  struct asked_for_size : quiet_observer {
+    asked_for_size(edl::net::node& on, event& e) : node(on), asked(e) {}
+    edl::net::node& node;
+    event& asked;
+    std::string scale(edl::platform::size_request const&) override {
+      // After this call the answer has been noted, or is lost.
+      node.post([this] { asked.set(); });
+      return {};
+    }
+  } hears(node, asked);
   {
     k8s::cluster it(node, to(server), {.name = "j", .num_workers = 1}, {"elasticdl-j-master", "m"}, hears,
                     edl::logger(edl::severity::critical));
@@ -138,11 +139,7 @@ TEST_CASE("a size request that is cut within a character when it is quoted is an
     }
   });
   edl::net::node node(node_options());
-  edl::platform::observer hears{.ended = {},
-                                .leaving = {},
-                                .found = [](auto const&) {},
-                                .scale = [](auto const&) { return std::string(); },
-                                .refused = {}};
+  quiet_observer hears;
   {
     k8s::cluster it(node, to(server), {.name = "j", .num_workers = 1}, {"elasticdl-j-master", "m"}, hears,
                     edl::logger(edl::severity::critical));
@@ -190,18 +187,15 @@ TEST_CASE("who was allowed to follow its pods goes on while that is refused, and
     w.close();
   });
   edl::net::node node(node_options());
-  std::atomic<int> ended{0};
-  event gone;
-  std::string why;
-  edl::platform::observer hears{.ended = {},
-                                .leaving = {},
-                                .found = [](auto const&) {},
-                                .scale = {},
-                                .refused =
-                                    [&](std::string const& text) {
-                                      if (++ended == 1) why = text;
-                                      gone.set();
-                                    }};
+  struct : quiet_observer {
+    std::atomic<int> told{0};
+    event gone;
+    std::string why;
+    void failed(std::string const& text) override {
+      if (++told == 1) why = text;
+      gone.set();
+    }
+  } hears;
   {
     // An hour at the start would be too long to wait for; the outage's time is what the test waits for.
     k8s::cluster it(node, to(server), {.name = "j", .num_workers = 1}, {"elasticdl-j-master", "m"}, hears,
@@ -212,14 +206,14 @@ TEST_CASE("who was allowed to follow its pods goes on while that is refused, and
       set(refused);
     }
     CHECK(reach(refusals, 1));
-    CHECK(ended == 0);
+    CHECK(hears.told == 0);
     set(again);
     CHECK(reach(watches, resumed ? 1 : 2));
-    CHECK(ended == 0);
+    CHECK(hears.told == 0);
     set(refused);
-    CHECK(gone.wait());
-    CHECK(why.find("may not look after its pods: refused for ") != why.npos);
-    CHECK(why.find("edl rbac --apply") != why.npos);
+    CHECK(hears.gone.wait());
+    CHECK(hears.why.find("may not look after its pods: refused for ") != hears.why.npos);
+    CHECK(hears.why.find("edl rbac --apply") != hears.why.npos);
     set(allowed);
     node.stop();
   }
@@ -243,21 +237,22 @@ TEST_CASE("a worker that says within the grace that it leaves by itself is not d
     w.stall();
   });
   edl::net::node node(node_options());
-  event found;
-  edl::platform::observer hears{.ended = {},
-                                .leaving = {},
-                                .found = [&](edl::platform::findings const&) { found.set(); },
-                                .scale = {},
-                                .refused = {}};
+  struct : quiet_observer {
+    event listed;
+    std::chrono::steady_clock::time_point asked;
+    void found(edl::platform::findings const&) override { listed.set(); }
+    std::vector<edl::process_id> left() override {
+      asked = std::chrono::steady_clock::now();
+      return {{edl::role::worker, 0}};
+    }
+  } hears;
   k8s::cluster it(node, to(server), {.name = "j", .num_workers = 2}, {"elasticdl-j-master", "m"}, hears,
                   edl::logger(edl::severity::critical));
-  REQUIRE(found.wait());
+  REQUIRE(hears.listed.wait());
   auto const began = std::chrono::steady_clock::now();
   auto const grace = 200ms;
-  it.stop_all(grace, [&] {
-    CHECK(std::chrono::steady_clock::now() - began >= grace);
-    return std::vector{edl::process_id{edl::role::worker, 0}};
-  });
+  it.stop_all(grace);
+  CHECK(hears.asked - began >= grace);
   std::lock_guard const lock(mutex);
   CHECK(deleted == std::vector<std::string>{"elasticdl-j-worker-1"});
   node.stop();

@@ -64,8 +64,8 @@ inline std::string configured() { return edl::wire::pack(edl::wire::ConfigureRep
 
 /// A master of a job with one server and one worker.
 struct master_process {
-  explicit master_process(std::function<void(server_options&)> const& change = {}) {
-    server_options o{.job = {}, .layout = layout, .journal = journal("", "run")};
+  explicit master_process(std::function<void(server_options&)> const& change = {}, bool adopts = false) {
+    server_options o{.job = {}, .files = {.layout = layout}, .journal = journal("", "run")};
     o.job.training = {{"t", 20}};
     o.job.minibatch_size = 2;
     o.job.minibatches_per_task = 2;
@@ -76,38 +76,38 @@ struct master_process {
     if (change) change(o);
     it = std::make_unique<server>(
         node, std::move(o),
-        callbacks{.replace = [this](role, std::uint32_t, std::uint32_t) { replaces(); },
-                  .start = [](role, std::uint32_t, std::optional<std::uint32_t>) {},
-                  .stop = [](role, std::uint32_t) {},
-                  .evaluated = [](evaluation_result const&) { return false; },
-                  .ended = [this](std::string const& why) { set(ended, why); },
-                  .waits =
-                      [this](std::string const& what) {
-                        if (!get(first_waits)) set(first_waits, what);
-                        set(waits, what);
-                      }},
+        callbacks{.evaluated = [](evaluation_result const&) { return false; },
+                  .adopted = adopts ? [this](bool any) { adopted = any; } : std::function<void(bool)>()},
         edl::logger(edl::severity::info, "", log.fd));
+    it->processes().use(around);
     listener = std::make_unique<edl::net::listener>(node, std::vector{peers::any_port()},
                                                     [this](edl::net::request& r) { return it->handle(r); });
     node.spawn([this] { return it->tick(); });
   }
   ~master_process() { node.stop(); }
 
-  void set(std::optional<std::string>& what, std::string const& to) {
-    std::lock_guard const guard(lock);
-    what = to;
+  /// Nothing: it has not.
+  std::optional<std::string> ended() {
+    auto const end = it->processes().result();
+    if (end.wait_for(0s) != std::future_status::ready) return std::nullopt;
+    return end.get().failure;
   }
-  std::optional<std::string> get(std::optional<std::string> const& what) {
-    std::lock_guard const guard(lock);
-    return what;
+  /// What it waits for: the first, or the last, that was shown.
+  std::optional<std::string> waits(bool first = false) {
+    std::lock_guard const guard(around.lock);
+    auto const& all = around.all_waits;
+    return all.empty() ? std::nullopt : std::optional(first ? all.front() : all.back());
   }
-
   template <class F>
   auto on_node(F work) {
     std::packaged_task<std::invoke_result_t<F>()> task(work);
     auto result = task.get_future();
     node.post([&task] { task(); });
     return result.get();
+  }
+  /// A process has been killed from outside.
+  void kill(role of, std::uint32_t id) {
+    on_node([&] { it->processes().ended({.who = {of, id}, .signal = 9}, 0); });
   }
   bool ready() {
     return on_node([this] { return it->decisions().ready(); });
@@ -121,10 +121,10 @@ struct master_process {
     return edl::net::wait(to, std::move(what)).message;
   }
 
-  bool join_worker() {
+  bool join_worker(std::uint64_t incarnation = 1) {
     edl::wire::JoinRequest r;
     r.set_role(edl::wire::JoinRequest::WORKER);
-    r.set_incarnation(1);
+    r.set_incarnation(incarnation);
     return edl::wire::unpack<edl::wire::JoinReply>(ask(method::join, r), "master").accepted();
   }
 
@@ -143,10 +143,29 @@ struct master_process {
   } log;
   std::string said() const { return slurp("/proc/self/fd/" + std::to_string(log.fd)); }
 
+  /// The platform: what it is told to start and to show.
+  struct : edl::platform::platform {
+    void start(edl::process_id who, std::optional<std::uint32_t> instead_of) override {
+      if (instead_of) replaces();
+      std::lock_guard const guard(lock);
+      started.push_back(who);
+    }
+    void stop(edl::process_id who, std::chrono::milliseconds) override {
+      std::lock_guard const guard(lock);
+      stopped.push_back(who);
+    }
+    void stop_all(std::chrono::milliseconds) override {}
+    void waits(std::string const& what) override {
+      std::lock_guard const guard(lock);
+      all_waits.push_back(what);
+    }
+    std::function<void()> replaces = [] {};  // on the node's thread
+    std::mutex lock;
+    std::vector<edl::process_id> started, stopped;
+    std::vector<std::string> all_waits;
+  } around;
+  std::optional<bool> adopted;
   edl::parameter_layout layout{{{"w", {4}, 0}}, 4, 0};
-  std::function<void()> replaces = [] {};  // on the node's thread
-  std::mutex lock;
-  std::optional<std::string> ended, waits, first_waits;
   edl::net::node node{peers::options()};
   std::unique_ptr<server> it;
   std::unique_ptr<edl::net::listener> listener;

@@ -31,6 +31,14 @@ job_options options(bool replicas, std::uint32_t servers) {
   return o;
 }
 
+edl::platform::findings running(std::vector<std::uint32_t> const& workers,
+                                std::vector<std::uint32_t> const& servers, std::uint32_t next_worker) {
+  edl::platform::findings all{.running = {}, .next_worker = next_worker};
+  for (std::uint32_t const id : workers) all.running.push_back({role::worker, id});
+  for (std::uint32_t const id : servers) all.running.push_back({role::server, id});
+  return all;
+}
+
 ledger tasks_done(std::uint32_t n) {
   ledger l;
   if (n > 0) l.set_closed(0, 0, n);
@@ -225,7 +233,7 @@ TEST_CASE("state that does not come in time is left to the checkpoint before, an
 TEST_CASE("a master without a journal goes on with what it finds") {
   SUBCASE("servers keep their state, workers their ids") {
     master m(options(false, 2));
-    m.it.adopt({.workers = {3, 7}, .servers = {0, 1}, .next_worker = 9}, m.now);
+    m.it.adopt(running({3, 7}, {0, 1}, 9), m.now);
     m.join_servers(2, 4);
     CHECK(m.configured(tasks_done(2), 6).keep);
     for (std::uint32_t id : {3, 7}) m.join_worker(id);
@@ -239,7 +247,7 @@ TEST_CASE("a master without a journal goes on with what it finds") {
   }
   SUBCASE("members keep their copies") {
     master m(options(true, 0));
-    m.it.adopt({.workers = {3, 7}, .servers = {}, .next_worker = 8}, m.now);
+    m.it.adopt(running({3, 7}, {}, 8), m.now);
     for (std::uint32_t id : {3, 7}) m.join_worker(id);
     m.enter(3, 5, copy_position{8, tasks_done(2), 5});
     m.enter(7, 5, copy_position{9, tasks_done(3), 5});
@@ -249,7 +257,7 @@ TEST_CASE("a master without a journal goes on with what it finds") {
   }
   SUBCASE("who does not come is replaced, though not at once") {
     master m(options(true, 0));
-    m.it.adopt({.workers = {0, 5}, .servers = {}, .next_worker = 6}, m.now);
+    m.it.adopt(running({0, 5}, {}, 6), m.now);
     m.join_worker(0);
     m.pass(seconds(59));
     CHECK_FALSE(m.take<replace_process>());
@@ -260,20 +268,20 @@ TEST_CASE("a master without a journal goes on with what it finds") {
   }
   SUBCASE("fewer than there are to be are made up for, with new ids") {
     master m(options(true, 0));
-    m.it.adopt({.workers = {5}, .servers = {}, .next_worker = 8}, m.now);
+    m.it.adopt(running({5}, {}, 8), m.now);
     auto const lines = m.it.remembered().workers.lines;
     REQUIRE(lines.size() == 2);
     CHECK((lines[0].id == 5 && lines[1].id == 8));
   }
   SUBCASE("more than there are to be stay") {
     master m(options(true, 0));
-    m.it.adopt({.workers = {1, 2, 3, 4}, .servers = {}, .next_worker = 5}, m.now);
+    m.it.adopt(running({1, 2, 3, 4}, {}, 5), m.now);
     CHECK(m.it.remembered().workers.lines.size() == 4);
     CHECK_FALSE(m.take<stop_process>());
   }
   SUBCASE("where the next master is to suspend the job, it waits for those that have the state") {
     master m(options(true, 0));
-    m.it.adopt({.workers = {0, 1}, .servers = {}, .next_worker = 2}, m.now);
+    m.it.adopt(running({0, 1}, {}, 2), m.now);
     m.it.suspend(m.now);
     CHECK_FALSE(m.it.over());
     m.pass(seconds(2));

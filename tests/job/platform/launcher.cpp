@@ -13,6 +13,7 @@
 #include "edl/job/wire/edl.pb.h"
 #include "edl/job/wire/message.hpp"
 #include "edl/job/wire/method.hpp"
+#include "job/platform/quiet_observer.hpp"
 
 namespace launcher_test {
 
@@ -38,7 +39,7 @@ edl::net::node_options options() {
 }
 
 /// What a master has been told, with its own connection to the launcher.
-struct master {
+struct master : quiet_observer {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::pair<ending, std::uint64_t>> endings;
@@ -47,25 +48,19 @@ struct master {
   launched it;
 
   master(launcher const& of, std::uint64_t seen, environment common = {{"WORKER_NUM", "2"}})
-      : master(of.address(), of.credential(), seen, std::move(common)) {}
-  master(std::string const& address, edl::net::token const& credential, std::uint64_t seen,
-         environment common)
-      : it(node, address, credential, std::move(common), seen,
-           {.ended =
-                [this](ending const& e, std::uint64_t number) {
-                  std::lock_guard const lock(mutex);
-                  endings.emplace_back(e, number);
-                  changed.notify_all();
-                },
-            .leaving = {},
-            .found =
-                [this](findings const& f) {
-                  std::lock_guard const lock(mutex);
-                  running = f.running;
-                  changed.notify_all();
-                },
-            .scale = {}}) {}
+      : it(node, of.address(), of.credential(), std::move(common), seen, *this) {}
   ~master() { node.stop(); }
+
+  void ended(ending const& e, std::uint64_t number) override {
+    std::lock_guard const lock(mutex);
+    endings.emplace_back(e, number);
+    changed.notify_all();
+  }
+  void found(findings const& f) override {
+    std::lock_guard const lock(mutex);
+    running = f.running;
+    changed.notify_all();
+  }
 
   bool wait(auto condition) {
     std::unique_lock lock(mutex);
@@ -109,7 +104,7 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
   REQUIRE(second.wait([&] { return second.endings.size() == 2; }));
   CHECK(second.endings[1].first.who == b);
   CHECK(second.endings[1].first.stop_requested);
-  second.it.stop_all(0ms, [] { return std::vector<edl::process_id>(); });
+  second.it.stop_all(0ms);
   REQUIRE(second.wait([&] { return second.endings.size() == 3; }));
   CHECK(second.endings[2].first.who == c);
 }

@@ -49,14 +49,15 @@ struct retry_limits {
 /// Thread safety: as `platform`; the constructor on any thread.
 class cluster final : public platform {
  public:
-  /// `self`: the master's own pod. Its memory is raised when the container before this one has used it up.
-  cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log, retry_limits p = {});
+  /// `to` outlives it. `self`: the master's own pod. Its memory is raised when the container before this one
+  /// has used it up.
+  cluster(net::node& on, access via, job_spec spec, owner self, observer& to, logger log,
+          retry_limits p = {});
   ~cluster() override;
 
   void start(process_id who, std::optional<std::uint32_t> instead_of) override;
   void stop(process_id who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace,
-                std::function<std::vector<process_id>()> const& left) override;
+  void stop_all(std::chrono::milliseconds grace) override;
   void show(std::string const& status, std::string const& line) override;
   void waits(std::string const& what) override;
   void report(std::string const& json) override;
@@ -99,7 +100,7 @@ class cluster final : public platform {
   client client_;
   job_spec spec_;
   owner self_;
-  observer to_;
+  observer& to_;
   logger log_;
   retry_limits retry_limits_;
   pods pods_;                    // on the node's thread

@@ -50,13 +50,13 @@ inline pods::options options_of(job_spec const& spec) {
 
 }  // namespace detail
 
-EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self, observer to, logger log,
+EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self, observer& to, logger log,
                             retry_limits p)
     : node_(on),
       client_(std::move(via), detail::impatient()),
       spec_(std::move(spec)),
       self_(std::move(self)),
-      to_(std::move(to)),
+      to_(to),
       log_(std::move(log)),
       retry_limits_(p),
       pods_(detail::options_of(spec_)),
@@ -71,9 +71,7 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       log_);
   net::carry(
       node_, [this] { return tick(); },
-      [this](std::string const& why) {
-        if (to_.failed) to_.failed("the cluster cannot be followed: " + why);
-      });
+      [this](std::string const& why) { to_.failed("the cluster cannot be followed: " + why); });
 }
 
 EDL_INLINE cluster::~cluster() {
@@ -124,9 +122,8 @@ EDL_INLINE void cluster::self_is_gone() {
   node_.post([this] {
     pods_.close();
     run_commands();
-    if (to_.superseded)
-      to_.superseded(
-          fmt::format("pod {} (uid {}) is gone from namespace {}", self_.name, self_.uid, spec_.space));
+    to_.superseded(
+        fmt::format("pod {} (uid {}) is gone from namespace {}", self_.name, self_.uid, spec_.space));
   });
 }
 
@@ -140,8 +137,7 @@ EDL_INLINE void cluster::stop(process_id who, std::chrono::milliseconds grace) {
   run_commands();
 }
 
-EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace,
-                                  std::function<std::vector<process_id>()> const& left) {
+EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
   auto const within = [](std::chrono::milliseconds limit, auto const& done) {
     auto const until = std::chrono::steady_clock::now() + limit;
     while (!done() && std::chrono::steady_clock::now() < until)
@@ -158,8 +154,8 @@ EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace,
   });
   // What leaves by itself stays to be looked at.
   if (within(grace, none)) return;
-  node_.post([this, grace, now = left()] {
-    pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace), now);
+  node_.post([this, grace] {
+    pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace), to_.left());
     run_commands();
   });
   if (within(grace + std::chrono::seconds(1), none)) return;
@@ -178,7 +174,7 @@ EDL_INLINE std::string cluster::way_out() const {
 }
 
 EDL_INLINE void cluster::refused(std::string const& why) {
-  to_.refused(fmt::format("the master of job '{}' may not look after its pods: {}", spec_.name, why));
+  to_.failed(fmt::format("the master of job '{}' may not look after its pods: {}", spec_.name, why));
 }
 
 EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds since, bool before) {
@@ -362,10 +358,7 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
       pods_.close();  // what it made now would only be deleted with it
       run_commands();
     });
-  if (is_suspended(pod))
-    node_.post([this] {
-      if (to_.suspend) to_.suspend();
-    });
+  if (is_suspended(pod)) node_.post([this] { to_.suspend(); });
   requested_size const request = requested_size_of(pod);
   if (request.empty()) return;
   {

@@ -3,10 +3,10 @@
 
 #include <asio/awaitable.hpp>
 #include <atomic>
-#include <map>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -47,20 +47,11 @@ class master_role {
   int run(signals const& stop);
 
  private:
-  master::callbacks callbacks();
-  platform::observer observer();
   std::unique_ptr<platform::platform> make_platform();
+  bool over() const { return ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
   bool owned() const { return cluster_ && !cluster_->by.empty(); }
-  bool relaunch() const { return !cluster_ || cluster_->relaunch; }
-  void start(process_id who, std::optional<std::uint32_t> instead_of = {});
-  void ended(platform::ending const& e, std::uint64_t number);
-  void found(platform::findings const& what);
-  void reconcile(std::vector<process_id> const& running);
   void report();
   asio::awaitable<void> watch();
-  asio::awaitable<void> handle(net::request& q);
-  void look_round();
-  std::vector<process_id> left();
   void show(std::string const& status, std::string const& line);
   bool suspend_until(signals const& stop);
   std::vector<std::string> users_command() const;
@@ -76,21 +67,13 @@ class master_role {
   master::journal journal_;
   std::optional<master::persisted_state> before_;
   train::reporter reporter_;
-  std::string failure_;     // published by `over_`
-  std::string superseded_;  // why; published by `over_`
-  std::atomic<bool> over_{false}, alone_{false};
-  // On the node's thread: nobody takes part before it is known who runs of a job that is older than this
-  // master.
-  bool adopting_ = false;
-  master::time_point reported_{};
+  std::atomic<bool> alone_{false};  // the job has ended, and nobody is a member any more
+  master::time_point reported_{};   // on the node's thread, as the next
   std::size_t reported_workers_ = 0;
-  std::set<process_id> started_;  // by this master
-  // On the node's thread: when who was heard of last, at the last look; and who has left by itself since.
-  std::map<process_id, master::time_point> present_;
-  std::set<process_id> left_;
   net::node node_;
   master::server server_;
   std::unique_ptr<net::listener> listener_;
+  std::shared_future<master::job_end> ended_;
   std::unique_ptr<platform::platform> platform_;  // none: all others are started by hand
 };
 

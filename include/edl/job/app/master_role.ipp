@@ -2,11 +2,9 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <chrono>
@@ -29,25 +27,11 @@
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/start.hpp"
 #include "edl/job/train/summary.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "edl/job/wire/process_message.hpp"
 
 namespace edl::app {
 namespace detail {
 
 using namespace std::chrono_literals;
-
-inline master::exit_kind kind_of(platform::ending const& e, bool over) {
-  if (over) return master::exit_kind::completed;
-  // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is,
-  // and so is more memory than there is: another would end as it did.
-  bool const from_outside = e.stop_requested || e.outside || e.code == platform::gave_up_waiting ||
-                            (e.signal == SIGKILL && !e.memory) || e.signal == SIGTERM ||
-                            (e.signal == 0 && e.code == 0);
-  return from_outside ? master::exit_kind::preempted : master::exit_kind::failed;
-}
 
 /// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
 inline std::string journal_path(job const& j, process_environment const& s) {
@@ -144,7 +128,6 @@ inline std::string text_of_signal(int signal) {
 
 inline constexpr std::chrono::seconds report_pause{10}, resize_pause{1};  // between two, after another size
 inline constexpr std::chrono::seconds goodbye{30};                        // for who is told to leave
-inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was heard of a moment before
 
 }  // namespace detail
 
@@ -167,102 +150,47 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       node_(node_options_of(s, j, log)),
       server_(node_,
               {.job = options_,
-               .layout = p.layout,
-               .checkpoint_dir = j.command == command::train ? j.checkpoint_dir : "",
-               .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
+               .files = train::files_of(j, p, records_,
+                                        [this] {
+                                          if (lock_) lock_->check();
+                                        }),
                .output = j.output,
                .best = train::best_path(j),
-               .manifest = train::describe(j, records_),
                .journal = journal_,
                .before = detail::with_evaluations(before_, reporter_),
                .ignore_damaged_checkpoints = j.ignore_damaged_checkpoints,
-               .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point(),
-               .allowed =
-                   [this] {
-                     if (lock_) lock_->check();
-                   }},
-              callbacks(), log) {
+               .relaunch = !cluster_ || cluster_->relaunch,
+               .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point()},
+              {.evaluated =
+                   [this](master::evaluation_result const& r) {
+                     return reporter_.evaluated(r, server_.decisions());
+                   },
+               .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); },
+               // Members that run go on with what is there, though nobody remembers them.
+               .adopted = owned() && !before_ ? [this](bool any) { train::clean_outputs(job_, any, log_); }
+                                              : std::function<void(bool)>()},
+              log),
+      ended_(server_.processes().result()) {
   train::tell_of(records_, j, log_);
   if (!before_) reporter_.view().goes_on_from(options_.start.applied);
-  adopting_ = owned() && !before_;
-  if (!adopting_) train::clean_outputs(j, before_.has_value(), log);
+  if (!owned() || before_) train::clean_outputs(j, before_.has_value(), log);
   if (before_) log_.warning("another master has ended before its job: this one takes its place");
   auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port, s.directory);
   if (before_) where = net::parse_addresses(before_->addresses);
   // Another process may have taken a port that was free for a moment: members find this master at the rest.
   listener_ = std::make_unique<net::listener>(
-      node_, where, [this](net::request& q) { return handle(q); },
+      node_, where, [this](net::request& q) { return server_.handle(q); },
       net::listener_options{.some_suffice = before_.has_value()});
 }
 
 EDL_INLINE master_role::~master_role() { node_.stop(); }
-
-EDL_INLINE master::callbacks master_role::callbacks() {
-  return {
-      .replace =
-          [this](role of, std::uint32_t id, std::uint32_t with) {
-            if (!platform_ || over_) return;
-            platform_->stop(process_id{of, id}, std::chrono::milliseconds(0));
-            start(process_id{of, with}, id);
-          },
-      .start =
-          [this](role of, std::uint32_t id, std::optional<std::uint32_t> instead_of) {
-            if (platform_ && !over_) start(process_id{of, id}, instead_of);
-            if (!platform_ && !over_)
-              log_.info(
-                  fmt::format("{} {} is wanted: roles of this job are started by hand, this one with {}={}",
-                              of == role::server ? "server" : "worker", id,
-                              of == role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", id));
-          },
-      .stop =
-          [this](role of, std::uint32_t id) {
-            if (platform_) platform_->stop(process_id{of, id}, detail::goodbye);
-          },
-      .evaluated =
-          [this](master::evaluation_result const& r) { return reporter_.evaluated(r, server_.decisions()); },
-      .ended =
-          [this](std::string const& error) {
-            failure_ = error;
-            over_ = true;
-          },
-      .waits =
-          [this](std::string const& what) {
-            if (platform_) platform_->waits(what);
-          },
-      .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); }};
-}
-
-EDL_INLINE platform::observer master_role::observer() {
-  return {.ended = [this](platform::ending const& e, std::uint64_t number) { ended(e, number); },
-          .leaving =
-              [this](process_id who, std::string const& why) {
-                if (relaunch() && !adopting_) server_.leaving(who.id, why);
-              },
-          .found = [this](platform::findings const& what) { found(what); },
-          .scale =
-              [this](platform::size_request const& r) {
-                return server_.scale({r.workers, r.servers, r.leave});
-              },
-          .refused = [this](std::string const& why) { server_.fail(why); },
-          .failed = [this](std::string const& why) { server_.fail(why); },
-          .suspend =
-              [this] {
-                if (!server_.decisions().suspending()) server_.suspend();
-              },
-          .superseded =
-              [this](std::string const& why) {
-                if (over_) return;
-                superseded_ = why;
-                over_ = true;
-              }};
-}
 
 EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
   process_environment const& s = environment_;
   if (cluster_)
     return std::make_unique<platform::kubernetes::cluster>(
         node_, platform::kubernetes::find_access(), *cluster_,
-        platform::kubernetes::owner{s.pod_name, s.pod_uid}, observer(), log_,
+        platform::kubernetes::owner{s.pod_name, s.pod_uid}, server_.processes(), log_,
         platform::kubernetes::retry_limits{.allowed_before = before_ && before_->members > 0});
   if (s.launcher.empty()) return nullptr;
   return std::make_unique<platform::launched>(
@@ -272,93 +200,7 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
                             {"EDL_PLATFORM", "process"},
                             {"MASTER_ADDR", joined(listener_->addresses())},
                             {"WORKER_NUM", std::to_string(job_.num_workers)}},
-      before_ ? before_->events : 0, observer());
-}
-
-EDL_INLINE void master_role::start(process_id who, std::optional<std::uint32_t> instead_of) {
-  if (server_.decisions().suspending()) return;  // it would only have to leave again
-  // Whoever has found what runs starts who is wanted, and may be ahead of an order that waits for the
-  // journal.
-  if (!started_.insert(who).second && who.role == role::worker) return;
-  platform_->start(who, instead_of);
-}
-
-EDL_INLINE void master_role::ended(platform::ending const& e, std::uint64_t number) {
-  // A server that was killed to be replaced has its successor: that it ended is no news.
-  if (e.stop_requested && e.who.role == role::server && !over_) return;
-  if (adopting_) return;  // what has ended before was not of this master's doing
-  if (!over_ && e.failed()) log_.warning(fmt::format("{} {}", to_string(e.who), platform::describe(e)));
-  server_.exited(e.who.role, e.who.id, relaunch() ? detail::kind_of(e, over_) : master::exit_kind::failed,
-                 platform::describe(e), number);
-}
-
-// At the start nothing runs; a master that takes another's place starts and stops what that one could not. It
-// may have nothing of that one's memory but what runs.
-EDL_INLINE void master_role::found(platform::findings const& what) {
-  std::vector<process_id> const& running = what.running;
-  if (std::exchange(adopting_, false)) {
-    master::found_processes those{.workers = {}, .servers = {}, .next_worker = what.next_worker};
-    for (process_id const who : running)
-      (who.role == role::server ? those.servers : those.workers).push_back(who.id);
-    // Members that run go on with what is there, though nobody remembers them.
-    train::clean_outputs(job_, !running.empty(), log_);
-    server_.adopt(those);
-  }
-  // A successor of this master would have to know of what it starts.
-  server_.when_kept([this, running] { reconcile(running); });
-}
-
-EDL_INLINE void master_role::reconcile(std::vector<process_id> const& running) {
-  if (over_) return;
-  master::persisted_state const now = server_.decisions().remembered();
-  auto const reconcile = [&](role of, master::lineages::record const& lines) {
-    std::set<process_id> wanted;
-    for (auto const& line : lines.lines)
-      if (!line.ended) wanted.insert({of, line.id});
-    for (process_id const who : running)
-      if (who.role == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
-    for (process_id const who : wanted)
-      if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
-  };
-  reconcile(role::server, now.servers);
-  reconcile(role::worker, now.workers);
-}
-
-EDL_INLINE asio::awaitable<void> master_role::handle(net::request& q) {
-  if (adopting_)
-    throw net::call_error(net::status::unavailable, "this master does not know yet which processes run");
-  // A short job is over before the next look round: what says goodbye, or comes too late, is noted at once.
-  std::optional<process_id> leaving, joining;
-  if (cluster_ && q.method() == wire::method::leave)
-    leaving = wire::sender_of(wire::unpack<wire::LeaveRequest>(q.message(), q.peer()));
-  if (cluster_ && q.method() == wire::method::join)
-    joining = wire::sender_of(wire::unpack<wire::JoinRequest>(q.message(), q.peer()));
-  co_await server_.handle(q);
-  if (leaving) left_.insert(*leaving);
-  if (joining && server_.decisions().over()) left_.insert(*joining);  // it ends well, by itself
-}
-
-// Who was a member and is none any more has left, or has been silent for too long.
-EDL_INLINE void master_role::look_round() {
-  std::map<process_id, master::time_point> now;
-  for (auto const& [id, one] : server_.decisions().workers().all())
-    now.emplace(process_id{role::worker, id}, one.seen);
-  for (auto const& [id, one] : server_.decisions().servers().all())
-    now.emplace(process_id{role::server, id}, one.seen);
-  auto const at = std::chrono::steady_clock::now();
-  for (auto const& [who, seen] : present_)
-    if (!now.contains(who) && at - seen < detail::talkative) left_.insert(who);
-  for (auto const& [who, seen] : now) left_.erase(who);
-  present_ = std::move(now);
-}
-
-EDL_INLINE std::vector<process_id> master_role::left() {
-  std::packaged_task<std::vector<process_id>()> look([this] {
-    if (cluster_) look_round();
-    return std::vector<process_id>(left_.begin(), left_.end());
-  });
-  node_.post([&look] { look(); });
-  return look.get_future().get();
+      before_ ? before_->events : 0, server_.processes());
 }
 
 EDL_INLINE asio::awaitable<void> master_role::watch() {
@@ -366,18 +208,18 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
   master::coordinator const& decisions = server_.decisions();
   show("Running", {});
   while (!alone_) {
-    if (cluster_) look_round();
-    if (!over_)
-      if (std::string const line =
-              reporter_.view().update(decisions.progress(), std::chrono::steady_clock::now());
-          !line.empty())
+    bool const over = server_.processes().over();
+    if (!over) {
+      auto const now = std::chrono::steady_clock::now();
+      if (std::string const line = reporter_.view().update(decisions.progress(), now); !line.empty())
         show("Running", line);
-    if (!over_) report();
-    if (!over_) reporter_.history().look(decisions, decisions.progress(), std::chrono::steady_clock::now());
+      report();
+      reporter_.history().look(decisions, decisions.progress(), now);
+    }
     // Servers of this machine are ended by the launcher.
-    alone_ = over_ && decisions.workers().all().empty() &&
+    alone_ = over && decisions.workers().all().empty() &&
              (!environment_.launcher.empty() || decisions.servers().all().empty());
-    timer.expires_after(std::chrono::milliseconds(over_ ? 10 : 200));
+    timer.expires_after(std::chrono::milliseconds(over ? 10 : 200));
     co_await timer.async_wait(asio::use_awaitable);
   }
 }
@@ -401,13 +243,11 @@ EDL_INLINE void master_role::show(std::string const& status, std::string const& 
 // Ends when there is a checkpoint, when the job has ended otherwise, or, false, with another signal.
 EDL_INLINE bool master_role::suspend_until(signals const& stop) {
   using namespace std::chrono_literals;
-  node_.post([this] {
-    if (!server_.decisions().over() && !server_.decisions().suspending()) server_.suspend();
-  });
+  node_.post([this] { server_.processes().suspend(); });
   // A second one to a master of a command is the command's, and it was for all.
-  while (!over_ && !(stop.wait(50ms) && !is_of_a_command(environment_))) {
+  while (!over() && !(stop.wait(50ms) && !is_of_a_command(environment_))) {
   }
-  return over_;
+  return over();
 }
 
 /// What a person may give again; empty: this process was not started by a command of this machine.
@@ -420,13 +260,14 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (log_.detailed())
     log_.info(fmt::format("master of job '{}' listens at {}", environment_.job_name,
                           joined(listener_->addresses())));
-  // On the node's thread, because its callbacks come there.
+  // On the node's thread, where it is told what happens.
   std::packaged_task<void()> begin([this] {
     std::vector<std::string> names;
     for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
     server_.listens_at(names);
     if (auto const at = reporter_.stopped_at()) server_.stop(*at);
     platform_ = make_platform();
+    if (platform_) server_.processes().use(*platform_);
   });
   node_.post([&begin] { begin(); });
   begin.get_future().get();
@@ -438,7 +279,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   net::carry(
       node_, [this] { return watch(); }, failed);
   std::optional<int> came;
-  while (!over_ && !came) {
+  while (!over() && !came) {
     came = stop.wait(50ms);
     if (auto const lost = lock_ ? lock_->lost() : std::nullopt)
       node_.post([this, why = *lost] { server_.fail(why); });
@@ -446,13 +287,14 @@ EDL_INLINE int master_role::run(signals const& stop) {
   // Of roles that were started by hand, whoever stops the master alone may start the next one.
   bool const ends_all = came && !cluster_ && (platform_ || *came == SIGINT);
   bool const kept = ends_all && train::keeps_state(job_) && suspend_until(stop);
-  bool const replaced = over_ && !superseded_.empty();
+  bool const is_over = over();
+  master::job_end const end = is_over ? ended_.get() : master::job_end();
   // What a controller goes by is that the job has ended, though a signal came in the same moment.
-  int const signal = over_ && owned() ? 0 : came.value_or(0);  // 0: none
-  if ((signal && owned()) || replaced) {
+  int const signal = is_over && owned() ? 0 : came.value_or(0);  // 0: none
+  if ((signal && owned()) || !end.superseded.empty()) {
     log_.warning(fmt::format(
         "this master leaves: {}{}",
-        signal ? fmt::format("it was stopped by {}", detail::text_of_signal(signal)) : superseded_,
+        signal ? fmt::format("it was stopped by {}", detail::text_of_signal(signal)) : end.superseded,
         owned() ? "; the others go on with the next" : ""));
     node_.stop();
     return signal ? 128 + signal : platform::gave_up_waiting;
@@ -461,7 +303,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
   // Who was started by hand hears of the end from nobody else, and may be cut off for longer than it takes
   // to find that out.
-  bool const good = !over_ || failure_.empty();  // `over_` publishes it
+  bool const good = end.failure.empty();
   bool const by_hand = !platform_;
   std::chrono::milliseconds const timeout = by_hand     ? detail::goodbye
                                             : !cluster_ ? good ? 5s : 0s
@@ -471,8 +313,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
     if (by_hand && stop.wait(0ms)) break;
     std::this_thread::sleep_for(10ms);
   }
-  over_ = true;
-  if (platform_) platform_->stop_all(2s, [this] { return left(); });
+  node_.post([this] { server_.processes().end({}); });
+  if (platform_) platform_->stop_all(2s);
   node_.stop();
   reporter_.history().close(server_.decisions(), server_.decisions().progress(),
                             std::chrono::steady_clock::now());
@@ -489,11 +331,9 @@ EDL_INLINE int master_role::run(signals const& stop) {
   }
   // Whoever shows the job's progress later has this one's last word.
   if (cluster_ && platform_)
-    platform_->report(
-        job_report(server_.decisions(), {.epochs = job_.num_epochs,
-                                         .evaluation = reporter_.evaluation(),
-                                         .over = failure_.empty() && !server_.decisions().suspended()}));
-  master::job_progress const end = server_.decisions().progress();
+    platform_->report(job_report(server_.decisions(), {.epochs = job_.num_epochs,
+                                                       .evaluation = reporter_.evaluation(),
+                                                       .over = good && !server_.decisions().suspended()}));
   if (server_.decisions().suspended()) {
     std::string const how = train::way_on(job_);
     show("Suspended", how);
@@ -502,11 +342,12 @@ EDL_INLINE int master_role::run(signals const& stop) {
     log_.warning(fmt::format("job '{}' is suspended; {}", environment_.job_name, how));
     return platform::suspended;
   }
-  show(failure_.empty() ? "Finished" : "Failed",
-       failure_.empty() ? fmt::format("version {}", end.version) +
-                              (end.loss != 0 ? fmt::format(", loss {:.4g}", end.loss) : "")
-                        : failure_);
-  if (!failure_.empty()) throw error(failure_);
+  master::job_progress const last = server_.decisions().progress();
+  show(good ? "Finished" : "Failed", good
+                                         ? fmt::format("version {}", last.version) +
+                                               (last.loss != 0 ? fmt::format(", loss {:.4g}", last.loss) : "")
+                                         : end.failure);
+  if (!good) throw error(end.failure);
   // Who gives the same command with the same token again begins anew.
   journal_.remove();
   if (!job_.export_onnx.empty())

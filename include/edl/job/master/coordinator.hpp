@@ -16,6 +16,7 @@
 #include "edl/job/master/model_versions.hpp"
 #include "edl/job/master/roster.hpp"
 #include "edl/job/master/worker_worlds.hpp"
+#include "edl/job/platform/platform.hpp"
 
 namespace edl::master {
 
@@ -118,16 +119,17 @@ class coordinator {
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
                           time_point now);
 
-  /// With `job_options::judges`: what follows from the result of `evaluation_done` has been done.
-  void judged(std::uint64_t version, time_point now);
+  /// With `job_options::judges`: what follows from the result of `evaluation_done` has been done. `error`:
+  /// why it cannot be kept, and does not count. `stops`: the job is to `stop` with it.
+  void judged(std::uint64_t version, time_point now, std::string const& error = {}, bool stops = false);
 
   /// Changes how many processes there are to be while the job runs. More are started, or the newest stop when
   /// they have handed over what they hold. Returns why not; empty: it is being done.
-  std::string scale(scale_request const& r, time_point now);
+  std::string scale(platform::size_request const& r, time_point now);
 
   /// The platform has found what runs, of a job whose master has left no journal: it goes on, with the ids
   /// that it has. Before any member has joined.
-  void adopt(found_processes const& those, time_point now);
+  void adopt(platform::findings const& those, time_point now);
 
   /// Ends the job so that it can go on later. Nothing is leased any more, and the state that all have in
   /// common is written where there are checkpoints. Then comes `suspend_job`. What is trained that cannot be

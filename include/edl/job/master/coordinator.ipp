@@ -276,7 +276,14 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
   advance();
 }
 
-EDL_INLINE void coordinator::judged(std::uint64_t version, time_point) {
+EDL_INLINE void coordinator::judged(std::uint64_t version, time_point now, std::string const& error,
+                                    bool stops) {
+  if (over()) return;
+  if (!error.empty())
+    job_.say(
+        severity::warning,
+        fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, error));
+  if (stops) stop(now, version);
   if (!over() && versions_.judged(version)) advance();
 }
 
@@ -296,7 +303,7 @@ EDL_INLINE void coordinator::version_announced(std::uint64_t generation, std::ui
 
 // ---- Size ----
 
-EDL_INLINE std::string coordinator::scale(scale_request const& r, time_point now) {
+EDL_INLINE std::string coordinator::scale(platform::size_request const& r, time_point now) {
   server_generations const& held = generations_.servers();
   if (over()) return "the job is over";
   if (suspending()) return "the job is being suspended";
@@ -322,8 +329,8 @@ EDL_INLINE std::string coordinator::scale(scale_request const& r, time_point now
   return {};
 }
 
-EDL_INLINE void coordinator::adopt(found_processes const& those, time_point now) {
-  if (those.workers.empty() && those.servers.empty()) return;
+EDL_INLINE void coordinator::adopt(platform::findings const& those, time_point now) {
+  if (those.running.empty()) return;
   generations_.adopt(those);
   roster_.adopt(those, generations_.servers().wanted(), now);
 }

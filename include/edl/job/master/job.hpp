@@ -99,19 +99,6 @@ struct join_reply {
   bool over = false;   ///< because the job has ended
 };
 
-/// How many processes there are to be; nothing: as many as there are. Workers of `leave` are among those that
-/// go; who is none goes unnoticed.
-struct scale_request {
-  std::optional<std::uint32_t> workers, servers;
-  std::vector<std::uint32_t> leave = {};
-};
-
-/// What runs of a job whose master has left no journal.
-struct found_processes {
-  std::vector<std::uint32_t> workers, servers;  ///< ids
-  std::uint32_t next_worker = 0;                ///< all ids of workers that have been used are below
-};
-
 struct heartbeat_reply {
   bool known = false;     ///< false: given up, leave
   bool stranger = false;  ///< has not joined this master

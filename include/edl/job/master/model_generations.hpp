@@ -14,6 +14,7 @@
 #include "edl/job/master/roster.hpp"
 #include "edl/job/master/server_generations.hpp"
 #include "edl/job/master/worker_worlds.hpp"
+#include "edl/job/platform/platform.hpp"
 
 namespace edl::master {
 
@@ -44,7 +45,7 @@ class model_generations {
 
   /// Goes on where another master ended, or with processes that the platform has found.
   void resume(persisted_state const& before);
-  void adopt(found_processes const& those);
+  void adopt(platform::findings const& those);
 
   /// Of those who keep the model; no generation need be formed.
   void expect_workers(std::uint32_t wanted) { worlds_.expect(wanted); }

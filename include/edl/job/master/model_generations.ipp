@@ -41,11 +41,12 @@ EDL_INLINE void model_generations::resume(persisted_state const& before) {
   recovered_ = true;
 }
 
-EDL_INLINE void model_generations::adopt(found_processes const& those) {
+EDL_INLINE void model_generations::adopt(platform::findings const& those) {
   recovered_ = true;
-  if (!those.workers.empty()) worlds_.expect(std::uint32_t(those.workers.size()));
-  if (those.servers.empty() || options_.num_servers == 0) return;
-  std::uint32_t const newest = *std::ranges::max_element(those.servers);
+  auto const running_servers = those.ids(role::server);
+  if (std::size_t const n = those.running.size() - running_servers.size()) worlds_.expect(std::uint32_t(n));
+  if (running_servers.empty() || options_.num_servers == 0) return;
+  std::uint32_t const newest = *std::ranges::max_element(running_servers);
   servers_.want(std::min(std::max(options_.num_servers, newest + 1), servers_.ranges()));
 }
 

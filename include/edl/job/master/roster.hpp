@@ -13,6 +13,7 @@
 #include "edl/job/master/journal.hpp"
 #include "edl/job/master/lineage.hpp"
 #include "edl/job/master/membership.hpp"
+#include "edl/job/platform/platform.hpp"
 
 namespace edl::master {
 
@@ -91,7 +92,7 @@ class roster {
   void stop_server(std::uint32_t id, time_point now);
 
   /// Goes on with what the platform has found. `servers`: how many there are to be.
-  void adopt(found_processes const& those, std::uint32_t servers, time_point now);
+  void adopt(platform::findings const& those, std::uint32_t servers, time_point now);
 
  private:
   membership& members(role r) { return r == role::worker ? workers_ : servers_; }

@@ -90,7 +90,7 @@ EDL_INLINE roster::pulse roster::heartbeat(role of, std::uint32_t id, std::uint6
 EDL_INLINE void roster::lose(role of, std::uint32_t id, time_point now) {
   membership& all = members(of);
   invariant(all.find(id) != nullptr, "only a member can be lost");
-  all.lose(id, all.find(id)->incarnation);
+  all.lose(id, all.find(id)->incarnation, now);
   lines_of(of).lost(id, now);
 }
 
@@ -192,26 +192,27 @@ EDL_INLINE void roster::stop_server(std::uint32_t id, time_point now) {
   job_.add(stop_process{role::server, id});
 }
 
-EDL_INLINE void roster::adopt(found_processes const& those, std::uint32_t servers, time_point now) {
+EDL_INLINE void roster::adopt(platform::findings const& those, std::uint32_t servers, time_point now) {
+  auto const running_workers = those.ids(role::worker), running_servers = those.ids(role::server);
   auto const found = [&](lineages const& like, std::vector<std::uint32_t> const& ids, std::uint32_t next) {
     lineages::record r{.next = next, .lines = {}};
     for (std::uint32_t const id : ids) r.lines.push_back({id, 0, false});
     // Who does not come within the timeout is replaced.
     return lineages(like.of(), r, now + options_.adoption - like.of().grace);
   };
-  if (!those.workers.empty()) {
-    auto const newest = *std::ranges::max_element(those.workers);
-    worker_lines_ = found(worker_lines_, those.workers, std::max(those.next_worker, newest + 1));
+  if (!running_workers.empty()) {
+    auto const newest = *std::ranges::max_element(running_workers);
+    worker_lines_ = found(worker_lines_, running_workers, std::max(those.next_worker, newest + 1));
     while (worker_lines_.size() < options_.num_workers) worker_lines_.add();
   }
-  if (!those.servers.empty() && options_.num_servers > 0) {
-    server_lines_ = found(server_lines_, those.servers, 0);
+  if (!running_servers.empty() && options_.num_servers > 0) {
+    server_lines_ = found(server_lines_, running_servers, 0);
     for (std::uint32_t id = 0; id < servers; ++id)
-      if (std::ranges::find(those.servers, id) == those.servers.end()) server_lines_.joined(id);
+      if (std::ranges::find(running_servers, id) == running_servers.end()) server_lines_.joined(id);
   }
   job_.say(severity::info,
            fmt::format("this master has no journal: it goes on with {} and {} that it finds running",
-                       counted(those.workers.size(), "worker"), counted(those.servers.size(), "server")));
+                       counted(running_workers.size(), "worker"), counted(running_servers.size(), "server")));
 }
 
 }  // namespace edl::master

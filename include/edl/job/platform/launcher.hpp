@@ -70,16 +70,15 @@ inline constexpr std::array<std::string_view, 5> start_variables{"EDL_JOB_NAME",
 /// The master's side of a `launcher`. Thread safety: as `platform`; the constructor on any thread.
 class launched final : public platform {
  public:
-  /// `address` and `credential` as the launcher has them. `common`: what every process gets in its
-  /// environment beside its role and id, of `start_variables`. `seen`: endings that an earlier master has
-  /// dealt with.
+  /// `to` outlives it. `address` and `credential` as the launcher has them. `common`: what every process gets
+  /// in its environment beside its role and id, of `start_variables`. `seen`: endings that an earlier master
+  /// has dealt with.
   launched(net::node& on, std::string const& address, net::token const& credential, environment common,
-           std::uint64_t seen, observer to);
+           std::uint64_t seen, observer& to);
 
   void start(process_id who, std::optional<std::uint32_t> instead_of) override;
   void stop(process_id who, std::chrono::milliseconds grace) override;
-  void stop_all(std::chrono::milliseconds grace,
-                std::function<std::vector<process_id>()> const& left) override;
+  void stop_all(std::chrono::milliseconds grace) override;
 
  private:
   asio::awaitable<void> follow();
@@ -90,7 +89,7 @@ class launched final : public platform {
   std::shared_ptr<net::channel> launcher_;
   environment common_;
   std::uint64_t seen_, orders_given_;
-  observer to_;
+  observer& to_;
   std::deque<net::outgoing> orders_;  // one after the other, each until it is answered; on the node's thread
 };
 

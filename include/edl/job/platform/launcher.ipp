@@ -143,18 +143,18 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
 }
 
 EDL_INLINE launched::launched(net::node& on, std::string const& address, net::token const& credential,
-                              environment common, std::uint64_t seen, observer to)
+                              environment common, std::uint64_t seen, observer& to)
     : node_(on),
       launcher_(std::make_shared<net::channel>(on, std::vector{net::parse_address(address)}, "the launcher",
                                                &credential)),
       common_(std::move(common)),
       seen_(seen),
       orders_given_(detail::random_order()),
-      to_(std::move(to)) {
+      to_(to) {
   net::carry(
       node_, [this] { return follow(); },
       [this](std::string const& why) {
-        if (to_.failed) to_.failed("what happens to the job's processes cannot be followed: " + why);
+        to_.failed("what happens to the job's processes cannot be followed: " + why);
       });
 }
 
@@ -195,9 +195,7 @@ EDL_INLINE void launched::order(std::uint16_t method, std::string message) {
     if (orders_.size() > 1) return;
     net::carry(
         node_, [this] { return deliver(); },
-        [this](std::string const& why) {
-          if (to_.failed) to_.failed("the launcher refuses an order: " + why);
-        });
+        [this](std::string const& why) { to_.failed("the launcher refuses an order: " + why); });
   });
 }
 
@@ -232,8 +230,7 @@ EDL_INLINE void launched::start(process_id who, std::optional<std::uint32_t>) {
   order(wire::method::start_process, wire::pack(m));
 }
 
-EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace,
-                                   std::function<std::vector<process_id>()> const&) {
+EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace) {
   wire::StopProcess m;
   m.set_grace_ms(std::uint32_t(grace.count()));
   node_.post([this] {  // what has not been asked for yet is not wanted any more

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,32 +41,47 @@ using environment = std::vector<std::pair<std::string, std::string>>;
 struct findings {
   std::vector<process_id> running;
   std::uint32_t next_worker = 0;  ///< all ids of workers that the platform knows of are below
+
+  std::vector<std::uint32_t> ids(role of) const;  ///< of those that run
 };
 
-/// Another size that a user wants; nothing: as it is.
+/// Another size that a user wants; nothing: as it is. Workers of `leave` are among those that go; who is none
+/// goes unnoticed.
 struct size_request {
   std::optional<std::uint32_t> workers, servers;
-  std::vector<std::uint32_t> leave = {};  ///< workers that are to be among those that go
+  std::vector<std::uint32_t> leave = {};
 };
 
-/// What the master hears of its platform. All are called on the node's thread.
-struct observer {
+/// A master, as its platform sees it. Thread safety: called on the node's thread.
+class observer {
+ public:
   /// A process has ended. `number`: of the event, where the platform counts them; otherwise 0.
-  std::function<void(ending const& how, std::uint64_t number)> ended;
-  /// A process is told to leave by others than the master, and will end.
-  std::function<void(process_id who, std::string const& why)> leaving;
+  virtual void ended(ending const& how, std::uint64_t number) = 0;
+
+  /// A worker is told to leave by others than the master, and will end.
+  virtual void leaving(process_id who, std::string const& why) = 0;
+
   /// At the start, once all earlier endings have been told: what runs.
-  std::function<void(findings const& what)> found;
-  /// A user wants another number of workers or servers: empty, or why not.
-  std::function<std::string(size_request const& wanted)> scale;
-  /// The platform refuses what every job needs, and time does not mend it: in words, with the way out.
-  std::function<void(std::string const& why)> refused;
-  /// The platform cannot tell any more what happens, because of `why`: the job cannot go on.
-  std::function<void(std::string const& why)> failed = {};
+  virtual void found(findings const& what) = 0;
+
+  /// A user wants another size: empty, or why not.
+  virtual std::string scale(size_request const& wanted) = 0;
+
+  /// The job cannot go on: the platform refuses what every job needs, and time does not mend it, or cannot
+  /// tell any more what happens. In words, with the way out.
+  virtual void failed(std::string const& why) = 0;
+
   /// The job is to end so that it can go on later. Told again and again.
-  std::function<void()> suspend = {};
+  virtual void suspend() = 0;
+
   /// This master is the job's no more: another takes, or has taken, its place.
-  std::function<void(std::string const& why)> superseded = {};
+  virtual void superseded(std::string const& why) = 0;
+
+  /// Who has said that it leaves by itself.
+  virtual std::vector<process_id> left() = 0;
+
+ protected:
+  ~observer() = default;
 };
 
 /// What starts and stops the processes of a job for its master: this machine, or a cluster. It only does as
@@ -82,12 +96,10 @@ class platform {
   /// Asks `who` to leave, and kills it when it has not within `grace`. On the node's thread.
   virtual void stop(process_id who, std::chrono::milliseconds grace) = 0;
 
-  /// Stops all but the master, and returns when they have ended. `left` names the processes that have said
-  /// that they leave by themselves: what can be seen of them afterwards stays. It is asked when the grace has
-  /// passed, because somebody may say so until then. Starts nothing any more. On a thread that is not the
-  /// node's.
-  virtual void stop_all(std::chrono::milliseconds grace,
-                        std::function<std::vector<process_id>()> const& left) = 0;
+  /// Stops all but the master, and returns when they have ended. What can be seen of those that the observer
+  /// says have left stays; it is asked when the grace has passed, because somebody may leave until then.
+  /// Starts nothing any more. On a thread that is not the node's.
+  virtual void stop_all(std::chrono::milliseconds grace) = 0;
 
   /// Shows users how the job does, where the platform has a place for it. On any thread.
   virtual void show(std::string const& /*status: "Running", "Finished", "Failed"*/,

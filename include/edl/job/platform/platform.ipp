@@ -18,4 +18,11 @@ EDL_INLINE std::string describe(ending const& e) {
   return fmt::format("exited with code {}", e.code);
 }
 
+EDL_INLINE std::vector<std::uint32_t> findings::ids(role of) const {
+  std::vector<std::uint32_t> all;
+  for (process_id const who : running)
+    if (who.role == of) all.push_back(who.id);
+  return all;
+}
+
 }  // namespace edl::platform

@@ -24,17 +24,17 @@ TEST_CASE("a journal whose disk comes back is written without another event") {
 TEST_CASE("a decision that cannot be carried out ends the job, though nobody calls the master any more") {
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m;
-  m.replaces = [] { throw edl::error("no more processes"); };
-  m.on_node([&] { m.it->exited(role::server, 0, exit_kind::preempted, "killed"); });
-  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
-  CHECK(m.get(m.ended) == "the master cannot do what it has decided: no more processes");
+  m.around.replaces = [] { throw edl::error("no more processes"); };
+  m.kill(role::server, 0);
+  REQUIRE(eventually([&] { return m.ended().has_value(); }));
+  CHECK(m.ended() == "the master cannot do what it has decided: no more processes");
 }
 
 TEST_CASE("work that fails when the journal has what it waits for ends the job") {
   master_process m;
   m.on_node([&] { m.it->when_kept([] { throw edl::error("no more processes"); }); });
-  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
-  CHECK(m.get(m.ended) == "the master cannot do what it has decided: no more processes");
+  REQUIRE(eventually([&] { return m.ended().has_value(); }));
+  CHECK(m.ended() == "the master cannot do what it has decided: no more processes");
 }
 
 TEST_CASE(
@@ -55,7 +55,7 @@ TEST_CASE(
   for (int i = 0; i < 10; ++i)
     CHECK(edl::wire::unpack<edl::wire::HeartbeatReply>(m.ask(method::heartbeat, beat), "master").known());
   CHECK(eventually(
-      [&] { return m.get(m.waits).value_or("").find("the journal to be written") != std::string::npos; }));
+      [&] { return m.waits().value_or("").find("the journal to be written") != std::string::npos; }));
   CHECK(s.asked == 0);
   CHECK_FALSE(std::filesystem::exists(path));
   // Who asks what a generation is part of waits, and is answered.

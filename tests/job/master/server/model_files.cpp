@@ -36,20 +36,20 @@ TEST_CASE("a checkpoint directory that cannot be read for a while keeps the job 
   make_unreadable(path);
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.step_timeout = 100ms;
   });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
-  m.on_node([&] { m.it->exited(role::server, 0, exit_kind::preempted, "was killed"); });
+  m.kill(role::server, 0);
   CHECK(m.join(s, 2));
   CHECK(eventually([&] {
-    return m.get(m.waits).value_or("").find("the storage to answer '" + dir.path + "'") != std::string::npos;
+    return m.waits().value_or("").find("the storage to answer '" + dir.path + "'") != std::string::npos;
   }));
   CHECK_FALSE(m.ready());
   std::filesystem::remove(path);
   CHECK(eventually([&] { return m.ready(); }));
-  CHECK_FALSE(m.get(m.ended));
+  CHECK_FALSE(m.ended());
 }
 
 TEST_CASE("a checkpoint directory that stays unreadable ends the job, with the reason") {
@@ -58,14 +58,14 @@ TEST_CASE("a checkpoint directory that stays unreadable ends the job, with the r
   make_unreadable(dir.path + "/version-5/manifest.json");
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.order_timeout = 200ms;
   });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
-  m.on_node([&] { m.it->exited(role::server, 0, exit_kind::preempted, "was killed"); });
-  CHECK(eventually([&] { return m.get(m.ended).has_value(); }));
-  CHECK(m.get(m.ended)->find("no checkpoint in " + dir.path + " can be looked for: ") == 0);
+  m.kill(role::server, 0);
+  CHECK(eventually([&] { return m.ended().has_value(); }));
+  CHECK(m.ended()->find("no checkpoint in " + dir.path + " can be looked for: ") == 0);
 }
 
 TEST_CASE("a checkpoint that is written counts, whatever becomes of those that are too old") {
@@ -83,11 +83,11 @@ TEST_CASE("a checkpoint that is written counts, whatever becomes of those that a
     return edl::wire::pack(reply);
   });
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.job.checkpoint = true;
-    o.keep_checkpoint_max = 1;
+    o.files.keep = 1;
     // Of what is asked for, the removal comes after the commit.
-    o.allowed = [&] {
+    o.files.allowed = [&] {
       if (std::filesystem::exists(dir.path + "/version-5/manifest.json")) throw edl::error("no more");
     };
   });
@@ -112,8 +112,7 @@ TEST_CASE("what the servers have written of a generation that is over becomes no
     auto const request = edl::wire::unpack<edl::wire::CheckpointRequest>(message, "the master");
     spill(request.path() + "/part", "x");
     // It ends, and the answer is on its way.
-    if (request.version() == 5)
-      master->on_node([&] { master->it->exited(role::server, 0, exit_kind::preempted, "killed"); });
+    if (request.version() == 5) master->kill(role::server, 0);
     edl::wire::CheckpointReply reply;
     auto& part = *reply.add_files();
     part.set_name("part");
@@ -122,7 +121,7 @@ TEST_CASE("what the servers have written of a generation that is over becomes no
     return edl::wire::pack(reply);
   });
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.job.checkpoint = true;
   });
   master = &m;
@@ -167,7 +166,7 @@ TEST_CASE("a job that is suspended while one server is a step ahead is written, 
   };
   server_process first(server_at(5)), second(server_at(6));
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.job.num_servers = 2;
     o.job.checkpoint = o.job.final_checkpoint = true;
     o.order_timeout = 1s;
@@ -175,8 +174,8 @@ TEST_CASE("a job that is suspended while one server is a step ahead is written, 
   CHECK(m.join(first));
   CHECK(m.join(second, 1, 1));
   REQUIRE(eventually([&] { return m.ready(); }));
-  m.on_node([&] { m.it->suspend(); });
-  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
+  m.on_node([&] { m.it->processes().suspend(); });
+  REQUIRE(eventually([&] { return m.ended().has_value(); }));
   CAPTURE(m.said());
   CHECK(m.said().find("Checkpoint of version 6 written") != std::string::npos);
   CHECK(m.said().find("is lost") == std::string::npos);

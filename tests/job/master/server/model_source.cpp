@@ -32,8 +32,8 @@ TEST_CASE("the trained model is what the servers have when the job ends") {
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
   m.on_node([&] { m.it->stop(0); });
-  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
-  CHECK(m.get(m.ended) == "");
+  REQUIRE(eventually([&] { return m.ended().has_value(); }));
+  CHECK(m.ended() == "");
   CHECK(pulled == 7);
   std::string const file = slurp(dir.path + "/model.safetensors");
   std::size_t const bytes = s.variables.size() * sizeof(float);
@@ -54,8 +54,8 @@ TEST_CASE("a model that cannot be taken from the servers ends the job, with the 
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
   m.on_node([&] { m.it->stop(0); });
-  REQUIRE(eventually([&] { return m.get(m.ended).has_value(); }));
-  CHECK(m.get(m.ended)->find("no such range") != std::string::npos);
+  REQUIRE(eventually([&] { return m.ended().has_value(); }));
+  CHECK(m.ended()->find("no such range") != std::string::npos);
 }
 
 }  // namespace model_source_test

@@ -35,8 +35,8 @@ TEST_CASE("an order to a server that is gone is void") {
   CHECK(eventually([&] { return m.ready(); }));
   // It is waited for no more, and asked at most once more.
   int const asked = lost.asked;
-  REQUIRE(eventually([&] { return m.get(m.waits).value_or("") != ""; }));
-  REQUIRE(eventually([&] { return m.get(m.waits)->find("ps-0 to answer") == std::string::npos; }));
+  REQUIRE(eventually([&] { return m.waits().value_or("") != ""; }));
+  REQUIRE(eventually([&] { return m.waits()->find("ps-0 to answer") == std::string::npos; }));
   CHECK(lost.asked <= asked + 1);
 }
 
@@ -46,9 +46,9 @@ TEST_CASE("a server that lives and can never be reached ends the job, with the r
   });
   master_process m([](server_options& o) { o.order_timeout = 200ms; });
   CHECK(m.join(s));
-  CHECK(eventually([&] { return m.get(m.ended).has_value(); }));
-  CHECK(m.get(m.ended)->find("server 0 cannot take the state of ") == 0);
-  CHECK(m.get(m.ended)->find("no way to it") != std::string::npos);
+  CHECK(eventually([&] { return m.ended().has_value(); }));
+  CHECK(m.ended()->find("server 0 cannot take the state of ") == 0);
+  CHECK(m.ended()->find("no way to it") != std::string::npos);
 }
 
 }  // namespace orders_test

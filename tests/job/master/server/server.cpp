@@ -17,11 +17,10 @@ TEST_CASE("what a job waits for is told when it makes no step, and taken back wh
     return configured();
   });
   master_process m([](server_options& o) { o.step_timeout = 300ms; });
-  CHECK(
-      eventually([&] { return m.get(m.first_waits) == ""; }));  // what another master has left is taken back
+  CHECK(eventually([&] { return m.waits(true) == ""; }));  // what another master has left is taken back
   CHECK(m.join(s));
   CHECK(eventually([&] {
-    auto const told = m.get(m.waits).value_or("");
+    auto const told = m.waits().value_or("");
     return told.starts_with("no step for ") &&
            told.find("server 0 to take the state of generation 1; ps-0 to answer 'configure' (for ") !=
                std::string::npos &&
@@ -29,13 +28,13 @@ TEST_CASE("what a job waits for is told when it makes no step, and taken back wh
   }));
   willing = true;
   CHECK(eventually([&] { return m.ready(); }));
-  CHECK(eventually([&] { return m.get(m.waits)->find("'configure'") == std::string::npos; }));
+  CHECK(eventually([&] { return m.waits()->find("'configure'") == std::string::npos; }));
 }
 
 TEST_CASE("what the process around a master cannot do any more ends the job with its reason") {
   master_process m;
   m.on_node([&] { m.it->fail("the cluster cannot be followed"); });
-  CHECK(eventually([&] { return m.get(m.ended) == "the cluster cannot be followed"; }));
+  CHECK(eventually([&] { return m.ended() == "the cluster cannot be followed"; }));
 }
 
 }  // namespace server_test

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "edl/job/master/server/decision_loop.hpp"
+#include "edl/job/master/server/job_processes.hpp"
 #include "edl/job/master/server/keeper_calls.hpp"
 #include "edl/job/master/server/model_keepers.hpp"
 #include "edl/job/master/server/server_options.hpp"
@@ -41,13 +42,14 @@ namespace edl::master {
 class handlers {
  public:
   handlers(net::node& on, server_options const& options, decision_loop& loop, model_keepers& keepers,
-           keeper_calls& calls)
+           keeper_calls& calls, job_processes& processes)
       : node_(on),
         options_(options),
         loop_(loop),
         coordinator_(loop.decisions()),
         keepers_(keepers),
-        keeper_calls_(calls) {}
+        keeper_calls_(calls),
+        processes_(processes) {}
 
   asio::awaitable<void> handle(net::request& r);
 
@@ -81,6 +83,7 @@ class handlers {
   coordinator& coordinator_;
   model_keepers& keepers_;
   keeper_calls& keeper_calls_;
+  job_processes& processes_;
   std::map<process_id, std::uint64_t> calls_;  // watched so often
   struct numbered_answer {
     std::uint64_t incarnation = 0, number = 0;

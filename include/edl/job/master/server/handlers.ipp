@@ -69,6 +69,8 @@ std::string handlers::answer_once(net::request& r, Reply (handlers::*how)(Reques
 }
 
 EDL_INLINE asio::awaitable<void> handlers::handle(net::request& r) {
+  if (processes_.adopting())
+    throw net::call_error(net::status::unavailable, "this master does not know yet which processes run");
   std::string reply;
   switch (r.method()) {
     case wire::method::join:
@@ -139,6 +141,7 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
     keepers_.joined(m.id(), m.incarnation(), [&] {
       return std::make_shared<net::channel>(node_, where, to_string(process_id{request.of, request.id}));
     });
+  if (coordinator_.over()) processes_.comes_late({request.of, request.id});
   wire::JoinReply out;
   out.set_accepted(answer.accepted);
   out.set_reason(answer.reason);
@@ -184,7 +187,7 @@ EDL_INLINE wire::Empty handlers::leave(wire::LeaveRequest const& m) {
 }
 
 EDL_INLINE wire::ScaleReply handlers::change_size(wire::ScaleRequest const& m) {
-  scale_request wanted;
+  platform::size_request wanted;
   if (m.has_workers()) wanted.workers = m.workers();
   if (m.has_servers()) wanted.servers = m.servers();
   wire::ScaleReply out;

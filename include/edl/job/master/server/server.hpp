@@ -12,6 +12,7 @@
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
 #include "edl/job/master/server/handlers.hpp"
+#include "edl/job/master/server/job_processes.hpp"
 #include "edl/job/master/server/keeper_calls.hpp"
 #include "edl/job/master/server/model_files.hpp"
 #include "edl/job/master/server/model_keepers.hpp"
@@ -26,17 +27,12 @@ namespace edl::master {
 
 /// What the master asks of the process around it. All are called on the node's thread.
 struct callbacks {
-  std::function<void(role of, std::uint32_t id, std::uint32_t with)> replace;
-  std::function<void(role of, std::uint32_t id, std::optional<std::uint32_t> instead_of)> start;
-  std::function<void(role of, std::uint32_t id)> stop;
   /// With `job_options::judges`: whether the version is the best so far, and its model is to be written.
   std::function<bool(evaluation_result const&)> evaluated;
-  std::function<void(std::string const& error)> ended;  ///< the job is over; empty: complete, or suspended
-  /// What the job has been waiting for too long; empty: nothing any more. Told once at the start.
-  std::function<void(std::string const& what)> waits = {};
   /// A result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
   /// wait for a disk, and returns true when the job is to end early.
   std::function<std::function<bool()>(evaluation_result const&)> judged = {};
+  std::function<void(bool any)> adopted = {};  ///< as in `job_processes`
 };
 
 /// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.
@@ -48,22 +44,11 @@ class server {
   /// A listener's handler.
   asio::awaitable<void> handle(net::request& r) { return handlers_.handle(r); }
 
+  /// What the platform tells, and how the job has ended.
+  job_processes& processes() { return processes_; }
+
   /// Counts time; runs until the job is over.
   asio::awaitable<void> tick();
-
-  /// The platform saw a process end.
-  /// `number`: of the event, where the platform counts them.
-  void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, std::uint64_t number = 0);
-
-  /// The platform is about to take a worker away.
-  void leaving(std::uint32_t worker, std::string const& why);
-
-  /// A user wants another size: empty, or why not.
-  std::string scale(scale_request const& r);
-
-  /// What the platform has found, and that the job is to end so that it can go on: as the coordinator's.
-  void adopt(found_processes const& those);
-  void suspend();
 
   /// Begins no more tasks: the job ends as if these were all. `at`: as in `coordinator::stop`.
   void stop(std::uint64_t at);
@@ -85,9 +70,9 @@ class server {
   void execute(ask_version const& c);
   void execute(write_checkpoint const& c);
   void execute(release_frozen const& c);
-  void execute(replace_process const& c) { around_.replace(c.of, c.id, c.with); }
-  void execute(start_process const& c) { around_.start(c.of, c.id, c.instead_of); }
-  void execute(stop_process const& c) { around_.stop(c.of, c.id); }
+  void execute(replace_process const& c) { processes_.execute(c); }
+  void execute(start_process const& c) { processes_.execute(c); }
+  void execute(stop_process const& c) { processes_.execute(c); }
   void execute(evaluation_done const& c);
   void execute(finish_job const&);
   void execute(suspend_job const&) { end({}); }
@@ -106,6 +91,7 @@ class server {
   logger log_;
   decision_loop loop_;
   coordinator& coordinator_;
+  job_processes processes_;
   model_keepers keepers_;
   orders orders_;
   keeper_calls calls_;

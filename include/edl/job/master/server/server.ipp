@@ -25,12 +25,13 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       loop_(on, options_, log_,
             [this](command const& c) { std::visit([this](auto const& one) { execute(one); }, c); }),
       coordinator_(loop_.decisions()),
+      processes_(options_, loop_, around_.adopted, log_),
       keepers_(coordinator_, options_.job.replicas),
       orders_(on, coordinator_, keepers_),
       calls_(options_, loop_, keepers_, orders_, log_),
       source_(options_, coordinator_, keepers_, orders_),
       files_(on, options_, loop_, keepers_, orders_, source_, log_),
-      handlers_(on, options_, loop_, keepers_, calls_),
+      handlers_(on, options_, loop_, keepers_, calls_, processes_),
       watchdog_(options_.step_timeout) {}
 
 EDL_INLINE asio::awaitable<void> server::tick() {
@@ -51,35 +52,7 @@ EDL_INLINE asio::awaitable<void> server::tick() {
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
   }
-  if (shown_.value_or("") != "" && around_.waits) around_.waits("");
-}
-
-EDL_INLINE void server::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
-                               std::uint64_t number) {
-  loop_.dealt_with(number);
-  coordinator_.exited(of, id, kind, why, std::chrono::steady_clock::now());
-  loop_.run_commands();
-}
-
-EDL_INLINE void server::leaving(std::uint32_t worker, std::string const& why) {
-  coordinator_.leaving(worker, why);
-  loop_.run_commands();
-}
-
-EDL_INLINE std::string server::scale(scale_request const& r) {
-  std::string refused = coordinator_.scale(r, std::chrono::steady_clock::now());
-  loop_.run_commands();
-  return refused;
-}
-
-EDL_INLINE void server::adopt(found_processes const& those) {
-  coordinator_.adopt(those, std::chrono::steady_clock::now());
-  loop_.run_commands();
-}
-
-EDL_INLINE void server::suspend() {
-  coordinator_.suspend(std::chrono::steady_clock::now());
-  loop_.run_commands();
+  if (shown_.value_or("") != "") processes_.waits("");
 }
 
 EDL_INLINE void server::stop(std::uint64_t at) {
@@ -107,7 +80,7 @@ EDL_INLINE void server::watch_steps(time_point now) {
   }
   if (shown_ == shown) return;
   shown_ = shown;
-  if (around_.waits) around_.waits(shown);
+  processes_.waits(shown);
 }
 
 // ---- Commands ----
@@ -140,7 +113,7 @@ EDL_INLINE void server::execute(finish_job const&) {
 }
 
 EDL_INLINE void server::end(std::string const& error) {
-  if (loop_.end()) around_.ended(error);
+  if (loop_.end()) processes_.end({.failure = error});
 }
 
 // The best is written before it is said to be the best: whoever reads the list finds the model.
@@ -176,11 +149,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     } catch (std::exception const& e) {
       failed = e.what();
     }
-  if (!failed.empty())
-    log_.warning(
-        fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, failed));
-  if (stops) coordinator_.stop(std::chrono::steady_clock::now(), version);
-  coordinator_.judged(version, std::chrono::steady_clock::now());
+  coordinator_.judged(version, std::chrono::steady_clock::now(), failed, stops);
   loop_.run_commands();
 }
 

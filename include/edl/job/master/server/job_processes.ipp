@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/master/server/job_processes.hpp"
+
+namespace edl::master {
+namespace detail {
+
+inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
+
+inline exit_kind kind_of(platform::ending const& e, bool over) {
+  if (over) return exit_kind::completed;
+  // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is,
+  // and so is more memory than there is: another would end as it did.
+  bool const from_outside = e.stop_requested || e.outside || e.code == platform::gave_up_waiting ||
+                            (e.signal == SIGKILL && !e.memory) || e.signal == SIGTERM ||
+                            (e.signal == 0 && e.code == 0);
+  return from_outside ? exit_kind::preempted : exit_kind::failed;
+}
+
+}  // namespace detail
+
+EDL_INLINE job_processes::job_processes(server_options const& options, decision_loop& loop,
+                                        std::function<void(bool any)> adopted, logger log)
+    : options_(options),
+      loop_(loop),
+      coordinator_(loop.decisions()),
+      adopted_(std::move(adopted)),
+      log_(std::move(log)),
+      adopting_(adopted_ != nullptr) {}
+
+// ---- What the coordinator wants ----
+
+EDL_INLINE void job_processes::execute(replace_process const& c) {
+  if (!platform_ || over_) return;
+  platform_->stop({c.of, c.id}, std::chrono::milliseconds(0));
+  start({c.of, c.with}, c.id);
+}
+
+EDL_INLINE void job_processes::execute(start_process const& c) {
+  if (over_) return;
+  if (platform_) return start({c.of, c.id}, c.instead_of);
+  log_.info(fmt::format("{} {} is wanted: roles of this job are started by hand, this one with {}={}",
+                        c.of == role::server ? "server" : "worker", c.id,
+                        c.of == role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", c.id));
+}
+
+EDL_INLINE void job_processes::execute(stop_process const& c) {
+  if (platform_) platform_->stop({c.of, c.id}, detail::goodbye);
+}
+
+EDL_INLINE void job_processes::start(process_id who, std::optional<std::uint32_t> instead_of) {
+  if (coordinator_.suspending()) return;  // it would only have to leave again
+  // Whoever has found what runs starts who is wanted, and may be ahead of an order that waits for the
+  // journal.
+  if (!started_.insert(who).second && who.role == role::worker) return;
+  platform_->start(who, instead_of);
+}
+
+// ---- What the platform tells ----
+
+EDL_INLINE void job_processes::ended(platform::ending const& how, std::uint64_t number) {
+  // A server that was killed to be replaced has its successor: that it ended is no news.
+  if (how.stop_requested && how.who.role == role::server && !over_) return;
+  if (adopting_) return;  // what has ended before was not of this master's doing
+  if (!over_ && how.failed()) log_.warning(fmt::format("{} {}", to_string(how.who), describe(how)));
+  loop_.dealt_with(number);
+  coordinator_.exited(how.who.role, how.who.id,
+                      options_.relaunch ? detail::kind_of(how, over_) : exit_kind::failed, describe(how),
+                      std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+EDL_INLINE void job_processes::leaving(process_id who, std::string const& why) {
+  if (!options_.relaunch || adopting_) return;
+  coordinator_.leaving(who.id, why);
+  loop_.run_commands();
+}
+
+// At the start nothing runs; a master that takes another's place starts and stops what that one could not. It
+// may have nothing of that one's memory but what runs.
+EDL_INLINE void job_processes::found(platform::findings const& what) {
+  if (std::exchange(adopting_, false)) {
+    adopted_(!what.running.empty());
+    coordinator_.adopt(what, std::chrono::steady_clock::now());
+    loop_.run_commands();
+  }
+  // A successor of this master would have to know of what it starts.
+  loop_.when_kept([this, running = what.running] { reconcile(running); });
+}
+
+EDL_INLINE void job_processes::reconcile(std::vector<process_id> const& running) {
+  if (over_) return;
+  persisted_state const now = coordinator_.remembered();
+  auto const reconcile = [&](role of, lineages::record const& lines) {
+    std::set<process_id> wanted;
+    for (auto const& line : lines.lines)
+      if (!line.ended) wanted.insert({of, line.id});
+    for (process_id const who : running)
+      if (who.role == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
+    for (process_id const who : wanted)
+      if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
+  };
+  reconcile(role::server, now.servers);
+  reconcile(role::worker, now.workers);
+}
+
+EDL_INLINE std::string job_processes::scale(platform::size_request const& wanted) {
+  std::string refused = coordinator_.scale(wanted, std::chrono::steady_clock::now());
+  loop_.run_commands();
+  return refused;
+}
+
+EDL_INLINE void job_processes::suspend() {
+  coordinator_.suspend(std::chrono::steady_clock::now());
+  loop_.run_commands();
+}
+
+// ---- Who leaves, and the end ----
+
+EDL_INLINE std::vector<process_id> job_processes::left() {
+  std::vector<process_id> all(late_.begin(), late_.end());
+  for (std::uint32_t const id : coordinator_.workers().left()) all.push_back({role::worker, id});
+  for (std::uint32_t const id : coordinator_.servers().left()) all.push_back({role::server, id});
+  return all;
+}
+
+EDL_INLINE void job_processes::end(job_end how) {
+  if (!std::exchange(over_, true)) end_.set_value(std::move(how));
+}
+
+}  // namespace edl::master

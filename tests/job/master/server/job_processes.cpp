@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/master/server/job_processes.hpp"
+
+#include <doctest/doctest.h>
+
+#include "job/master/served_master.hpp"
+
+namespace job_processes_test {
+
+using namespace served_master;
+using edl::process_id;
+
+namespace {
+
+using ids = std::vector<process_id>;
+
+struct watched_master : master_process {
+  using master_process::master_process;
+  ids started() {
+    std::lock_guard const guard(around.lock);
+    return around.started;
+  }
+  ids left() {
+    return on_node([this] { return it->processes().left(); });
+  }
+  void found(ids const& running, std::uint32_t next_worker = 0) {
+    on_node([&] { it->processes().found({.running = running, .next_worker = next_worker}); });
+  }
+};
+
+process_id const first_server{role::server, 0}, first_worker{role::worker, 0};
+
+}  // namespace
+
+TEST_CASE("at the start all are started that do not run, and who ends without fault has a successor") {
+  watched_master m;
+  m.found({first_server});
+  CHECK(m.started() == ids{first_worker});
+  REQUIRE(m.join_worker());
+  m.kill(role::worker, 0);
+  CHECK(m.started() == ids{first_worker, {role::worker, 1}});
+  CHECK(m.said().find("worker-0 was killed by signal 9") != std::string::npos);
+}
+
+TEST_CASE("where nobody is to be started again, an end is a failure") {
+  watched_master m([](server_options& o) {
+    o.relaunch = false;
+    o.job.worker_failures = 0;
+  });
+  m.found({first_server, first_worker});
+  m.kill(role::worker, 0);
+  CHECK(m.started().empty());
+}
+
+TEST_CASE("nobody takes part in a job that is older than its master before it is known who runs") {
+  watched_master m({}, true);
+  CHECK_THROWS_WITH(m.join_worker(), doctest::Contains("does not know yet which processes run"));
+  m.kill(role::worker, 0);  // of the time before
+  CHECK_FALSE(m.adopted);
+  m.found({first_server, {role::worker, 4}}, 6);
+  CHECK(m.adopted == true);
+  CHECK(m.started().empty());
+  m.kill(role::worker, 4);
+  CHECK(m.started() == ids{{role::worker, 6}});
+}
+
+TEST_CASE("a master whose job is another's starts nothing any more, and says so once") {
+  watched_master m;
+  m.found({first_server, first_worker});
+  m.on_node([&] {
+    m.it->processes().superseded("its pod is gone");
+    m.it->processes().superseded("again");
+  });
+  m.kill(role::worker, 0);
+  CHECK(m.started().empty());
+  CHECK(m.it->processes().result().get().superseded == "its pod is gone");
+  m.on_node([&] { m.it->fail("too late"); });
+  CHECK(m.ended() == "");
+}
+
+TEST_CASE("who says goodbye has left, until it is there again") {
+  watched_master m;
+  REQUIRE(m.join_worker());
+  CHECK(m.left().empty());
+  edl::wire::LeaveRequest bye;
+  bye.set_role(edl::wire::JoinRequest::WORKER);
+  bye.set_incarnation(1);
+  m.ask(method::leave, bye);
+  CHECK(m.left() == ids{first_worker});
+  REQUIRE(m.join_worker(2));
+  CHECK(m.left().empty());
+}
+
+}  // namespace job_processes_test
