@@ -13,7 +13,7 @@ foreach(folder IN ITEMS include tests tools bench examples)
   list(APPEND sources ${found})
 endforeach()
 # A network that a newcomer reads first has a layer on each line.
-list(FILTER sources EXCLUDE REGEX "/tools/zoo/template/|/examples/mnist/main\\.cpp$")
+list(FILTER sources EXCLUDE REGEX "/tools/edl/zoo/template/|/examples/mnist/main\\.cpp$")
 if(FIX)
   execute_process(COMMAND ${CLANG_FORMAT} -i ${sources} COMMAND_ERROR_IS_FATAL ANY)
   return()

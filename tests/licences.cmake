@@ -8,7 +8,7 @@ foreach(folder IN ITEMS include tests tools bench cmake)
        ${ROOT}/${folder}/*.cuh ${ROOT}/${folder}/*.proto ${ROOT}/${folder}/*.cmake ${ROOT}/${folder}/*.py ${ROOT}/${folder}/*.sh
        ${ROOT}/${folder}/CMakeLists.txt)
   foreach(source IN LISTS sources)
-    if(source MATCHES "/tools/zoo/template/|/__pycache__/")
+    if(source MATCHES "/tools/edl/zoo/template/|/__pycache__/")
       continue()
     endif()
     file(STRINGS ${source} licence LIMIT_COUNT 1 REGEX "SPDX-License-Identifier: Apache-2.0")

@@ -6,8 +6,9 @@
 
 #include "command/paddle_examples.hpp"
 #include "command/tool.hpp"
+#include "common/yaml.hpp"
 #include "submit/convert.hpp"
-#include "yaml.hpp"
+#include "submit/paddle_line.hpp"
 
 namespace paddle_test {
 

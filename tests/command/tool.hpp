@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <string>
 
-#include "command_line.hpp"
 #include "commands.hpp"
+#include "common/command_line.hpp"
 #include "compute/data/support.hpp"
 #include "edl/core/error.hpp"
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command/tool.hpp"
+#include "common/yaml.hpp"
 #include "submit/training_job_check.hpp"
-#include "yaml.hpp"
 
 namespace training_job_test {
 

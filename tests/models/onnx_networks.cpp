@@ -318,55 +318,55 @@ namespace cifar10_main {
 #include "../../examples/cifar10/main.cpp"
 }
 namespace cifar10_resnet20 {
-#include "../../tools/zoo/template/cifar10/cifar10_resnet20.cpp"
+#include "../../tools/edl/zoo/template/cifar10/cifar10_resnet20.cpp"
 }
 namespace cifar10_mobilenetv2 {
-#include "../../tools/zoo/template/cifar10/cifar10_mobilenetv2.cpp"
+#include "../../tools/edl/zoo/template/cifar10/cifar10_mobilenetv2.cpp"
 }
 namespace census_main {
 #include "../../examples/census/main.cpp"
 }
 namespace census_dnn {
-#include "../../tools/zoo/template/census/census_dnn.cpp"
+#include "../../tools/edl/zoo/template/census/census_dnn.cpp"
 }
 namespace heart_dnn {
-#include "../../tools/zoo/template/heart/heart_dnn.cpp"
+#include "../../tools/edl/zoo/template/heart/heart_dnn.cpp"
 }
 namespace criteo_dcn {
-#include "../../tools/zoo/template/criteo/criteo_dcn.cpp"
+#include "../../tools/edl/zoo/template/criteo/criteo_dcn.cpp"
 }
 namespace criteo_xdeepfm {
-#include "../../tools/zoo/template/criteo/criteo_xdeepfm.cpp"
+#include "../../tools/edl/zoo/template/criteo/criteo_xdeepfm.cpp"
 }
 namespace criteo_wide_deep {
-#include "../../tools/zoo/template/criteo/criteo_wide_deep.cpp"
+#include "../../tools/edl/zoo/template/criteo/criteo_wide_deep.cpp"
 }
 namespace criteo_deepfm_served {
-#include "../../tools/zoo/template/criteo/criteo_deepfm_served.cpp"
+#include "../../tools/edl/zoo/template/criteo/criteo_deepfm_served.cpp"
 }
 namespace frappe_deepfm {
-#include "../../tools/zoo/template/frappe/frappe_deepfm.cpp"
+#include "../../tools/edl/zoo/template/frappe/frappe_deepfm.cpp"
 }
 namespace char_lstm {
-#include "../../tools/zoo/template/text/char_lstm.cpp"
+#include "../../tools/edl/zoo/template/text/char_lstm.cpp"
 }
 namespace char_transformer {
-#include "../../tools/zoo/template/text/char_transformer.cpp"
+#include "../../tools/edl/zoo/template/text/char_transformer.cpp"
 }
 namespace sentence_classifier {
-#include "../../tools/zoo/template/text/sentence_classifier.cpp"
+#include "../../tools/edl/zoo/template/text/sentence_classifier.cpp"
 }
 namespace pictures_main {
 #include "../../examples/pictures/main.cpp"
 }
 namespace iris_dnn {
-#include "../../tools/zoo/template/iris/iris_dnn.cpp"
+#include "../../tools/edl/zoo/template/iris/iris_dnn.cpp"
 }
 namespace criteo_deepfm {
-#include "../../tools/zoo/template/criteo/criteo_deepfm.cpp"
+#include "../../tools/edl/zoo/template/criteo/criteo_deepfm.cpp"
 }
 namespace cifar10_subclass {
-#include "../../tools/zoo/template/cifar10/cifar10_subclass.cpp"
+#include "../../tools/edl/zoo/template/cifar10/cifar10_subclass.cpp"
 }
 #undef run
 

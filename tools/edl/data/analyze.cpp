@@ -13,7 +13,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "cluster/cluster.hpp"
+#include "common/fields.hpp"
+#include "common/table.hpp"
 #include "data/data.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/source.hpp"
@@ -22,7 +23,6 @@
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/random.hpp"
-#include "table.hpp"
 
 namespace edl::tool {
 namespace {

@@ -8,22 +8,23 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "advice.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/logs.hpp"
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/advice.hpp"
+#include "common/text_file.hpp"
+#include "common/yaml.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/net/security/token.hpp"
-#include "submit/convert.hpp"
 #include "submit/job_file.hpp"
 #include "submit/paddle.hpp"
+#include "submit/paddle_line.hpp"
+#include "submit/plain_job.hpp"
 #include "submit/submission_flags.hpp"
-#include "submit/submit.hpp"
 #include "submit/training_job_check.hpp"
-#include "yaml.hpp"
 
 namespace edl::tool {
 namespace {

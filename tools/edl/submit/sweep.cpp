@@ -17,6 +17,7 @@
 #include "cluster/change.hpp"
 #include "cluster/logs.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/yaml.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
@@ -25,9 +26,7 @@
 #include "edl/core/printable.hpp"
 #include "edl/job/checkpoint/directory_lock.hpp"
 #include "edl/job/net/security/token.hpp"
-#include "submit/convert.hpp"
-#include "submit/submit.hpp"
-#include "yaml.hpp"
+#include "submit/plain_job.hpp"
 
 namespace edl::tool {
 namespace {

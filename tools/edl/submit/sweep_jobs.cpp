@@ -9,16 +9,17 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "advice.hpp"
 #include "cluster/pods.hpp"
+#include "common/advice.hpp"
+#include "common/fields.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/compute/features/hashing.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/json.hpp"
-#include "fields.hpp"
+#include "submit/job_file.hpp"
+#include "submit/plain_job.hpp"
 #include "submit/submission_flags.hpp"
-#include "submit/submit.hpp"
 
 namespace edl::tool {
 namespace {

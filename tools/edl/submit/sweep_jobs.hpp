@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 #include "edl/job/app/sweep_plan.hpp"
 #include "edl/job/config/monitor.hpp"
 #include "submit/submission.hpp"

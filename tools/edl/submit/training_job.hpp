@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 #include "submit/submission.hpp"
 
 namespace edl::tool {
