@@ -444,6 +444,13 @@ class pass {
   execute_options options_;
 };
 
+/// "True Reason" of a condition of a TrainingJob; empty where it has none of that type.
+inline std::string says(cluster const& c, std::string const& type, std::string const& job = "a") {
+  for (json const& one : c.status(job).value("conditions", json::array()))
+    if (one["type"] == type) return one["status"].get<std::string>() + " " + one.value("reason", "");
+  return "";
+}
+
 /// Rounds of a controller and the cluster, at most `most` of them. They go on until nothing happens any more
 /// and the controller does not want to look again within 15 s. `check` is asked after each step of either.
 inline void settle(cluster& c, pass& with, int most = 60, std::function<void()> const& check = {}) {
