@@ -64,9 +64,9 @@ edl::ledger some_ledger() {
 
 void pictures() {
   edl::data::pixels p{{5, 4, 3}, {}};
-  for (std::size_t i = 0; i < p.of.size(); ++i) p.values.push_back(std::uint8_t(37 * i));
+  for (std::size_t i = 0; i < p.extents.size(); ++i) p.values.push_back(std::uint8_t(37 * i));
   put("picture_file", "colour.png", edl::data::encode_png(p));
-  p.of = {4, 15, 1};
+  p.extents = {4, 15, 1};
   put("picture_file", "grey.png", edl::data::encode_png(p));
 }
 

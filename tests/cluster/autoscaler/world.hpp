@@ -431,9 +431,9 @@ class pass {
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
     for (auto const& key : keys) {
       auto const t = control_.decide(key, c.now);
-      actions += int(t.what.actions.size());
-      if (t.what.again_at && *t.what.again_at < again_at_) again_at_ = *t.what.again_at;
-      if (!t.what.actions.empty()) control_.learn(t, execute(c, t.job, t.what, options_), c.now);
+      actions += int(t.decision.actions.size());
+      if (t.decision.again_at && *t.decision.again_at < again_at_) again_at_ = *t.decision.again_at;
+      if (!t.decision.actions.empty()) control_.learn(t, execute(c, t.job, t.decision, options_), c.now);
     }
     return actions;
   }

@@ -32,7 +32,7 @@ struct model : stated_job {
   model_generations it{options, job, members, versions, tasks, worlds, 0, start};
 
   std::optional<std::uint32_t> join(role of, std::uint32_t id, std::uint64_t heard = 0) {
-    join_request const r{.of = of, .id = id, .incarnation = 1, .heard = heard};
+    join_request const r{.role = of, .id = id, .incarnation = 1, .heard = heard};
     members.join(r, start);
     it.rise_above(r, start);
     return it.joined(r, start);

@@ -395,7 +395,7 @@ class simulated : public simulated_time {
   }
 
   void execute(replace_process const& c) {
-    if (c.of == role::server) {
+    if (c.role == role::server) {
       servers[c.id].alive = false;
       servers[c.id].incarnation = 0;
       after(uniform(1, 4), [this, c] {

@@ -41,9 +41,9 @@ json convert_flags(command_line const& given, std::string const& path, std::stri
   words line = beside_file(given);
   line.push_back("--file=" + path);
   training_job_line job = read_training_job_line("train", with_flags_of("train", known, line, text), "1");
-  for (std::string const& t : job.of.notes) note(t);
-  choose_account(job.of);
-  return training_job_of(job.of, job.options);
+  for (std::string const& t : job.submission.notes) note(t);
+  choose_account(job.submission);
+  return training_job_of(job.submission, job.options);
 }
 
 }  // namespace
@@ -83,9 +83,9 @@ int convert_job(words const& line) {
     }
     any = true;
     training_job_line job = from_paddle(one, path, given, without_program::guessed);
-    for (std::string const& text : job.of.notes) note(text);
-    choose_account(job.of);
-    all.push_back(training_job_of(job.of, job.options));
+    for (std::string const& text : job.submission.notes) note(text);
+    choose_account(job.submission);
+    all.push_back(training_job_of(job.submission, job.options));
     if (has_data(all.back())) check_training_job(all.back(), path);
   }
   if (!any) throw usage_error(fmt::format("{}: holds no TrainingJob of paddlepaddle.org/v1", path));

@@ -61,10 +61,10 @@ training_job_line from_paddle(json const& document, std::string const& origin, c
                               without_program program) {
   paddle_line theirs = line_from_paddle(document, origin, given, program);
   training_job_line job = read_training_job_line("train", theirs.line, "1");
-  if (theirs.lacks_data) std::erase(job.of.spec.command, "--training_data=later");
+  if (theirs.lacks_data) std::erase(job.submission.spec.command, "--training_data=later");
   job.options.labels = std::move(theirs.labels);
   job.options.annotations = std::move(theirs.annotations);
-  job.of.notes.insert(job.of.notes.begin(), theirs.notes.begin(), theirs.notes.end());
+  job.submission.notes.insert(job.submission.notes.begin(), theirs.notes.begin(), theirs.notes.end());
   return job;
 }
 

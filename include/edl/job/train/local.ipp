@@ -67,7 +67,7 @@ class local_master final : public worker::master_link {
   /// The store has the state of `start`: the job begins.
   void begin() {
     if (!coordinator_.over())
-      coordinator_.join({.of = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
+      coordinator_.join({.role = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
     run_commands();
     if (reporter_.stopped_at()) coordinator_.stop(now());
     reporter_.history().look(coordinator_, progress(), now());
@@ -225,14 +225,15 @@ class local_master final : public worker::master_link {
     try {
       if (best) {
         std::filesystem::create_directories(best_path(job_));
-        files_.export_model(best_path(job_), frozen_or_current(store_, r.of.version), store_.full_snapshot());
+        files_.export_model(best_path(job_), frozen_or_current(store_, r.evaluated.version),
+                            store_.full_snapshot());
       }
       if (bool const stops = reporter_.judged(r)(); stops) coordinator_.stop(now());
     } catch (std::exception const& e) {
       log_.warning(fmt::format("the evaluation of version {} does not count, it cannot be kept: {}",
-                               r.of.version, e.what()));
+                               r.evaluated.version, e.what()));
     }
-    coordinator_.judged(r.of.version, now());
+    coordinator_.judged(r.evaluated.version, now());
   }
 
   program& program_;

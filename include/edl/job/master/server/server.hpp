@@ -85,9 +85,9 @@ class server {
   void execute(ask_version const& c);
   void execute(write_checkpoint const& c);
   void execute(release_frozen const& c);
-  void execute(replace_process const& c) { around_.replace(c.of, c.id, c.with); }
-  void execute(start_process const& c) { around_.start(c.of, c.id, c.instead_of); }
-  void execute(stop_process const& c) { around_.stop(c.of, c.id); }
+  void execute(replace_process const& c) { around_.replace(c.role, c.id, c.with); }
+  void execute(start_process const& c) { around_.start(c.role, c.id, c.instead_of); }
+  void execute(stop_process const& c) { around_.stop(c.role, c.id); }
   void execute(evaluation_done const& c);
   void execute(finish_job const&);
   void execute(suspend_job const&) { end({}); }
