@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DROOT=include/edl -DPREFIX=edl/ "-DORDER=core;device;nn;optim|data" -DDESIGN=docs/design.md -P layers.cmake
-# A folder may include folders of earlier cells only; folders in one cell are strangers.
+# cmake -DROOT=include/edl -DPREFIX=edl/ "-DHOUSES=compute|job" "-DORDER=core;job/net;compute/nn|compute/optim"
+#       -DDESIGN=docs/design.md -P layers.cmake
+# A folder, which may stand in a house, may include folders of earlier cells only, and no file beside the folders;
+# folders in one cell are strangers.
+if(HOUSES)
+  set(folder_pattern "((${HOUSES})/)?[a-z0-9_]+")
+else()
+  set(folder_pattern "[a-z0-9_]+")
+endif()
 function(rank folder out)
   set(index 0)
   foreach(cell IN LISTS ORDER)
@@ -16,13 +23,23 @@ endfunction()
 file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/*/*.hpp ${ROOT}/*/*.ipp ${ROOT}/*/*.cpp ${ROOT}/*/*.cu
      ${ROOT}/*/*.cuh)
 foreach(header IN LISTS headers)
-  string(REGEX MATCH "^((compute|job|cluster)/)?[a-z0-9_]+" from ${header})
+  string(REGEX MATCH "^${folder_pattern}" from ${header})
   rank(${from} mine)
-  file(STRINGS ${ROOT}/${header} lines REGEX "#include [<\"]${PREFIX}[a-z0-9_]+/")
+  file(STRINGS ${ROOT}/${header} lines REGEX "#include [<\"]${PREFIX}[a-z0-9_/.]+")
   foreach(line IN LISTS lines)
-    string(REGEX REPLACE ".*[<\"]${PREFIX}(((compute|job|cluster)/)?[a-z0-9_]+)/.*" "\\1" to "${line}")
+    string(REGEX REPLACE ".*#include [<\"]${PREFIX}([a-z0-9_/.]+).*" "\\1" included "${line}")
+    string(REGEX MATCH "^${folder_pattern}/" to ${included})
+    string(REGEX REPLACE "/$" "" to "${to}")
+    if(to STREQUAL "")
+      if(EXISTS ${ROOT}/${included} AND NOT included STREQUAL "version.hpp")
+        message(SEND_ERROR "${header}: '${from}' may not include '${included}', which stands above all folders")
+      endif()
+      continue()
+    elseif(to STREQUAL from OR NOT IS_DIRECTORY ${ROOT}/${to})
+      continue()
+    endif()
     rank(${to} theirs)
-    if(NOT to STREQUAL from AND NOT theirs LESS mine)
+    if(NOT theirs LESS mine)
       message(SEND_ERROR "${header}: '${from}' may not include '${to}'")
     endif()
   endforeach()

@@ -154,6 +154,12 @@ int run(edl::cli::command_line const& l) {
                              .forward = l.truth("forward")};
     return serve(only.at(0), int(l.number("batch")), how, l.truth("profile"));
   }
+  if (l.arguments() == words{"export"}) {
+    for (auto const& w : bench::workloads())
+      if (w.export_onnx && (only.empty() || std::ranges::find(only, w.name) != only.end()))
+        w.export_onnx(w.name + ".onnx");
+    return 0;
+  }
   auto const rounds = l.number("rounds");
   auto const budget = edl::cli::parse_number<double>(l.text("turn"));
   double const fastest = peak();
@@ -214,7 +220,10 @@ int run(edl::cli::command_line const& l) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return edl::cli::run_program(
-      {.command = "bench-train", .flags = flags(), .most = 1, .arguments = "`serve`"},
-      "Training steps of this project beside those of peers, in turns.", {argv + 1, argv + argc}, run);
+  return edl::cli::run_program({.command = "bench-train",
+                                .flags = flags(),
+                                .most = 1,
+                                .arguments = "`serve`, or `export`: write the networks as NAME.onnx"},
+                               "Training steps of this project beside those of peers, in turns.",
+                               {argv + 1, argv + argc}, run);
 }

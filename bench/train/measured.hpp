@@ -32,6 +32,7 @@ struct workload {
   double multiplications;  ///< of a step, per sample: what products and convolutions must compute
   double forward;          ///< and of an evaluation
   std::unique_ptr<trainer> (*make)(int batch, contest const& how);
+  void (*export_onnx)(std::string const& file) = nullptr;  ///< null: its forward pass is not measured
 };
 
 std::vector<workload> const& workloads();

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 // Forward passes of ONNX Runtime, for bench-train --forward: reads "steps N" or "memory" by lines, answers with one
-// line each. Needs npm's onnxruntime-node, found from the folder that this is started in, and models written by
-// onnx_model.py:
+// line each. Needs npm's onnxruntime-node, found from the folder that this is started in, and the models that
+// `bench-train export` writes:
 //
 // onnx_peer.mjs --models DIR --workload mnist --batch 64 --threads 2 --forward
 import fs from "node:fs";
@@ -20,10 +20,10 @@ const session = await runtime.InferenceSession.create(`${options.models}/${optio
   intraOpNumThreads: Number(options.threads),
   graphOptimizationLevel: "all",
 });
-const samples = { mnist: [1, 28, 28], mlp: [784], cifar: [3, 32, 32], resnet20: [3, 32, 32], resnet18: [3, 32, 32] };
+const samples = { mnist: [28, 28, 1], mlp: [784], cifar: [32, 32, 3], resnet20: [32, 32, 3], resnet18: [32, 32, 3] };
 const dims = [Number(options.batch), ...samples[options.workload]];
 const numbers = Float32Array.from({ length: dims.reduce((a, b) => a * b) }, Math.random);
-const inputs = { x: new runtime.Tensor("float32", numbers, dims) };
+const inputs = { [session.inputNames[0]]: new runtime.Tensor("float32", numbers, dims) };
 
 for (let i = 0; i < 3; ++i) await session.run(inputs);
 console.log("ready");

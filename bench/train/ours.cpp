@@ -7,6 +7,7 @@
 
 #include "edl/compute/device/any_device.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/onnx/network.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/compute/sparse/table.hpp"
 #include "measured.hpp"
@@ -154,9 +155,19 @@ workload one(std::string name, std::vector<int> batches) {
     return first == 0;
   });
   double const forward = forward_of(Net.body, Net.input);
-  return {std::move(name), std::move(batches), 3 * forward - first, forward,
+  return {std::move(name),
+          std::move(batches),
+          3 * forward - first,
+          forward,
           [](int batch, contest const& c) -> std::unique_ptr<trainer> {
             return std::make_unique<step_of<Net, Loss>>(batch, c);
+          },
+          [](std::string const& file) {
+            edl::model<Net, edl::any_device> drawn({.max_batch = 1, .device = std::make_shared<edl::cpu>()});
+            auto const layout = drawn.layout();
+            edl::onnx::graph g(layout, drawn.variables());
+            edl::onnx::add_network(g, Net, {});
+            g.write(file);
           }};
 }
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cli/refusal.hpp"
+#include "text.hpp"
 
 namespace command_line_test {
 
@@ -24,7 +24,7 @@ grammar any() {
 }
 
 std::string why(words const& line, grammar const& g = any()) {
-  return refused([&] { command_line(g, line); });
+  return refusal([&] { command_line(g, line); });
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cli/refusal.hpp"
+#include "text.hpp"
 
 namespace flag_test {
 
@@ -13,7 +13,7 @@ using enum flag::value_type;
 namespace {
 
 std::string why(flag const& f, std::string const& value) {
-  return refused([&] { accept(f, value); });
+  return refusal([&] { accept(f, value); });
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ TEST_CASE("numbers, shares and truths") {
           "--fraction=" + std::string(bad) + ": expected a number of more than 0, and at most 1");
   for (char const* yes : {"true", "Yes", "t", "Y", "1", "on"}) CHECK(parse_truth("f", yes));
   for (char const* no : {"false", "No", "f", "N", "0", "off"}) CHECK_FALSE(parse_truth("f", no));
-  CHECK(refused([] { parse_truth("f", "maybe"); }) == "--f=maybe: expected true or false");
+  CHECK(refusal([] { parse_truth("f", "maybe"); }) == "--f=maybe: expected true or false");
 }
 
 TEST_CASE("help lists flags by group, with choices and what holds without them") {

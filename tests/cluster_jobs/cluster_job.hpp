@@ -22,6 +22,9 @@ namespace lab = edl::testing::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
 
+/// Where TrainingJobs lie.
+inline std::string const jobs = "/apis/elasticdl.org/v1alpha1/namespaces/default/trainingjobs";
+
 inline lab::options usual() {
   return {.images = {{"tiny:1", {.programs = {{"tiny", EDL_TINY}}, .entrypoint = {}}}}};
 }
@@ -72,6 +75,13 @@ class laboratory {
   }
 
   json pod(std::string const& name) { return cluster.get("/api/v1/namespaces/default/pods/" + name); }
+
+  /// Of a TrainingJob.
+  json status(std::string const& name) {
+    return cluster.get(jobs + "/" + name).value("status", json::object());
+  }
+  int running(std::string const& name) { return status(name).value("/workers/running"_json_pointer, 0); }
+  std::string phase(std::string const& name) { return status(name).value("phase", ""); }
 
   /// Names of the job's pods, without "elasticdl-j-", with their phases; "Terminating" for those that end.
   std::map<std::string, std::string> pods() {

@@ -18,8 +18,7 @@ namespace kd = edl::controller::kueue_double;
 
 namespace {
 
-std::string const jobs = "/apis/elasticdl.org/v1alpha1/namespaces/default/trainingjobs",
-                  workloads = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads",
+std::string const workloads = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads",
                   flavors = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors",
                   definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -142,12 +141,6 @@ class queued : public laboratory {
     INFO(answer.dump());
     REQUIRE(answer.value("kind", "") == "TrainingJob");
   }
-
-  json status(std::string const& name) {
-    return cluster.get(jobs + "/" + name).value("status", json::object());
-  }
-  int running(std::string const& name) { return status(name).value("/workers/running"_json_pointer, 0); }
-  std::string phase(std::string const& name) { return status(name).value("phase", ""); }
 
   /// Pods that have not ended, and whether any Workload has quota.
   int pods() {

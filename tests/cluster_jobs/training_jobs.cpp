@@ -16,8 +16,6 @@ using namespace cluster_job;
 
 namespace {
 
-std::string const jobs = "/apis/elasticdl.org/v1alpha1/namespaces/default/trainingjobs";
-
 lab::options small_cluster(char const* cpu) {
   auto o = usual();
   o.nodes = {{.name = "node", .cpu = cpu, .memory = "64Gi"}};
@@ -81,11 +79,6 @@ class shared : public laboratory {
     REQUIRE(made.value("kind", "") == "TrainingJob");
   }
 
-  json status(std::string const& name) {
-    return cluster.get(jobs + "/" + name).value("status", json::object());
-  }
-  int running(std::string const& name) { return status(name).value("/workers/running"_json_pointer, 0); }
-  std::string phase(std::string const& name) { return status(name).value("phase", ""); }
   bool becomes(std::function<bool()> const& what, std::chrono::milliseconds limit = 60s) {
     return cluster.wait(what, limit);
   }

@@ -16,16 +16,6 @@
 
 namespace data_test {
 
-namespace {
-
-std::size_t lines_with(std::string const& text, std::string const& part) {
-  std::size_t n = 0;
-  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
-
-}  // namespace
-
 TEST_CASE("inspect --verify tells a damaged chunk once, with the records that it takes along") {
   support::scratch const dir;
   std::string const path = dir / "a.recordio";
@@ -41,7 +31,7 @@ TEST_CASE("inspect --verify tells a damaged chunk once, with the records that it
   auto const [code, out, said] = tool_test::run({"data", "inspect", path, "--verify"});
   CAPTURE(said);
   CHECK(code == 1);
-  CHECK(lines_with(said, "edl: damaged: ") == 1);
+  CHECK(count(said, "edl: damaged: ") == 1);
   CHECK(support::has(said, "(the same for all records from 0 to 149)"));
 }
 
@@ -71,14 +61,14 @@ TEST_CASE("numbers of seven digits and more are told with all of them") {
       support::write(dir / "ids.csv", "id,price\n1234567,1234567.25\n1234569,0.1\n9007199254740993,0.5\n");
   auto const told = tool_test::run({"data", "inspect", path, "--first=3"});
   CAPTURE(told.out);
-  CHECK(lines_with(told.out, "1234567 ") > 0);
-  CHECK(lines_with(told.out, "id     1234569\n") == 1);
-  CHECK(lines_with(told.out, "9007199254740993") == 2);
-  CHECK(lines_with(told.out, "price  1234567.2\n") == 1);
+  CHECK(count(told.out, "1234567 ") > 0);
+  CHECK(count(told.out, "id     1234569\n") == 1);
+  CHECK(count(told.out, "9007199254740993") == 2);
+  CHECK(count(told.out, "price  1234567.2\n") == 1);
   auto const statistics = tool_test::run({"data", "analyze", path});
   CAPTURE(statistics.out);
-  CHECK(lines_with(statistics.out, "9007199254740993") == 1);
-  CHECK(lines_with(statistics.out, "1234567 ") == 1);
+  CHECK(count(statistics.out, "9007199254740993") == 1);
+  CHECK(count(statistics.out, "1234567 ") == 1);
 }
 
 TEST_CASE("values that are no finite numbers are counted, and are no part of a range") {

@@ -2,13 +2,13 @@
 // Objects that the tool makes itself.
 #include <nlohmann/json.hpp>
 
+#include "cluster/audit.hpp"
 #include "cluster/rbac.hpp"
 #include "command/tool.hpp"
-#include "data/audit.hpp"
+#include "common/yaml.hpp"
 #include "kubernetes/schema.hpp"
+#include "submit/plain_job.hpp"
 #include "submit/submission.hpp"
-#include "submit/submit.hpp"
-#include "yaml.hpp"
 
 namespace objects_test {
 

@@ -6,8 +6,9 @@
 
 #include "command/paddle_examples.hpp"
 #include "command/tool.hpp"
+#include "common/yaml.hpp"
 #include "submit/convert.hpp"
-#include "yaml.hpp"
+#include "submit/paddle_line.hpp"
 
 namespace paddle_test {
 
@@ -128,11 +129,11 @@ TEST_CASE("a job that was not fault tolerant, or had no servers, is said to be o
 
 TEST_CASE("the entry point names the program where nothing else does, and no job is submitted so") {
   auto const guessed = converted(example());
-  json const job = training_job_of(guessed.of, guessed.options);
+  json const job = training_job_of(guessed.submission, guessed.options);
   CHECK(job["spec"]["model"] == "train_ft");
   CHECK(job["spec"]["flags"] == json{"--num_epochs=50"});
-  CHECK(noted(guessed.of.notes, "spec.trainer.entrypoint: 'python train_ft.py' is not run"));
-  CHECK(noted(guessed.of.notes, "lacks --training_data"));
+  CHECK(noted(guessed.submission.notes, "spec.trainer.entrypoint: 'python train_ft.py' is not run"));
+  CHECK(noted(guessed.submission.notes, "lacks --training_data"));
   CHECK(job["spec"]["workers"]["min"] == 2);
   CHECK(job["spec"]["workers"]["max"] == 10);
   CHECK_FALSE(job["spec"]["workers"].contains("replicas"));
@@ -148,7 +149,7 @@ TEST_CASE("the entry point names the program where nothing else does, and no job
 TEST_CASE("the command line wins over the file") {
   auto const job = converted(example(), {"--model_def=fit", "--training_data=/d", "--num_ps_pods=1",
                                          "--max_workers=4", "--num_epochs=3", "--job_name=other"});
-  json const made = training_job_of(job.of, job.options);
+  json const made = training_job_of(job.submission, job.options);
   CHECK(made["metadata"]["name"] == "other");
   CHECK(made["spec"]["model"] == "fit");
   CHECK(made["spec"]["servers"]["replicas"] == 1);

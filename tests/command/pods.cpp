@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "advice.hpp"
 #include "cluster/events.hpp"
 #include "cluster/explain.hpp"
 #include "command/tool.hpp"
+#include "common/advice.hpp"
 
 namespace pods_test {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command/tool.hpp"
-#include "yaml.hpp"
+#include "common/yaml.hpp"
 
 namespace schema_test {
 

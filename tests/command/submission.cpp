@@ -8,8 +8,8 @@
 #include "command/tool.hpp"
 #include "command/tutorials.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
+#include "submit/plain_job.hpp"
 #include "submit/submission_flags.hpp"
-#include "submit/submit.hpp"
 
 namespace submission_test {
 

@@ -79,7 +79,7 @@ TEST_CASE("a contact sheet has pictures by label, in cells of one size") {
   CHECK(has(told.err, "sheet.png: 6 pictures, 3 in a row; by label: a from picture 1, b from picture 4"));
   edl::data::pixels sheet;
   edl::data::decode_picture(support::read(dir / "sheet.png"), sheet);
-  CHECK(sheet.of == edl::shape{2 * 68 + 4, 3 * 68 + 4, 3});
+  CHECK(sheet.extents == edl::shape{2 * 68 + 4, 3 * 68 + 4, 3});
   auto const at = [&](std::size_t y, std::size_t x) { return int(sheet.values[3 * (y * 208 + x)]); };
   CHECK(at(36, 36) == 50);
   CHECK(at(36 + 68, 36) == 200);

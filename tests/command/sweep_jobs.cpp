@@ -171,11 +171,11 @@ TEST_CASE("a sweep that cannot be is refused with the way out") {
 }
 
 TEST_CASE("a trial's result is read from its master's pod") {
-  using enum trial_state::kind;
+  using enum trial_state::phase;
   json const good{{"over", true},
                   {"evaluation", {{"version", 8}, {"metrics", {{"accuracy", 0.75}, {"loss", nullptr}}}}}};
   trial_state const best = state_of_trial(pod("Succeeded", good), by);
-  CHECK(best.state == trial_state::kind::done);
+  CHECK(best.state == trial_state::phase::done);
   CHECK(best.value == 0.75);
   CHECK(has(state_of_trial(pod("Succeeded", good), {"auc", true}).why,
             "the model's metrics are accuracy, loss"));
@@ -189,7 +189,7 @@ TEST_CASE("a trial's result is read from its master's pod") {
                           json{{"over", true}, {"evaluation", {{"metrics", 3}}}}})
     CHECK_FALSE(state_of_trial(pod("Succeeded", odd), by).value);
   CHECK(state_of_trial(pod("Running", good), by).state == under_way);
-  CHECK(state_of_trial(pod("Failed", good), by).state == trial_state::kind::failed);
+  CHECK(state_of_trial(pod("Failed", good), by).state == trial_state::phase::failed);
   json leaves = pod("Running");
   leaves["metadata"]["deletionTimestamp"] = "2026-11-25T10:00:00Z";
   CHECK(state_of_trial(leaves, by).state == leaving);

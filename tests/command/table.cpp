@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "table.hpp"
+#include "common/table.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <string>
 
-#include "command_line.hpp"
 #include "commands.hpp"
+#include "common/command_line.hpp"
 #include "compute/data/support.hpp"
 #include "edl/core/error.hpp"
 
@@ -85,16 +85,7 @@ inline said run(edl::tool::words const& line) {
   return all;
 }
 
-/// The message of what `f` throws as a usage_error; "accepted" when it does not.
-template <class F>
-std::string refusal(F&& f) {
-  try {
-    f();
-  } catch (edl::usage_error const& e) {
-    return e.what();
-  }
-  return "accepted";
-}
+using ::refusal;
 
 /// The folder `name` beside the data sets; empty where this machine has none, which the test then says.
 inline std::filesystem::path shared(std::string const& name) {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command/tool.hpp"
+#include "common/yaml.hpp"
 #include "submit/training_job_check.hpp"
-#include "yaml.hpp"
 
 namespace training_job_test {
 
@@ -24,7 +24,7 @@ json made(words const& more, std::string const& command = "train") {
     line.insert(line.end(), {"--validation_data=/d", "--checkpoint_dir_for_init=/c"});
   line.insert(line.end(), more.begin(), more.end());
   training_job_line const job = read_training_job_line(command, line, "now");
-  json const object = training_job_of(job.of, job.options);
+  json const object = training_job_of(job.submission, job.options);
   check_training_job(object, "made");
   return object;
 }

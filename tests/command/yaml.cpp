@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "yaml.hpp"
+#include "common/yaml.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include "command/tool.hpp"
+#include "common/text_file.hpp"
 
 namespace yaml_test {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "zoo.hpp"
+#include "zoo/zoo.hpp"
 
 #include <regex>
 #include <sstream>
 
 #include "compute/data/support.hpp"
-#include "template.hpp"
+#include "zoo/template.hpp"
 
 namespace zoo_test {
 

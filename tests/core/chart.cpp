@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "text.hpp"
+
 namespace chart_test {
 
 using edl::chart, edl::round_ticks, edl::tick_labels, edl::to_svg;
@@ -17,12 +19,6 @@ std::string labels(double from, double to, std::size_t most) {
   std::string all;
   for (std::string const& l : tick_labels(round_ticks(from, to, most))) all += (all.empty() ? "" : " ") + l;
   return all;
-}
-
-std::size_t count(std::string const& text, std::string const& part) {
-  std::size_t n = 0;
-  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
-  return n;
 }
 
 }  // namespace

@@ -7,20 +7,13 @@
 #include <fstream>
 #include <string>
 
+#include "core/group_files.hpp"
+
 namespace control_group_test {
 
 namespace {
 
-struct machine {
-  std::filesystem::path root = [] {
-    std::string name = (std::filesystem::temp_directory_path() / "edl-groups-XXXXXX").string();
-    return std::filesystem::path(::mkdtemp(name.data()));
-  }();
-  ~machine() { std::filesystem::remove_all(root); }
-  void write(std::string const& name, std::string const& text) const {
-    std::filesystem::create_directories((root / name).parent_path());
-    std::ofstream(root / name) << text;
-  }
+struct machine : group_folder {
   edl::group_files files() const { return {root / "cgroup", root / "groups", root / "vmstat"}; }
 };
 

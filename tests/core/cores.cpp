@@ -9,20 +9,13 @@
 #include <string>
 #include <thread>
 
+#include "core/group_files.hpp"
+
 namespace cores_test {
 
 namespace {
 
-struct machine {
-  std::filesystem::path root = [] {
-    std::string name = (std::filesystem::temp_directory_path() / "edl-cores-XXXXXX").string();
-    return std::filesystem::path(::mkdtemp(name.data()));
-  }();
-  ~machine() { std::filesystem::remove_all(root); }
-  void write(std::string const& name, std::string const& text) const {
-    std::filesystem::create_directories((root / name).parent_path());
-    std::ofstream(root / name) << text;
-  }
+struct machine : group_folder {
   int cores(int of) const { return edl::granted_cores(of, root / "cgroup", root / "groups"); }
 };
 

@@ -31,16 +31,16 @@ TEST_CASE("a file exists from commit on, and not before") {
   {
     durable_file file(dir / "a");
     file.write("half");
-    CHECK(entries(dir.path).size() == 1);
-    CHECK(is_temporary(entries(dir.path).front()));
+    CHECK(entries(dir.path()).size() == 1);
+    CHECK(is_temporary(entries(dir.path()).front()));
   }
-  CHECK(entries(dir.path).empty());
+  CHECK(entries(dir.path()).empty());
   durable_file file(dir / "a");
   file.write("123456789");
   CHECK(file.size() == 9);
   CHECK(file.crc32() == 0xCBF43926u);  // the check value of CRC-32
   file.commit();
-  CHECK(entries(dir.path) == std::vector<std::string>{"a"});
+  CHECK(entries(dir.path()) == std::vector<std::string>{"a"});
   CHECK(slurp(dir / "a") == "123456789");
   CHECK(contains(complaint([&] { file.write("more"); }), "it is closed"));
   CHECK(contains(complaint([&] { file.commit(); }), "it is closed"));
@@ -70,7 +70,7 @@ TEST_CASE("a full disk is one error and leaves nothing") {
                : 1;
   });
   CHECK(status == 0);
-  CHECK(entries(dir.path).empty());
+  CHECK(entries(dir.path()).empty());
 }
 
 TEST_CASE("names of temporaries") {
@@ -84,8 +84,8 @@ TEST_CASE("names of temporaries") {
 TEST_CASE("what cannot be written is named") {
   scratch const dir;
   CHECK(contains(complaint([&] { durable_file file(dir / "no/a"); }), dir / "no/"));
-  CHECK(contains(complaint([&] { replace_file(dir.path, "text"); }), dir.path));
-  CHECK(entries(dir.path).empty());
+  CHECK(contains(complaint([&] { replace_file(dir.path(), "text"); }), dir.path()));
+  CHECK(entries(dir.path()).empty());
 }
 
 TEST_CASE("two writers of one name do not share a temporary") {
@@ -97,14 +97,14 @@ TEST_CASE("two writers of one name do not share a temporary") {
   CHECK(slurp(dir / "a") == "two, and longer");
   one.commit();
   CHECK(slurp(dir / "a") == "one");
-  CHECK(entries(dir.path) == std::vector<std::string>{"a"});
+  CHECK(entries(dir.path()) == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("who lists a directory does not see what is incomplete") {
   scratch const dir;
   durable_file const file(dir / "part-00000.csv");
   durable_directory const tree(dir / "train");
-  for (std::string const& name : entries(dir.path)) CHECK(name.starts_with('.'));
+  for (std::string const& name : entries(dir.path())) CHECK(name.starts_with('.'));
 }
 
 TEST_CASE("a directory appears when it is complete, or never") {
@@ -113,7 +113,7 @@ TEST_CASE("a directory appears when it is complete, or never") {
     durable_directory const left(dir / "a");
     spill(left.temporary() + "/f", "text");
   }
-  CHECK(entries(dir.path).empty());
+  CHECK(entries(dir.path()).empty());
   std::filesystem::create_directory(dir / "a");
   durable_directory tree(dir / "a/");
   spill(tree.temporary() + "/f", "text");
@@ -143,14 +143,14 @@ TEST_CASE("what the dead left is removed, what the living write is not") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE(WIFSIGNALED(status));
   spill(dir / "old.tmp-0123456789abcdef", "as older versions of this program named them");
-  CHECK(entries(dir.path).size() == 6);
-  CHECK(remove_dead_temporaries(dir.path) == 3);
-  CHECK(entries(dir.path).size() == 3);
+  CHECK(entries(dir.path()).size() == 6);
+  CHECK(remove_dead_temporaries(dir.path()) == 3);
+  CHECK(entries(dir.path()).size() == 3);
   CHECK(std::filesystem::exists(tree.temporary()));
   living.write("whole");
   living.commit();
   CHECK(slurp(dir / "living") == "whole");
-  CHECK(remove_dead_temporaries(dir.path) == 0);
+  CHECK(remove_dead_temporaries(dir.path()) == 0);
   CHECK(remove_dead_temporaries(dir / "nowhere") == 0);
 }
 

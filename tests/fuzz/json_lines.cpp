@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     for (std::uint64_t i = 0; i < source.shards()[0].records; ++i)
       if (fuzz::takes([&] { reader->read(0, i, row); }))
         for (auto const& column : source.columns())
-          if (row.contains(column.name) && column.what == edl::example::kind::integers)
+          if (row.contains(column.name) && column.kind == edl::example::kind::integers)
             fuzz::require(row.integer_values(column.name).size() == row.count(column.name),
                           "a feature has one kind in all records");
     fuzz::require(!fuzz::takes([&] { reader->read(0, source.shards()[0].records, row); }),

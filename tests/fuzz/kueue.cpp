@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
       fuzz::require(!v.most_workers || *v.most_workers >= 2, "a job has its least size or nothing");
       for (kueue::api_write const& r : v.requests) {
         auto const body = nlohmann::json::parse(r.body);
-        if (r.what == kueue::api_write::verb::patch_status && pods > 0)
+        if (r.action == kueue::api_write::verb::patch_status && pods > 0)
           fuzz::require(!body["status"].contains("admission"), "quota stays while there are pods");
       }
     }

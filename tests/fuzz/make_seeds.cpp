@@ -64,9 +64,9 @@ edl::ledger some_ledger() {
 
 void pictures() {
   edl::data::pixels p{{5, 4, 3}, {}};
-  for (std::size_t i = 0; i < p.of.size(); ++i) p.values.push_back(std::uint8_t(37 * i));
+  for (std::size_t i = 0; i < p.extents.size(); ++i) p.values.push_back(std::uint8_t(37 * i));
   put("picture_file", "colour.png", edl::data::encode_png(p));
-  p.of = {4, 15, 1};
+  p.extents = {4, 15, 1};
   put("picture_file", "grey.png", edl::data::encode_png(p));
 }
 
@@ -115,33 +115,33 @@ void files() {
       .state = 0};
   std::vector<float> const values{1, 2, 3, 4, 5, 6, 7, 8};
   fs::path const model = place("safetensors", "model");
-  checkpoint::export_model(model, layout, values, {}, 42);
+  edl::checkpoint::export_model(model, layout, values, {}, 42);
   put("checkpoint", "model", get(model));
   auto const scratch = fs::temp_directory_path() / ("edl-seeds-" + std::to_string(::getpid()));
   fs::create_directories(scratch);
   std::string const names[]{"momentum"};
   edl::view<float> const slots[]{values};
-  checkpoint::segment const segments[]{{{0, 8}, 5, some_ledger()}};
-  auto const part = checkpoint::write_part(scratch, layout,
-                                           {.server = 0,
-                                            .servers = 1,
-                                            .version = 5,
-                                            .elements = {0, 8},
-                                            .variables = values,
-                                            .slot_names = names,
-                                            .slots = slots,
-                                            .segments = segments});
+  edl::checkpoint::segment const segments[]{{{0, 8}, 5, some_ledger()}};
+  auto const part = edl::checkpoint::write_part(scratch, layout,
+                                                {.server = 0,
+                                                 .servers = 1,
+                                                 .version = 5,
+                                                 .elements = {0, 8},
+                                                 .variables = values,
+                                                 .slot_names = names,
+                                                 .slots = slots,
+                                                 .segments = segments});
   put("checkpoint", "part", get(scratch / part.name));
-  checkpoint::manifest const m{.job = "job",
-                               .version = 5,
-                               .layout = 17,
-                               .minibatch_size = 32,
-                               .records_per_task = 64,
-                               .seed = 1,
-                               .epochs = 2,
-                               .shards = {{"train", 100, 9}},
-                               .files = {part}};
-  put("manifest", "one-file", checkpoint::to_json(m));
+  edl::checkpoint::manifest const m{.job = "job",
+                                    .version = 5,
+                                    .layout = 17,
+                                    .minibatch_size = 32,
+                                    .records_per_task = 64,
+                                    .seed = 1,
+                                    .epochs = 2,
+                                    .shards = {{"train", 100, 9}},
+                                    .files = {part}};
+  put("manifest", "one-file", edl::checkpoint::to_json(m));
   fs::remove_all(scratch);
   put("ledger", "text", wire::to_json(some_ledger()));
   wire::Ledger message;

@@ -8,9 +8,10 @@ namespace picture_file_fuzz {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   static edl::data::pixels into;  // its storage is kept, as a reader keeps it
   if (fuzz::takes([&] { edl::data::decode_picture(fuzz::text(data, size), into); })) {
-    fuzz::require(into.of.channels == 1 || into.of.channels == 3, "a picture has 1 or 3 channels");
-    fuzz::require(into.of.height > 0 && into.of.width > 0, "a picture has places");
-    fuzz::require(into.values.size() == into.of.size(), "a picture has a value for each place and channel");
+    fuzz::require(into.extents.channels == 1 || into.extents.channels == 3, "a picture has 1 or 3 channels");
+    fuzz::require(into.extents.height > 0 && into.extents.width > 0, "a picture has places");
+    fuzz::require(into.values.size() == into.extents.size(),
+                  "a picture has a value for each place and channel");
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// needs: tools/edl/yaml.cpp
-#include "yaml.hpp"
+// needs: tools/edl/common/yaml.cpp
+#include "common/yaml.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -16,10 +16,6 @@ void default_to(json& o, char const* name, json const& value) {
   if (!o.contains(name)) o[name] = value;
 }
 
-cause wrong(std::string const& field, json const& value, std::string const& why) {
-  return {"FieldValueInvalid", field, fmt::format("Invalid value: {}: {}", value.dump(), why)};
-}
-
 cause missing(std::string const& field) { return {"FieldValueRequired", field, "Required value"}; }
 
 void check_name(type const& of, std::string const& name) {
@@ -30,20 +26,22 @@ void check_name(type const& of, std::string const& name) {
   std::size_t const longest = is_label ? 63 : 253;
   if (of.group == "rbac.authorization.k8s.io") return;  // path segments
   if (name.size() > longest)
-    throw invalid(of, name,
-                  {wrong("metadata.name", name, fmt::format("must be no more than {} bytes", longest))});
+    throw invalid(
+        of, name,
+        {invalid_value("metadata.name", name, fmt::format("must be no more than {} bytes", longest))});
   if (is_label && !std::regex_match(name, label))
-    throw invalid(of, name,
-                  {wrong("metadata.name", name,
-                         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start "
-                         "with an alphabetic "
-                         "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
-                         "regex used for "
-                         "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')")});
+    throw invalid(
+        of, name,
+        {invalid_value("metadata.name", name,
+                       "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start "
+                       "with an alphabetic "
+                       "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+                       "regex used for "
+                       "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')")});
   if (!is_label && !std::regex_match(name, subdomain))
     throw invalid(
         of, name,
-        {wrong(
+        {invalid_value(
             "metadata.name", name,
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
             "and must "
@@ -62,15 +60,16 @@ void check_labels(type const& of, std::string const& name, json const& meta) {
                       of.kind, of.version, of.kind));
     std::string const text = v;
     if (text.size() > 63)
-      throw invalid(of, name, {wrong("metadata.labels", v, "must be no more than 63 bytes")});
+      throw invalid(of, name, {invalid_value("metadata.labels", v, "must be no more than 63 bytes")});
     if (!std::regex_match(text, value))
-      throw invalid(of, name,
-                    {wrong("metadata.labels", v,
-                           "a valid label must be an empty string or consist of alphanumeric characters, "
-                           "'-', '_' or '.', and must "
-                           "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
-                           "or '12345', regex used for "
-                           "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')")});
+      throw invalid(
+          of, name,
+          {invalid_value("metadata.labels", v,
+                         "a valid label must be an empty string or consist of alphanumeric characters, "
+                         "'-', '_' or '.', and must "
+                         "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
+                         "or '12345', regex used for "
+                         "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')")});
   }
 }
 
@@ -102,9 +101,9 @@ void check_containers(type const& of, json const& pod, std::vector<cause>& wrong
                wanted = given.value("requests", json::object());
     for (auto const& [name, value] : wanted.items())
       if (limits.contains(name) && quantity(limits[name]) < quantity(value))
-        wrongs.push_back(wrong(at + "resources.requests", value,
-                               fmt::format("must be less than or equal to {} limit of {}", name,
-                                           limits[name].get<std::string>())));
+        wrongs.push_back(invalid_value(at + "resources.requests", value,
+                                       fmt::format("must be less than or equal to {} limit of {}", name,
+                                                   limits[name].get<std::string>())));
     std::size_t j = 0;
     for (json const& m : c.value("volumeMounts", none)) {
       std::string const field = fmt::format("{}volumeMounts[{}].", at, j++);
@@ -285,9 +284,9 @@ void admit_deployment(type const& of, json& deployment) {
   if (!spec.contains("selector")) throw invalid(of, name, {missing("spec.selector")});
   json const labels = spec.value("/template/metadata/labels"_json_pointer, json::object());
   if (!has_labels(labels, spec["selector"].value("matchLabels", json::object())))
-    throw invalid(
-        of, name,
-        {wrong("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")});
+    throw invalid(of, name,
+                  {invalid_value("spec.template.metadata.labels", labels,
+                                 "`selector` does not match template `labels`")});
   if (spec.value("/template/spec/containers"_json_pointer, json::array()).empty())
     throw invalid(of, name, {missing("spec.template.spec.containers")});
 }
@@ -307,7 +306,7 @@ void admit_definition(type const& of, json& crd, json const* before) {
   default_to(spec, "conversion", {{"strategy", "None"}});
   std::vector<cause> wrongs;
   if (name != spec["names"].value("plural", "") + "." + group)
-    wrongs.push_back(wrong("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
+    wrongs.push_back(invalid_value("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
   std::size_t i = 0;
   for (json const& version : spec.value("versions", json::array())) {
     std::string const field = fmt::format("spec.versions[{}].schema.openAPIV3Schema", i++);

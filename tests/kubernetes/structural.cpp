@@ -82,10 +82,6 @@ void prune(json const& schema, json& o, std::string const& field, bool root, std
   }
 }
 
-cause invalid_value(std::string const& field, json const& value, std::string const& why) {
-  return {"FieldValueInvalid", field, fmt::format("Invalid value: {}: {}", value.dump(), why)};
-}
-
 cause wrong_type(std::string const& field, json const& value, std::string const& wanted) {
   std::string const is = value.is_number_integer() ? "integer" : value.type_name();
   return {"FieldValueTypeInvalid", field,

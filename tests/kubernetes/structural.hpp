@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include "kubernetes/status.hpp"
 
 namespace edl::testing::kubernetes {
 
 /// What an API server does to custom resources by the structural schema of their definition.
+
+/// A cause in the server's words.
+inline cause invalid_value(std::string const& field, json const& value, std::string const& why) {
+  return {"FieldValueInvalid", field, fmt::format("Invalid value: {}: {}", value.dump(), why)};
+}
 
 /// What keeps a server from taking the schema of a definition. Examples are fields without types, lists
 /// without keys, and defaults where none may be. Rules that it cannot read, that name no field or that may

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "remote/web_server.hpp"
+#include "text.hpp"
 
 namespace http_file_test {
 
@@ -30,15 +31,6 @@ std::string read(http_file& file, std::uint64_t offset, std::size_t count) {
   std::string into(count, '\0');
   file.read(offset, into);
   return into;
-}
-
-std::string complaint(std::function<void()> const& act) {
-  try {
-    act();
-  } catch (edl::error const& e) {
-    return e.what();
-  }
-  return {};
 }
 
 /// What is said when a file is opened of a server that answers so.

@@ -9,10 +9,10 @@
 #include <exception>
 #include <set>
 
+#include "cluster/audit.hpp"
 #include "cluster/change.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/controller.hpp"
-#include "cluster/doctor.hpp"
 #include "cluster/explain.hpp"
 #include "cluster/get.hpp"
 #include "cluster/history.hpp"
@@ -20,7 +20,6 @@
 #include "cluster/rbac.hpp"
 #include "completion.hpp"
 #include "data/analyze.hpp"
-#include "data/audit.hpp"
 #include "data/data.hpp"
 #include "edl/cli/nearest.hpp"
 #include "edl/cli/program.hpp"
@@ -28,11 +27,12 @@
 #include "edl/version.hpp"
 #include "simulate/simulate.hpp"
 #include "submit/convert.hpp"
+#include "submit/doctor.hpp"
 #include "submit/submission_flags.hpp"
 #include "submit/submit_training_job.hpp"
 #include "submit/sweep.hpp"
 #include "submit/train.hpp"
-#include "zoo.hpp"
+#include "zoo/zoo.hpp"
 
 namespace edl::tool {
 namespace {

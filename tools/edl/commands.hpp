@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 
 namespace edl::tool {
 

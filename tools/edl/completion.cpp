@@ -11,7 +11,6 @@
 #include "cluster/training_jobs.hpp"
 #include "commands.hpp"
 #include "edl/core/error.hpp"
-#include "submit/submission_flags.hpp"
 
 namespace edl::tool {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine.hpp"
+#include "zoo/engine.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

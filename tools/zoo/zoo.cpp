@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "zoo.hpp"
+#include "zoo/zoo.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
@@ -17,8 +17,8 @@
 
 #include "edl/compute/features/pieces.hpp"
 #include "edl/core/error.hpp"
-#include "engine.hpp"
-#include "template.hpp"
+#include "zoo/engine.hpp"
+#include "zoo/template.hpp"
 
 namespace edl::tool {
 namespace {

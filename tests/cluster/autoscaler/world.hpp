@@ -431,9 +431,9 @@ class pass {
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
     for (auto const& key : keys) {
       auto const t = control_.decide(key, c.now);
-      actions += int(t.what.actions.size());
-      if (t.what.again_at && *t.what.again_at < again_at_) again_at_ = *t.what.again_at;
-      if (!t.what.actions.empty()) control_.learn(t, execute(c, t.job, t.what, options_), c.now);
+      actions += int(t.decision.actions.size());
+      if (t.decision.again_at && *t.decision.again_at < again_at_) again_at_ = *t.decision.again_at;
+      if (!t.decision.actions.empty()) control_.learn(t, execute(c, t.job, t.decision, options_), c.now);
     }
     return actions;
   }
@@ -443,6 +443,13 @@ class pass {
   control control_;
   execute_options options_;
 };
+
+/// "True Reason" of a condition of a TrainingJob; empty where it has none of that type.
+inline std::string says(cluster const& c, std::string const& type, std::string const& job = "a") {
+  for (json const& one : c.status(job).value("conditions", json::array()))
+    if (one["type"] == type) return one["status"].get<std::string>() + " " + one.value("reason", "");
+  return "";
+}
 
 /// Rounds of a controller and the cluster, at most `most` of them. They go on until nothing happens any more
 /// and the controller does not want to look again within 15 s. `check` is asked after each step of either.

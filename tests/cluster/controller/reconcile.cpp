@@ -20,12 +20,6 @@ namespace {
 
 constexpr char master[] = "elasticdl-a-master";
 
-std::string says(cluster const& c, std::string const& type, std::string const& job = "a") {
-  for (json const& one : c.status(job).value("conditions", json::array()))
-    if (one["type"] == type) return one["status"].get<std::string>() + " " + one.value("reason", "");
-  return "";
-}
-
 }  // namespace
 
 TEST_CASE("a job is let in, started at its least size, grows into what is free, and ends") {

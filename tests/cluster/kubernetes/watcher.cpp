@@ -11,6 +11,7 @@
 #include "cluster/kubernetes/support.hpp"
 #include "cluster/kubernetes/transcript.hpp"
 #include "kubernetes/schema.hpp"
+#include "text.hpp"
 
 namespace watcher_test {
 
@@ -64,12 +65,6 @@ struct pipe_log {
     return all;
   }
 };
-
-std::size_t count(std::string const& text, std::string const& part) {
-  std::size_t n = 0;
-  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
 
 json pod(std::string const& name, int version) {
   return {{"kind", "Pod"}, {"metadata", {{"name", name}, {"resourceVersion", std::to_string(version)}}}};

@@ -12,12 +12,6 @@ using namespace kueue_world;
 
 namespace {
 
-std::string says(cluster const& c, std::string const& type, std::string const& job = "a") {
-  for (json const& one : c.status(job).value("conditions", json::array()))
-    if (one["type"] == type) return one["status"].get<std::string>() + " " + one.value("reason", "");
-  return "";
-}
-
 json master_of(cluster const& c, std::string const& job = "a") {
   return c.objects.at(cluster::pod_path("elasticdl-" + job + "-master"));
 }

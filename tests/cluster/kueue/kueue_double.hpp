@@ -58,12 +58,12 @@ class server {
     using verb = kueue::api_write::verb;
     std::string const key = r.space + "/" + r.name;
     json const body = json::parse(r.body);
-    if (r.what == verb::create) return create(key, body);
+    if (r.action == verb::create) return create(key, body);
     auto const at = objects.find(key);
     if (at == objects.end()) throw refusal(404, key + " not found");
-    if (r.what == verb::remove) return remove(key, body);
+    if (r.action == verb::remove) return remove(key, body);
     json next = at->second;
-    if (r.what == verb::patch) {
+    if (r.action == verb::patch) {
       next = next.patch(body);
     } else {
       json change = body;

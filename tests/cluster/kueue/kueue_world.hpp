@@ -170,10 +170,10 @@ class pass {
     int actions = 0;
     for (auto const& key : keys) {
       auto const t = control_.decide(key, c.now);
-      actions += int(t.what.actions.size()) + t.plan_anew;
-      if (t.what.again_at) again_at = std::min(again_at, *t.what.again_at);
-      if (t.what.actions.empty()) continue;
-      auto const came = execute(c, t.job, t.what, options_);
+      actions += int(t.decision.actions.size()) + t.plan_anew;
+      if (t.decision.again_at) again_at = std::min(again_at, *t.decision.again_at);
+      if (t.decision.actions.empty()) continue;
+      auto const came = execute(c, t.job, t.decision, options_);
       CAPTURE(came.why);
       CHECK(came.stalled != "KueueRefused");
       control_.learn(t, came, c.now);

@@ -85,7 +85,7 @@ TEST_CASE(
       }
       k.take(make_plan(k.view(c.now), k.planning()));
       auto const t = k.decide("team/a", c.now);
-      k.learn(t, execute(requests, t.job, t.what, options), c.now);
+      k.learn(t, execute(requests, t.job, t.decision, options), c.now);
       most = std::max(most, count);
       c.step();
     }

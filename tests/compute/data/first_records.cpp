@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/compute/data/forwarding_source.hpp
 #include "edl/compute/data/first_records.hpp"
 
 #include <doctest/doctest.h>
@@ -15,10 +16,13 @@ namespace {
 
 struct numbered : source {
   std::vector<shard> all{{"a", 3}, {"b", 0}, {"c", 4}};
-  std::vector<std::string> damaged{"a is damaged"};
+  std::vector<std::string> damaged{"a is damaged"}, labels{"cat", "dog"}, remarks{"c has no header"};
   std::vector<shard> const& shards() const override { return all; }
   std::uint64_t digest(std::size_t shard) const override { return 100 + shard; }
   std::span<std::string const> damage() const override { return damaged; }
+  std::uint64_t number_in_file(std::size_t, std::uint64_t record) const override { return record + 1000; }
+  std::span<std::string const> classes() const override { return labels; }
+  std::span<std::string const> notes() const override { return remarks; }
   std::unique_ptr<reader> open() const override {
     struct its : reader {
       void read(std::size_t shard, std::uint64_t record, edl::example& into) override {
@@ -44,7 +48,10 @@ TEST_CASE("what is left is read as before") {
   first_records const s(std::make_unique<numbered>(), 5);
   CHECK(records(s) == 5);
   CHECK(s.digest(2) == 102);
+  CHECK(s.number_in_file(0, 2) == 1002);
   CHECK(s.damage().size() == 1);
+  CHECK(s.classes().size() == 2);
+  CHECK(s.notes().size() == 1);
   edl::example e;
   s.open()->read(2, 1, e);
   CHECK(e.integer("label") == 21);

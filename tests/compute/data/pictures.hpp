@@ -37,14 +37,14 @@ inline std::string encode_jpeg(edl::data::pixels const& of, bool progressive = f
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
   jpeg_mem_dest(&c, &bytes, &size);
-  c.image_width = JDIMENSION(of.of.width), c.image_height = JDIMENSION(of.of.height);
-  c.input_components = of.of.channels;
-  c.in_color_space = of.of.channels == 1 ? JCS_GRAYSCALE : of.of.channels == 3 ? JCS_RGB : JCS_CMYK;
+  c.image_width = JDIMENSION(of.extents.width), c.image_height = JDIMENSION(of.extents.height);
+  c.input_components = of.extents.channels;
+  c.in_color_space = of.extents.channels == 1 ? JCS_GRAYSCALE : of.extents.channels == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&c);
   jpeg_set_quality(&c, 100, TRUE);
   if (progressive) jpeg_simple_progression(&c);
   jpeg_start_compress(&c, TRUE);
-  std::size_t const row = std::size_t(of.of.width) * std::size_t(of.of.channels);
+  std::size_t const row = std::size_t(of.extents.width) * std::size_t(of.extents.channels);
   while (c.next_scanline < c.image_height) {
     auto* from = const_cast<unsigned char*>(of.values.data() + c.next_scanline * row);
     jpeg_write_scanlines(&c, &from, 1);
@@ -58,8 +58,8 @@ inline std::string encode_jpeg(edl::data::pixels const& of, bool progressive = f
 
 inline std::string encode_webp(edl::data::pixels const& of) {
   std::uint8_t* bytes = nullptr;
-  std::size_t const size =
-      WebPEncodeLosslessRGB(of.values.data(), of.of.width, of.of.height, 3 * of.of.width, &bytes);
+  std::size_t const size = WebPEncodeLosslessRGB(of.values.data(), of.extents.width, of.extents.height,
+                                                 3 * of.extents.width, &bytes);
   std::string file(reinterpret_cast<char const*>(bytes), size);
   WebPFree(bytes);
   return file;

@@ -2,39 +2,29 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 
-#include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
+#include "scratch_directory.hpp"
+#include "text.hpp"
 
 namespace support {
 
-/// A directory of this test alone, removed at its end.
-class scratch {
- public:
-  scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "edl-data-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw edl::error("no temporary directory");
-    path_ = name;
-  }
-  scratch(scratch const&) = delete;
-  ~scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(std::string const& name) const { return path_ + "/" + name; }
-  std::string const& path() const { return path_; }
+using ::scratch;
 
- private:
-  std::string path_;
-};
+inline constexpr auto& read = ::slurp;
+inline constexpr auto& has = ::contains;
+
+/// `complaint`. Anything but an edl::error escapes, and fails the test.
+template <class Act>
+std::string failure(Act&& act) {
+  return complaint(act);
+}
 
 inline std::string write(std::string const& path, std::string_view bytes) {
   auto const directory = std::filesystem::path(path).parent_path();
@@ -47,11 +37,6 @@ inline std::string write(std::string const& path, std::string_view bytes) {
 inline std::string write_anew(std::string const& path, std::string_view bytes) {
   std::filesystem::remove(path);
   return write(path, bytes);
-}
-
-inline std::string read(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 inline std::string from_hex(std::string_view hex) {
@@ -71,21 +56,6 @@ inline std::string data_sets(std::string const& folder) {
     return {};
   }
   return path;
-}
-
-/// What `act` throws as an edl::error, "" if nothing. Anything else escapes and fails the test.
-template <class Act>
-std::string failure(Act&& act) {
-  try {
-    act();
-  } catch (edl::error const& e) {
-    return e.what();
-  }
-  return "";
-}
-
-inline bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
 }
 
 /// Bytes damaged in one to four ways: flipped, cut, doubled, overwritten with extreme numbers.

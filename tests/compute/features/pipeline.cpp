@@ -14,6 +14,7 @@
 #include "edl/compute/features/id_ranges.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/storage_error.hpp"
+#include "text.hpp"
 
 namespace pipeline_test {
 
@@ -62,12 +63,7 @@ struct list {
 char const* nobody(char const*) { return nullptr; }
 
 std::string refusal(std::string const& text) {
-  try {
-    pipeline(text, "p.columns", nobody);
-  } catch (usage_error const& e) {
-    return e.what();
-  }
-  return "accepted";
+  return ::refusal([&] { pipeline(text, "p.columns", nobody); });
 }
 
 }  // namespace

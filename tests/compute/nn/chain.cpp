@@ -3,6 +3,7 @@
 #include "edl/compute/nn/chain.hpp"
 
 #include "compute/nn/harness.hpp"
+#include "compute/nn/networks.hpp"
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/model.hpp"
 
@@ -12,16 +13,10 @@ namespace nn = edl::nn;
 
 namespace {
 
-constexpr auto body(int filters) {
-  return nn::sequential(
-      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{}, nn::relu{},
-      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{});
-}
-
 /// Everything whose results may be kept in another way: between layers, in containers, before a pooling.
 constexpr auto several = nn::sequential(
-    nn::conv2d{.filters = 4, .kernel = 3}, nn::batch_norm{}, nn::relu{}, nn::residual(body(4)), nn::relu{},
-    nn::residual(body(6), nn::sequential(nn::conv2d{.filters = 6}, nn::batch_norm{})), nn::relu{},
+    nn::conv2d{.filters = 4, .kernel = 3}, nn::batch_norm{}, nn::relu{}, nn::residual(block(4)), nn::relu{},
+    nn::residual(block(6), nn::sequential(nn::conv2d{.filters = 6}, nn::batch_norm{})), nn::relu{},
     nn::batch_norm{}, nn::batch_norm{}, nn::dropout{.rate = 0.2f}, nn::batch_norm{}, nn::relu{},
     nn::max_pool{}, nn::dense{.units = 5}, nn::tanh{}, nn::dense{.units = 3});
 constexpr edl::shape in{7, 8, 2};
@@ -142,7 +137,7 @@ TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {
 TEST_CASE("a network of convolutions has no float32 between its first convolution and its dense layer") {
   constexpr auto kept = nn::sequential(
       nn::conv2d{.filters = 4, .kernel = 3}, nn::relu{}, nn::batch_norm{}, nn::relu{}, nn::max_pool{},
-      nn::dropout{}, nn::residual(body(4)), nn::relu{}, nn::average_pool{.window = 1},
+      nn::dropout{}, nn::residual(block(4)), nn::relu{}, nn::average_pool{.window = 1},
       nn::conv2d{.filters = 6}, nn::batch_norm{}, nn::relu{}, nn::max_pool{.window = 3, .stride = 1},
       nn::gelu{}, nn::residual(nn::sequential(nn::conv2d{.filters = 6}, nn::tanh{})),
       nn::max_pool{.window = 1}, nn::flatten{}, nn::dropout{}, nn::dense{.units = 4}, nn::relu{},

@@ -36,12 +36,6 @@ constexpr auto small =
                    nn::dropout{.rate = 0.1f}, nn::dense{.units = 1}, nn::sigmoid{});
 using small_model = edl::model<small, edl::cpu>;
 
-constexpr auto block(int filters) {
-  return nn::sequential(
-      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{}, nn::relu{},
-      nn::conv2d{.filters = filters, .kernel = 3, .padding = nn::padding::same}, nn::batch_norm{});
-}
-
 /// Whatever passes samples on as bfloat16, beside what does not: the last relu, the pools, a convolution that
 /// has to be exact.
 constexpr auto of_convolutions = nn::sequential(

@@ -11,6 +11,15 @@ inline constexpr auto mnist = edl::nn::sequential(
     edl::nn::relu{}, edl::nn::conv2d{.filters = 64, .kernel = 3}, edl::nn::relu{}, edl::nn::batch_norm{},
     edl::nn::max_pool{.window = 2}, edl::nn::dropout{.rate = 0.25f}, edl::nn::dense{.units = 10});
 
+/// The body of a residual block.
+constexpr auto block(int filters) {
+  return edl::nn::sequential(
+      edl::nn::conv2d{.filters = filters, .kernel = 3, .padding = edl::nn::padding::same},
+      edl::nn::batch_norm{}, edl::nn::relu{},
+      edl::nn::conv2d{.filters = filters, .kernel = 3, .padding = edl::nn::padding::same},
+      edl::nn::batch_norm{});
+}
+
 /// One of everything.
 inline constexpr auto zoo = edl::nn::sequential(
     edl::nn::image{.height = 8, .width = 8, .channels = 2},

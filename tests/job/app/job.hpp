@@ -30,38 +30,18 @@
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/data/format/recordio.hpp"
 #include "edl/core/random.hpp"
+#include "eventually.hpp"
+#include "scratch_directory.hpp"
+#include "text.hpp"
 
 /// Jobs of real processes, for tests.
 namespace job {
 
 using namespace std::chrono_literals;
 
-/// A directory of a test's own.
-class scratch {
- public:
-  scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "edl-job-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  scratch(scratch const&) = delete;
-  ~scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(std::string const& name) const { return path_ + "/" + name; }
+using ::scratch, ::slurp, ::count, ::eventually;
 
- private:
-  std::string path_;
-};
-
-inline std::string slurp(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-inline bool has(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
-}
+inline constexpr auto& has = ::contains;
 
 /// Whether a log's account says this of an epoch: on a line of its own, or of several that are alike.
 inline bool accounts(std::string const& log, int epoch, std::string const& what) {
@@ -75,22 +55,6 @@ inline bool accounts(std::string const& log, int epoch, std::string const& what)
       return true;
   }
   return false;
-}
-
-inline std::size_t count(std::string const& text, std::string const& part) {
-  std::size_t n = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++n;
-  return n;
-}
-
-/// Whether `condition` comes true before the deadline; the pause between looks decides nothing.
-inline bool eventually(std::function<bool()> const& condition, std::chrono::milliseconds deadline = 60s) {
-  auto const until = std::chrono::steady_clock::now() + deadline;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(5ms);
-  }
-  return true;
 }
 
 /// Records of three classes, one cloud of points each: "x", 8 floats, and "label". `spoil` may change them.

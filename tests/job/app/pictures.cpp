@@ -96,7 +96,7 @@ TEST_CASE("the page's commands go from a folder of pictures to a model that know
             "sheet.png: 100 pictures, 10 in a row; by label: daisy from picture 1, rose from picture "));
   edl::data::pixels sheet;
   edl::data::decode_picture(slurp(d.dir / "sheet.png"), sheet);
-  CHECK(sheet.of == edl::shape{684, 684, 3});
+  CHECK(sheet.extents == edl::shape{684, 684, 3});
   CAPTURE(said[1]);
   CHECK(has(said[1], "classes: 0 daisy, 1 rose"));
   CHECK(has(said[1], "20 of 200 records are held out for evaluation"));

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "edl/core/error.hpp"
+#include "text.hpp"
 
 namespace sweep_plan_test {
 
@@ -22,13 +23,10 @@ train::hyperparameters known() {
 }
 
 std::string refusal(sweep_options const& o) {
-  try {
+  return ::refusal([&] {
     trials_of(o, known());
     rounds_of(o);
-  } catch (usage_error const& e) {
-    return e.what();
-  }
-  return "accepted";
+  });
 }
 
 /// As many trials as values, after so many steps.

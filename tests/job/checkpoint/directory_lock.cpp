@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 namespace {
 
 lock_options options(scratch const& dir, std::string const& job) {
-  return {.directory = dir.path, .what = "--checkpoint_dir=" + dir.path, .job = job};
+  return {.directory = dir.path(), .what = "--checkpoint_dir=" + dir.path(), .job = job};
 }
 
 /// What a job of another machine, whose locks are not seen here, writes: in one piece, as jobs do.
@@ -43,7 +43,7 @@ TEST_CASE("the second job is refused, and told who has the directory") {
   {
     directory_lock const first(options(dir, "mnist"));
     std::string const said = complaint([&] { directory_lock{options(dir, "other")}; });
-    CHECK(contains(said, "--checkpoint_dir=" + dir.path + " is in use by job 'mnist' (process " +
+    CHECK(contains(said, "--checkpoint_dir=" + dir.path() + " is in use by job 'mnist' (process " +
                              std::to_string(::getpid()) + " on "));
     CHECK(contains(said, "wait for its end, stop it, or name another directory"));
     CHECK_NOTHROW(first.check());

@@ -51,7 +51,7 @@ TEST_CASE("a manifest survives its text") {
   CHECK(same(manifest_from_json(to_json(m), "m"), m));
   scratch const dir;
   spill(dir / "manifest.json", to_json(m));
-  CHECK(same(read_manifest(dir.path), m));
+  CHECK(same(read_manifest(dir.path()), m));
   auto old = m;  // as a version of before wrote it
   old.shuffle.reset();
   CHECK_FALSE(manifest_from_json(to_json(old), "m").shuffle.has_value());
@@ -112,7 +112,7 @@ TEST_CASE("what is no manifest says so in one line") {
     CHECK(said.find('\n') == std::string::npos);
   }
   scratch const dir;
-  CHECK(contains(complaint([&] { read_manifest(dir.path); }), "manifest.json"));
+  CHECK(contains(complaint([&] { read_manifest(dir.path()); }), "manifest.json"));
 }
 
 }  // namespace manifest_test

@@ -23,7 +23,7 @@ TEST_CASE("a model survives its file") {
   std::vector<float> values(layout.size()), read(layout.size());
   std::iota(values.begin(), values.end(), 0.5f);
   export_model(dir / "model.safetensors", layout, values, {}, 938);
-  CHECK(entries(dir.path) == std::vector<std::string>{"model.safetensors"});
+  CHECK(entries(dir.path()) == std::vector<std::string>{"model.safetensors"});
   other_model(dir / "model.safetensors").read(layout, {}, 0, read);
   CHECK(read == values);
   safetensors_file const file(dir / "model.safetensors");

@@ -159,7 +159,7 @@ TEST_CASE("what fits of a checkpoint of several servers is taken") {
   scratch const dir;
   auto const theirs = network();
   auto const values = counted(theirs.size());
-  std::string const path = checkpoint_path(dir.path, 5);
+  std::string const path = checkpoint_path(dir.path(), 5);
   begin_checkpoint(path);
   manifest contents;
   contents.version = 5;
@@ -206,7 +206,7 @@ TEST_CASE("a checkpoint whose layout is none is refused, however large it claims
   scratch const dir;
   auto const theirs = network();
   auto const values = counted(theirs.size());
-  std::string const path = checkpoint_path(dir.path, 5);
+  std::string const path = checkpoint_path(dir.path(), 5);
   begin_checkpoint(path);
   segment const whole{{0, theirs.size()}, 5, {}};
   manifest contents;

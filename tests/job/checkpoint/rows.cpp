@@ -58,7 +58,7 @@ struct servers {
   /// A checkpoint of both; its path.
   std::string save(scratch const& dir, std::uint64_t version = 3, std::size_t most_changes = 0) {
     auto const layout = layout_of_two();
-    std::string path = checkpoint_path(dir.path, version);
+    std::string path = checkpoint_path(dir.path(), version);
     begin_checkpoint(path);
     manifest all{.job = "j", .version = version, .layout = layout_digest(layout)};
     std::vector<float> const w(2);
@@ -227,15 +227,15 @@ TEST_CASE("what has changed is written, and each checkpoint is whole by itself")
   }
   for (std::uint64_t version = 3; version < 10; ++version) {
     content got;
-    auto const segments = read(checkpoint_path(dir.path, version), {0, 4096}, got);
+    auto const segments = read(checkpoint_path(dir.path(), version), {0, 4096}, got);
     CHECK(got == then[version]);
     CHECK(segments.front().steps == version);
     CHECK(segments.back().steps == version + 1);
-    auto const histories = read_histories(checkpoint_path(dir.path, version));
+    auto const histories = read_histories(checkpoint_path(dir.path(), version));
     CHECK(histories.size() ==
           4);  // of two servers' variables and rows, as they are at the end of their files
     for (segment const& h : histories) CHECK(h.steps >= version);
-    std::filesystem::remove_all(checkpoint_path(dir.path, version));  // the next one does not need it
+    std::filesystem::remove_all(checkpoint_path(dir.path(), version));  // the next one does not need it
   }
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("where the earlier files are gone, or it is not known what has changed
   scratch const dir;
   servers s(1000);
   s.save(dir, 3, 8);
-  std::filesystem::remove_all(checkpoint_path(dir.path, 3));
+  std::filesystem::remove_all(checkpoint_path(dir.path(), 3));
   CHECK(rows_of_server(s.save(dir, 4, 8), 0).size() == 1);
   CHECK(rows_of_server(s.save(dir, 5, 8), 0).size() == 2);
   for (auto const& t : s.tables)
@@ -252,7 +252,7 @@ TEST_CASE("where the earlier files are gone, or it is not known what has changed
   CHECK(rows_of_server(s.save(dir, 7, 8), 0).size() == 2);
   CHECK(rows_of_server(s.save(dir, 2, 8), 0).size() == 1);  // of a time before the chain's
   content got;
-  read(checkpoint_path(dir.path, 2), {0, 4096}, got);
+  read(checkpoint_path(dir.path(), 2), {0, 4096}, got);
   CHECK(got == content_of(s, {0, 4096}));
 }
 

@@ -5,24 +5,14 @@
 
 #include <set>
 
-#include "cli/refusal.hpp"
 #include "job/config/resolved.hpp"
+#include "text.hpp"
 
 namespace foreign_flags_test {
 
 using edl::foreign_flags, edl::why_not_here;
 
-namespace {
-
-std::string refusal(std::vector<std::string> const& line) {
-  return refused([&] { resolved(line); });
-}
-
-bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("a flag of another system is refused with its reason, wherever it stands") {
   std::set<std::string_view> names;

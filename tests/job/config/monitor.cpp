@@ -6,18 +6,14 @@
 #include <string>
 
 #include "edl/core/error.hpp"
+#include "text.hpp"
 
 namespace monitor_test {
 
 namespace {
 
 std::string refusal(std::string const& text) {
-  try {
-    edl::read_early_stopping("early_stopping", text);
-  } catch (edl::usage_error const& e) {
-    return e.what();
-  }
-  return "accepted";
+  return ::refusal([&] { edl::read_early_stopping("early_stopping", text); });
 }
 
 }  // namespace

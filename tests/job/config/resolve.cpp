@@ -4,22 +4,14 @@
 
 #include <doctest/doctest.h>
 
-#include "cli/refusal.hpp"
 #include "job/config/resolved.hpp"
+#include "text.hpp"
 
 namespace resolve_test {
 
 namespace {
 
 edl::job job(std::vector<std::string> const& line) { return resolved(line).job; }
-
-std::string refusal(std::vector<std::string> const& line) {
-  return refused([&] { resolved(line); });
-}
-
-bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 

@@ -107,7 +107,7 @@ TEST_CASE("a silent worker is lost after five seconds, and replaced at once") {
   CHECK(!m.done(t));
   auto const r = m.take<replace_process>();
   REQUIRE(r);
-  CHECK(r->of == role::worker);
+  CHECK(r->role == role::worker);
   CHECK(r->id == 0);
   CHECK(r->with == 2);
   CHECK(!m.join(role::worker, 0));  // given up, for good
@@ -163,7 +163,7 @@ TEST_CASE("a master that was cut off blames nobody for what could not be told me
     CHECK(m.it.workers().find(0));
     live(8, {0, 1}, false);
     CHECK_FALSE(m.it.workers().find(0));
-    CHECK(m.take<replace_process>()->of == role::worker);
+    CHECK(m.take<replace_process>()->role == role::worker);
   }
   SUBCASE("nobody comes: they are lost in the end") {
     live(161, {}, false);  // a minute in all
@@ -262,7 +262,7 @@ TEST_CASE("a process that was started with another flag than the job is refused,
   master m(o);
   m.start();
   auto const join = [&](role of, std::uint32_t id, std::vector<std::string> flags) {
-    return m.it.join({.of = of, .id = id, .incarnation = 9, .layout = 5, .flags = std::move(flags)}, m.now);
+    return m.it.join({.role = of, .id = id, .incarnation = 9, .layout = 5, .flags = std::move(flags)}, m.now);
   };
   CHECK(join(role::worker, 7, {"--seed=1", "--minibatch_size=2"}).accepted);
   CHECK(join(role::server, 1, {"--seed=1"}).accepted);  // reads fewer

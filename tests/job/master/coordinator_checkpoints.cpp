@@ -38,7 +38,7 @@ TEST_CASE("a lost server takes all back to the newest checkpoint, under a new ge
   m.it.exited(role::server, 1, exit_kind::preempted, "killed", m.now);
   auto const r = m.take<replace_process>();
   REQUIRE(r);
-  CHECK(r->of == role::server);
+  CHECK(r->role == role::server);
   CHECK(r->with == 1);
 
   restore_point point{"version-2", 2, {}};

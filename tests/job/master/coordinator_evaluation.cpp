@@ -42,7 +42,7 @@ TEST_CASE("evaluation goes before training, but after what a lost worker left ha
   auto const result = m.take<evaluation_done>();
   REQUIRE(result);
   CHECK(result->result.totals == std::vector<double>{6, 2});
-  CHECK(result->result.of.version == 2);
+  CHECK(result->result.evaluated.version == 2);
   auto const release = m.take<release_frozen>();
   REQUIRE(release);
   CHECK(release->version == 2);
@@ -233,7 +233,7 @@ TEST_CASE("where evaluations decide on something, a checkpoint waits for those b
   CHECK(!m.take<write_checkpoint>());
   for (task_reply t = m.ask(); t.kind == task_kind::evaluation; t = m.ask())
     CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease, .metrics = {1}}, m.now));
-  CHECK(m.take<evaluation_done>()->result.of.version == 4);
+  CHECK(m.take<evaluation_done>()->result.evaluated.version == 4);
   CHECK(!m.take<release_frozen>());  // until it is judged
   CHECK(!m.it.remembered().evaluated);
   CHECK(!m.take<write_checkpoint>());

@@ -40,8 +40,8 @@ TEST_CASE("a version is evaluated over all validation data, and its sums are add
   CHECK(e.version_reached({50}, start));
   auto const first = e.lease(0, 1, start);
   REQUIRE(first);
-  CHECK(first->of.version == 50);
-  CHECK(first->of.frozen);
+  CHECK(first->evaluated.version == 50);
+  CHECK(first->evaluated.frozen);
   CHECK((first->task.id & evaluation::lease_bit) != 0);
   CHECK(e.holds(first->task.id, 0, 1));
   CHECK(e.complete(first->task.id, {4}, start));
@@ -50,7 +50,7 @@ TEST_CASE("a version is evaluated over all validation data, and its sums are add
   CHECK(work(e) == 2);
   auto const result = e.take_result();
   REQUIRE(result);
-  CHECK(result->of.version == 50);
+  CHECK(result->evaluated.version == 50);
   CHECK(result->totals == std::vector<double>{10});
   CHECK(result->records == 10);
   CHECK(!e.take_result());
@@ -65,10 +65,10 @@ TEST_CASE("versions are evaluated in order, one at a time; older ones and repeat
   CHECK(!e.version_reached({70}, start));
   CHECK(e.pending() == 2);
   for (std::uint64_t version : {50, 100}) {
-    CHECK(e.lease(9, 1, start)->of.version == version);
+    CHECK(e.lease(9, 1, start)->evaluated.version == version);
     e.recover(9);
     CHECK(work(e) == 3);
-    CHECK(e.take_result()->of.version == version);
+    CHECK(e.take_result()->evaluated.version == version);
   }
   CHECK(e.idle());
   CHECK(!e.version_reached({100}, start));
@@ -78,11 +78,11 @@ TEST_CASE("where the servers rest, their current version is the frozen one") {
   auto e = service();
   for (std::uint64_t version : {50, 100}) e.version_reached({version}, start);
   e.rests(100);
-  CHECK(e.lease(0, 1, start)->of.frozen);
+  CHECK(e.lease(0, 1, start)->evaluated.frozen);
   e.recover(0);
   work(e);
   e.take_result();
-  CHECK(!e.lease(0, 1, start)->of.frozen);
+  CHECK(!e.lease(0, 1, start)->evaluated.frozen);
 }
 
 TEST_CASE("a lost worker's tasks go again, and count once") {
@@ -162,7 +162,7 @@ TEST_CASE("a version that is given up has no result, and the next one begins") {
   e.version_reached({9}, start);
   CHECK(e.give_up().version == 7);
   work(e);
-  CHECK(e.take_result()->of.version == 9);
+  CHECK(e.take_result()->evaluated.version == 9);
   CHECK(e.idle());
   CHECK(e.give_up().version == 0);
 }
@@ -224,7 +224,7 @@ TEST_CASE("a version whose result decides on something is held until it has") {
   CHECK(e.done_up_to(50));
   CHECK(!e.done_up_to(60));
   work(e);
-  CHECK(e.take_result()->of.version == 60);
+  CHECK(e.take_result()->evaluated.version == 60);
   // What is rolled back is not judged, and is evaluated again.
   e.roll_back(55);
   CHECK(!e.judged(60));
@@ -272,7 +272,7 @@ TEST_CASE(
 TEST_CASE("a version that is held is evaluated once, also when those before it and behind it are dropped") {
   auto e = service({.judged = true});
   for (std::uint64_t version : {50, 60, 70}) CHECK(e.version_reached({version}, start));
-  CHECK(e.lease(0, 1, start)->of.version == 50);
+  CHECK(e.lease(0, 1, start)->evaluated.version == 50);
   e.forget_unless([](std::uint64_t version) { return version == 60; });
   CHECK(e.pending() == 1);
   CHECK_FALSE(e.version_reached({60}, start));  // the next world begins with it, and tells it again
@@ -280,7 +280,7 @@ TEST_CASE("a version that is held is evaluated once, also when those before it a
   CHECK(e.version_reached({70}, start));
   for (std::uint64_t version : {60, 70}) {
     CHECK(work(e) == 3);
-    REQUIRE(e.take_result()->of.version == version);
+    REQUIRE(e.take_result()->evaluated.version == version);
     // While it is judged it is held as well.
     e.forget_unless([&](std::uint64_t held) { return held == version; });
     CHECK_FALSE(e.version_reached({version}, start));

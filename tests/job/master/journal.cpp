@@ -15,7 +15,7 @@ using namespace edl::master;
 
 TEST_CASE("a journal is read by the next master of the same run, and by no other") {
   scratch const dir;
-  std::string const path = dir.path + "/master.json";
+  std::string const path = dir.path() + "/master.json";
   persisted_state m{.generation = 7,
                     .members = 3,
                     .wanted_servers = 2,
@@ -40,7 +40,7 @@ TEST_CASE("a journal is read by the next master of the same run, and by no other
 
 TEST_CASE("what is no journal is an error that names it, and the place") {
   scratch const dir;
-  std::string const path = dir.path + "/master.json";
+  std::string const path = dir.path() + "/master.json";
   for (char const* text : {"", "{", "[]", "{\"run\": \"run\", \"generation\": \"x\"}"}) {
     std::ofstream(path) << text;
     CHECK_THROWS_WITH_AS(journal(path, "run").read(),
@@ -50,7 +50,7 @@ TEST_CASE("what is no journal is an error that names it, and the place") {
 
 TEST_CASE("every flipped bit of a journal is found, and the journal before takes its place") {
   scratch const dir;
-  std::string const path = dir.path + "/master.json";
+  std::string const path = dir.path() + "/master.json";
   persisted_state m{.generation = 7, .members = 3, .wanted_servers = 2, .addresses = {"tcp:127.0.0.1:4000"}};
   journal mine(path, "run");
   mine.write(m);
@@ -91,7 +91,7 @@ TEST_CASE("every flipped bit of a journal is found, and the journal before takes
 
 TEST_CASE("a journal that cannot be written leaves the one that was written last") {
   scratch const dir;
-  std::string const path = dir.path + "/master.json";
+  std::string const path = dir.path() + "/master.json";
   journal j(path, "run");
   j.write({.generation = 3});
   CHECK(with_limited_files(1, false, [&] {

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "job/master/stated_job.hpp"
+
 namespace model_generations_test {
 
 using namespace edl::master;
@@ -19,11 +21,9 @@ job_options with_copies(std::uint32_t workers) {
   return {.training = {{"t", 16}}, .num_workers = workers, .replicas = true};
 }
 
-struct model {
-  explicit model(job_options o) : options(std::move(o)) {}
+struct model : stated_job {
+  using stated_job::stated_job;
 
-  job_options options;
-  job_state job;
   worker_worlds worlds{duration{}};
   task_queue::options queue{.records_per_task = 4, .minibatch_size = 4};
   roster members{options, job};
@@ -32,7 +32,7 @@ struct model {
   model_generations it{options, job, members, versions, tasks, worlds, 0, start};
 
   std::optional<std::uint32_t> join(role of, std::uint32_t id, std::uint64_t heard = 0) {
-    join_request const r{.of = of, .id = id, .incarnation = 1, .heard = heard};
+    join_request const r{.role = of, .id = id, .incarnation = 1, .heard = heard};
     members.join(r, start);
     it.rise_above(r, start);
     return it.joined(r, start);
@@ -50,13 +50,6 @@ struct model {
     for (std::uint32_t const id : {0u, 1u}) join(role::server, id);
     for (std::uint32_t const id : {0u, 1u}) it.server_configured(id, "", {}, start);
     REQUIRE(job.leasing());
-  }
-  template <class C>
-  std::vector<C> take() {
-    std::vector<C> all;
-    for (command const& c : job.take_commands())
-      if (auto const* one = std::get_if<C>(&c)) all.push_back(*one);
-    return all;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "edl/core/error.hpp"
+#include "job/master/stated_job.hpp"
 
 namespace model_versions_test {
 
@@ -11,11 +12,9 @@ using namespace edl::master;
 
 namespace {
 
-struct model {
-  explicit model(job_options o) : options(std::move(o)) { job.enter(job_phase::running); }
+struct model : stated_job {
+  explicit model(job_options o) : stated_job(std::move(o)) { job.enter(job_phase::running); }
 
-  job_options options;
-  job_state job;
   worker_worlds worlds{duration{}};
   model_versions it{options, job, worlds, {.records_per_task = 4, .minibatch_size = 4}, time_point{}};
 
@@ -28,13 +27,6 @@ struct model {
     REQUIRE(l);
     CHECK(it.evaluations().complete(l->task.id, {1.0}, time_point{}));
     it.take_results();
-  }
-  template <class C>
-  std::vector<C> take() {
-    std::vector<C> all;
-    for (command const& c : job.take_commands())
-      if (auto const* one = std::get_if<C>(&c)) all.push_back(*one);
-    return all;
   }
 };
 

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "job/master/stated_job.hpp"
+
 namespace roster_test {
 
 using namespace edl::master;
@@ -12,22 +14,12 @@ namespace {
 
 time_point const start{1h};
 
-struct members {
-  explicit members(job_options o = {.num_workers = 2, .num_servers = 1}) : options(std::move(o)) {}
+struct members : stated_job {
+  explicit members(job_options o = {.num_workers = 2, .num_servers = 1}) : stated_job(std::move(o)) {}
 
-  job_options options;
-  job_state job;
   roster it{options, job};
 
   void join(role of, std::uint32_t id, time_point now = start) { it.join({of, id, 1, {}, 5}, now); }
-
-  template <class C>
-  std::vector<C> take() {
-    std::vector<C> all;
-    for (command const& c : job.take_commands())
-      if (auto const* one = std::get_if<C>(&c)) all.push_back(*one);
-    return all;
-  }
 };
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST_CASE("ranges move to servers that come, and from servers that go, which sta
   m.answer(less[0]);
   auto const stopped = m.take_all<stop_process>();
   REQUIRE(stopped.size() == 2);
-  CHECK((stopped[0].id == 1 && stopped[1].id == 2 && stopped[0].of == role::server));
+  CHECK((stopped[0].id == 1 && stopped[1].id == 2 && stopped[0].role == role::server));
   CHECK(m.it.servers().all().size() == 1);
   CHECK_FALSE(m.it.join({role::server, 2, 2, {}, 5}, m.now).accepted);
 }

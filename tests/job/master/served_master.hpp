@@ -19,6 +19,7 @@
 #include "edl/job/wire/edl.pb.h"
 #include "edl/job/wire/message.hpp"
 #include "edl/job/wire/method.hpp"
+#include "eventually.hpp"
 #include "job/net/peers.hpp"
 #include "job/wire/scratch.hpp"
 
@@ -30,15 +31,6 @@ using namespace std::chrono_literals;
 using edl::net::call_error;
 using edl::net::status;
 namespace method = edl::wire::method;
-
-inline bool eventually(std::function<bool()> const& condition) {
-  auto const until = std::chrono::steady_clock::now() + 60s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
 
 /// A server's process: what it answers is a test's business.
 struct server_process {

@@ -66,10 +66,6 @@ class simulated_copies : public simulated_time {
 
   enum class doing { nothing, entering, copying, asking, idle, computing, ready, evaluating };
 
-  static std::uint32_t minibatches_of(task_reply const& t) {
-    return std::uint32_t((t.range.records() + 1) / 2);
-  }
-
   /// A training task in a worker's hands.
   struct hand {
     task_reply task;

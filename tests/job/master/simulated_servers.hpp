@@ -233,10 +233,8 @@ class simulated : public simulated_time {
     step(w);
   }
 
-  std::uint32_t count_of(task_reply const& t) const { return std::uint32_t((t.range.records() + 1) / 2); }
-
   void step(worker* w) {
-    std::uint32_t const count = std::min(count_of(w->task), w->task.until);
+    std::uint32_t const count = std::min(minibatches_of(w->task), w->task.until);
     if (w->at >= count) return report(w, {.applied = count});
     if (chance(set.error)) return report(w, {.error = "no such image", .applied = w->at});
     if (chance(set.give_back)) return report(w, {.returned = true, .applied = w->at});
@@ -246,7 +244,7 @@ class simulated : public simulated_time {
 
   void push(worker* w) {
     if (!w->alive) return;
-    minibatch_key const key{w->task.key, w->at, count_of(w->task)};
+    minibatch_key const key{w->task.key, w->at, minibatches_of(w->task)};
     bool const hang = chance(set.hang), kill = chance(set.kill);
     std::size_t const reach = hang || kill ? random() % (servers.size() + 1) : servers.size();
     std::size_t const first = random() % servers.size();
@@ -397,7 +395,7 @@ class simulated : public simulated_time {
   }
 
   void execute(replace_process const& c) {
-    if (c.of == role::server) {
+    if (c.role == role::server) {
       servers[c.id].alive = false;
       servers[c.id].incarnation = 0;
       after(uniform(1, 4), [this, c] {

@@ -26,6 +26,11 @@ class simulated_time {
         std::chrono::duration_cast<duration>(std::chrono::duration<double>(seconds)));
   }
 
+  /// Of a task whose minibatches have two records.
+  static std::uint32_t minibatches_of(edl::master::task_reply const& t) {
+    return std::uint32_t((t.range.records() + 1) / 2);
+  }
+
   double uniform(double from, double to) { return from + (to - from) * double(random() >> 11) * 0x1p-53; }
   bool chance(double p) { return p > 0 && uniform(0, 1) < p; }
 

@@ -42,11 +42,11 @@ void check(simulated& w, std::uint64_t seed) {
 
   for (auto const& r : w.results) {
     CHECK(r.records == simulated::validation_records);
-    CHECK(r.totals == simulated::metrics(0, simulated::validation_records, r.of.version));
+    CHECK(r.totals == simulated::metrics(0, simulated::validation_records, r.evaluated.version));
   }
   if (s.evaluation_steps) {
     REQUIRE(!w.results.empty());
-    CHECK(w.results.back().of.version == count);  // the last version is always evaluated
+    CHECK(w.results.back().evaluated.version == count);  // the last version is always evaluated
     if (w.rollbacks == 0) CHECK(w.results.size() == (count + s.evaluation_steps - 1) / s.evaluation_steps);
   }
   if (s.checkpoint_steps) CHECK(w.checkpoints.back().first == count);
@@ -141,7 +141,7 @@ TEST_CASE("simulation: epochs without end, stopped by max_step") {
       CHECK(server.now.applied == w.servers[0].now.applied);
       CHECK(server.now.applied.open().size() <= 1);
     }
-    CHECK(w.results.back().of.version == count);
+    CHECK(w.results.back().evaluated.version == count);
   }
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("an evaluation of a version that survivors have goes on in the next wo
   CHECK(m.done(again, 2, {4, 1}));
   auto const result = m.take<evaluation_done>();
   REQUIRE(result);
-  CHECK(result->result.of.version == 2);
+  CHECK(result->result.evaluated.version == 2);
   CHECK(result->result.records == 8);
   CHECK(result->result.totals == std::vector<double>{8, 4});
   CHECK(m.released(true) == std::vector<std::uint64_t>{2});
@@ -57,7 +57,7 @@ TEST_CASE("an evaluation of the very version that a world starts from goes on") 
   CHECK(m.done(f, 0, {1}));
   auto const result = m.take<evaluation_done>();
   REQUIRE(result);
-  CHECK(result->result.of.version == 4);
+  CHECK(result->result.evaluated.version == 4);
   CHECK(m.released(true) == std::vector<std::uint64_t>{4});
   m.reached(4, true);  // and once more: it has been evaluated
   CHECK(m.released(true) == std::vector<std::uint64_t>{4});

@@ -54,7 +54,7 @@ void check(simulated& s, std::uint64_t seed) {
   }
   if (set.evaluation_steps) {
     REQUIRE_FALSE(s.results.empty());
-    CHECK(s.results.back().of.version == last.version);  // the end is always evaluated
+    CHECK(s.results.back().evaluated.version == last.version);  // the end is always evaluated
   }
 }
 

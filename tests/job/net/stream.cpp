@@ -13,6 +13,7 @@
 
 #include "edl/core/error.hpp"
 #include "job/net/peers.hpp"
+#include "text.hpp"
 
 namespace stream_test {
 
@@ -108,8 +109,6 @@ std::string take(byte_stream const& from, std::size_t size) {
   }
   return text;
 }
-
-bool has(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -207,12 +206,12 @@ TEST_CASE("a stream is not opened to, or by, who does not know the token") {
   edl::net::node liar(wrong);
   auto const why = failed(liar, t.listener.addresses());
   CHECK(why.code == status::unavailable);
-  CHECK(has(why.text, "member-7 cannot be reached: tcp:127.0.0.1:"));
-  CHECK(has(why.text, "token"));
+  CHECK(contains(why.text, "member-7 cannot be reached: tcp:127.0.0.1:"));
+  CHECK(contains(why.text, "token"));
   auto other = options();
   other.job = "another job";
   edl::net::node stranger(other);
-  CHECK(has(failed(stranger, t.listener.addresses()).text, "job"));
+  CHECK(contains(failed(stranger, t.listener.addresses()).text, "job"));
   CHECK(t.all.empty());
 
   // A stream asked for by who then proves nothing.
@@ -237,14 +236,14 @@ TEST_CASE("a peer that says nothing, closes, or speaks otherwise: the opening en
   raw_port silent;  // accepts, by the kernel, and never answers
   auto why = failed(n, {silent.where()}, 50ms);
   CHECK(why.code == status::unavailable);
-  CHECK(has(why.text, "no answer within 50 ms"));
+  CHECK(contains(why.text, "no answer within 50 ms"));
 
   raw_port closes;
   std::thread peer([&] { raw(closes.acceptor).read_frame(); });
   why = failed(n, {closes.where()});
   peer.join();
   CHECK(why.code == status::unavailable);
-  CHECK(has(why.text, "member-7 cannot be reached"));
+  CHECK(contains(why.text, "member-7 cannot be reached"));
 
   raw_port other;
   std::thread http([&] {
@@ -267,7 +266,7 @@ TEST_CASE("a peer that says nothing, closes, or speaks otherwise: the opening en
   });
   why = failed(n, {liar.where()});
   lies.join();
-  CHECK(has(why.text, "token"));
+  CHECK(contains(why.text, "token"));
 }
 
 TEST_CASE("the first address that answers is taken, Unix sockets before all") {
@@ -288,8 +287,8 @@ TEST_CASE("the first address that answers is taken, Unix sockets before all") {
   CHECK(end.ss_family == AF_UNIX);
   auto const why = failed(n, {nobody, any_name()});
   CHECK(why.code == status::unavailable);
-  CHECK(has(why.text, "unix:@"));
-  CHECK(has(why.text, to_string(nobody).c_str()));
+  CHECK(contains(why.text, "unix:@"));
+  CHECK(contains(why.text, to_string(nobody).c_str()));
   CHECK(failed(n, {}).code == status::unavailable);
 }
 

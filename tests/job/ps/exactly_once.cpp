@@ -212,10 +212,10 @@ class job {
   void save() {
     if (frozen_[0].empty()) return;
     auto const version = frozen_[0].rbegin()->first;
-    if (saved_ && saved_->path == edl::checkpoint::checkpoint_path(dir_.path, version)) return;
+    if (saved_ && saved_->path == edl::checkpoint::checkpoint_path(dir_.path(), version)) return;
     for (auto const& f : frozen_)
       if (!f.contains(version)) return;
-    saved now{edl::checkpoint::checkpoint_path(dir_.path, version), {}};
+    saved now{edl::checkpoint::checkpoint_path(dir_.path(), version), {}};
     edl::checkpoint::begin_checkpoint(now.path);
     edl::checkpoint::manifest all{.version = version, .layout = edl::checkpoint::layout_digest(layout_)};
     for (std::uint32_t i = 0; i < servers_.size(); ++i) {

@@ -32,6 +32,13 @@ inline edl::parameter_layout const& layout() {
   return l;
 }
 
+/// Of one variable and two tables.
+inline edl::parameter_layout const& tables_layout() {
+  static edl::parameter_layout const l{
+      .variables = {{"w", {1}, 0}}, .parameters = 1, .state = 0, .tables = {{"words", 2}, {"users", 1}}};
+  return l;
+}
+
 inline std::shared_ptr<store> make_store(std::uint32_t) {
   return std::make_shared<store>(
       store_options{.layout = layout(), .elements = {0, 6}, .rule = momentum, .when = at_once});

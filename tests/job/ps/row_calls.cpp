@@ -16,12 +16,6 @@ using namespace server_processes;
 
 namespace {
 
-edl::parameter_layout const& tables_layout() {
-  static edl::parameter_layout const l{
-      .variables = {{"w", {1}, 0}}, .parameters = 1, .state = 0, .tables = {{"words", 2}, {"users", 1}}};
-  return l;
-}
-
 std::shared_ptr<store> make_tables(std::uint32_t) {
   return std::make_shared<store>(
       store_options{.layout = tables_layout(),

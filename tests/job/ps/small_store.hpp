@@ -22,6 +22,12 @@ asynchronous const at_once;
 
 inline edl::parameter_layout small_layout() { return {{{"w", {4}, 0}, {"mean", {2}, 4}}, 4, 2}; }
 
+inline edl::parameter_layout with_table() {
+  auto layout = small_layout();
+  layout.tables = {{"words", 1}};
+  return layout;
+}
+
 inline std::vector<float> const ones(4, 1), twos(2, 2);
 
 inline minibatch_key batch(std::uint32_t task, std::uint32_t index = 0, std::uint32_t count = 1) {
@@ -33,7 +39,7 @@ inline std::vector<float> values(edl::view<float> of) { return {of.begin(), of.e
 /// A checkpoint of stores that lie side by side; its path.
 inline std::string save(scratch const& dir, edl::parameter_layout const& layout, std::uint64_t version,
                         std::vector<edl::ps::full_snapshot> const& cuts) {
-  auto const path = edl::checkpoint::checkpoint_path(dir.path, version);
+  auto const path = edl::checkpoint::checkpoint_path(dir.path(), version);
   edl::checkpoint::begin_checkpoint(path);
   edl::checkpoint::manifest all{
       .job = "j", .version = version, .layout = edl::checkpoint::layout_digest(layout)};

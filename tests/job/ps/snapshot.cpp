@@ -44,7 +44,7 @@ TEST_CASE("a snapshot is written on a thread of its own, and can be read") {
   CHECK(all.ledger() == both);
   CHECK(full_snapshot{}.ledger() == edl::ledger{});
 
-  auto const path = edl::checkpoint::checkpoint_path(dir.path, 50);
+  auto const path = edl::checkpoint::checkpoint_path(dir.path(), 50);
   edl::checkpoint::begin_checkpoint(path);
   edl::checkpoint::manifest contents{.version = 50, .layout = edl::checkpoint::layout_digest(layout)};
   std::thread([full = std::move(all), &contents, &path, &layout] {
@@ -53,7 +53,7 @@ TEST_CASE("a snapshot is written on a thread of its own, and can be read") {
   CHECK(contents.files[0].ledger == both);
   CHECK(contents.files[0].version == 50);
   edl::checkpoint::commit_checkpoint(path, contents);
-  CHECK(edl::checkpoint::newest_valid(dir.path) == path);
+  CHECK(edl::checkpoint::newest_valid(dir.path()) == path);
 
   std::vector<float> variables(149), m(139), v(139);
   std::vector<std::span<float>> const slots{m, v};

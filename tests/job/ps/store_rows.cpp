@@ -18,12 +18,6 @@ using namespace small_store;
 
 namespace {
 
-edl::parameter_layout with_table() {
-  auto layout = small_layout();
-  layout.tables = {{"words", 1}};
-  return layout;
-}
-
 edl::parameter_layout const layout = with_table();
 synchronous const pairs(2);
 edl::sparse::table_options const from_zero{.width = 1, .initial = edl::nn::constant{0}};
@@ -343,7 +337,7 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
   // Parts of a checkpoint: variables and some rows of one store, other rows of another.
   part.rows().hold({2048, 4096}, part.rows().of({2048, 4096}));
   scratch const dir;
-  auto const path = edl::checkpoint::checkpoint_path(dir.path, 3);
+  auto const path = edl::checkpoint::checkpoint_path(dir.path(), 3);
   edl::checkpoint::begin_checkpoint(path);
   edl::checkpoint::manifest m{.job = "j", .version = 3, .layout = edl::checkpoint::layout_digest(layout)};
   written_parts const first{.of_rows = written_parts::rows{{0, 2048}, 0, 2}};

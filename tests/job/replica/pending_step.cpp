@@ -11,16 +11,6 @@ namespace pending_step_test {
 
 using namespace small_store;
 
-namespace {
-
-edl::parameter_layout with_table() {
-  auto layout = small_layout();
-  layout.tables = {{"words", 1}};
-  return layout;
-}
-
-}  // namespace
-
 TEST_CASE("a step that a world did not come to is made later, whatever became of its memory") {
   edl::parameter_layout const layout = with_table();
   store_options const of{.layout = layout,

@@ -20,12 +20,6 @@ namespace {
 
 constexpr std::size_t rows_of_all = 3000;
 
-edl::parameter_layout const& tables_layout() {
-  static edl::parameter_layout const l{
-      .variables = {{"w", {1}, 0}}, .parameters = 1, .state = 0, .tables = {{"words", 2}, {"users", 1}}};
-  return l;
-}
-
 std::vector<std::uint64_t> all_ids() {
   std::vector<std::uint64_t> ids;
   for (std::uint64_t i = 0; i < rows_of_all; ++i) ids.push_back(edl::mix(7, i));

@@ -29,7 +29,7 @@ TEST_CASE("an evaluation is the best until a better one was judged, and the last
   scratch const dir;
   auto p = with_metrics();
   edl::job j;
-  j.checkpoint_dir = dir.path;
+  j.checkpoint_dir = dir.path();
   j.save_best = edl::monitor{"accuracy", true};
   edl::train::reporter r(p, j, 0, {}, silent);
   edl::master::coordinator const decisions({.training = {{"t", 20}}}, {});

@@ -75,11 +75,11 @@ TEST_CASE("metrics that are no numbers are told, and what they do not decide") {
   };
   edl::job j;
   double const nan = std::nan("");
-  CHECK(edl::train::odd_metrics(j, p, {.of = {7}, .totals = {1, 2}, .records = 40}).empty());
-  CHECK(edl::train::odd_metrics(j, p, {.of = {7}, .totals = {1, nan}, .records = 40}) ==
+  CHECK(edl::train::odd_metrics(j, p, {.evaluated = {7}, .totals = {1, 2}, .records = 40}).empty());
+  CHECK(edl::train::odd_metrics(j, p, {.evaluated = {7}, .totals = {1, nan}, .records = 40}) ==
         "version 7, evaluated on 40 records: auc is nan");
   j.save_best = edl::monitor{"auc", true};
-  CHECK(edl::train::odd_metrics(j, p, {.of = {7}, .totals = {nan, nan}, .records = 1}) ==
+  CHECK(edl::train::odd_metrics(j, p, {.evaluated = {7}, .totals = {nan, nan}, .records = 1}) ==
         "version 7, evaluated on 1 record: loss is nan, auc is nan; --save_best and --early_stopping take it "
         "for no "
         "progress");

@@ -6,37 +6,14 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
-#include "edl/core/error.hpp"
 #include "edl/core/layout.hpp"
-
-/// A directory of a test's own.
-struct scratch {
-  std::string path;
-
-  scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "edl-XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  scratch(scratch const&) = delete;
-
-  std::string operator/(std::string const& name) const { return path + "/" + name; }
-};
-
-inline std::string slurp(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+#include "scratch_directory.hpp"
+#include "text.hpp"
 
 inline void spill(std::string const& path, std::string const& content) {
   std::ofstream(path, std::ios::binary) << content;
@@ -47,21 +24,6 @@ inline std::vector<std::string> entries(std::string const& directory) {
   for (auto const& entry : std::filesystem::directory_iterator(directory))
     names.push_back(entry.path().filename());
   return names;
-}
-
-/// What `act` has to say; empty if it throws nothing.
-template <class Act>
-std::string complaint(Act&& act) {
-  try {
-    act();
-    return {};
-  } catch (edl::error const& e) {
-    return e.what();
-  }
-}
-
-inline bool contains(std::string const& text, std::string const& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Runs `act` in a child that may write files of at most `bytes` each. `dies`: at that byte the kernel kills

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cluster/cluster.hpp"
-#include "submit/submission_flags.hpp"
 
 namespace edl::tool {
 

@@ -42,6 +42,26 @@ json cluster::pods_of(std::string const& job) {
   return pods;
 }
 
+std::vector<flag> cluster_flags() {
+  return {
+      {.name = "namespace",
+       .help = "namespace of the cluster; without it the context's, or default",
+       .aliases = {"n"}},
+      {.name = "context", .help = "context of the kubeconfig file; without it its current one"},
+      {.name = "kubeconfig", .help = "kubeconfig file; without it $KUBECONFIG, then ~/.kube/config"},
+      {.name = "force_use_kube_config_file",
+       .fallback = "false",
+       .help = "inside a pod: take the kubeconfig file and not the pod's service account",
+       .type = flag::value_type::truth},
+      {.name = "request_timeout",
+       .fallback = "10",
+       .help = "seconds that the cluster is asked again where it does not answer",
+       .type = flag::value_type::whole,
+       .least = 0,
+       .most = 3600},
+  };
+}
+
 cluster connect(command_line const& line) {
   auto const timeout = std::chrono::seconds(line.number("request_timeout"));
   k8s::access a = access_of(line);

@@ -5,15 +5,13 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
+#include "common/fields.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
-#include "fields.hpp"
 
 namespace edl::tool {
-
-/// What the tool ends with; `edl --help` lists them.
-enum exit_code : int { done = 0, failed = 1, wrong_usage = 2, refused = 3, cannot_reach = 4 };
 
 /// An API server and the namespace that a command is about.
 struct cluster {
@@ -26,6 +24,9 @@ struct cluster {
   /// The pods of a job, by name: master, servers, workers by number. Empty when there is none.
   nlohmann::json pods_of(std::string const& job);
 };
+
+/// What a command that talks to a cluster knows: --namespace, --context, --kubeconfig, …
+std::vector<flag> cluster_flags();
 
 /// As the flags of `cluster_flags()` say. Throws usage_error: no cluster is known, or the file is wrong.
 cluster connect(command_line const& line);

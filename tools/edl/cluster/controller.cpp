@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "cluster/cluster.hpp"
+#include "cluster/manifests.hpp"
+#include "cluster/pods.hpp"
+#include "common/text_file.hpp"
+#include "common/yaml.hpp"
 #include "edl/core/error.hpp"
-#include "submit/convert.hpp"
-#include "submit/manifests.hpp"
-#include "submit/submission_flags.hpp"
-#include "yaml.hpp"
 
 namespace edl::tool {
 namespace {
@@ -89,12 +89,8 @@ controller_place place_of_controller() {
     if (text_at(o, "/kind") == "Deployment") {
       place.space = text_at(o, "/metadata/namespace", place.space);
       place.name = text_at(o, "/metadata/name", place.name);
-      for (char const* part : {"command", "args"})
-        for (json const& word : o.value(
-                 json::json_pointer(std::string("/spec/template/spec/containers/0/") + part), json::array()))
-          if (std::string const w = word.is_string() ? word.get<std::string>() : "";
-              w.starts_with("--lease_name="))
-            place.lease = w.substr(w.find('=') + 1);
+      for (std::string const& word : command_of(o.at("spec").at("template")))
+        if (word.starts_with("--lease_name=")) place.lease = word.substr(word.find('=') + 1);
     }
   return place;
 }

@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "advice.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
-#include "submit/submission_flags.hpp"
-#include "table.hpp"
+#include "common/advice.hpp"
+#include "common/table.hpp"
 
 namespace edl::tool {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cluster/events.hpp"
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 #include "edl/cluster/training_job/training_job.hpp"
 
 namespace edl::tool {

@@ -2,18 +2,19 @@
 #include "cluster/get.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
-#include "advice.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/events.hpp"
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/advice.hpp"
+#include "common/table.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
-#include "table.hpp"
 
 namespace edl::tool {
 namespace {
@@ -75,16 +76,6 @@ std::string resources_of(json const& pod, char const* which) {
     for (auto const& [name, amount] : pod.at(at).items())
       text += (text.empty() ? "" : ",") + name + "=" +
               (amount.is_string() ? amount.get<std::string>() : amount.dump());
-  return text;
-}
-
-std::string command_of(json const& pod) {
-  std::string text;
-  for (char const* part : {"command", "args"}) {
-    json::json_pointer const at(std::string("/spec/containers/0/") + part);
-    if (pod.contains(at))
-      for (json const& word : pod.at(at)) text += (text.empty() ? "" : " ") + word.get<std::string>();
-  }
   return text;
 }
 
@@ -232,7 +223,7 @@ int describe_job(words const& line) {
                            {"Servers:", fmt::format("{} running of {}", s.servers, s.servers_wanted)}});
   if (!s.image.empty()) head.push_back({"Image:", s.image});
   if (above) add_training_job(above->resource, head);
-  if (!pods.empty()) head.push_back({"Command:", command_of(pods[0])});
+  if (!pods.empty()) head.push_back({"Command:", fmt::format("{}", fmt::join(command_of(pods[0]), " "))});
   head.push_back({"Created:", fmt::format("{} ({} ago)", s.created, age_of(s.created))});
   fmt::print("{}\n", to_table(head));
   if (above) print_conditions(above->resource.status);

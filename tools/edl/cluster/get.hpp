@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "command_line.hpp"
-#include "submit/submission_flags.hpp"
+#include "common/command_line.hpp"
 
 namespace edl::tool {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "data/audit.hpp"
+#include "cluster/audit.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/app/history.hpp"
 

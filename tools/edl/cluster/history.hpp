@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 
 namespace edl::tool {
 

@@ -14,10 +14,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "advice.hpp"
 #include "cluster/log_lines.hpp"
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/advice.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/cluster/kubernetes/watcher.hpp"
 #include "edl/core/error.hpp"

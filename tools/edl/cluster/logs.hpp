@@ -6,7 +6,6 @@
 #include <string>
 
 #include "cluster/cluster.hpp"
-#include "submit/submission_flags.hpp"
 
 namespace edl::tool {
 

@@ -8,11 +8,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/fields.hpp"
 #include "edl/cluster/kubernetes/job_size.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/text.hpp"
-#include "fields.hpp"
 
 namespace edl::tool {
 namespace {
@@ -113,6 +113,16 @@ std::tuple<int, std::uint64_t, std::string> order_of(json const& pod) {
   int const role = type == "master" ? 0 : type == "ps" ? 1 : type == "worker" ? 2 : 3;
   return {role, number_from<std::uint32_t>(label(pod, "elasticdl-replica-index")).value_or(0),
           text_at(pod, "/metadata/name")};
+}
+
+std::vector<std::string> command_of(json const& pod) {
+  std::vector<std::string> all;
+  for (char const* part : {"command", "args"}) {
+    json::json_pointer const at(std::string("/spec/containers/0/") + part);
+    if (!pod.contains(at)) continue;
+    for (json const& word : pod.at(at)) all.push_back(word.get<std::string>());
+  }
+  return all;
 }
 
 std::string role_name(json const& pod) {

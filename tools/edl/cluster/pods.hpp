@@ -22,6 +22,10 @@ std::tuple<int, std::uint64_t, std::string> order_of(nlohmann::json const& pod);
 /// "master", "ps-0", "worker-3", by a pod's labels; its name when it has none.
 std::string role_name(nlohmann::json const& pod);
 
+/// The words that a pod's first container runs: its command and its arguments. Empty where it names none. Of
+/// a pod's template, too.
+std::vector<std::string> command_of(nlohmann::json const& pod);
+
 /// Why a pod does not run, in the cluster's own words.
 struct hindrance {
   std::string reason;     ///< "ErrImagePull", "Unschedulable", "OOMKilled", "CrashLoopBackOff", …

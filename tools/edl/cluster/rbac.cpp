@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster/cluster.hpp"
-#include "submit/submission_flags.hpp"
-#include "yaml.hpp"
+#include "common/yaml.hpp"
 
 namespace edl::tool {
 namespace {

@@ -13,7 +13,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "cluster/cluster.hpp"
+#include "common/fields.hpp"
+#include "common/table.hpp"
 #include "data/data.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/source.hpp"
@@ -22,7 +23,6 @@
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/random.hpp"
-#include "table.hpp"
 
 namespace edl::tool {
 namespace {
@@ -38,7 +38,7 @@ constexpr std::size_t longest_word = 256;
 
 /// What has been seen of one feature.
 struct column {
-  example::kind what = example::kind::none;
+  example::kind kind = example::kind::none;
   std::uint64_t records = 0, values = 0, not_finite = 0;
   double min = std::numeric_limits<double>::infinity(), max = -min;
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = -least - 1;  // of integers
@@ -78,7 +78,7 @@ struct column {
     if (!countable) words = {};
   }
 
-  bool is_number() const { return what != example::kind::strings && values > 0; }
+  bool is_number() const { return kind != example::kind::strings && values > 0; }
   double deviation() const { return std::sqrt(squares / double(std::max<std::uint64_t>(values, 1))); }
 };
 
@@ -97,21 +97,21 @@ columns read_columns(data::source const& from, std::size_t most_words) {
       for (std::size_t f = 0; f < record.size(); ++f) {
         std::string_view const name = record.name(f);
         auto it = all.find(name);
-        if (it == all.end()) it = all.emplace(name, column{.what = record.kind_of(f)}).first;
+        if (it == all.end()) it = all.emplace(name, column{.kind = record.kind_of(f)}).first;
         column& c = it->second;
-        if (record.kind_of(f) != c.what && record.kind_of(f) != example::kind::none)
+        if (record.kind_of(f) != c.kind && record.kind_of(f) != example::kind::none)
           throw data_error(fmt::format("{}: record {}: feature '{}' is of another kind than before",
                                        from.shards()[s].name, i, printable(name, 64)));
         ++c.records;
-        if (c.what == example::kind::floats) {
+        if (c.kind == example::kind::floats) {
           for (float const x : record.float_values(name)) c.take(x, random);
-        } else if (c.what == example::kind::integers) {
+        } else if (c.kind == example::kind::integers) {
           for (std::int64_t const x : record.integer_values(name)) {
             c.take(double(x), random);
             c.least = std::min(c.least, x), c.most = std::max(c.most, x);
             c.count(fmt::format_int(x).str(), most_words);
           }
-        } else if (c.what == example::kind::strings) {
+        } else if (c.kind == example::kind::strings) {
           c.values += record.count(name);
           for (std::size_t k = 0; k < record.count(name); ++k) c.count(record.bytes(name, k), most_words);
         }
@@ -146,13 +146,13 @@ std::vector<std::string> vocabulary_of(column const& c) {
 
 json statistics_of(column const& c, std::size_t buckets) {
   json j{{"records", c.records}, {"values", c.values}};
-  j["kind"] = c.what == example::kind::floats     ? "floats"
-              : c.what == example::kind::integers ? "integers"
-              : c.what == example::kind::strings  ? "bytes"
+  j["kind"] = c.kind == example::kind::floats     ? "floats"
+              : c.kind == example::kind::integers ? "integers"
+              : c.kind == example::kind::strings  ? "bytes"
                                                   : "empty";
-  if (c.what == example::kind::floats) j["not_finite"] = c.not_finite;
+  if (c.kind == example::kind::floats) j["not_finite"] = c.not_finite;
   if (c.is_number()) {
-    bool const whole = c.what == example::kind::integers;
+    bool const whole = c.kind == example::kind::integers;
     j["min"] = whole ? json(c.least) : json(c.min);
     j["max"] = whole ? json(c.most) : json(c.max);
     j["mean"] = c.mean;
@@ -196,7 +196,7 @@ void write(columns const& all, std::size_t buckets, std::string const& directory
       lines += fmt::format("_{}_{}={}\n", plain, what, value);
     };
     if (c.is_number()) {
-      bool const whole = c.what == example::kind::integers;
+      bool const whole = c.kind == example::kind::integers;
       line("min", whole ? std::to_string(c.least) : number(c.min));
       line("max", whole ? std::to_string(c.most) : number(c.max));
       line("avg", number(c.mean));
@@ -207,7 +207,7 @@ void write(columns const& all, std::size_t buckets, std::string const& directory
     }
     if (!c.countable || c.words.empty()) continue;
     line("distinct_count", fmt::format("{}", c.words.size()));
-    if (c.what != example::kind::strings) continue;
+    if (c.kind != example::kind::strings) continue;
     put(plain + ".txt", fmt::format("{}\n", fmt::join(vocabulary_of(c), "\n")));
     line("vocab", fmt::format("{}/{}.txt", path, plain));
   }
@@ -265,7 +265,7 @@ int analyze(words const& line) {
   }
   std::fflush(stdout);
   for (auto const& [name, c] : all)
-    if (c.what == example::kind::strings && !c.countable)
+    if (c.kind == example::kind::strings && !c.countable)
       fmt::print(stderr,
                  "edl: feature '{}' has no vocabulary: its values are no words, or more than --most_words\n",
                  printable(name, 64));

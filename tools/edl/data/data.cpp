@@ -9,7 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cluster/cluster.hpp"
+#include "common/fields.hpp"
+#include "common/table.hpp"
 #include "data/survey.hpp"
 #include "edl/compute/data/format/convert.hpp"
 #include "edl/compute/data/format/example.hpp"
@@ -20,7 +21,6 @@
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
-#include "table.hpp"
 
 namespace edl::tool {
 namespace {

@@ -44,8 +44,8 @@ void see(seen_feature& f, example const& record, std::size_t feature) {
   ++f.records;
   f.least_values = std::min(f.least_values, values);
   f.most_values = std::max(f.most_values, values);
-  f.mixed = f.mixed || (f.what != example::kind::none && f.what != what);
-  f.what = what;
+  f.mixed = f.mixed || (f.kind != example::kind::none && f.kind != what);
+  f.kind = what;
   auto const number = [&](double x) {
     if (!std::isfinite(x)) {
       ++f.not_finite;
@@ -130,15 +130,15 @@ nlohmann::json describe(survey const& s) {
   auto list = nlohmann::json::array();
   for (auto const& [name, f] : s.features) {
     nlohmann::json j{{"name", printable(name, 64)},
-                     {"kind", f.mixed ? "several kinds" : name_of(f.what)},
+                     {"kind", f.mixed ? "several kinds" : name_of(f.kind)},
                      {"missing", s.records - f.records}};
     j["values"] = f.least_values;
     if (f.most_values > f.least_values) j["most_values"] = f.most_values;
-    if (f.what == example::kind::integers && !f.mixed && f.least <= f.most)
+    if (f.kind == example::kind::integers && !f.mixed && f.least <= f.most)
       j["min"] = f.least, j["max"] = f.most;
     else if (f.min <= f.max)
       j["min"] = f.min, j["max"] = f.max;
-    if (f.what == example::kind::floats || f.not_finite > 0) j["not_finite"] = f.not_finite;
+    if (f.kind == example::kind::floats || f.not_finite > 0) j["not_finite"] = f.not_finite;
     if (!f.distinct.empty()) j["distinct"] = f.distinct.size();
     if (f.many) j["distinct"] = fmt::format("more than {}", most_distinct);
     list.push_back(std::move(j));
@@ -170,7 +170,7 @@ contact_sheet make_contact_sheet(data::source const& of, std::size_t most) {
   constexpr int side = 64, gap = 4;
   struct cell {
     std::int64_t label = 0;
-    shape of;
+    shape extents;
     std::vector<float> values;
   };
   std::vector<cell> cells;
@@ -183,12 +183,12 @@ contact_sheet make_contact_sheet(data::source const& of, std::size_t most) {
       in->read(shard, number, record);
       auto const found = find_picture(record);
       if (!found) return;
-      double const scale = double(side) / std::max(found->of.height, found->of.width);
+      double const scale = double(side) / std::max(found->extents.height, found->extents.width);
       cell c;
-      c.of = {std::max(1, int(std::lround(found->of.height * scale))),
-              std::max(1, int(std::lround(found->of.width * scale))), 3};
-      c.values.resize(c.of.size());
-      resize(*found, c.of, c.values);
+      c.extents = {std::max(1, int(std::lround(found->extents.height * scale))),
+                   std::max(1, int(std::lround(found->extents.width * scale))), 3};
+      c.values.resize(c.extents.size());
+      resize(*found, c.extents, c.values);
       labelled = labelled && record.count("label") == 1;
       if (labelled) c.label = std::int64_t(record.floating("label"));
       cells.push_back(std::move(c));
@@ -204,17 +204,17 @@ contact_sheet make_contact_sheet(data::source const& of, std::size_t most) {
   sheet.columns =
       std::min<std::size_t>(std::size_t(std::ceil(std::sqrt(double(cells.size())))), cells.size());
   std::size_t const rows = (cells.size() + sheet.columns - 1) / sheet.columns;
-  sheet.picture.of = {int(rows) * (side + gap) + gap, int(sheet.columns) * (side + gap) + gap, 3};
-  sheet.picture.values.assign(sheet.picture.of.size(), 255);
+  sheet.picture.extents = {int(rows) * (side + gap) + gap, int(sheet.columns) * (side + gap) + gap, 3};
+  sheet.picture.values.assign(sheet.picture.extents.size(), 255);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cell const& c = cells[i];
     if (labelled) sheet.labels.push_back(c.label);
-    std::size_t const top = i / sheet.columns * (side + gap) + gap + std::size_t(side - c.of.height) / 2,
-                      left = i % sheet.columns * (side + gap) + gap + std::size_t(side - c.of.width) / 2,
-                      row = 3 * std::size_t(c.of.width);
-    for (std::size_t y = 0; y < std::size_t(c.of.height); ++y)
+    std::size_t const top = i / sheet.columns * (side + gap) + gap + std::size_t(side - c.extents.height) / 2,
+                      left = i % sheet.columns * (side + gap) + gap + std::size_t(side - c.extents.width) / 2,
+                      row = 3 * std::size_t(c.extents.width);
+    for (std::size_t y = 0; y < std::size_t(c.extents.height); ++y)
       for (std::size_t x = 0; x < row; ++x)
-        sheet.picture.values[(top + y) * 3 * std::size_t(sheet.picture.of.width) + 3 * left + x] =
+        sheet.picture.values[(top + y) * 3 * std::size_t(sheet.picture.extents.width) + 3 * left + x] =
             std::uint8_t(std::clamp(std::lround(c.values[y * row + x]), 0l, 255l));
   }
   return sheet;

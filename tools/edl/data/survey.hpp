@@ -17,7 +17,7 @@ namespace edl::tool {
 
 /// What was seen of one feature.
 struct seen_feature {
-  example::kind what = example::kind::none;
+  example::kind kind = example::kind::none;
   bool mixed = false;  ///< it is of several kinds
   std::uint64_t records = 0;
   std::size_t least_values = std::numeric_limits<std::size_t>::max(), most_values = 0;

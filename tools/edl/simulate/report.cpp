@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "common/table.hpp"
 #include "edl/core/chart.hpp"
-#include "table.hpp"
 
 namespace edl::simulate {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cluster/cluster.hpp"
+#include "common/table.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
@@ -13,7 +13,6 @@
 #include "edl/core/text.hpp"
 #include "simulate/report.hpp"
 #include "simulate/workloads.hpp"
-#include "table.hpp"
 
 namespace edl::tool {
 namespace {

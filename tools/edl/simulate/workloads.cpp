@@ -13,12 +13,13 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "common/text_file.hpp"
+#include "common/yaml.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 #include "simulate/csv.hpp"
 #include "simulate/pollux.hpp"
-#include "yaml.hpp"
 
 namespace edl::simulate {
 namespace {

@@ -7,11 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/fields.hpp"
 #include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/core/text.hpp"
-#include "fields.hpp"
 #include "submit/submission.hpp"
 
 namespace edl::tool {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 
 namespace edl::tool {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 #include "edl/cli/nearest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"

@@ -9,64 +9,18 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/text_file.hpp"
+#include "common/yaml.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/app/arguments.hpp"
 #include "submit/job_file.hpp"
 #include "submit/submission_flags.hpp"
-#include "yaml.hpp"
 
 namespace edl::tool {
 namespace {
 
 using nlohmann::json;
 namespace k8s = platform::kubernetes;
-
-/// A value of a job's file as it would stand on the command line. Maps and lists are joined as the flag's own
-/// text is: {cpu: 1, memory: 1Gi} is "cpu=1,memory=1Gi".
-std::string flag_text(std::string const& where, json const& v, bool in_list = false) {
-  if (v.is_string()) return v.get<std::string>();
-  if (v.is_null()) return "";
-  if (v.is_primitive()) return v.dump();
-  std::string joined;
-  for (auto const& [key, element] : v.items()) {
-    if (element.is_array() || (element.is_object() && (in_list || v.is_object())))
-      throw usage_error(fmt::format("{}: nested too deeply", where));
-    if (!joined.empty()) joined += v.is_array() && where.ends_with(": volume") ? ";" : ",";
-    joined += (v.is_array() ? "" : key + "=") + flag_text(where, element, v.is_array());
-  }
-  return joined;
-}
-
-/// The flags of a job's file that the command line does not give, as words. `text`: the file's.
-words of_file(std::vector<flag> const& known, std::string const& text, command_line const& given,
-              reason_of_flag const& why_unknown = {}) {
-  std::string const origin = "--file=" + given.text("file");
-  json const content = from_yaml(text, origin, numbers::as_written), typed = from_yaml(text, origin);
-  if (!content.is_object())
-    throw usage_error(
-        fmt::format("{}: expected lines of `name: value`, names as the flags' without dashes", origin));
-  words all;
-  for (auto const& [name, value] : content.items()) {
-    bool const whole = name == "cluster_spec_json" && value.is_object();
-    bool const several = value.is_array() && std::ranges::any_of(known, [&name = name](flag const& f) {
-                           return f.repeats && (f.name == name || std::ranges::count(f.aliases, name) > 0);
-                         });
-    words one;
-    for (json const& v : several ? value : json::array({value}))
-      one.push_back("--" + name + "=" + (whole ? typed[name].dump() : flag_text(origin + ": " + name, v)));
-    if (one.empty()) continue;
-    try {
-      command_line const read(given.command(), known, one, 0, 0, {}, why_unknown);
-      for (auto const& [own, text_of_it] : read.in_order()) {
-        if (own == "file") throw usage_error("--file: a file names no other file");
-        if (!given.given(own)) all.push_back("--" + own + "=" + text_of_it);
-      }
-    } catch (usage_error const& bad) {
-      throw usage_error(fmt::format("{}: {}", origin, bad.what()));
-    }
-  }
-  return all;
-}
 
 /// Where predictions go that no flag says a place for. A pod cannot write where its program would by itself,
 /// and what it writes to its own /tmp goes with it.
@@ -221,26 +175,6 @@ bool relaunches(std::string const& aux_params) {
     yes = !parse_truth("aux_params=disable_relaunch", parts[1]);
   }
   return yes;
-}
-
-command_line read_with_file(std::string const& command, std::vector<flag> const& known, words line,
-                            reason_of_flag const& why_unknown) {
-  command_line given(command, known, line, 0, 0, {}, why_unknown);
-  if (!given.given("file")) return given;
-  words const more = of_file(known, read_small_file("--file", given.text("file")), given, why_unknown);
-  line.insert(line.end(), more.begin(), more.end());
-  return command_line(command, known, line);
-}
-
-words with_flags_of(std::string const& command, std::vector<flag> const& known, words const& line,
-                    std::string const& text) {
-  command_line const given(command, known, line);
-  words all;
-  for (auto const& [name, value] : given.in_order())
-    if (name != "file") all.push_back("--" + name + "=" + value);
-  words const more = of_file(known, text, given);
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
 }
 
 submission read_submission(std::string const& command, words const& line, std::string const& stamp) {

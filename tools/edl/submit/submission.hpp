@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 
 namespace edl::tool {
@@ -28,12 +28,6 @@ struct submission {
 /// Reads and checks a command line, and the files that it names (-f, --cluster_spec). `stamp` becomes the tag
 /// of an image that is built. Throws usage_error, one line that says what to change.
 submission read_submission(std::string const& command, words const& line, std::string const& stamp);
-
-/// A command line whose -f may name a YAML or JSON file with more of the flags, as `name: value`; what the
-/// line gives wins. Lists and maps are joined as the flags' texts are: {cpu: 1, memory: 1Gi}. Throws
-/// usage_error, which says `why_unknown` of a flag that the command does not have.
-command_line read_with_file(std::string const& command, std::vector<flag> const& known, words line,
-                            reason_of_flag const& why_unknown = {});
 
 /// "mnist.mnist_functional_api.custom_model", "zoo/mnist_functional_api.py", "dir/mnist_functional_api" and
 /// "mnist_functional_api": mnist_functional_api. Throws usage_error.

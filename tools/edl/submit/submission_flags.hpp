@@ -4,12 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "command_line.hpp"
+#include "cluster/cluster.hpp"
 
 namespace edl::tool {
-
-/// What a command that talks to a cluster knows: --namespace, --context, --kubeconfig, …
-std::vector<flag> cluster_flags();
 
 /// A flag of other versions or systems that says nothing here.
 struct gone_flag {

@@ -8,22 +8,23 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "advice.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/logs.hpp"
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/advice.hpp"
+#include "common/text_file.hpp"
+#include "common/yaml.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/net/security/token.hpp"
-#include "submit/convert.hpp"
 #include "submit/job_file.hpp"
 #include "submit/paddle.hpp"
+#include "submit/paddle_line.hpp"
+#include "submit/plain_job.hpp"
 #include "submit/submission_flags.hpp"
-#include "submit/submit.hpp"
 #include "submit/training_job_check.hpp"
-#include "yaml.hpp"
 
 namespace edl::tool {
 namespace {
@@ -35,7 +36,7 @@ namespace k8s = platform::kubernetes;
 /// A job that is to be made, and where it comes from.
 struct wanted_job {
   json object;
-  std::optional<submission> of;  ///< nothing: a manifest of edl, which is sent as it is
+  std::optional<tool::submission> submission;  ///< nothing: a manifest of edl, which is sent as it is
   std::string name() const { return text_at(object, "/metadata/name"); }
   std::string space() const { return text_at(object, "/metadata/namespace"); }
 };
@@ -48,8 +49,8 @@ bool is_about_command(std::string const& name) {
 }
 
 wanted_job from_flags(training_job_line job, std::string const& origin) {
-  for (std::string const& text : job.of.notes) note(text);
-  wanted_job out{training_job_of(job.of, job.options), std::move(job.of)};
+  for (std::string const& text : job.submission.notes) note(text);
+  wanted_job out{training_job_of(job.submission, job.options), std::move(job.submission)};
   check_training_job(out.object, origin);
   return out;
 }
@@ -205,7 +206,7 @@ int follow(cluster& c, std::vector<wanted_job> const& jobs, command_line const& 
 
 /// The account of the master that a conversion or flags leave open.
 void choose_account(cluster& c, wanted_job& job) {
-  if (!job.of || !job.of->spec.service_account.empty()) return;
+  if (!job.submission || !job.submission->spec.service_account.empty()) return;
   if (std::string const name = usual_account(c); !name.empty())
     job.object["spec"]["master"]["template"]["spec"]["serviceAccountName"] = name;
 }
@@ -235,7 +236,7 @@ int send(cluster& c, std::vector<wanted_job> jobs, command_line const& l) {
     metadata["annotations"][k8s::annotation::submission] = net::token::random().secret().substr(0, 16);
     choose_account(c, job);
     check_name(c, job.name());
-    if (l.text("dry_run").empty() && job.of && job.of->build) build_image(*job.of);
+    if (l.text("dry_run").empty() && job.submission && job.submission->build) build_image(*job.submission);
     create(c, job, l);
     if (l.text("dry_run") == "server")
       fmt::print("job {}: the API server takes it; nothing was submitted\n", job.name());
@@ -290,7 +291,7 @@ int submit_training_job(words const& line) {
   }
   std::vector<wanted_job> jobs;
   training_job_line job = read_training_job_line(command, flags, stamp());
-  command_line const whole = job.of.line;  // with what its file says
+  command_line const whole = job.submission.line;  // with what its file says
   jobs.push_back(from_flags(std::move(job), "edl submit"));
   return send(std::move(jobs), whole);
 }

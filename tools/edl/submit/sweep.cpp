@@ -17,6 +17,7 @@
 #include "cluster/change.hpp"
 #include "cluster/logs.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/yaml.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
@@ -25,9 +26,7 @@
 #include "edl/core/printable.hpp"
 #include "edl/job/checkpoint/directory_lock.hpp"
 #include "edl/job/net/security/token.hpp"
-#include "submit/convert.hpp"
-#include "submit/submit.hpp"
-#include "yaml.hpp"
+#include "submit/plain_job.hpp"
 
 namespace edl::tool {
 namespace {
@@ -78,7 +77,7 @@ class sweep_run {
   int run() try {
     for (std::size_t round = 0; round < sweep_.rounds.size(); ++round) {
       std::uint64_t const steps = sweep_.rounds[round];
-      auto left = app::runs_of(round, trials_, sweep_.what, sweep_.by);
+      auto left = app::runs_of(round, trials_, sweep_.options, sweep_.by);
       if (left.empty()) break;  // every trial has failed
       fmt::print("round {} of {}: {} up to step {}\n", round + 1, sweep_.rounds.size(),
                  counted(left.size(), "job"), steps);
@@ -214,7 +213,7 @@ class sweep_run {
     std::uint32_t& attempt = trials_[i].attempt;
     auto const of = turn_of(pod, sweep_, i, attempt);
     if (!of) refuse_name(t);
-    using enum trial_state::kind;
+    using enum trial_state::phase;
     auto const is = state_of_trial(pod, sweep_.by).state;
     if (is == leaving) return await_name(t);
     if (of->round != round) {
@@ -225,7 +224,7 @@ class sweep_run {
     bool const whole =
         is != under_way || find(cluster_.path("secrets", k8s::secret_name(k8s::job_spec{.name = t.job})));
     bool const earlier = of->attempt != attempt;
-    if (!whole || (earlier && is != under_way && is != trial_state::kind::done)) {
+    if (!whole || (earlier && is != under_way && is != trial_state::phase::done)) {
       delete_job(cluster_, t.job);
       return;
     }
@@ -270,7 +269,7 @@ class sweep_run {
 
   /// Whether a trial's job has ended; notes what has become of it.
   bool is_over(std::size_t i, std::size_t round, turn& t, json const* pod) {
-    using enum trial_state::kind;
+    using enum trial_state::phase;
     trial_state const now = pod ? state_of_trial(*pod, sweep_.by) : trial_state{.state = leaving};
     if (now.state == under_way) return tell(t, now.why), false;
     if (now.state == unread) {
@@ -297,7 +296,7 @@ class sweep_run {
     fmt::print("trial {} ({}), {}: {}\n", i, train::write_settings(trial.values),
                counted(trial.steps, "step"), how);
     std::fflush(stdout);
-    if (now.state == hopeless || (now.state == trial_state::kind::done && !sweep_.keep_jobs)) remove(t.job);
+    if (now.state == hopeless || (now.state == trial_state::phase::done && !sweep_.keep_jobs)) remove(t.job);
     return true;
   }
 

@@ -9,16 +9,17 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "advice.hpp"
 #include "cluster/pods.hpp"
+#include "common/advice.hpp"
+#include "common/fields.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/compute/features/hashing.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/json.hpp"
-#include "fields.hpp"
+#include "submit/job_file.hpp"
+#include "submit/plain_job.hpp"
 #include "submit/submission_flags.hpp"
-#include "submit/submit.hpp"
 
 namespace edl::tool {
 namespace {
@@ -135,7 +136,7 @@ void check(cluster_sweep const& s) {
     throw usage_error(
         fmt::format("--halving={}: a trial that goes on does so from its checkpoint: give a --checkpoint_dir "
                     "in a --volume",
-                    s.what.halving));
+                    s.options.halving));
   std::size_t const behind = job_name(s, s.all.size() - 1).size() - s.name.size();
   if (s.name.size() + behind > k8s::longest_job_name)
     throw usage_error(
@@ -170,7 +171,7 @@ cluster_sweep read_sweep(words const& line) {
   command_line const l = read_with_file("sweep", cluster_sweep_flags(), line, why_not_in_sweep);
   auto const own = own_flags();
   cluster_sweep s{.name = l.text("job_name"),
-                  .what = app::sweep_options_of(l),
+                  .options = app::sweep_options_of(l),
                   .by = read_monitor("by", l.given("by") ? l.text("by") : "loss"),
                   .parallel = std::size_t(l.number("parallel")),
                   .output = l.text("output").empty() ? l.text("job_name") : l.text("output"),
@@ -230,7 +231,7 @@ std::optional<trial_turn> turn_of(json const& object, cluster_sweep const& s, st
 }
 
 trial_state state_of_trial(json const& master, monitor const& by) {
-  using enum trial_state::kind;
+  using enum trial_state::phase;
   pod_state const pod = state_of(master);
   bool const deleted = !text_at(master, "/metadata/deletionTimestamp").empty();
   if (pod.phase != "Succeeded") {

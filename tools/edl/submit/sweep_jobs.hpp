@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 #include "edl/job/app/sweep_plan.hpp"
 #include "edl/job/config/monitor.hpp"
 #include "submit/submission.hpp"
@@ -18,7 +18,7 @@ namespace edl::tool {
 /// A search over hyperparameters by jobs of a cluster.
 struct cluster_sweep {
   std::string name;  ///< of the sweep; the names of its jobs begin with it
-  app::sweep_options what;
+  app::sweep_options options;
   monitor by;
   std::size_t parallel = 1;     ///< jobs that are there at once, running or waiting
   std::string output;           ///< directory of the list of trials, on this machine
@@ -70,14 +70,14 @@ std::optional<trial_turn> turn_of(nlohmann::json const& object, cluster_sweep co
 
 /// How a trial's job does, by its master's pod.
 struct trial_state {
-  enum class kind {
+  enum class phase {
     under_way,
     done,      ///< `value` is the metric's, as the last report of the job has it
     unread,    ///< it has ended well, and its last report is not there
     failed,    ///< `why`: what is known without its log
     leaving,   ///< somebody has deleted it
     hopeless,  ///< `why`: it cannot start, whatever time passes
-  } state = kind::under_way;
+  } state = phase::under_way;
   std::optional<double> value{};
   std::string why{};  ///< also what it waits for, while it is under way
 };

@@ -5,12 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/text_file.hpp"
 #include "edl/core/error.hpp"
 #include "submit/job_file.hpp"
+#include "submit/plain_job.hpp"
 #include "submit/submission_flags.hpp"
-#include "submit/submit.hpp"
 #include "submit/submit_training_job.hpp"
-#include "yaml.hpp"
 
 namespace edl::tool {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 
 namespace edl::tool {
 

@@ -7,9 +7,10 @@
 #include <map>
 #include <set>
 
+#include "common/fields.hpp"
 #include "edl/cluster/kubernetes/cluster_spec.hpp"
 #include "edl/core/error.hpp"
-#include "fields.hpp"
+#include "submit/job_file.hpp"
 #include "submit/submission_flags.hpp"
 
 namespace edl::tool {

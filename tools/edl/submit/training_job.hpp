@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 #include "submit/submission.hpp"
 
 namespace edl::tool {
@@ -30,7 +30,7 @@ std::vector<flag> training_job_flags(std::string const& command);
 
 /// A command line with both kinds of flags, and the files that it names, taken apart.
 struct training_job_line {
-  submission of;
+  tool::submission submission;
   training_job_options options;
 };
 

@@ -7,16 +7,16 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "command_line.hpp"
+#include "cluster/manifests.hpp"
+#include "common/command_line.hpp"
+#include "common/fields.hpp"
+#include "common/yaml.hpp"
 #include "edl/cluster/training_job/training_job.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/job/app/arguments.hpp"
-#include "fields.hpp"
-#include "submit/manifests.hpp"
 #include "submit/schema.hpp"
 #include "submit/training_job.hpp"
-#include "yaml.hpp"
 
 namespace edl::tool {
 namespace {

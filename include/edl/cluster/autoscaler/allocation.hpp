@@ -36,8 +36,8 @@ struct worker {
 
 /// Why a job waits, or why a worker was taken from it.
 struct cause {
-  enum kind { none, no_room, behind_another, room_for_job, room_for_pod, headroom };
-  kind what = none;
+  enum reason_code { none, no_room, behind_another, room_for_job, room_for_pod, headroom };
+  reason_code reason = none;
   int subject = -1;  ///< the job or the pod, as an index in the view
 };
 
@@ -66,7 +66,7 @@ struct job_state {
 /// A change that can be taken back.
 struct step {
   int job;  ///< -1: a fixed pod
-  worker what;
+  worker moved;
   bool placed;
   cause why{};  ///< job_state::why before it
 };

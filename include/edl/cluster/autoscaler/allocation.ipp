@@ -197,14 +197,14 @@ EDL_INLINE void allocation::take_back() {
     step const last = steps.back();
     steps.pop_back();
     if (last.job < 0) {
-      room.give_back(last.what.shape, last.what.node);
+      room.give_back(last.moved.shape, last.moved.node);
       failed.clear();
       continue;
     }
     if (last.placed) {
-      remove(last.job, last.what);
+      remove(last.job, last.moved);
     } else {
-      place(last.job, last.what);
+      place(last.job, last.moved);
       at(last.job).why = last.why;
     }
     steps.pop_back();

@@ -43,7 +43,7 @@ struct toleration {
 struct requirement {
   enum class relation { in, not_in, exists, does_not_exist, greater, less };
   std::string key;
-  relation is = relation::in;
+  relation op = relation::in;
   std::vector<std::string> values{};
   auto operator<=>(requirement const&) const = default;
 };

@@ -29,7 +29,7 @@ inline std::string what_is_missing(allocation const& a, job_state const& s, std:
 }
 
 inline std::string why_it_waits(allocation const& a, job_state const& s, std::map<int, int> const& spare) {
-  if (s.why.what == cause::behind_another) return "it waits behind a job that has waited longer";
+  if (s.why.reason == cause::behind_another) return "it waits behind a job that has waited longer";
   return fmt::format("it waits: its {} pods have no room, even if all others shrink to their min: {}",
                      s.who.min + int(s.of->fixed.size()), what_is_missing(a, s, spare));
 }
@@ -44,7 +44,7 @@ inline std::map<int, int> spare_workers(allocation const& a) {
 
 /// Why the job has fewer workers than it had.
 inline std::string why_it_shrank(allocation const& a, job_state const& s) {
-  switch (s.why.what) {
+  switch (s.why.reason) {
     case cause::room_for_job:
       return "it made room for " + a.at(s.why.subject).of->name;
     case cause::room_for_pod:
@@ -68,7 +68,7 @@ inline std::string reason(allocation& a, job_state const& s, int n, std::map<int
     return has + fmt::format("only {} have room, even if all others shrink to their min", s.count());
   if (n >= j.max) return has + "it has all that it may have";
   if (n >= s.who.most) return has + "more workers were measured to add nothing";
-  if (s.why.what != cause::none && n < int(s.before.size())) return has + why_it_shrank(a, s);
+  if (s.why.reason != cause::none && n < int(s.before.size())) return has + why_it_shrank(a, s);
   if (a.frozen(s))
     return has + fmt::format("it was resized {:.3g} s ago, and a change costs it {:.2g} s",
                              a.view.now - *j.last_resized, j.change_cost);

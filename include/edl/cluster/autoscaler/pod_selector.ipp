@@ -76,7 +76,7 @@ EDL_INLINE bool holds(requirement const& r, std::string const* value) {
   using enum requirement::relation;
   std::string const* const has = value;
   bool const listed = has && std::find(r.values.begin(), r.values.end(), *has) != r.values.end();
-  switch (r.is) {
+  switch (r.op) {
     case in:
       return listed;
     case not_in:
@@ -89,7 +89,7 @@ EDL_INLINE bool holds(requirement const& r, std::string const* value) {
     case less: {
       if (!has || r.values.size() != 1) return false;
       auto const a = number_from<std::int64_t>(*has), b = number_from<std::int64_t>(r.values[0]);
-      return a && b && (r.is == greater ? *a > *b : *a < *b);
+      return a && b && (r.op == greater ? *a > *b : *a < *b);
     }
   }
   return false;
@@ -102,7 +102,7 @@ EDL_INLINE std::vector<requirement> read_requirements(nlohmann::json const& list
   for (json const& line : list) {
     requirement r;
     r.key = text(field(line, {"key"}));
-    r.is = relation_of(text(field(line, {"operator"}))).value_or(requirement::relation::in);
+    r.op = relation_of(text(field(line, {"operator"}))).value_or(requirement::relation::in);
     if (auto const& values = field(line, {"values"}); values.is_array())
       for (json const& v : values) r.values.push_back(text(v));
     all.push_back(std::move(r));

@@ -112,7 +112,7 @@ EDL_INLINE void control::release_workloads(std::string const& key, task& t) cons
     for (auto const& [name, w] : all)
       if (w.space + "/" + w.job == key)
         for (kueue::api_write& r : kueue::judge_orphan(w, pods))
-          t.what.actions.push_back(ask_kueue{std::move(r)});
+          t.decision.actions.push_back(ask_kueue{std::move(r)});
   }
 }
 
@@ -126,7 +126,7 @@ EDL_INLINE control::task control::decide(std::string const& key, double now) {
   task t;
   if (!entry) {
     t.job.space = space, t.job.name = name;
-    if (orphan) t.what.actions.push_back(release_pod{master->name(), master->uid});
+    if (orphan) t.decision.actions.push_back(release_pod{master->name(), master->uid});
     release_workloads(key, t);
     return t;
   }
@@ -137,8 +137,8 @@ EDL_INLINE control::task control::decide(std::string const& key, double now) {
   if (auto const p = plans_.find(entry->job.uid); p != plans_.end()) is.plan = p->second;
   is.queue = ask_kueue_of(*entry, t, now);
   is.state_of = [this](std::string const& node) { return known_.state_of(node); };
-  t.what = reconcile(is, entry->memo, reconciling_);
-  if (orphan) t.what.actions.push_back(release_pod{master->name(), master->uid});
+  t.decision = reconcile(is, entry->memo, reconciling_);
+  if (orphan) t.decision.actions.push_back(release_pod{master->name(), master->uid});
   return t;
 }
 

@@ -277,12 +277,12 @@ struct controller::implementation {
     try {
       auto const task = state.decide(key, now());
       if (task.plan_anew) note(inventory_change{.plan = weight::hard});
-      if (!task.what.actions.empty()) {
+      if (!task.decision.actions.empty()) {
         auto options = executing;
         lock.unlock();
         execution came;
         try {
-          came = execute(requests, task.job, task.what, options);
+          came = execute(requests, task.job, task.decision, options);
         } catch (...) {
           lock.lock();
           throw;
@@ -290,12 +290,12 @@ struct controller::implementation {
         lock.lock();
         executing.restart_rules = executing.restart_rules && options.restart_rules;
         result = came.stalled.empty() ? "acted" : "stalled";
-        if (came.status_written) events->send(task.job, task.what.events, now());
+        if (came.status_written) events->send(task.job, task.decision.events, now());
         note(state.learn(task, came, now()));
         if (came.again) queue.add(key, steady::now() + std::chrono::milliseconds(100));
         if (!came.stalled.empty()) log.warning(fmt::format("job {}: {}", key, came.why));
       }
-      if (task.what.again_at) queue.add(key, at(*task.what.again_at));
+      if (task.decision.again_at) queue.add(key, at(*task.decision.again_at));
     } catch (deposed const&) {
       result = "deposed";
       queue.add(key, steady::now() + std::chrono::seconds(1));

@@ -43,7 +43,7 @@ struct delete_job {};
 struct open_gang {};
 /// What is owed to Kueue.
 struct ask_kueue {
-  kueue::api_write what;
+  kueue::api_write write;
 };
 
 using action = std::variant<write_status, create_master, annotate_master, delete_pod, release_pod, delete_job,

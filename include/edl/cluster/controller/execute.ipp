@@ -271,17 +271,17 @@ class executor {
   }
 
   void carry_out(ask_kueue const& a) {
-    kueue::api_write const& r = a.what;
+    kueue::api_write const& r = a.write;
     std::string const all = fmt::format("/apis/{}/namespaces/{}/workloads", kueue::api_version, r.space);
     std::string const path = all + "/" + r.name;
     auto const body = nlohmann::json::parse(r.body);
     try {
       using verb = kueue::api_write::verb;
-      if (r.what == verb::create)
+      if (r.action == verb::create)
         out_.workloads.push_back(api_.create(all, body));
-      else if (r.what == verb::remove)
+      else if (r.action == verb::remove)
         api_.remove(path, body);
-      else if (r.what == verb::patch)
+      else if (r.action == verb::patch)
         out_.workloads.push_back(api_.patch(path, body, "json"));
       else
         out_.workloads.push_back(api_.patch(path + "/status", body, "merge"));

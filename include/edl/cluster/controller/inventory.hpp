@@ -97,7 +97,7 @@ class inventory {
 
  private:
   struct node_entry {
-    node is;
+    node seen;
     bool lost = false;
   };
   struct list {

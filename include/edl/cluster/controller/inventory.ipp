@@ -191,19 +191,19 @@ EDL_INLINE inventory_change inventory::touched(pod_record const& p) const {
 
 EDL_INLINE inventory_change inventory::put_node(nlohmann::json const& object) {
   node_entry next{read_node(object), lost(object)};
-  next.is.labels = labels_.of(labels_of(object));
-  auto const at = nodes_.find(next.is.name);
+  next.seen.labels = labels_.of(labels_of(object));
+  auto const at = nodes_.find(next.seen.name);
   bool const known = at != nodes_.end();
   auto const same = [](node const& a, node const& b) {
     return a.allocatable == b.allocatable && a.labels == b.labels && a.taints == b.taints &&
            a.schedulable == b.schedulable;
   };
-  if (known && same(at->second.is, next.is) && at->second.lost == next.lost) return {};
+  if (known && same(at->second.seen, next.seen) && at->second.lost == next.lost) return {};
   inventory_change c = detail::store::hard();
   if (!known || at->second.lost != next.lost)
     for (auto const& [key, p] : pods_)
-      if (p.node == next.is.name && !p.owner.empty()) c.add(touched(p));
-  nodes_.insert_or_assign(next.is.name, std::move(next));
+      if (p.node == next.seen.name && !p.owner.empty()) c.add(touched(p));
+  nodes_.insert_or_assign(next.seen.name, std::move(next));
   return c;
 }
 

@@ -96,7 +96,7 @@ EDL_INLINE cluster_view inventory::view(double now,
                                         std::unordered_map<std::string, reservation> const& promised) const {
   cluster_view v{.now = now};
   v.nodes.reserve(nodes_.size());
-  for (auto const& [name, n] : nodes_) v.nodes.push_back(n.is);
+  for (auto const& [name, n] : nodes_) v.nodes.push_back(n.seen);
   std::unordered_set<std::string> leaving;
   pod_marks marks;
   for (auto const& s : shapes_) marks.look_at(*s);

@@ -21,7 +21,7 @@ struct api_write {
     patch_status,  ///< RFC 7386 patch of its status
     remove         ///< `body`: DeleteOptions
   };
-  verb what = verb::create;
+  verb action = verb::create;
   std::string space, name;
   std::string body;
   std::string why{};  ///< a sentence for a person, who sees it as an Event; empty: not worth one

@@ -14,18 +14,16 @@ namespace edl::data {
 ///   CIFAR-10 (`data_batch_1.bin`, …, `test_batch.bin`). Where it holds both training and test files, say
 ///   which: `path/train` or `path/test`, which then need not exist;
 /// - a directory of folders with pictures, or of pictures (compute/data/format/picture_folder.hpp), or of
-/// `.npy` files
-///   (compute/data/format/numpy.hpp);
+///   `.npy` files (compute/data/format/numpy.hpp);
 /// - any other directory: its RecordIO or TFRecord files by name. Sub-directories are not entered. Names that
 ///   begin with `.` or `_`, README and LICENSE are not data. Nor are the endings of texts, checksums and
 ///   unfinished files (.md .txt .json .yaml .yml .html .log .md5 .sha256 .crc .tmp .partial);
-/// - a table: a `.csv`, `.tsv`, `.jsonl` or `.ndjson` file, each perhaps `.gz` or `.zst`; a `.libfm` or
-///   `.libsvm` file; an `.npy` or `.npz` file. Any other file is TFRecord if it begins like it, and RecordIO
-///   otherwise, unless the options say else;
+/// - a file whose name's ending says what it is (docs/data.md lists them). Any other file is TFRecord if it
+///   begins like it, and RecordIO otherwise, unless the options say else;
 /// - `text:LENGTH:FILE`: the windows of a text (compute/data/text.hpp);
 /// - `synthetic:train`, `synthetic:test`: drawn digits that need no file (compute/data/synthetic.hpp).
 /// - `synthetic:pictures`, `synthetic:pictures-test`: drawn pictures of CIFAR-10's size
-/// (compute/data/synthetic.hpp).
+///   (compute/data/synthetic.hpp).
 /// - `synthetic:clicks`, `synthetic:clicks-test`: drawn click logs (compute/data/synthetic_clicks.hpp).
 /// - where there is no such path: a list of paths with commas between them, or a pattern of the shell (`*`,
 ///   `?`, `[…]`), or both. All of them together are one data set, in this order. A pattern's are in byte

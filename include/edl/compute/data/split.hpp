@@ -4,11 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
-#include "edl/compute/data/reader.hpp"
+#include "edl/compute/data/forwarding_source.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::data {
@@ -40,7 +38,7 @@ class record_split {
 
 /// One part of a data set that is split. Shards without a record of the part are none. What readers say of a
 /// record has its place in the whole.
-class split_source : public source {
+class split_source : public forwarding_source {
  public:
   /// A data_error if no record is left in the part.
   split_source(std::shared_ptr<source const> whole, double fraction, std::uint64_t seed, split_part part);
@@ -51,11 +49,8 @@ class split_source : public source {
   /// Of the shard's content, the fraction and the seed.
   std::uint64_t digest(std::size_t shard) const override;
   std::uint64_t number_in_file(std::size_t shard, std::uint64_t record) const override {
-    return whole_->number_in_file(whole_shard(shard), place(shard, record));
+    return inner().number_in_file(whole_shard(shard), place(shard, record));
   }
-  std::span<std::string const> damage() const override { return whole_->damage(); }
-  std::span<std::string const> classes() const override { return whole_->classes(); }
-  std::span<std::string const> notes() const override { return whole_->notes(); }
 
   /// The place in the whole of a record of the part.
   std::uint64_t place(std::size_t shard, std::uint64_t record) const;
@@ -70,7 +65,6 @@ class split_source : public source {
     std::uint64_t taken = 0;  // records of the part before it
   };
 
-  std::shared_ptr<source const> whole_;
   double fraction_;
   std::uint64_t seed_;
   split_part part_;

@@ -81,14 +81,14 @@ EDL_INLINE std::uint64_t record_split::training(std::uint64_t i) const {
 
 EDL_INLINE split_source::split_source(std::shared_ptr<source const> whole, double fraction,
                                       std::uint64_t seed, split_part part)
-    : whole_(std::move(whole)),
+    : forwarding_source(std::move(whole)),
       fraction_(fraction),
       seed_(seed),
       part_(part),
-      split_(fraction, seed, records(*whole_)) {
+      split_(fraction, seed, records(inner())) {
   std::uint64_t first = 0;
-  for (std::size_t i = 0; i < whole_->shards().size(); ++i) {
-    shard s = whole_->shards()[i];
+  for (std::size_t i = 0; i < inner().shards().size(); ++i) {
+    shard s = inner().shards()[i];
     std::uint64_t const held_before = split_.held_out_before(first),
                         held = split_.held_out_before(first + s.records) - held_before;
     bool const training = part == split_part::training;
@@ -112,15 +112,15 @@ EDL_INLINE std::uint64_t split_source::place(std::size_t shard, std::uint64_t re
 }
 
 EDL_INLINE std::unique_ptr<reader> split_source::open() const {
-  return std::make_unique<detail::split_reader>(*this, whole_->open());
+  return std::make_unique<detail::split_reader>(*this, inner().open());
 }
 
 EDL_INLINE std::uint64_t split_source::digest(std::size_t shard) const {
   if (shard >= places_.size()) return 0;
-  std::uint64_t const of = whole_->digest(places_[shard].shard);
-  if (of == 0) return 0;
+  std::uint64_t const whole = inner().digest(places_[shard].shard);
+  if (whole == 0) return 0;
   detail::content_digest sum;
-  sum.add(of);
+  sum.add(whole);
   sum.add(std::bit_cast<std::uint64_t>(fraction_));
   sum.add(seed_);
   return sum.value();

@@ -53,8 +53,7 @@ EDL_INLINE value to_onnx(graph& g, nn::relu const&, value const& x) {
   return detail::same(x, g.add("Relu", {x.name}));
 }
 EDL_INLINE value to_onnx(graph& g, nn::leaky_relu const& l, value const& x) {
-  float const slope = l.slope.resolve(g.set(), "the slope of a leaky_relu", 0, setting::unbounded);
-  return detail::same(x, g.add("LeakyRelu", {x.name}, {{"alpha", slope}}));
+  return detail::same(x, g.add("LeakyRelu", {x.name}, {{"alpha", l.resolve(g.set())}}));
 }
 EDL_INLINE value to_onnx(graph& g, nn::sigmoid const&, value const& x) {
   return detail::same(x, g.add("Sigmoid", {x.name}));
@@ -71,8 +70,7 @@ EDL_INLINE value to_onnx(graph& g, nn::silu const&, value const& x) {
   return detail::same(x, g.add("Mul", {x.name, g.add("Sigmoid", {x.name})}));
 }
 EDL_INLINE value to_onnx(graph& g, nn::elu const& l, value const& x) {
-  float const alpha = l.alpha.resolve(g.set(), "the alpha of an elu", 0, setting::unbounded);
-  return detail::same(x, g.add("Elu", {x.name}, {{"alpha", alpha}}));
+  return detail::same(x, g.add("Elu", {x.name}, {{"alpha", l.resolve(g.set())}}));
 }
 EDL_INLINE value to_onnx(graph& g, nn::softplus const&, value const& x) {
   return detail::same(x, g.add("Softplus", {x.name}));

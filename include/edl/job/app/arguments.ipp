@@ -162,7 +162,7 @@ inline std::vector<cli::flag> all_sweep_flags(std::string const& program) {
 }
 
 inline sweep sweep_of(cli::command_line const& l) {
-  sweep s{.what = sweep_options_of(l),
+  sweep s{.options = sweep_options_of(l),
           .by = read_monitor("by", l.text("by")),
           .parallel = int(l.number("parallel")),
           .output = l.text("output"),

@@ -13,7 +13,7 @@ namespace edl::app {
 
 /// A search over hyperparameters: runs of this program on this machine.
 struct sweep {
-  sweep_options what;
+  sweep_options options;
   monitor by;
   int parallel = 0;                      ///< runs side by side; 0: as many as cores
   std::string output;                    ///< the sweep's directory

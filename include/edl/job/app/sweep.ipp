@@ -42,8 +42,8 @@ class sweep_runs {
         program_(p),
         program_file_(std::filesystem::read_symlink("/proc/self/exe").string()),
         list_(of.output + "/sweep.json"),
-        trials_(trials_of(of.what, p.set)),
-        rounds_(rounds_of(of.what)) {
+        trials_(trials_of(of.options, p.set)),
+        rounds_(rounds_of(of.options)) {
     if (std::string const why = train::unknown_metric("by", of.by.metric, p.metric_names); !why.empty())
       throw usage_error(why);
     make_directory(of.output);
@@ -59,7 +59,7 @@ class sweep_runs {
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
     };
     for (std::size_t round = 0; round < rounds_.size(); ++round) {
-      std::vector<std::size_t> left = runs_of(round, trials_, sweep_.what, sweep_.by);
+      std::vector<std::size_t> left = runs_of(round, trials_, sweep_.options, sweep_.by);
       if (left.empty()) break;  // every trial has failed
       fmt::print(announced_, "round {} of {}: {} up to step {}\n", round + 1, rounds_.size(),
                  counted(left.size(), "run"), rounds_[round]);
@@ -130,8 +130,8 @@ class sweep_runs {
     auto flags = sweep_.train_flags;
     std::ranges::sort(flags);
     return fmt::format("--by={}:{} --max_step={} --halving={} --first_steps={} {}", sweep_.by.metric,
-                       sweep_.by.higher ? "max" : "min", sweep_.what.steps, sweep_.what.halving,
-                       sweep_.what.first_steps, fmt::join(flags, " "));
+                       sweep_.by.higher ? "max" : "min", sweep_.options.steps, sweep_.options.halving,
+                       sweep_.options.first_steps, fmt::join(flags, " "));
   }
 
   std::string directory(std::size_t trial) const { return fmt::format("{}/trial-{}", sweep_.output, trial); }

@@ -53,20 +53,20 @@ struct release_frozen {
 
 /// Make sure that process `id` is gone and start `with`; the same id for a server.
 struct replace_process {
-  role of = role::worker;
+  edl::role role = edl::role::worker;
   std::uint32_t id = 0, with = 0;
 };
 
 /// Start a process that is there for the first time; perhaps in the place of one that is about to end.
 struct start_process {
-  role of = role::worker;
+  edl::role role = edl::role::worker;
   std::uint32_t id = 0;
   std::optional<std::uint32_t> instead_of = {};
 };
 
 /// Tell a process to leave: nobody takes its place.
 struct stop_process {
-  role of = role::worker;
+  edl::role role = edl::role::worker;
   std::uint32_t id = 0;
 };
 

@@ -95,18 +95,18 @@ EDL_INLINE std::vector<command> coordinator::take_commands() { return job_.take_
 
 EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   auto const refuse = [&](std::string why) {
-    job_.say(severity::warning, fmt::format("{} {} is refused: {}", in_words(r.of), r.id, why));
+    job_.say(severity::warning, fmt::format("{} {} is refused: {}", in_words(r.role), r.id, why));
     return join_reply{false, std::move(why), over()};
   };
   if (over()) return refuse("the job is over");
   if (std::string why = roster_.refusal(r, generations_.servers().wanted()); !why.empty())
     return refuse(std::move(why));
-  bool const fresh = !roster_.of(r.of).known(r.id, r.incarnation);
-  if (fresh && roster_.of(r.of).find(r.id)) lose(r.of, r.id, "a new process takes its place", now);
+  bool const fresh = !roster_.of(r.role).known(r.id, r.incarnation);
+  if (fresh && roster_.of(r.role).find(r.id)) lose(r.role, r.id, "a new process takes its place", now);
   if (over()) return refuse("the job is over");
   roster_.join(r, now);
   if (fresh) {
-    job_.say(severity::info, fmt::format("{} {} joined", in_words(r.of), r.id));
+    job_.say(severity::info, fmt::format("{} {} joined", in_words(r.role), r.id));
     generations_.rise_above(r, now);
     give_up(generations_.joined(r, now), now);
     advance();

@@ -68,8 +68,8 @@ EDL_INLINE std::optional<task_reply> dispatcher::lease_evaluation(std::uint32_t 
   if (!l) return std::nullopt;
   speeds_.interrupted();
   task_reply reply = detail::reply_of(task_kind::evaluation, l->task, job_.generation());
-  reply.version = l->of.version;
-  reply.frozen = l->of.frozen;
+  reply.version = l->evaluated.version;
+  reply.frozen = l->evaluated.frozen;
   return reply;
 }
 

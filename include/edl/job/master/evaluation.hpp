@@ -23,11 +23,11 @@ struct evaluated_version {
 
 struct evaluation_lease {
   task_lease task;
-  evaluated_version of;
+  evaluated_version evaluated;
 };
 
 struct evaluation_result {
-  evaluated_version of;
+  evaluated_version evaluated;
   std::vector<double> totals;  ///< sums over all records, of what the tasks reported
   std::uint64_t records = 0;
 };
@@ -114,8 +114,8 @@ class evaluation {
   task_queue const* active() const { return active_ ? &active_->queue : nullptr; }
 
  private:
-  struct job {
-    evaluated_version of;
+  struct evaluation_run {
+    evaluated_version evaluated;
     task_queue queue;
     std::vector<double> totals;
     bool reported = false;
@@ -132,7 +132,7 @@ class evaluation {
   std::optional<time_point> last_taken_;
   std::optional<std::uint64_t> last_version_, last_completed_;
   std::deque<evaluated_version> waiting_;
-  std::optional<job> active_;
+  std::optional<evaluation_run> active_;
   std::optional<evaluated_version> judging_;
   std::uint64_t next_lease_ = lease_bit;
   std::string reason_;

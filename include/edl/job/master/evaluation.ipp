@@ -42,7 +42,7 @@ EDL_INLINE bool evaluation::version_reached(evaluated_version v, time_point now)
 }
 
 EDL_INLINE void evaluation::rests(std::uint64_t version) {
-  if (active_ && active_->of.version == version) active_->of.frozen = false;
+  if (active_ && active_->evaluated.version == version) active_->evaluated.frozen = false;
   for (auto& v : waiting_)
     if (v.version == version) v.frozen = false;
   if (judging_ && judging_->version == version) judging_->frozen = false;
@@ -51,7 +51,8 @@ EDL_INLINE void evaluation::rests(std::uint64_t version) {
 EDL_INLINE void evaluation::begin_next() {
   if (active_ || judging_ || waiting_.empty()) return;
   options_.tasks.first_lease = next_lease_;
-  active_.emplace(job{.of = waiting_.front(), .queue = task_queue(shards_, options_.tasks), .totals = {}});
+  active_.emplace(evaluation_run{
+      .evaluated = waiting_.front(), .queue = task_queue(shards_, options_.tasks), .totals = {}});
   waiting_.pop_front();
 }
 
@@ -60,7 +61,7 @@ EDL_INLINE std::optional<evaluation_lease> evaluation::lease(std::uint32_t worke
   if (!active_) return std::nullopt;
   auto task = active_->queue.lease(worker, incarnation, now);
   if (!task) return std::nullopt;
-  return evaluation_lease{*task, active_->of};
+  return evaluation_lease{*task, active_->evaluated};
 }
 
 EDL_INLINE bool evaluation::holds(std::uint64_t lease, std::uint32_t worker,
@@ -95,7 +96,8 @@ EDL_INLINE task_fate evaluation::fail(std::uint64_t lease, std::string const& wh
   if (!active_) return task_fate::unknown;
   task_fate const fate = active_->queue.fail(lease, 0, why);
   if (fate != task_fate::unknown)
-    reason_ = fmt::format("evaluation of version {}: {}", active_->of.version, active_->queue.reason());
+    reason_ =
+        fmt::format("evaluation of version {}: {}", active_->evaluated.version, active_->queue.reason());
   return fate;
 }
 
@@ -115,13 +117,14 @@ EDL_INLINE std::vector<expired_lease> evaluation::expired(time_point now) const 
 
 EDL_INLINE std::optional<evaluation_result> evaluation::take_result() {
   if (!active_ || !active_->queue.finished()) return std::nullopt;
-  evaluation_result result{active_->of, std::move(active_->totals), active_->queue.done().records_done};
+  evaluation_result result{active_->evaluated, std::move(active_->totals),
+                           active_->queue.done().records_done};
   next_lease_ = active_->queue.next_lease();
   active_.reset();
   if (options_.judged)
-    judging_ = result.of;
+    judging_ = result.evaluated;
   else
-    last_completed_ = result.of.version;
+    last_completed_ = result.evaluated.version;
   begin_next();
   return result;
 }
@@ -136,13 +139,13 @@ EDL_INLINE bool evaluation::judged(std::uint64_t version) {
 
 EDL_INLINE bool evaluation::done_up_to(std::uint64_t version) const {
   auto const later = [&](evaluated_version const& v) { return v.version > version; };
-  return (!active_ || later(active_->of)) && (!judging_ || later(*judging_)) &&
+  return (!active_ || later(active_->evaluated)) && (!judging_ || later(*judging_)) &&
          std::ranges::all_of(waiting_, later);
 }
 
 EDL_INLINE bool evaluation::wants_frozen(std::uint64_t version) const {
   auto const is = [&](evaluated_version const& v) { return v.frozen && v.version == version; };
-  return (active_ && is(active_->of)) || (judging_ && is(*judging_)) ||
+  return (active_ && is(active_->evaluated)) || (judging_ && is(*judging_)) ||
          std::any_of(waiting_.begin(), waiting_.end(), is);
 }
 
@@ -152,7 +155,7 @@ EDL_INLINE void evaluation::drop_active() {
 }
 
 EDL_INLINE evaluated_version evaluation::give_up() {
-  evaluated_version const of = active_ ? active_->of : evaluated_version{};
+  evaluated_version const of = active_ ? active_->evaluated : evaluated_version{};
   drop_active();
   begin_next();
   return of;
@@ -166,7 +169,7 @@ EDL_INLINE void evaluation::forget_unless(std::function<bool(std::uint64_t)> con
     return is;
   };
   std::erase_if(waiting_, gone);
-  if (active_ && gone(active_->of)) drop_active();
+  if (active_ && gone(active_->evaluated)) drop_active();
   if (judging_ && gone(*judging_)) judging_.reset();
   if (options_.judged && dropped) {
     // What decides on something is evaluated when it is told again. What is held is not, and nothing older
@@ -176,7 +179,7 @@ EDL_INLINE void evaluation::forget_unless(std::function<bool(std::uint64_t)> con
       last_version_ = std::max(last_version_.value_or(v.version), v.version);
     };
     std::ranges::for_each(waiting_, keep);
-    if (active_) keep(active_->of);
+    if (active_) keep(active_->evaluated);
     if (judging_) keep(*judging_);
   }
   begin_next();
@@ -186,7 +189,7 @@ EDL_INLINE void evaluation::forget_after(std::uint64_t version) {
   if (!last_version_ || *last_version_ <= version) return;
   last_version_ = version;
   std::erase_if(waiting_, [&](auto const& v) { return v.version > version; });
-  if (active_ && active_->of.version > version) drop_active();
+  if (active_ && active_->evaluated.version > version) drop_active();
   if (judging_ && judging_->version > version) judging_.reset();
   begin_next();
 }

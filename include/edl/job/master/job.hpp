@@ -82,7 +82,7 @@ struct job_options {
 };
 
 struct join_request {
-  role of = role::worker;
+  edl::role role = edl::role::worker;
   std::uint32_t id = 0;
   std::uint64_t incarnation = 0;
   std::vector<std::string> addresses;

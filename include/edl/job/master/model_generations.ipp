@@ -79,18 +79,18 @@ EDL_INLINE void model_generations::rise_above(join_request const& r, time_point 
   job_.say(severity::warning,
            fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is an older "
                        "one; the job goes on above that",
-                       in_words(r.of), r.id, r.heard, job_.generation()));
+                       in_words(r.role), r.id, r.heard, job_.generation()));
   job_.raise_generation(r.heard);
   if (job_.forming()) {
     job_.begin_generation();
     if (!options_.replicas && !point_ && !servers_.awaits_past())
       find_point();  // asked for of the generation before
-  } else if (!keeps_model(r.of) && options_.num_servers > 0)
+  } else if (!keeps_model(r.role) && options_.num_servers > 0)
     regroup_servers(now);  // for the others their joining does
 }
 
 EDL_INLINE std::optional<std::uint32_t> model_generations::joined(join_request const& r, time_point now) {
-  if (!keeps_model(r.of)) return std::nullopt;
+  if (!keeps_model(r.role)) return std::nullopt;
   if (options_.replicas) return regroup_workers(now);
   bool const forming = job_.forming();
   // Servers have a newer state than this master knows of: they go on with that, as after any master.

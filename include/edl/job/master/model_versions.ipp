@@ -114,7 +114,7 @@ EDL_INLINE void model_versions::last(std::uint64_t version, time_point now) {
 
 EDL_INLINE void model_versions::take_results() {
   while (auto result = evaluation_.take_result()) {
-    auto const of = result->of;
+    auto const of = result->evaluated;
     job_.add(evaluation_done{*std::move(result)});
     if (options_.judges) break;
     release(of);

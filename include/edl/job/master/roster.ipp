@@ -46,10 +46,10 @@ EDL_INLINE void roster::resume(persisted_state const& before, time_point now) {
 // ---- Members ----
 
 EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t servers) const {
-  if (r.of == role::server && r.id >= servers)
+  if (r.role == role::server && r.id >= servers)
     return fmt::format("the job has {}, give --num_ps_pods={}", counted(servers, "server"),
                        r.id + std::uint64_t{1});
-  if (r.of == role::worker && r.id >= most_workers) return "its id is out of range";
+  if (r.role == role::worker && r.id >= most_workers) return "its id is out of range";
   if (r.heard > detail::newest_generation) return "the generation that it knows of is out of range";
   if (layout_ && *layout_ != r.layout)
     return fmt::format(
@@ -59,16 +59,16 @@ EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t serv
     if (std::ranges::find(options_.flags, flag) == options_.flags.end())
       return fmt::format("it was started with {}, and the job with {}: give all processes the same",
                          printable(flag, 64), fmt::join(options_.flags, " "));
-  if (of(r.of).check(r.id, r.incarnation) == membership::standing::given_up)
+  if (of(r.role).check(r.id, r.incarnation) == membership::standing::given_up)
     return "it has been given up: start a new process";
   return {};
 }
 
 EDL_INLINE void roster::join(join_request const& r, time_point now) {
   layout_ = r.layout;
-  members(r.of).join(r.id, r.incarnation, r.addresses, now);
-  lines_of(r.of).joined(r.id);
-  invariant(of(r.of).known(r.id, r.incarnation), "who has joined is a member");
+  members(r.role).join(r.id, r.incarnation, r.addresses, now);
+  lines_of(r.role).joined(r.id);
+  invariant(of(r.role).known(r.id, r.incarnation), "who has joined is a member");
 }
 
 EDL_INLINE roster::pulse roster::heartbeat(role of, std::uint32_t id, std::uint64_t incarnation,

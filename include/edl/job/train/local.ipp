@@ -70,7 +70,7 @@ class local_master final : public worker::master_link {
   /// The store has the state of `start`: the job begins.
   void begin() {
     if (!coordinator_.over())
-      coordinator_.join({.of = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
+      coordinator_.join({.role = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
     run_commands();
     if (auto const at = reporter_.stopped_at()) coordinator_.stop(now(), *at);
     reporter_.history().look(coordinator_, progress(), now());
@@ -255,12 +255,12 @@ class local_master final : public worker::master_link {
     std::string failed;
     bool stops = false;
     try {
-      if (best) export_model(best_path(job_), frozen_or_current(store_, r.of.version));
+      if (best) export_model(best_path(job_), frozen_or_current(store_, r.evaluated.version));
       stops = reporter_.judged(r)();
     } catch (std::exception const& e) {
       failed = e.what();
     }
-    coordinator_.judged(r.of.version, now(), failed, stops);
+    coordinator_.judged(r.evaluated.version, now(), failed, stops);
   }
 
   program& program_;

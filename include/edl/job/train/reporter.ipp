@@ -23,16 +23,16 @@ EDL_INLINE reporter::reporter(program& p, job const& j, std::uint64_t from, cli:
 EDL_INLINE bool reporter::evaluated(master::evaluation_result const& r,
                                     master::coordinator const& decisions) {
   auto const metrics = program_.metrics(r.totals);
-  view_.evaluated(metrics, r.of.version, r.records);
-  log_of_steps_.evaluated(decisions, r.of.version, metrics, r.records);
+  view_.evaluated(metrics, r.evaluated.version, r.records);
+  log_of_steps_.evaluated(decisions, r.evaluated.version, metrics, r.records);
   tell_evaluation(job_, evaluation_line(program_, r, job_.format), view_, log_);
   if (std::string const odd = odd_metrics(job_, program_, r); !odd.empty()) log_.warning(odd);
-  return history_ && history_->is_best(r.of.version, metrics);
+  return history_ && history_->is_best(r.evaluated.version, metrics);
 }
 
 EDL_INLINE std::function<bool()> reporter::judged(master::evaluation_result const& r) {
   if (!history_) return [] { return false; };
-  auto keep = history_->take_in(r.of.version, program_.metrics(r.totals));
+  auto keep = history_->take_in(r.evaluated.version, program_.metrics(r.totals));
   return [keep = std::move(keep), stops = history_->stopped()] {
     keep();
     return stops;

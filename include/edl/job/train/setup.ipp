@@ -223,9 +223,9 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r,
                                        result_format how) {
   if (how == result_format::json)
-    return fmt::format(R"({{"version":{},"records":{},"metrics":{}}})", r.of.version, r.records,
+    return fmt::format(R"({{"version":{},"records":{},"metrics":{}}})", r.evaluated.version, r.records,
                        metrics_as_json(p.metrics(r.totals)));
-  return fmt::format("Evaluation metrics[v={}]: {}", r.of.version, to_text(p.metrics(r.totals)));
+  return fmt::format("Evaluation metrics[v={}]: {}", r.evaluated.version, to_text(p.metrics(r.totals)));
 }
 
 EDL_INLINE std::string odd_metrics(job const& j, program const& p, master::evaluation_result const& r) {
@@ -234,7 +234,7 @@ EDL_INLINE std::string odd_metrics(job const& j, program const& p, master::evalu
     if (!std::isfinite(value)) odd.push_back(fmt::format("{} is {}", name, value));
   if (odd.empty()) return {};
   bool const decides = j.save_best || j.early_stopping;
-  return fmt::format("version {}, evaluated on {}: {}{}", r.of.version, counted(r.records, "record"),
+  return fmt::format("version {}, evaluated on {}: {}{}", r.evaluated.version, counted(r.records, "record"),
                      fmt::join(odd, ", "),
                      decides ? "; --save_best and --early_stopping take it for no progress" : "");
 }

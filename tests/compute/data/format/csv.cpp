@@ -34,10 +34,10 @@ TEST_CASE("the header names the features, columns have kinds, quotes may hold an
                                     "3,,5 \"inch\",")};
   CHECK(s.shards() == std::vector<shard>{{"a.csv", 3}});
   REQUIRE(s.columns().size() == 4);
-  CHECK(s.columns()[0].what == example::kind::integers);
+  CHECK(s.columns()[0].kind == example::kind::integers);
   CHECK(s.columns()[1].name == "age");
-  CHECK(s.columns()[1].what == example::kind::floats);
-  CHECK(s.columns()[2].what == example::kind::strings);
+  CHECK(s.columns()[1].kind == example::kind::floats);
+  CHECK(s.columns()[2].kind == example::kind::strings);
   auto const in = s.open();
   example e;
   in->read(0, 0, e);
@@ -66,7 +66,7 @@ TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
                                     "9223372036854775807,2.5e3,99999999999999999999,1x,\n"
                                     "0,0,0.5,,\n")};
   std::vector<example::kind> kinds;
-  for (auto const& c : s.columns()) kinds.push_back(c.what);
+  for (auto const& c : s.columns()) kinds.push_back(c.kind);
   using kind = example::kind;
   CHECK(kinds == std::vector<kind>{kind::integers, kind::floats, kind::floats, kind::strings, kind::none});
   auto const in = s.open();
@@ -83,7 +83,7 @@ TEST_CASE("a whole number that no integer holds makes its column a text, and lea
   support::scratch const dir;
   csv_source const s{
       support::write(dir / "l.csv", "id,y\n1,0\n9223372036854775808,1\n-9223372036854775809,1\n")};
-  CHECK(s.columns()[0].what == example::kind::strings);
+  CHECK(s.columns()[0].kind == example::kind::strings);
   REQUIRE(s.notes().size() == 1);
   CHECK(has(s.notes()[0],
             "l.csv:3: 9223372036854775808 does not fit 64 bits with a sign, and makes column 'id' of whole "
@@ -102,7 +102,7 @@ TEST_CASE("another delimiter, a byte order mark, a quoted header, no line end at
   support::scratch const dir;
   csv_source const s{support::write(dir / "t.csv", "\xEF\xBB\xBF\"a;b\";c\n1,5;x\n2;y"), {.delimiter = ';'}};
   CHECK(s.columns()[0].name == "a;b");
-  CHECK(s.columns()[0].what == example::kind::strings);
+  CHECK(s.columns()[0].kind == example::kind::strings);
   CHECK(s.shards()[0].records == 2);
   auto const in = s.open();
   example e;
@@ -150,7 +150,7 @@ TEST_CASE("what is wrong with a file is told when it is opened, what is wrong wi
             "expected 1 field as in the header, found 2"));
   csv_source const s{support::write(path, "a,b\n1,2\n1\n1,2,3\n\"1\"x,2\n5,6\n")};
   CHECK(s.shards()[0].records == 5);
-  CHECK(s.columns()[0].what == example::kind::integers);
+  CHECK(s.columns()[0].kind == example::kind::integers);
   auto const in = s.open();
   CHECK(failure([&] { in->read(0, 1, e); }) == path + ":3: expected 2 fields as in the header, found 1");
   CHECK(has(failure([&] { in->read(0, 2, e); }), "found 3"));
@@ -213,7 +213,7 @@ TEST_CASE("a cell that makes a column of numbers a text is named once") {
   std::string text = "age,name,few\n";
   for (int i = 0; i < 40; ++i) text += (i == 25 ? std::string("n/a") : std::to_string(i)) + ",a,x\n";
   csv_source const s{support::write(dir / "a.csv", text)};
-  CHECK(s.columns()[0].what == example::kind::strings);
+  CHECK(s.columns()[0].kind == example::kind::strings);
   REQUIRE(s.notes().size() == 1);
   CHECK(s.notes()[0] ==
         (dir / "a.csv") + ":27: 'n/a' makes column 'age' a text; 39 of its cells are numbers, 1 are not");

@@ -8,6 +8,7 @@
 #include <xtensor/xmath.hpp>
 #include <xtensor/xtensor.hpp>
 
+#include "compute/data/encoded.hpp"
 #include "compute/data/support.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 
@@ -32,12 +33,6 @@ example sample() {
   build.bytes("words", words);
   build.floating("age", 1.5f);
   return e;
-}
-
-std::string encoded(example const& e) {
-  std::string bytes;
-  encode(e, bytes);
-  return bytes;
 }
 
 /// Everything that a record says, by its encoding, which is unique.

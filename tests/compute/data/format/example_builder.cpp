@@ -3,22 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include "compute/data/encoded.hpp"
 #include "compute/data/support.hpp"
 
 namespace example_builder_test {
 
 using edl::example, edl::example_builder;
 using support::failure, support::from_hex, support::has;
-
-namespace {
-
-std::string encoded(example const& e) {
-  std::string bytes;
-  encode(e, bytes);
-  return bytes;
-}
-
-}  // namespace
 
 TEST_CASE("the encoding is protobuf's, with features in the order of their names") {
   example e;

@@ -34,7 +34,7 @@ std::vector<float> made(std::vector<float> const& values, shape from, shape to) 
 
 TEST_CASE("the picture of a record has the shape that the record says") {
   auto const e = record({1, 2, 3, 4, 5, 6}, 1, 2);
-  CHECK(edl::picture_of(e).of == shape{1, 2, 3});
+  CHECK(edl::picture_of(e).extents == shape{1, 2, 3});
   CHECK(edl::picture_of(e).values[5] == 6);
   for (auto const& [h, w] : {std::pair{0, 2}, {4, 1}, {-1, -2}, {1 << 30, 1 << 30}})
     CHECK(has(failure([&] {

@@ -44,11 +44,11 @@ TEST_CASE("PNG and WebP files give their pixels, grey or in colour") {
     auto const p = support::gradient(of);
     pixels read;
     decode_picture(encode_png(p), read);
-    CHECK(read.of == of);
+    CHECK(read.extents == of);
     CHECK(read.values == p.values);
     if (of.channels == 1) continue;
     decode_picture(support::encode_webp(p), read);
-    CHECK(read.of == of);
+    CHECK(read.extents == of);
     CHECK(read.values == p.values);
   }
 }
@@ -59,15 +59,15 @@ TEST_CASE(
   pixels p;
   auto const decoded = [&](int height, int width, int bits, int kind, bool interlaced, bytes rows) {
     decode_picture(support::encode_any_png(height, width, bits, kind, interlaced, std::move(rows)), p);
-    CHECK(p.of.height == height);
-    CHECK(p.of.width == width);
+    CHECK(p.extents.height == height);
+    CHECK(p.extents.width == width);
     return p.values;
   };
   CHECK(decoded(1, 2, 8, PNG_COLOR_TYPE_PALETTE, false, {1, 0}) == bytes{40, 50, 60, 10, 20, 30});
   CHECK(decoded(1, 3, 1, PNG_COLOR_TYPE_PALETTE, false, {0b01000000}) ==
         bytes{10, 20, 30, 40, 50, 60, 10, 20, 30});
   CHECK(decoded(1, 4, 1, PNG_COLOR_TYPE_GRAY, false, {0b01010000}) == bytes{0, 255, 0, 255});
-  CHECK(p.of.channels == 1);
+  CHECK(p.extents.channels == 1);
   CHECK(decoded(1, 1, 16, PNG_COLOR_TYPE_GRAY, false, {0x80, 0x80}) == bytes{128});
   CHECK(decoded(1, 1, 16, PNG_COLOR_TYPE_RGB, false, {0, 0, 0xff, 0xff, 0x40, 0x40}) == bytes{0, 255, 64});
   CHECK(decoded(1, 2, 8, PNG_COLOR_TYPE_GRAY_ALPHA, false, {7, 0, 9, 255}) == bytes{7, 9});
@@ -83,7 +83,7 @@ TEST_CASE("JPEG files give their pixels nearly, in one go or in several") {
       auto const p = support::plain(of, 90);
       pixels read;
       decode_picture(support::encode_jpeg(p, progressive), read);
-      CHECK(read.of == of);
+      CHECK(read.extents == of);
       bool near = true;
       for (std::size_t i = 0; i < p.values.size(); ++i)
         near = near && std::abs(int(read.values[i]) - int(p.values[i])) <= 2;
@@ -143,7 +143,7 @@ TEST_CASE("pictures damaged at random are errors or other pictures") {
     pixels into;
     auto const why = failure([&] { decode_picture(support::mutate(files[i % 4], {11, i}), into); });
     (why.empty() ? read : refusals) += 1;
-    if (why.empty()) CHECK(into.values.size() == into.of.size());
+    if (why.empty()) CHECK(into.values.size() == into.extents.size());
   }
   CHECK(refusals > 1000);
   CHECK(read > 50);

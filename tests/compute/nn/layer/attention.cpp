@@ -74,13 +74,6 @@ vector attend(nn::attention const& l, std::size_t batch, std::size_t places, std
   return linear(mixed, c, out_kernel, out_bias, c);
 }
 
-double difference(vector const& a, vector const& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
-}
-
 }  // namespace
 
 TEST_CASE("attention is what its definition says, in one block of keys and in several") {
@@ -94,7 +87,7 @@ TEST_CASE("attention is what its definition says, in one block of keys and in se
             .heads = 2, .causal = causal, .rotary = rotary, .rotary_base = 100, .use_bias = places % 2 == 0};
         lone_layer<nn::attention> h{.l = l, .in = {1, places, 8}, .batch = 2};
         h.forward();
-        CHECK(difference(h.y, attend(l, 2, std::size_t(places), 8, h.x, h.parameters)) < 1e-12);
+        CHECK(greatest_difference(h.y, attend(l, 2, std::size_t(places), 8, h.x, h.parameters)) < 1e-12);
       }
 }
 

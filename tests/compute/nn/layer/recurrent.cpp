@@ -72,13 +72,6 @@ vector run(nn::gru const& l, std::size_t batch, std::size_t steps, std::size_t c
   return y;
 }
 
-double difference(vector const& a, vector const& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
-}
-
 template <class L>
 void follows_its_formula() {
   for (bool const reverse : {false, true})
@@ -87,7 +80,7 @@ void follows_its_formula() {
       lone_layer<L> h{.l = l, .in = {1, 5, 3}, .batch = 2};
       h.forward();
       auto const wanted = run(l, 2, 5, 3, h.x, h.parameters);
-      CHECK(difference(h.y, wanted) < 1e-13);
+      CHECK(greatest_difference(h.y, wanted) < 1e-13);
       l.last = true;
       lone_layer<L> end{.l = l, .in = {1, 5, 3}, .batch = 2};
       end.forward();

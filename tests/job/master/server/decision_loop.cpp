@@ -12,11 +12,11 @@ using namespace served_master;
 
 TEST_CASE("a journal whose disk comes back is written without another event") {
   scratch const dir;
-  std::string const path = dir.path + "/gone/journal.json";
+  std::string const path = dir.path() + "/gone/journal.json";
   master_process m([&](server_options& o) { o.journal = journal(path, "run"); });
   m.on_node([&] { m.it->listens_at({"tcp:127.0.0.1:1"}); });
   CHECK_FALSE(std::filesystem::exists(path));
-  std::filesystem::create_directories(dir.path + "/gone");
+  std::filesystem::create_directories(dir.path() + "/gone");
   CHECK(eventually([&] { return std::filesystem::exists(path); }));
   CHECK(journal(path, "run").read()->generation == 1);
 }

@@ -31,12 +31,12 @@ void make_unreadable(std::string const& path) {
 
 TEST_CASE("a checkpoint directory that cannot be read for a while keeps the job waiting, and no longer") {
   scratch const dir;
-  std::string const path = dir.path + "/version-5/manifest.json";
-  std::filesystem::create_directories(dir.path + "/version-5");
+  std::string const path = dir.path() + "/version-5/manifest.json";
+  std::filesystem::create_directories(dir.path() + "/version-5");
   make_unreadable(path);
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
-    o.files.directory = dir.path;
+    o.files.directory = dir.path();
     o.step_timeout = 100ms;
   });
   CHECK(m.join(s));
@@ -44,7 +44,7 @@ TEST_CASE("a checkpoint directory that cannot be read for a while keeps the job 
   m.kill(role::server, 0);
   CHECK(m.join(s, 2));
   CHECK(eventually([&] {
-    return m.waits().value_or("").find("the storage to answer '" + dir.path + "'") != std::string::npos;
+    return m.waits().value_or("").find("the storage to answer '" + dir.path() + "'") != std::string::npos;
   }));
   CHECK_FALSE(m.ready());
   std::filesystem::remove(path);
@@ -54,41 +54,41 @@ TEST_CASE("a checkpoint directory that cannot be read for a while keeps the job 
 
 TEST_CASE("a checkpoint directory that stays unreadable ends the job, with the reason") {
   scratch const dir;
-  std::filesystem::create_directories(dir.path + "/version-5");
-  make_unreadable(dir.path + "/version-5/manifest.json");
+  std::filesystem::create_directories(dir.path() + "/version-5");
+  make_unreadable(dir.path() + "/version-5/manifest.json");
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
-    o.files.directory = dir.path;
+    o.files.directory = dir.path();
     o.order_timeout = 200ms;
   });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
   m.kill(role::server, 0);
   CHECK(eventually([&] { return m.ended().has_value(); }));
-  CHECK(m.ended()->find("no checkpoint in " + dir.path + " can be looked for: ") == 0);
+  CHECK(m.ended()->find("no checkpoint in " + dir.path() + " can be looked for: ") == 0);
 }
 
 TEST_CASE("a checkpoint that is written counts, whatever becomes of those that are too old") {
   scratch const dir;
-  std::filesystem::create_directories(dir.path + "/version-4");
+  std::filesystem::create_directories(dir.path() + "/version-4");
   server_process s([&](std::uint16_t what, edl::bytes) -> std::string {
     if (what == method::configure) return configured();
     if (what == method::release) return edl::wire::pack(edl::wire::Empty{});
     edl::wire::CheckpointReply reply;
     auto& part = *reply.add_files();
-    spill(dir.path + "/version-5/part", "x");
+    spill(dir.path() + "/version-5/part", "x");
     part.set_name("part");
     part.set_bytes(1);
     part.set_version(5);
     return edl::wire::pack(reply);
   });
   master_process m([&](server_options& o) {
-    o.files.directory = dir.path;
+    o.files.directory = dir.path();
     o.job.checkpoint = true;
     o.files.keep = 1;
     // Of what is asked for, the removal comes after the commit.
     o.files.allowed = [&] {
-      if (std::filesystem::exists(dir.path + "/version-5/manifest.json")) throw edl::error("no more");
+      if (std::filesystem::exists(dir.path() + "/version-5/manifest.json")) throw edl::error("no more");
     };
   });
   CHECK(m.join(s));
@@ -101,7 +101,8 @@ TEST_CASE("a checkpoint that is written counts, whatever becomes of those that a
   CHECK(eventually([&] { return m.said().find("heckpoint of version 5 ") != std::string::npos; }));
   CAPTURE(m.said());
   CHECK(m.said().find("Checkpoint of version 5 written") != std::string::npos);
-  CHECK(m.said().find("old checkpoints in " + dir.path + " cannot be removed: no more") != std::string::npos);
+  CHECK(m.said().find("old checkpoints in " + dir.path() + " cannot be removed: no more") !=
+        std::string::npos);
 }
 
 TEST_CASE("what the servers have written of a generation that is over becomes no checkpoint") {
@@ -121,7 +122,7 @@ TEST_CASE("what the servers have written of a generation that is over becomes no
     return edl::wire::pack(reply);
   });
   master_process m([&](server_options& o) {
-    o.files.directory = dir.path;
+    o.files.directory = dir.path();
     o.job.checkpoint = true;
   });
   master = &m;
@@ -138,7 +139,7 @@ TEST_CASE("what the servers have written of a generation that is over becomes no
                              : m.said().find("Checkpoint of version 6 written") != std::string::npos;
     }));
   }
-  CHECK_FALSE(std::filesystem::exists(dir.path + "/version-5/manifest.json"));
+  CHECK_FALSE(std::filesystem::exists(dir.path() + "/version-5/manifest.json"));
 }
 
 TEST_CASE("a job that is suspended while one server is a step ahead is written, each as far as it is") {
@@ -166,7 +167,7 @@ TEST_CASE("a job that is suspended while one server is a step ahead is written, 
   };
   server_process first(server_at(5)), second(server_at(6));
   master_process m([&](server_options& o) {
-    o.files.directory = dir.path;
+    o.files.directory = dir.path();
     o.job.num_servers = 2;
     o.job.checkpoint = o.job.final_checkpoint = true;
     o.order_timeout = 1s;

@@ -28,14 +28,14 @@ TEST_CASE("the trained model is what the servers have when the job ends") {
     return edl::wire::pack(reply);
   });
   s.variables = {1, 2, 3, 4};
-  master_process m([&](server_options& o) { o.output = dir.path; });
+  master_process m([&](server_options& o) { o.output = dir.path(); });
   CHECK(m.join(s));
   REQUIRE(eventually([&] { return m.ready(); }));
   m.on_node([&] { m.it->stop(0); });
   REQUIRE(eventually([&] { return m.ended().has_value(); }));
   CHECK(m.ended() == "");
   CHECK(pulled == 7);
-  std::string const file = slurp(dir.path + "/model.safetensors");
+  std::string const file = slurp(dir.path() + "/model.safetensors");
   std::size_t const bytes = s.variables.size() * sizeof(float);
   REQUIRE(file.size() > bytes);
   CHECK(std::memcmp(file.data() + file.size() - bytes, s.variables.data(), bytes) == 0);
@@ -48,7 +48,7 @@ TEST_CASE("a model that cannot be taken from the servers ends the job, with the 
     return what == method::settle ? edl::wire::pack(edl::wire::SettleReply{}) : configured();
   });
   master_process m([&](server_options& o) {
-    o.output = dir.path;
+    o.output = dir.path();
     o.final_timeout = 50ms;
   });
   CHECK(m.join(s));

@@ -88,7 +88,7 @@ TEST_CASE("a generation that goes back takes the lines of later steps away, one 
   log.look(c, j.p, j.start);
   CHECK(slurp(j.dir / "history.jsonl") == "");  // nobody knows yet where it begins
   auto const serve = [&](std::uint64_t incarnation) {
-    c.join({.of = role::server, .id = 0, .incarnation = incarnation}, j.start);
+    c.join({.role = role::server, .id = 0, .incarnation = incarnation}, j.start);
     c.server_configured(0, incarnation, c.generation(), "", j.start);
     REQUIRE(c.began_at().has_value());
   };

@@ -220,8 +220,8 @@ EDL_INLINE void csv_source::scan() {
     if (!good || fields.size() != columns_.size()) return;  // told when it is read
     cells.resize(columns_.size());
     for (std::size_t i = 0; i < columns_.size(); ++i)
-      if (options_.columns.empty() || options_.columns[i].what == example::kind::none)
-        columns_[i].what = cells[i].add(columns_[i].what, fields[i], line);
+      if (options_.columns.empty() || options_.columns[i].kind == example::kind::none)
+        columns_[i].kind = cells[i].add(columns_[i].kind, fields[i], line);
   };
 
   auto state = detail::csv_state::begin;
@@ -260,14 +260,14 @@ EDL_INLINE void csv_source::scan() {
   // A float would be another number, and who does not ask for the column does not mind.
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (auto const& c = cells[i];
-        columns_[i].what == example::kind::floats && c.long_line > 0 && c.fractions == 0) {
-      columns_[i].what = example::kind::strings;
+        columns_[i].kind == example::kind::floats && c.long_line > 0 && c.fractions == 0) {
+      columns_[i].kind = example::kind::strings;
       columns_[i].spelled = true;
       if (notes_.size() < detail::table_notes)
         notes_.push_back(detail::spelled_note(file_.path(), c.long_line, c.too_long, columns_[i].name));
     }
   for (std::size_t i = 0; i < cells.size() && notes_.size() < detail::table_notes; ++i)
-    if (auto const& c = cells[i]; columns_[i].what == example::kind::strings && c.nearly_numbers())
+    if (auto const& c = cells[i]; columns_[i].kind == example::kind::strings && c.nearly_numbers())
       notes_.push_back(fmt::format(
           "{}:{}: '{}' makes column '{}' a text; {} of its cells are numbers, {} are not", file_.path(),
           c.line, c.first, edl::printable(columns_[i].name, 64), c.numbers, c.texts));
@@ -279,7 +279,7 @@ EDL_INLINE void csv_source::agree(std::vector<column> const& with) {
     if (own == columns_.end())
       throw data_error(fmt::format("{}: lacks the column '{}', which other files of the set have",
                                    file_.path(), edl::printable(name, 64)));
-    if (what != example::kind::none) own->what = what;
+    if (what != example::kind::none) own->kind = what;
   }
 }
 

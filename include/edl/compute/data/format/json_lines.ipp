@@ -237,7 +237,7 @@ class json_reader final : public reader {
         throw data_error(
             fmt::format("{}:{}: feature '{}' is there twice", path, number, edl::printable(v.name, 64)));
       auto const known = from_.places_.find(v.name);
-      auto const what = known == from_.places_.end() ? v.what : from_.columns_[known->second].what;
+      auto const what = known == from_.places_.end() ? v.what : from_.columns_[known->second].kind;
       bool const text = what == example::kind::strings, empty = v.what == example::kind::none;
       bool const spelled = known != from_.places_.end() && from_.columns_[known->second].spelled;
       if (!empty && !spelled && text != (v.what == example::kind::strings))
@@ -290,7 +290,7 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
         auto& s = of[known->second];
         if (!row[i].too_long.empty() && s.long_line == 0) s.long_line = number, s.too_long = row[i].too_long;
         s.fraction = s.fraction || row[i].fraction;
-        auto& what = columns_[known->second].what;
+        auto& what = columns_[known->second].kind;
         bool const both = what != example::kind::none && row[i].what != example::kind::none &&
                           (what == example::kind::strings) != (row[i].what == example::kind::strings);
         if (!both) what = wider(what, row[i].what);
@@ -317,7 +317,7 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   file_.check_unchanged();
   for (std::size_t i = 0; i < of.size(); ++i)
     if (of[i].long_line > 0 && !of[i].fraction) {
-      columns_[i].what = example::kind::strings;
+      columns_[i].kind = example::kind::strings;
       columns_[i].spelled = true;
       if (notes_.size() < detail::table_notes)
         notes_.push_back(detail::spelled_note(path, of[i].long_line, of[i].too_long, columns_[i].name));
@@ -329,7 +329,7 @@ EDL_INLINE void json_lines_source::agree(std::vector<table_column> const& with) 
   for (auto const& [name, what, spelled] : with) {
     auto const own = places_.find(name);
     if (own == places_.end()) continue;
-    auto& kind = columns_[own->second].what;
+    auto& kind = columns_[own->second].kind;
     columns_[own->second].spelled |= spelled;
     if (!spelled && what == example::kind::strings && kind != what && kind != example::kind::none)
       throw data_error(

@@ -17,8 +17,8 @@ namespace edl {
 /// The picture of a record, without a copy: rows from the top, the channels of a place side by side. Valid as
 /// long as the record.
 struct picture {
-  shape of;
-  view<float> values;  ///< of.size() of them
+  shape extents;
+  view<float> values;  ///< extents.size() of them
 };
 
 /// The picture that a record of a folder of pictures has: the floats `name`, and the integers `height` and

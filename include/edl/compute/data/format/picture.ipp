@@ -63,7 +63,7 @@ EDL_INLINE picture picture_of(example const& record, std::string_view name) {
   if (height < 1 || width < 1 || height > size || width > size / height || size % (height * width) != 0)
     throw data_error(fmt::format("the {} values of feature '{}' are no picture of height {} and width {}",
                                  size, edl::printable(name, 64), height, width));
-  p.of = {int(height), int(width), int(size / (height * width))};
+  p.extents = {int(height), int(width), int(size / (height * width))};
   return p;
 }
 
@@ -71,14 +71,14 @@ EDL_INLINE void resize(picture const& from, shape to, std::span<float> into) {
   if (to.height < 1 || to.width < 1 || to.channels < 1 || into.size() != to.size())
     throw usage_error(fmt::format("a picture cannot be resized to {} × {} with {} channels in {} values",
                                   to.height, to.width, to.channels, into.size()));
-  bool const colour = from.of.channels == 1 && to.channels == 3,
-             grey = from.of.channels == 3 && to.channels == 1;
-  if (!colour && !grey && from.of.channels != to.channels)
+  bool const colour = from.extents.channels == 1 && to.channels == 3,
+             grey = from.extents.channels == 3 && to.channels == 1;
+  if (!colour && !grey && from.extents.channels != to.channels)
     throw data_error(
-        fmt::format("the picture has {} channels, and {} are wanted", from.of.channels, to.channels));
-  auto const channels = std::size_t(from.of.channels), width = std::size_t(to.width),
-             row = std::size_t(from.of.width) * channels, narrow = width * channels;
-  data::detail::resized_axis const down(from.of.height, to.height), across(from.of.width, to.width);
+        fmt::format("the picture has {} channels, and {} are wanted", from.extents.channels, to.channels));
+  auto const channels = std::size_t(from.extents.channels), width = std::size_t(to.width),
+             row = std::size_t(from.extents.width) * channels, narrow = width * channels;
+  data::detail::resized_axis const down(from.extents.height, to.height), across(from.extents.width, to.width);
   std::vector<float> tall(row), flat(narrow);
   for (std::size_t y = 0; y < std::size_t(to.height); ++y) {
     down.put(

@@ -14,8 +14,8 @@ namespace edl::data {
 
 /// A picture as files have it: rows from the top, values from 0 to 255, the channels of a place side by side.
 struct pixels {
-  shape of;
-  std::vector<std::uint8_t> values;  ///< of.size() of them
+  shape extents;
+  std::vector<std::uint8_t> values;  ///< extents.size() of them
 };
 
 /// A file with more places than this, or a side of more than 65,535, is refused before its pixels get memory.

@@ -35,8 +35,8 @@ inline void shape_pixels(std::uint64_t height, std::uint64_t width, int channels
   if (height < 1 || width < 1 || height > most_side || width > most_side || height * width > most_places)
     throw data_error(fmt::format("says that it has {} × {} places; at most {} are read, and {} a side",
                                  height, width, most_places, most_side));
-  into.of = {int(height), int(width), channels};
-  into.values.resize(into.of.size());
+  into.extents = {int(height), int(width), channels};
+  into.values.resize(into.extents.size());
 }
 
 // The libraries for PNG and JPEG leave by longjmp. What they may leave stands in a struct that another
@@ -103,7 +103,8 @@ inline bool png_read(png_input& of) {
   png_set_interlace_handling(of.png);
   png_read_update_info(of.png, of.info);
   if (!png_room(of, size)) return false;
-  if (png_get_rowbytes(of.png, of.info) != std::size_t(of.into->of.width) * std::size_t(of.into->of.channels))
+  if (png_get_rowbytes(of.png, of.info) !=
+      std::size_t(of.into->extents.width) * std::size_t(of.into->extents.channels))
     png_error(of.png, "its rows have another size than its header says");
   png_read_image(of.png, of.rows.data());
   png_read_end(of.png, nullptr);
@@ -180,7 +181,7 @@ inline bool jpeg_read(jpeg_input& in, std::string_view file) {
   if (!jpeg_room(in)) return false;
   in.of.out_color_space = in.of.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&in.of);
-  std::size_t const row = std::size_t(in.into->of.width) * std::size_t(in.into->of.channels);
+  std::size_t const row = std::size_t(in.into->extents.width) * std::size_t(in.into->extents.channels);
   while (in.of.output_scanline < in.of.output_height) {
     JSAMPROW to = in.into->values.data() + in.of.output_scanline * row;
     jpeg_read_scanlines(&in.of, &to, 1);
@@ -229,13 +230,15 @@ EDL_INLINE void decode_picture(std::string_view file, pixels& into) {
 }
 
 EDL_INLINE std::string encode_png(pixels const& of) {
-  if ((of.of.channels != 1 && of.of.channels != 3) || of.of.size() == 0 || of.values.size() != of.of.size())
+  if ((of.extents.channels != 1 && of.extents.channels != 3) || of.extents.size() == 0 ||
+      of.values.size() != of.extents.size())
     throw usage_error(fmt::format("{} values of {} × {} places with {} channels make no PNG file",
-                                  of.values.size(), of.of.height, of.of.width, of.of.channels));
+                                  of.values.size(), of.extents.height, of.extents.width,
+                                  of.extents.channels));
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
-  image.width = png_uint_32(of.of.width), image.height = png_uint_32(of.of.height);
-  image.format = of.of.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  image.width = png_uint_32(of.extents.width), image.height = png_uint_32(of.extents.height);
+  image.format = of.extents.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
   std::string file(size, '\0');
   bool const made =

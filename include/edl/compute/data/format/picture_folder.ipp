@@ -40,8 +40,8 @@ class picture_reader final : public reader {
     }
     example_builder build{into};
     std::ranges::copy(pixels_.values, build.floats("image", pixels_.values.size()).begin());
-    build.integer("height", pixels_.of.height);
-    build.integer("width", pixels_.of.width);
+    build.integer("height", pixels_.extents.height);
+    build.integer("width", pixels_.extents.width);
     if (!from_.classes_.empty()) build.integer("label", of_class);
     build.bytes("file", name);
   }

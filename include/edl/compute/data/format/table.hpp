@@ -16,7 +16,7 @@ namespace edl::data {
 
 struct table_column {
   std::string name;
-  example::kind what = example::kind::none;  ///< none: as the values say
+  example::kind kind = example::kind::none;  ///< none: as the values say
   bool spelled = false;                      ///< its numbers are texts: one is too large for an integer
 
   friend bool operator==(table_column const&, table_column const&) = default;

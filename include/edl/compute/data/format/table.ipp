@@ -27,7 +27,7 @@ EDL_INLINE void agree(std::span<table* const> files) {
       auto const [known, fresh] = places.try_emplace(column.name, all.size());
       if (fresh) all.push_back(column);
       table_column& one = all[known->second];
-      one.what = wider(one.what, column.what);
+      one.kind = wider(one.kind, column.kind);
       one.spelled |= column.spelled;
     }
   for (table* const file : files) file->agree(all);

@@ -30,6 +30,36 @@ struct plain_activation {
   }
 };
 
+/// What activations with one option have in common. The layer L names it: `option`, and `option_name` in
+/// errors.
+template <class L, elementwise Function>
+struct tuned_activation {
+  static constexpr bool each_place = true, portable = true;
+
+  constexpr fit check(shape) const {
+    return option().is_in(0, setting::unbounded) ? fit::fits : fit::option_out_of_range;
+  }
+  constexpr shape output(shape in) const { return in; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
+
+  /// The option, as `set` has it. Throws usage_error where that is negative.
+  float resolve(hyperparameter_view set) const {
+    return option().resolve(set, L::option_name, 0, setting::unbounded);
+  }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_forward(Function, resolve(p.set), a.x, a.y, a.narrow);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    p.device.elementwise_backward(Function, resolve(p.set), a.y, a.dy, a.dx, a.narrow);
+  }
+
+ private:
+  constexpr setting const& option() const { return static_cast<L const&>(*this).*L::option; }
+};
+
 }  // namespace detail
 
 /// max(x, 0), element by element. The shape stays.
@@ -66,64 +96,22 @@ struct softplus : detail::plain_activation<elementwise::softplus, true> {
 };
 
 /// x where it is positive, slope · x elsewhere. The shape stays.
-struct leaky_relu {
+struct leaky_relu : detail::tuned_activation<leaky_relu, elementwise::leaky_relu> {
   setting slope = 0.3f;  ///< not negative
 
   static constexpr std::string_view name = "leaky_relu";
-  static constexpr bool each_place = true;
-  static constexpr bool portable = true;
-
-  constexpr fit check(shape) const {
-    return slope.is_in(0, setting::unbounded) ? fit::fits : fit::option_out_of_range;
-  }
-  constexpr shape output(shape in) const { return in; }
-  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
-
-  template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_forward(elementwise::leaky_relu, slope_in(p), a.x, a.y, a.narrow);
-  }
-  template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_backward(elementwise::leaky_relu, slope_in(p), a.y, a.dy, a.dx, a.narrow);
-  }
-
- private:
-  template <class D>
-  float slope_in(pass<D> const& p) const {
-    return slope.resolve(p.set, "the slope of a leaky_relu", 0, setting::unbounded);
-  }
+  static constexpr char option_name[] = "the slope of a leaky_relu";
+  static constexpr setting leaky_relu::*option = &leaky_relu::slope;
 };
 
 /// x where it is positive, alpha · (exp(x) − 1) elsewhere (Clevert, Unterthiner and Hochreiter, "Exponential
 /// linear units", ICLR 2016). The shape stays.
-struct elu {
+struct elu : detail::tuned_activation<elu, elementwise::elu> {
   setting alpha = 1.0f;  ///< not negative
 
   static constexpr std::string_view name = "elu";
-  static constexpr bool each_place = true;
-  static constexpr bool portable = true;
-
-  constexpr fit check(shape) const {
-    return alpha.is_in(0, setting::unbounded) ? fit::fits : fit::option_out_of_range;
-  }
-  constexpr shape output(shape in) const { return in; }
-  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
-
-  template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_forward(elementwise::elu, alpha_in(p), a.x, a.y, a.narrow);
-  }
-  template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    p.device.elementwise_backward(elementwise::elu, alpha_in(p), a.y, a.dy, a.dx, a.narrow);
-  }
-
- private:
-  template <class D>
-  float alpha_in(pass<D> const& p) const {
-    return alpha.resolve(p.set, "the alpha of an elu", 0, setting::unbounded);
-  }
+  static constexpr char option_name[] = "the alpha of an elu";
+  static constexpr setting elu::*option = &elu::alpha;
 };
 
 /// exp(x) / Σ exp(x) over the channels. The shape stays.

@@ -31,23 +31,42 @@ constexpr pool_geometry pool_whole(shape in, bfloat16_io narrow = {}) {
   return pool_over(in, {in.height, in.width}, {in.height, in.width}, padding::valid, narrow);
 }
 
+/// What max and average pooling have in common beside their options.
+template <class L>
+struct pool {
+  static constexpr bool portable = true;
+
+  constexpr fit check(shape in) const {
+    return check_pool(in, layer().window, layer().stride, layer().padding);
+  }
+  constexpr pool_geometry geometry(shape in, bfloat16_io narrow = {}) const {
+    return pool_over(in, layer().window, layer().stride, layer().padding, narrow);
+  }
+  constexpr shape output(shape in) const { return geometry(in).out; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
+
+ private:
+  constexpr L const& layer() const { return static_cast<L const&>(*this); }
+};
+
+/// What the pools of whole channels have in common.
+struct global_pool {
+  static constexpr bool portable = true, knows_padding = true;
+
+  constexpr fit check(shape) const { return fit::fits; }
+  constexpr shape output(shape in) const { return {1, 1, in.channels}; }
+  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
+};
+
 }  // namespace detail
 
 /// The greatest element under each window. (h, w, c) → (h', w', c)
-struct max_pool {
+struct max_pool : detail::pool<max_pool> {
   extent window = 2;
   extent stride = 0;  ///< 0: the window's
   nn::padding padding = nn::padding::valid;
 
   static constexpr std::string_view name = "max_pool";
-  static constexpr bool portable = true;
-
-  constexpr fit check(shape in) const { return detail::check_pool(in, window, stride, padding); }
-  constexpr pool_geometry geometry(shape in, bfloat16_io narrow = {}) const {
-    return detail::pool_over(in, window, stride, padding, narrow);
-  }
-  constexpr shape output(shape in) const { return geometry(in).out; }
-  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
@@ -60,21 +79,13 @@ struct max_pool {
 };
 
 /// The mean of what lies under each window and inside the sample. (h, w, c) → (h', w', c)
-struct average_pool {
+struct average_pool : detail::pool<average_pool> {
   extent window = 2;
   extent stride = 0;  ///< 0: the window's
   nn::padding padding = nn::padding::valid;
 
   static constexpr std::string_view name = "average_pool";
-  static constexpr bool portable = true;
   static constexpr bool reads_y = false;
-
-  constexpr fit check(shape in) const { return detail::check_pool(in, window, stride, padding); }
-  constexpr pool_geometry geometry(shape in, bfloat16_io narrow = {}) const {
-    return detail::pool_over(in, window, stride, padding, narrow);
-  }
-  constexpr shape output(shape in) const { return geometry(in).out; }
-  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
@@ -87,13 +98,8 @@ struct average_pool {
 };
 
 /// The greatest element of each channel. (h, w, c) → (c)
-struct global_max_pool {
+struct global_max_pool : detail::global_pool {
   static constexpr std::string_view name = "global_max_pool";
-  static constexpr bool portable = true, knows_padding = true;
-
-  constexpr fit check(shape) const { return fit::fits; }
-  constexpr shape output(shape in) const { return {1, 1, in.channels}; }
-  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
@@ -112,14 +118,9 @@ struct global_max_pool {
 };
 
 /// The mean of each channel. (h, w, c) → (c)
-struct global_average_pool {
+struct global_average_pool : detail::global_pool {
   static constexpr std::string_view name = "global_average_pool";
-  static constexpr bool portable = true;
-  static constexpr bool reads_y = false, knows_padding = true;
-
-  constexpr fit check(shape) const { return fit::fits; }
-  constexpr shape output(shape in) const { return {1, 1, in.channels}; }
-  constexpr bfloat16_io narrows(shape) const { return {true, true}; }
+  static constexpr bool reads_y = false;
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {

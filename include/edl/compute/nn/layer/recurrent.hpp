@@ -140,6 +140,35 @@ struct recurrent_core {
   }
 };
 
+/// What recurrent layers have in common beside their options. The layer L has a `core` for the shape before
+/// it.
+template <class L>
+struct recurrent_layer {
+  static constexpr bool knows_padding = true;
+
+  constexpr fit check(shape) const { return layer().units > 0 ? fit::fits : fit::option_out_of_range; }
+  constexpr shape output(shape in) const { return core_of(in).output(); }
+  template <class Visit>
+  constexpr void variables(shape in, Visit&& visit) const {
+    core_of(in).variables(visit, layer().kernel_initializer, layer().recurrent_initializer);
+  }
+  constexpr std::size_t saved(shape in, pass_size batch) const { return core_of(in).saved(batch); }
+  constexpr std::size_t scratch(shape in, pass_size batch) const { return core_of(in).scratch(batch); }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    core_of(a.in).forward(p, a);
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    core_of(a.in).backward(p, a);
+  }
+
+ private:
+  constexpr L const& layer() const { return static_cast<L const&>(*this); }
+  constexpr recurrent_core core_of(shape in) const { return layer().core(in); }
+};
+
 }  // namespace detail
 
 /// Long short-term memory over the places of a sample (Hochreiter and Schmidhuber, 1997; with a forget gate,
@@ -151,7 +180,7 @@ struct recurrent_core {
 /// Columns are ordered i, f, g, o, as in Keras. Kernels are (c, 4 units) and (units, 4 units), and there is
 /// one bias of 4 units. `forget_bias` is added within the forget gate; Keras adds it to the bias in the
 /// beginning instead. It runs on the processor.
-struct lstm {
+struct lstm : detail::recurrent_layer<lstm> {
   int units = 0;
   bool reverse = false;
   bool last = false;
@@ -160,27 +189,7 @@ struct lstm {
   initializer recurrent_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "lstm";
-  static constexpr bool knows_padding = true;
 
-  constexpr fit check(shape) const { return units > 0 ? fit::fits : fit::option_out_of_range; }
-  constexpr shape output(shape in) const { return core(in).output(); }
-  template <class Visit>
-  constexpr void variables(shape in, Visit&& visit) const {
-    core(in).variables(visit, kernel_initializer, recurrent_initializer);
-  }
-  constexpr std::size_t saved(shape in, pass_size batch) const { return core(in).saved(batch); }
-  constexpr std::size_t scratch(shape in, pass_size batch) const { return core(in).scratch(batch); }
-
-  template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    core(a.in).forward(p, a);
-  }
-  template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    core(a.in).backward(p, a);
-  }
-
- private:
   constexpr detail::recurrent_core core(shape in) const {
     return {{recurrence::lstm, in.height * in.width, units, reverse, last, forget_bias},
             std::size_t(in.channels),
@@ -194,7 +203,7 @@ struct lstm {
 ///
 /// It is Keras' with `reset_after`. Columns are ordered z, r, n, kernels are (c, 3 units) and (units,
 /// 3 units), and there are two biases of 3 units. It runs on the processor.
-struct gru {
+struct gru : detail::recurrent_layer<gru> {
   int units = 0;
   bool reverse = false;
   bool last = false;
@@ -202,27 +211,7 @@ struct gru {
   initializer recurrent_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "gru";
-  static constexpr bool knows_padding = true;
 
-  constexpr fit check(shape) const { return units > 0 ? fit::fits : fit::option_out_of_range; }
-  constexpr shape output(shape in) const { return core(in).output(); }
-  template <class Visit>
-  constexpr void variables(shape in, Visit&& visit) const {
-    core(in).variables(visit, kernel_initializer, recurrent_initializer);
-  }
-  constexpr std::size_t saved(shape in, pass_size batch) const { return core(in).saved(batch); }
-  constexpr std::size_t scratch(shape in, pass_size batch) const { return core(in).scratch(batch); }
-
-  template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    core(a.in).forward(p, a);
-  }
-  template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
-    core(a.in).backward(p, a);
-  }
-
- private:
   constexpr detail::recurrent_core core(shape in) const {
     return {{recurrence::gru, in.height * in.width, units, reverse, last}, std::size_t(in.channels), true};
   }

@@ -137,11 +137,11 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
                              {m.flags().begin(), m.flags().end()}};
   auto const where = net::parse_addresses(request.addresses);
   join_reply const answer = coordinator_.join(request, now());
-  if (answer.accepted && keepers_.is_keeper(request.of))
+  if (answer.accepted && keepers_.is_keeper(request.role))
     keepers_.joined(m.id(), m.incarnation(), [&] {
-      return std::make_shared<net::channel>(node_, where, to_string(process_id{request.of, request.id}));
+      return std::make_shared<net::channel>(node_, where, to_string(process_id{request.role, request.id}));
     });
-  if (coordinator_.over()) processes_.comes_late({request.of, request.id});
+  if (coordinator_.over()) processes_.comes_late({request.role, request.id});
   wire::JoinReply out;
   out.set_accepted(answer.accepted);
   out.set_reason(answer.reason);

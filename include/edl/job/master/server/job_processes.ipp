@@ -42,20 +42,20 @@ EDL_INLINE job_processes::job_processes(server_options const& options, decision_
 
 EDL_INLINE void job_processes::execute(replace_process const& c) {
   if (!platform_ || over_) return;
-  platform_->stop({c.of, c.id}, std::chrono::milliseconds(0));
-  start({c.of, c.with}, c.id);
+  platform_->stop({c.role, c.id}, std::chrono::milliseconds(0));
+  start({c.role, c.with}, c.id);
 }
 
 EDL_INLINE void job_processes::execute(start_process const& c) {
   if (over_) return;
-  if (platform_) return start({c.of, c.id}, c.instead_of);
+  if (platform_) return start({c.role, c.id}, c.instead_of);
   log_.info(fmt::format("{} {} is wanted: roles of this job are started by hand, this one with {}={}",
-                        c.of == role::server ? "server" : "worker", c.id,
-                        c.of == role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", c.id));
+                        c.role == role::server ? "server" : "worker", c.id,
+                        c.role == role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", c.id));
 }
 
 EDL_INLINE void job_processes::execute(stop_process const& c) {
-  if (platform_) platform_->stop({c.of, c.id}, detail::goodbye);
+  if (platform_) platform_->stop({c.role, c.id}, detail::goodbye);
 }
 
 EDL_INLINE void job_processes::start(process_id who, std::optional<std::uint32_t> instead_of) {

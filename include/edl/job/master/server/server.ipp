@@ -118,14 +118,14 @@ EDL_INLINE void server::end(std::string const& error) {
 
 // The best is written before it is said to be the best: whoever reads the list finds the model.
 EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) {
-  std::uint64_t const version = of.of.version;
+  std::uint64_t const version = of.evaluated.version;
   std::uint64_t generation = coordinator_.generation();
   auto since = std::chrono::steady_clock::now();
   std::string failed;
   for (bool announced = false; best;) {
     failed.clear();
     try {
-      co_await files_.write_best(of.of);
+      co_await files_.write_best(of.evaluated);
       break;
     } catch (std::exception const& e) {
       failed = e.what();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "table.hpp"
+#include "common/table.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/yaml.hpp"
 #include "edl/core/printable.hpp"
-#include "yaml.hpp"
 
 namespace edl::tool {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "yaml.hpp"
+#include "common/yaml.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/anchor.h>
@@ -7,10 +7,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -253,26 +249,6 @@ std::vector<json> from_yaml_documents(std::string const& text, std::string const
     throw usage_error(fmt::format("{}: line {}: {}", origin, bad.mark.line + 1, bad.msg));
   }
   return all;
-}
-
-std::string read_small_file(std::string const& flag, std::string const& path) {
-  if (path == "-") return read_small_file(flag, "/dev/stdin");
-  std::error_code failure;
-  auto const size = std::filesystem::file_size(path, failure);
-  if (failure && failure != std::errc::operation_not_supported && failure != std::errc::is_a_directory &&
-      failure != std::errc::not_supported)
-    throw usage_error(fmt::format("{}={}: {}", flag, path, failure.message()));
-  if (std::filesystem::is_directory(path))
-    throw usage_error(fmt::format("{}={}: is a directory, expected a file", flag, path));
-  if (!failure && size > 1u << 20) throw usage_error(fmt::format("{}={}: is larger than 1 MiB", flag, path));
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw usage_error(fmt::format("{}={}: {}", flag, path, std::strerror(errno)));
-  std::string text;
-  for (char buffer[4096]; in.read(buffer, sizeof buffer) || in.gcount() > 0;) {
-    text.append(buffer, std::size_t(in.gcount()));
-    if (text.size() > 1u << 20) throw usage_error(fmt::format("{}={}: is larger than 1 MiB", flag, path));
-  }
-  return text;
 }
 
 }  // namespace edl::tool

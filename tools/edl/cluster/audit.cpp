@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/audit.hpp"
+#include "cluster/audit.hpp"
 
 #include <fmt/format.h>
 
@@ -9,28 +9,18 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "advice.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/advice.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/app/audit.hpp"
-#include "submit/submission_flags.hpp"
 
 namespace edl::tool {
 namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-
-words command_of(json const& pod) {
-  json const& container = pod.at("spec").at("containers").at(0);
-  words all;
-  for (char const* part : {"command", "args"})
-    if (container.contains(part))
-      for (json const& word : container.at(part)) all.push_back(word.get<std::string>());
-  return all;
-}
 
 /// Removes the pod, whatever becomes of the rest.
 class passing_pod {

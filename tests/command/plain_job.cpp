@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "submit/submit.hpp"
+#include "submit/plain_job.hpp"
 
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include "cluster/kubernetes/wire_server.hpp"
 #include "command/tool.hpp"
 
-namespace submit_test {
+namespace plain_job_test {
 
 using namespace edl::tool;
 using nlohmann::json;
@@ -148,4 +148,4 @@ TEST_CASE("an account that there is not is named with what makes it") {
   CHECK(has(said, "`edl rbac --apply -n default` makes the account 'edl'"));
 }
 
-}  // namespace submit_test
+}  // namespace plain_job_test

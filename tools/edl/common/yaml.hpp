@@ -22,8 +22,4 @@ nlohmann::json from_yaml(std::string const& text, std::string const& origin, num
 /// one. Throws usage_error as `from_yaml` does.
 std::vector<nlohmann::json> from_yaml_documents(std::string const& text, std::string const& origin);
 
-/// The content of a file of at most 1 MiB; "-" is standard input. Throws usage_error that names `flag` and
-/// why it cannot be read.
-std::string read_small_file(std::string const& flag, std::string const& path);
-
 }  // namespace edl::tool

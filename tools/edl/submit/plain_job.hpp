@@ -7,7 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "command_line.hpp"
+#include "common/command_line.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "submit/submission.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fields.hpp"
+#include "common/fields.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "submit/submit.hpp"
+#include "submit/plain_job.hpp"
 
 #include <fmt/format.h>
 
@@ -11,21 +11,21 @@
 #include <optional>
 #include <thread>
 
-#include "advice.hpp"
 #include "cluster/change.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/explain.hpp"
 #include "cluster/logs.hpp"
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/advice.hpp"
+#include "common/text_file.hpp"
+#include "common/yaml.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/net/security/token.hpp"
-#include "submit/convert.hpp"
 #include "submit/submission.hpp"
-#include "yaml.hpp"
-#include "zoo.hpp"
+#include "zoo/zoo.hpp"
 
 namespace edl::tool {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/doctor.hpp"
+#include "submit/doctor.hpp"
 
 #include <fmt/format.h>
 
@@ -13,13 +13,14 @@
 #include "cluster/controller.hpp"
 #include "cluster/rbac.hpp"
 #include "cluster/training_jobs.hpp"
+#include "common/table.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
-#include "engine.hpp"
+#include "submit/job_file.hpp"
 #include "submit/submission.hpp"
 #include "submit/submission_flags.hpp"
-#include "table.hpp"
+#include "zoo/engine.hpp"
 
 namespace edl::tool {
 namespace {

@@ -17,6 +17,9 @@ namespace edl::tool {
 
 using cli::words, cli::flag, cli::split, cli::describe, cli::parse_truth;
 
+/// What the tool ends with; `edl --help` lists them.
+enum exit_code : int { done = 0, failed = 1, wrong_usage = 2, refused = 3, cannot_reach = 4 };
+
 /// Tells a person something, on standard error; what comes from a cluster or a file moves no cursor there.
 inline void say(std::string const& text) { fmt::print(stderr, "edl: {}\n", printable(text)); }
 inline void note(std::string const& text) { say("note: " + text); }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/compute/data/reader.hpp"
+
+namespace edl::data {
+
+/// A source that is made from another. What it does not override is the other's. Thread safety: as the
+/// source.
+class forwarding_source : public source {
+ public:
+  std::vector<shard> const& shards() const override { return inner_->shards(); }
+  std::unique_ptr<reader> open() const override { return inner_->open(); }
+  std::uint64_t digest(std::size_t shard) const override { return inner_->digest(shard); }
+  std::uint64_t number_in_file(std::size_t shard, std::uint64_t record) const override {
+    return inner_->number_in_file(shard, record);
+  }
+  std::span<std::string const> damage() const override { return inner_->damage(); }
+  std::span<std::string const> classes() const override { return inner_->classes(); }
+  std::span<std::string const> notes() const override { return inner_->notes(); }
+
+ protected:
+  explicit forwarding_source(std::shared_ptr<source const> inner) : inner_(std::move(inner)) {}
+  source const& inner() const { return *inner_; }
+
+ private:
+  std::shared_ptr<source const> inner_;
+};
+
+}  // namespace edl::data
