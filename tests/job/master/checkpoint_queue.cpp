@@ -40,6 +40,31 @@ TEST_CASE("the same request twice is one") {
   CHECK_FALSE(q.ended(true));
 }
 
+TEST_CASE("a version is written once, though it is also the last") {
+  checkpoint_queue q;
+  q.add(of(10));
+  SUBCASE("it is written when the job comes to its end") {
+    q.ended(true);
+    CHECK_FALSE(q.add(of(10, true)).start);
+    CHECK(q.final_version() == 10);
+    CHECK(q.add(of(10)).dropped == 10);
+    CHECK_FALSE(q.current());
+  }
+  SUBCASE("it is being written") {
+    CHECK_FALSE(q.add(of(10, true)).start);
+    CHECK_FALSE(q.final_version());
+    CHECK_FALSE(q.ended(true));
+    CHECK(q.final_version() == 10);
+  }
+  SUBCASE("it could not be written before") {
+    q.add(of(10, true));
+    CHECK(q.ended(false)->final);
+    CHECK(q.add(of(10)).dropped == 10);
+    CHECK_FALSE(q.ended(true));
+    CHECK(q.final_version() == 10);
+  }
+}
+
 TEST_CASE("a final checkpoint that waits is not dropped for another") {
   checkpoint_queue q;
   q.add(of(10));

@@ -31,6 +31,18 @@ TEST_CASE("a process joins once, and never again when it has been given up") {
   CHECK(!all.find(5));
 }
 
+TEST_CASE("who is gone a moment after it was heard of has left, until it is there again") {
+  membership all;
+  time_point const start{};
+  all.join(1, 7, {}, start);
+  all.join(2, 7, {}, start);
+  CHECK(all.lose(1, 7, start + std::chrono::seconds(1)));
+  CHECK(all.lose(2, 7, start + std::chrono::seconds(4)));
+  CHECK(all.left() == std::set<std::uint32_t>{1});
+  all.join(1, 8, {}, start);
+  CHECK(all.left().empty());
+}
+
 TEST_CASE("a new incarnation replaces the old, for good") {
   membership all;
   all.join(0, 1, {}, start);

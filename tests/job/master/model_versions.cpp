@@ -97,6 +97,17 @@ TEST_CASE("a job fails with its final checkpoint only") {
   CHECK(m.job.reason() == "the final checkpoint cannot be written: no space left");
 }
 
+TEST_CASE("the last version is not written again where it has a checkpoint") {
+  model m(evaluating());
+  m.reached(10, false, true);
+  m.it.written(10, "");
+  m.take<write_checkpoint>();
+  m.job.enter(job_phase::closing);
+  m.it.last(10, time_point{});
+  CHECK(m.take<write_checkpoint>().empty());
+  CHECK(m.it.checkpoints().final_version() == 10);
+}
+
 TEST_CASE("the next generation knows nothing of versions under way") {
   model m(evaluating());
   m.reached(10, true, true);

@@ -64,8 +64,8 @@ inline std::string configured() { return edl::wire::pack(edl::wire::ConfigureRep
 
 /// A master of a job with one server and one worker.
 struct master_process {
-  explicit master_process(std::function<void(server_options&)> const& change = {}) {
-    server_options o{.job = {}, .layout = layout, .journal = journal("", "run")};
+  explicit master_process(std::function<void(server_options&)> const& change = {}, bool adopts = false) {
+    server_options o{.job = {}, .files = {.layout = layout}, .journal = journal("", "run")};
     o.job.training = {{"t", 20}};
     o.job.minibatch_size = 2;
     o.job.minibatches_per_task = 2;
@@ -74,10 +74,11 @@ struct master_process {
     o.job.silence = std::chrono::hours(1);
     o.storage_pause = 10ms;
     if (change) change(o);
-    it = std::make_unique<server>(node, std::move(o),
-                                  callbacks{.evaluated = [](evaluation_result const&) { return false; },
-                                            .adopted = [this](bool any) { adopted = any; }},
-                                  edl::logger(edl::severity::info, "", log.fd));
+    it = std::make_unique<server>(
+        node, std::move(o),
+        callbacks{.evaluated = [](evaluation_result const&) { return false; },
+                  .adopted = adopts ? [this](bool any) { adopted = any; } : std::function<void(bool)>()},
+        edl::logger(edl::severity::info, "", log.fd));
     it->processes().use(around);
     listener = std::make_unique<edl::net::listener>(node, std::vector{peers::any_port()},
                                                     [this](edl::net::request& r) { return it->handle(r); });

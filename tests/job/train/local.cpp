@@ -89,6 +89,21 @@ TEST_CASE("a run goes on where its checkpoints left off: the second epoch only, 
   CHECK_FALSE(has(third.log(), " completed, "));
 }
 
+TEST_CASE("the last version is written once where a checkpoint was due at it, whatever keeps the model") {
+  job::scratch const dir;
+  for (std::vector<std::string> const& how :
+       {std::vector<std::string>{}, {"--num_workers=1", "--num_ps_pods=1"}}) {
+    std::string const name = how.empty() ? "one" : "many";
+    auto flags = how;
+    flags.insert(flags.end(), {"--checkpoint_dir=" + dir / name, "--checkpoint_steps=32"});
+    job::run j(train(flags));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(count(j.log(), "Checkpoint of version 64 written") == 1);
+    CHECK(edl::checkpoint::newest_valid(dir / name) == dir / name + "/version-64");
+  }
+}
+
 TEST_CASE("of the checkpoints of one process only the newest stay, where that is asked for") {
   job::scratch const dir;
   CHECK(job::run(train({"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=4", "--keep_checkpoint_max=2"}))

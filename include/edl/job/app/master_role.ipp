@@ -9,6 +9,7 @@
 #include <asio/use_awaitable.hpp>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -150,29 +151,25 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       node_(node_options_of(s, j, log)),
       server_(node_,
               {.job = options_,
-               .layout = p.layout,
-               .checkpoint_dir = j.command == command::train ? j.checkpoint_dir : "",
-               .keep_checkpoint_max = std::uint64_t(j.keep_checkpoint_max),
+               .files = train::files_of(j, p, records_,
+                                        [this] {
+                                          if (lock_) lock_->check();
+                                        }),
                .output = j.output,
                .best = train::best_path(j),
-               .manifest = train::describe(j, records_),
                .journal = journal_,
                .before = detail::with_evaluations(before_, reporter_),
                .ignore_damaged_checkpoints = j.ignore_damaged_checkpoints,
                .relaunch = !cluster_ || cluster_->relaunch,
-               .adopts = owned() && !before_,
-               .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point(),
-               .allowed =
-                   [this] {
-                     if (lock_) lock_->check();
-                   }},
+               .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point()},
               {.evaluated =
                    [this](master::evaluation_result const& r) {
                      return reporter_.evaluated(r, server_.decisions());
                    },
                .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); },
                // Members that run go on with what is there, though nobody remembers them.
-               .adopted = [this](bool any) { train::clean_outputs(job_, any, log_); }},
+               .adopted = owned() && !before_ ? [this](bool any) { train::clean_outputs(job_, any, log_); }
+                                              : std::function<void(bool)>()},
               log),
       ended_(server_.processes().result()) {
   train::tell_of(records_, j, log_);
@@ -212,7 +209,6 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
   master::coordinator const& decisions = server_.decisions();
   show("Running", {});
   while (!alone_) {
-    server_.processes().look_round();
     bool const over = server_.processes().over();
     if (!over) {
       auto const now = std::chrono::steady_clock::now();

@@ -20,7 +20,7 @@ class checkpoint_queue {
     std::optional<std::uint64_t> dropped{};   ///< this version is not needed any more
   };
 
-  /// The same request twice is one.
+  /// A version is written once: what is asked for again, or is written already, is nothing to do.
   step add(write_checkpoint const& c);
 
   /// The one that is being written, if it is of that version.

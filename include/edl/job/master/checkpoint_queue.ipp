@@ -9,10 +9,14 @@
 namespace edl::master {
 
 EDL_INLINE checkpoint_queue::step checkpoint_queue::add(write_checkpoint const& c) {
-  auto const same = [&](std::optional<write_checkpoint> const& one) {
-    return one && one->version == c.version && one->final == c.final;
-  };
-  if (same(current_) || same(next_)) return {};
+  if (newest_ == c.version) {
+    if (!c.final) return {.dropped = c.version};
+    final_ = c.version;
+    return {};
+  }
+  for (auto const& one : {current_, next_})
+    if (one && one->version == c.version && one->final >= c.final)
+      return one->final == c.final ? step{} : step{.dropped = c.version};
   if (!current_) return {.start = current_ = c};
   // Writing is slower than training: of what waits, the newest is worth the most.
   if (!next_) {
@@ -31,6 +35,10 @@ EDL_INLINE std::optional<write_checkpoint> checkpoint_queue::current(std::uint64
 EDL_INLINE std::optional<write_checkpoint> checkpoint_queue::ended(bool good) {
   if (good && current_->final) final_ = current_->version;
   if (good) newest_ = current_->version;
+  if (next_ && next_->final && newest_ == next_->version) {
+    final_ = newest_;
+    next_.reset();
+  }
   current_ = std::exchange(next_, std::nullopt);
   return current_;
 }

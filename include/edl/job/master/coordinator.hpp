@@ -119,8 +119,9 @@ class coordinator {
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
                           time_point now);
 
-  /// With `job_options::judges`: what follows from the result of `evaluation_done` has been done.
-  void judged(std::uint64_t version, time_point now);
+  /// With `job_options::judges`: what follows from the result of `evaluation_done` has been done. `error`:
+  /// why it cannot be kept, and does not count. `stops`: the job is to `stop` with it.
+  void judged(std::uint64_t version, time_point now, std::string const& error = {}, bool stops = false);
 
   /// Changes how many processes there are to be while the job runs. More are started, or the newest stop when
   /// they have handed over what they hold. Returns why not; empty: it is being done.

@@ -276,7 +276,14 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
   advance();
 }
 
-EDL_INLINE void coordinator::judged(std::uint64_t version, time_point) {
+EDL_INLINE void coordinator::judged(std::uint64_t version, time_point now, std::string const& error,
+                                    bool stops) {
+  if (over()) return;
+  if (!error.empty())
+    job_.say(
+        severity::warning,
+        fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, error));
+  if (stops) stop(now, version);
   if (!over() && versions_.judged(version)) advance();
 }
 

@@ -75,7 +75,10 @@ class membership {
   void announced(std::uint32_t id, edl::trained const& all);
 
   /// Gives an incarnation up, for good. False: it was no member (and is not remembered).
-  bool lose(std::uint32_t id, std::uint64_t incarnation);
+  bool lose(std::uint32_t id, std::uint64_t incarnation, time_point now = {});
+
+  /// Who is gone, and was heard of a moment before: whoever says goodbye, or ends.
+  std::set<std::uint32_t> const& left() const { return left_; }
 
   /// Members without a sign of life for longer than `silence`, by id. Changes nothing.
   std::vector<member> silent(time_point now) const;
@@ -107,6 +110,7 @@ class membership {
   edl::trained trained_;
   std::map<std::uint32_t, member> members_;
   std::set<std::pair<std::uint32_t, std::uint64_t>> given_up_;
+  std::set<std::uint32_t> left_;
 };
 
 }  // namespace edl::master

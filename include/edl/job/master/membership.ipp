@@ -7,6 +7,11 @@
 #include "edl/job/master/membership.hpp"
 
 namespace edl::master {
+namespace detail {
+
+inline constexpr std::chrono::seconds talkative{3};  // who leaves was heard of a moment before
+
+}  // namespace detail
 
 EDL_INLINE membership::standing membership::check(std::uint32_t id, std::uint64_t incarnation) const {
   if (given_up_.contains({id, incarnation})) return standing::given_up;
@@ -25,6 +30,7 @@ EDL_INLINE membership::standing membership::join(std::uint32_t id, std::uint64_t
     return v;
   }
   if (member const* old = find(id)) lose(id, old->incarnation);
+  left_.erase(id);
   members_[id] = {.id = id,
                   .incarnation = incarnation,
                   .addresses = std::move(addresses),
@@ -73,9 +79,10 @@ EDL_INLINE void membership::announced(std::uint32_t id, edl::trained const& all)
   it->second.trained = all;
 }
 
-EDL_INLINE bool membership::lose(std::uint32_t id, std::uint64_t incarnation) {
+EDL_INLINE bool membership::lose(std::uint32_t id, std::uint64_t incarnation, time_point now) {
   // Only members are remembered: what a stranger names must not fill the memory.
   if (!known(id, incarnation)) return false;
+  if (now - members_.at(id).seen < detail::talkative) left_.insert(id);
   members_.erase(id);
   given_up_.emplace(id, incarnation);
   return true;

@@ -90,7 +90,7 @@ EDL_INLINE roster::pulse roster::heartbeat(role of, std::uint32_t id, std::uint6
 EDL_INLINE void roster::lose(role of, std::uint32_t id, time_point now) {
   membership& all = members(of);
   invariant(all.find(id) != nullptr, "only a member can be lost");
-  all.lose(id, all.find(id)->incarnation);
+  all.lose(id, all.find(id)->incarnation, now);
   lines_of(of).lost(id, now);
 }
 

@@ -4,20 +4,23 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
+#include <exception>
 #include <functional>
+#include <future>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
+#include "edl/job/checkpoint/job_files.hpp"
 #include "edl/job/checkpoint/layout_digest.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/ps/store.hpp"
 #include "edl/job/train/history/history_log.hpp"
 #include "edl/job/train/history/metric_history.hpp"
 #include "edl/job/train/local.hpp"
-#include "edl/job/train/local_files.hpp"
 #include "edl/job/train/onnx_model.hpp"
 #include "edl/job/train/outputs.hpp"
 #include "edl/job/train/records.hpp"
@@ -58,7 +61,7 @@ class local_master final : public worker::master_link {
         options_(master_options(j, p, r, log)),
         coordinator_(options_, now()),
         reporter_(p, j, options_.start.version, around.show, log),
-        files_(p, j, describe(j, r), std::move(allowed), log, [this] { reporter_.history().flush(); }) {
+        files_(files_of(j, p, r, std::move(allowed))) {
     reporter_.view().goes_on_from(options_.start.applied);
   }
 
@@ -69,7 +72,7 @@ class local_master final : public worker::master_link {
     if (!coordinator_.over())
       coordinator_.join({.of = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
     run_commands();
-    if (reporter_.stopped_at()) coordinator_.stop(now());
+    if (auto const at = reporter_.stopped_at()) coordinator_.stop(now(), *at);
     reporter_.history().look(coordinator_, progress(), now());
   }
 
@@ -128,10 +131,9 @@ class local_master final : public worker::master_link {
   void close(bool complete) {
     finish_writing(true);
     close_history();
-    if (!complete && !job_.checkpoint_dir.empty() && job_.command == command::train)
-      files_.write(store_.full_snapshot());
-    if (complete && !job_.output.empty())
-      files_.export_model(job_.output, store_.averaged(), store_.full_snapshot());
+    if (!complete && keeps_state(job_) && coordinator_.versions().checkpoints().newest() != store_.version())
+      write(store_.full_snapshot());
+    if (complete && !job_.output.empty()) export_model(job_.output, store_.averaged());
     if (complete && !job_.export_onnx.empty())
       log_.info(export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
     reporter_.view().update(progress(), now());
@@ -174,8 +176,25 @@ class local_master final : public worker::master_link {
 
   /// Tells when a checkpoint is on the disk; `wait`: not before it is.
   void finish_writing(bool wait) {
-    if (auto const done = files_.finished(wait))
-      coordinator_.checkpoint_written(coordinator_.generation(), done->version, done->error, now());
+    if (!written_.valid()) return;
+    if (!wait && written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+    coordinator_.checkpoint_written(coordinator_.generation(), writing_, written_.get(), now());
+  }
+
+  void write(ps::full_snapshot const& what) {
+    auto one = files_.begin(what.version());
+    one.contents.files = ps::write_snapshot(what, one.path, program_.layout,
+                                            {.most_changes = std::size_t(job_.delta_checkpoints)});
+    reporter_.history().flush();  // before the checkpoint is valid
+    files_.commit(one);
+    files_.prune(log_);
+  }
+
+  void export_model(std::string const& directory, ps::snapshot const& variables) const {
+    ps::full_snapshot const rows = store_.full_snapshot();
+    std::vector<checkpoint::row_source> tables;
+    for (auto const& table : rows.tables) tables.push_back(checkpoint::rows_of(*table));
+    files_.export_model(directory, variables.variables(), tables, variables.version(), log_);
   }
 
   void run_commands() {
@@ -184,6 +203,9 @@ class local_master final : public worker::master_link {
       for (master::command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
   }
 
+  // What follows is what the servers of a job do when its master asks them, and they keep the model: here the
+  // store does. Nothing is asked again: no other process can be away, and storage that fails has its user.
+  // The start is the only state that is looked for, because nobody else can be lost.
   void execute(master::find_restore_point const& c) {
     coordinator_.restore_point_found(c.generation, options_.start, now());
   }
@@ -198,7 +220,15 @@ class local_master final : public worker::master_link {
     invariant(what.version() == c.version, "a checkpoint is of the version that it is asked for");
     if (std::string const line = store_.rows().describe(); !line.empty() && !c.final)
       log_.info(fmt::format("version {}: {}", c.version, line));
-    files_.begin(std::move(what));
+    writing_ = c.version;
+    written_ = std::async(std::launch::async, [this, what = std::move(what)] {
+      try {
+        write(what);
+        return std::string();
+      } catch (std::exception const& e) {
+        return std::string(e.what());
+      }
+    });
     if (c.final) finish_writing(true);
   }
   void execute(master::release_frozen const& c) {
@@ -222,17 +252,15 @@ class local_master final : public worker::master_link {
 
   /// The best is written before it is said to be the best.
   void judge(master::evaluation_result const& r, bool best) {
+    std::string failed;
+    bool stops = false;
     try {
-      if (best) {
-        std::filesystem::create_directories(best_path(job_));
-        files_.export_model(best_path(job_), frozen_or_current(store_, r.of.version), store_.full_snapshot());
-      }
-      if (bool const stops = reporter_.judged(r)(); stops) coordinator_.stop(now());
+      if (best) export_model(best_path(job_), frozen_or_current(store_, r.of.version));
+      stops = reporter_.judged(r)();
     } catch (std::exception const& e) {
-      log_.warning(fmt::format("the evaluation of version {} does not count, it cannot be kept: {}",
-                               r.of.version, e.what()));
+      failed = e.what();
     }
-    coordinator_.judged(r.of.version, now());
+    coordinator_.judged(r.of.version, now(), failed, stops);
   }
 
   program& program_;
@@ -243,9 +271,11 @@ class local_master final : public worker::master_link {
   master::job_options options_;
   master::coordinator coordinator_;
   reporter reporter_;
-  local_files files_;
+  checkpoint::job_files files_;
   worker::progress const* seen_ = nullptr;
   clock::time_point last_beat_{};
+  std::uint64_t writing_ = 0;         // the version of a checkpoint, on a thread of its own
+  std::future<std::string> written_;  // why it cannot be; empty: it is
 };
 
 }  // namespace detail

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "edl/core/log.hpp"
-#include "edl/job/checkpoint/manifest.hpp"
+#include "edl/job/checkpoint/job_files.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/ps/store.hpp"
@@ -22,8 +22,9 @@ std::string find_model(std::string const& given, logger const& log);
 /// say. Files are not checked, only found. Throws error as `find_model` does.
 std::string trained_hyperparameters(std::string const& given);
 
-/// The part of a manifest that says which job a checkpoint is of.
-checkpoint::manifest describe(job const& j, records const& r);
+/// The files that a job leaves. `p` outlives them.
+checkpoint::job_files files_of(job const& j, program const& p, records const& r,
+                               checkpoint::permission allowed);
 
 /// Where a job begins. That is at the newest checkpoint in --checkpoint_dir when it is this very job's (it
 /// goes on). Otherwise it is at --checkpoint_dir_for_init (a new job with old values), or with initial

@@ -104,6 +104,22 @@ inline void tell_other_values(checkpoint::manifest const& theirs, checkpoint::ma
                               name, value, old->second, name, old->second));
 }
 
+/// The part of a manifest that says which job a checkpoint is of.
+inline checkpoint::manifest describe(job const& j, records const& r) {
+  checkpoint::manifest m;
+  m.job = j.name;
+  m.minibatch_size = std::uint64_t(j.minibatch_size);
+  m.records_per_task = j.records_per_task();
+  m.seed = j.seed;
+  m.shuffle = j.shuffle;
+  m.epochs = std::uint64_t(std::max(0, j.num_epochs));
+  m.hyperparameters = j.hyperparameters;
+  if (r.training)
+    for (data::shard const& s : r.training->shards())
+      m.shards.push_back({s.name, s.records, r.training->digest(m.shards.size())});
+  return m;
+}
+
 /// The newest checkpoint in --checkpoint_dir, as far as the command line allows to look for it.
 inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
   return checkpoint::find_checkpoint(
@@ -232,19 +248,13 @@ EDL_INLINE std::string trained_hyperparameters(std::string const& given) {
                                      : checkpoint::read_manifest(path).hyperparameters;
 }
 
-EDL_INLINE checkpoint::manifest describe(job const& j, records const& r) {
-  checkpoint::manifest m;
-  m.job = j.name;
-  m.minibatch_size = std::uint64_t(j.minibatch_size);
-  m.records_per_task = j.records_per_task();
-  m.seed = j.seed;
-  m.shuffle = j.shuffle;
-  m.epochs = std::uint64_t(std::max(0, j.num_epochs));
-  m.hyperparameters = j.hyperparameters;
-  if (r.training)
-    for (data::shard const& s : r.training->shards())
-      m.shards.push_back({s.name, s.records, r.training->digest(m.shards.size())});
-  return m;
+EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, records const& r,
+                                          checkpoint::permission allowed) {
+  return {.layout = p.layout,
+          .directory = j.command == command::train ? j.checkpoint_dir : "",
+          .keep = std::uint64_t(j.keep_checkpoint_max),
+          .described = detail::describe(j, r),
+          .allowed = std::move(allowed)};
 }
 
 EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {

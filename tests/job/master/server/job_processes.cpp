@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/platform/platform.hpp.
 #include "edl/job/master/server/job_processes.hpp"
 
 #include <doctest/doctest.h>
@@ -54,7 +53,7 @@ TEST_CASE("where nobody is to be started again, an end is a failure") {
 }
 
 TEST_CASE("nobody takes part in a job that is older than its master before it is known who runs") {
-  watched_master m([](server_options& o) { o.adopts = true; });
+  watched_master m({}, true);
   CHECK_THROWS_WITH(m.join_worker(), doctest::Contains("does not know yet which processes run"));
   m.kill(role::worker, 0);  // of the time before
   CHECK_FALSE(m.adopted);

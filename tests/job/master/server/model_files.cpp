@@ -36,7 +36,7 @@ TEST_CASE("a checkpoint directory that cannot be read for a while keeps the job 
   make_unreadable(path);
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.step_timeout = 100ms;
   });
   CHECK(m.join(s));
@@ -58,7 +58,7 @@ TEST_CASE("a checkpoint directory that stays unreadable ends the job, with the r
   make_unreadable(dir.path + "/version-5/manifest.json");
   server_process s([](std::uint16_t, edl::bytes) { return configured(); });
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.order_timeout = 200ms;
   });
   CHECK(m.join(s));
@@ -83,11 +83,11 @@ TEST_CASE("a checkpoint that is written counts, whatever becomes of those that a
     return edl::wire::pack(reply);
   });
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.job.checkpoint = true;
-    o.keep_checkpoint_max = 1;
+    o.files.keep = 1;
     // Of what is asked for, the removal comes after the commit.
-    o.allowed = [&] {
+    o.files.allowed = [&] {
       if (std::filesystem::exists(dir.path + "/version-5/manifest.json")) throw edl::error("no more");
     };
   });
@@ -121,7 +121,7 @@ TEST_CASE("what the servers have written of a generation that is over becomes no
     return edl::wire::pack(reply);
   });
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.job.checkpoint = true;
   });
   master = &m;
@@ -166,7 +166,7 @@ TEST_CASE("a job that is suspended while one server is a step ahead is written, 
   };
   server_process first(server_at(5)), second(server_at(6));
   master_process m([&](server_options& o) {
-    o.checkpoint_dir = dir.path;
+    o.files.directory = dir.path;
     o.job.num_servers = 2;
     o.job.checkpoint = o.job.final_checkpoint = true;
     o.order_timeout = 1s;

@@ -141,7 +141,7 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
     keepers_.joined(m.id(), m.incarnation(), [&] {
       return std::make_shared<net::channel>(node_, where, to_string(process_id{request.of, request.id}));
     });
-  if (coordinator_.over()) processes_.leaves({request.of, request.id});
+  if (coordinator_.over()) processes_.comes_late({request.of, request.id});
   wire::JoinReply out;
   out.set_accepted(answer.accepted);
   out.set_reason(answer.reason);
@@ -183,7 +183,6 @@ EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
 
 EDL_INLINE wire::Empty handlers::leave(wire::LeaveRequest const& m) {
   coordinator_.left(wire::from_message(m.role()), m.id(), m.incarnation(), now());
-  processes_.leaves(wire::sender_of(m));
   return {};
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,8 +29,8 @@ struct job_end {
 /// Thread safety: only on the node's thread, but for the constructor and `result`.
 class job_processes final : public platform::observer {
  public:
-  /// `adopted` is called before anybody takes part in a job that is older than this master
-  /// (`server_options::adopts`): whether anybody runs.
+  /// `adopted`: of a job that is older than this master. Nobody takes part in it before the platform has told
+  /// who runs; then this is called, with whether anybody does. Empty: the job is not.
   job_processes(server_options const& options, decision_loop& loop, std::function<void(bool any)> adopted,
                 logger log);
 
@@ -53,11 +53,8 @@ class job_processes final : public platform::observer {
   /// Until it is known who runs, nobody may take part.
   bool adopting() const { return adopting_; }
 
-  /// It ends by itself, and well.
-  void leaves(process_id who) { left_.insert(who); }
-
-  /// Call a few times a second: sees who leaves without a word.
-  void look_round();
+  /// It hears that the job is over, and ends by itself.
+  void comes_late(process_id who) { late_.insert(who); }
 
   /// Shows people what the job waits for; empty: nothing any more.
   void waits(std::string const& what) {
@@ -84,9 +81,7 @@ class job_processes final : public platform::observer {
   bool adopting_, over_ = false;
   std::promise<job_end> end_;
   std::shared_future<job_end> result_ = end_.get_future().share();
-  std::set<process_id> started_;              // by this master
-  std::map<process_id, time_point> present_;  // when who was heard of last, at the last look
-  std::set<process_id> left_;                 // and who has left by itself since
+  std::set<process_id> started_, late_;  // by this master; `comes_late`
 };
 
 }  // namespace edl::master

@@ -15,8 +15,7 @@
 namespace edl::master {
 namespace detail {
 
-inline constexpr std::chrono::seconds goodbye{30};   // for who is told to leave
-inline constexpr std::chrono::seconds talkative{3};  // who says goodbye was heard of a moment before
+inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
 
 inline exit_kind kind_of(platform::ending const& e, bool over) {
   if (over) return exit_kind::completed;
@@ -37,7 +36,7 @@ EDL_INLINE job_processes::job_processes(server_options const& options, decision_
       coordinator_(loop.decisions()),
       adopted_(std::move(adopted)),
       log_(std::move(log)),
-      adopting_(options.adopts) {}
+      adopting_(adopted_ != nullptr) {}
 
 // ---- What the coordinator wants ----
 
@@ -128,21 +127,11 @@ EDL_INLINE void job_processes::suspend() {
 
 // ---- Who leaves, and the end ----
 
-// Who was a member and is none any more has left, or has been silent for too long.
-EDL_INLINE void job_processes::look_round() {
-  std::map<process_id, time_point> now;
-  for (auto const& [id, one] : coordinator_.workers().all()) now[{role::worker, id}] = one.seen;
-  for (auto const& [id, one] : coordinator_.servers().all()) now[{role::server, id}] = one.seen;
-  auto const at = std::chrono::steady_clock::now();
-  for (auto const& [who, seen] : present_)
-    if (!now.contains(who) && at - seen < detail::talkative) left_.insert(who);
-  for (auto const& [who, seen] : now) left_.erase(who);
-  present_ = std::move(now);
-}
-
 EDL_INLINE std::vector<process_id> job_processes::left() {
-  look_round();
-  return {left_.begin(), left_.end()};
+  std::vector<process_id> all(late_.begin(), late_.end());
+  for (std::uint32_t const id : coordinator_.workers().left()) all.push_back({role::worker, id});
+  for (std::uint32_t const id : coordinator_.servers().left()) all.push_back({role::server, id});
+  return all;
 }
 
 EDL_INLINE void job_processes::end(job_end how) {

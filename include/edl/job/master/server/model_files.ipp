@@ -5,16 +5,12 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/checkpoint/directory.hpp"
-#include "edl/job/checkpoint/layout_digest.hpp"
-#include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/master/server/model_files.hpp"
 #include "edl/job/wire/edl.pb.h"
 #include "edl/job/wire/ledger_message.hpp"
@@ -27,17 +23,17 @@ namespace edl::master {
 
 EDL_INLINE model_files::finding model_files::look_for_checkpoint() const try {
   finding f;
-  if (options_.checkpoint_dir.empty()) return f;
+  if (options_.files.directory.empty()) return f;
   bool const tolerant = options_.ignore_damaged_checkpoints;
   auto const search = checkpoint::find_checkpoint(
-      options_.checkpoint_dir, checkpoint::check::checksums,
+      options_.files.directory, checkpoint::check::checksums,
       tolerant ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
   if (!search.passed_over.empty()) f.warning = search.warning();
   if (!search.newest && !search.passed_over.empty() && !tolerant)
     f.unusable = fmt::format(
         "no checkpoint in {} can be used to go on from; the same command with "
         "--ignore_damaged_checkpoints starts anew",
-        options_.checkpoint_dir);
+        options_.files.directory);
   if (!search.passed_over.empty()) f.point = options_.anew;
   if (search.newest) {
     checkpoint::manifest const m = checkpoint::read_manifest(*search.newest);
@@ -52,7 +48,7 @@ EDL_INLINE model_files::finding model_files::look_for_checkpoint() const try {
 
 EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
   auto const since = std::chrono::steady_clock::now();
-  orders::waiting_entry const shown(orders_, {{}, options_.checkpoint_dir, {}, since});
+  orders::waiting_entry const shown(orders_, {{}, options_.files.directory, {}, since});
   for (;;) {
     finding f;
     std::function<void()> const look = [&] { f = look_for_checkpoint(); };
@@ -66,7 +62,7 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
     bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
     if (!f.unusable.empty() || late) {
       coordinator_.fail(f.unusable.empty() ? fmt::format("no checkpoint in {} can be looked for: {}",
-                                                         options_.checkpoint_dir, f.why)
+                                                         options_.files.directory, f.why)
                                            : f.unusable);
       break;
     }
@@ -80,10 +76,10 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
 
 // Empty, or why not.
 EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
-  std::string const path = checkpoint::checkpoint_path(options_.checkpoint_dir, c.version);
+  std::string const path = options_.files.path(c.version);
   try {
-    std::vector<std::string> earlier;
-    std::function<void()> const begin = [&] { earlier = checkpoint::begin_checkpoint(path); };
+    checkpoint::job_files::attempt attempt;
+    std::function<void()> const begin = [&] { attempt = options_.files.begin(c.version); };
     co_await checkpoints_.run(path, begin);
     wire::CheckpointRequest request;
     request.set_generation(c.generation);
@@ -92,9 +88,6 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
     request.set_version(c.final && !options_.job.replicas ? 0 : c.version);
     request.set_path(path);
     request.set_final(c.final);
-    checkpoint::manifest m = options_.manifest;
-    m.version = c.version;
-    m.layout = checkpoint::layout_digest(options_.layout);
     order_terms const terms{
         .name = "checkpoint", .generation = c.generation, .timeout = options_.order_timeout};
     std::vector<keeper> target;
@@ -123,13 +116,12 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
     for (std::string const& reply : replies) {
       auto const written = wire::unpack<wire::CheckpointReply>(reply, "a server");
       for (auto const& f : written.files())
-        m.files.push_back({f.name(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
+        attempt.contents.files.push_back(
+            {f.name(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
     // The next generation has looked for a checkpoint by now, and went back behind this one.
     if (coordinator_.generation() != c.generation) co_return "another generation has begun";
-    std::function<void()> const commit = [&] {
-      checkpoint::commit_checkpoint(path, m, earlier, options_.allowed);
-    };
+    std::function<void()> const commit = [&] { options_.files.commit(attempt); };
     co_await checkpoints_.run(path + "/manifest.json", commit);
   } catch (error const& e) {
     co_return e.what();
@@ -151,16 +143,8 @@ EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
     co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
-  // What is too old may stay: the checkpoint that was written is valid.
-  std::function<void()> const prune = [this] {
-    checkpoint::prune(options_.checkpoint_dir, options_.keep_checkpoint_max, options_.allowed);
-  };
-  if (failed.empty()) try {
-      co_await checkpoints_.run(options_.checkpoint_dir, prune);
-    } catch (std::exception const& e) {
-      log_.warning(
-          fmt::format("old checkpoints in {} cannot be removed: {}", options_.checkpoint_dir, e.what()));
-    }
+  std::function<void()> const prune = [this] { options_.files.prune(log_); };
+  if (failed.empty()) co_await checkpoints_.run(options_.files.directory, prune);
   coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
   loop_.run_commands();
 }
@@ -169,14 +153,10 @@ EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
 
 EDL_INLINE asio::awaitable<void> model_files::write_model(std::string directory,
                                                           model_source::model const& m) {
-  std::string const path = directory + "/model.safetensors";
   std::function<void()> const write = [&] {
-    std::filesystem::create_directories(directory);
-    checkpoint::export_model(path, options_.layout, m.variables, m.tables, m.version,
-                             {options_.job.seed, options_.manifest.hyperparameters});
+    options_.files.export_model(directory, m.variables, m.tables, m.version, log_);
   };
   co_await models_.run(std::string(), write);  // a large one takes its time
-  log_.info(fmt::format("model written to {}", path));
 }
 
 EDL_INLINE asio::awaitable<void> model_files::write_last() {
@@ -190,7 +170,7 @@ EDL_INLINE asio::awaitable<void> model_files::write_best(evaluated_version of) {
 }
 
 EDL_INLINE asio::awaitable<void> model_files::keep_evaluation(std::function<void()> work) {
-  co_await models_.run(options_.checkpoint_dir + "/evaluations.json", work);
+  co_await models_.run(options_.files.directory + "/evaluations.json", work);
 }
 
 }  // namespace edl::master

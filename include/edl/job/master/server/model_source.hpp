@@ -46,7 +46,7 @@ class model_source {
   asio::awaitable<std::vector<row_part>> row_parts(std::uint64_t version);
 
   /// Whether workers may have different rows.
-  bool shares_rows() const { return options_.job.replicas && !options_.layout.tables.empty(); }
+  bool shares_rows() const { return options_.job.replicas && !options_.files.layout.tables.empty(); }
 
  private:
   asio::awaitable<std::uint64_t> version_of(keeper const& k);

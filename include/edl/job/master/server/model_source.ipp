@@ -37,9 +37,9 @@ EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::ro
   std::vector<row_part> all, chosen;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     auto const reply = wire::unpack<wire::CountRowsReply>(replies[i], asked[i].to->name());
-    if (std::size_t(reply.rows_size()) != options_.layout.tables.size())
+    if (std::size_t(reply.rows_size()) != options_.files.layout.tables.size())
       throw error(fmt::format("{} has {} tables, the model has {}", asked[i].to->name(), reply.rows_size(),
-                              options_.layout.tables.size()));
+                              options_.files.layout.tables.size()));
     all.push_back({asked[i], {reply.first(), reply.last()}, {reply.rows().begin(), reply.rows().end()}});
   }
   // Those whose copies went on have frozen variables that others may lack.
@@ -64,11 +64,11 @@ EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::ro
 EDL_INLINE asio::awaitable<std::vector<checkpoint::row_source>> model_source::row_sources(
     std::uint64_t version) {
   std::vector<checkpoint::row_source> all;
-  if (options_.layout.tables.empty()) co_return all;
+  if (options_.files.layout.tables.empty()) co_return all;
   std::uint64_t const generation = coordinator_.generation();
   std::vector<row_part> const from = co_await row_parts(version);
-  for (std::uint32_t t = 0; t < options_.layout.tables.size(); ++t) {
-    all.push_back({0, [from, generation, t, width = std::size_t(options_.layout.tables[t].width)](
+  for (std::uint32_t t = 0; t < options_.files.layout.tables.size(); ++t) {
+    all.push_back({0, [from, generation, t, width = std::size_t(options_.files.layout.tables[t].width)](
                           checkpoint::row_source::sink const& to) {
                      for (auto const& [k, slots, counts] : from) {
                        for (wire::row_copy copy(generation, k.range, t, slots); !copy.done();) {
@@ -113,8 +113,8 @@ EDL_INLINE asio::awaitable<std::uint64_t> model_source::pull_ranges(std::vector<
                                                                     std::span<float> variables) {
   std::uint64_t version = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    element_range const range =
-        partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i), options_.layout.borders);
+    element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i),
+                                          options_.files.layout.borders);
     wire::PullRequest request;
     request.set_range(from[i].range);
     request.set_generation(coordinator_.generation());
@@ -149,7 +149,7 @@ EDL_INLINE asio::awaitable<model_source::model> model_source::newest_copy() {
       why = e.what();
     }
   model m;
-  m.variables.resize(options_.layout.size());
+  m.variables.resize(options_.files.layout.size());
   for (auto const& [version, k] : newest) try {
       request.set_version(version);
       net::outgoing what{
@@ -168,7 +168,7 @@ EDL_INLINE asio::awaitable<model_source::model> model_source::newest_copy() {
 EDL_INLINE asio::awaitable<model_source::model> model_source::last() {
   if (options_.job.replicas) co_return co_await newest_copy();
   model m;
-  m.variables.resize(options_.layout.size());
+  m.variables.resize(options_.files.layout.size());
   auto const from = keepers_.all();
   m.tables = co_await row_sources(0);
   m.version = co_await pull_ranges(from, {}, m.variables);
@@ -178,7 +178,7 @@ EDL_INLINE asio::awaitable<model_source::model> model_source::last() {
 EDL_INLINE asio::awaitable<model_source::model> model_source::evaluated(evaluated_version of) {
   model m;
   m.version = of.version;
-  m.variables.resize(options_.layout.size());
+  m.variables.resize(options_.files.layout.size());
   if (!options_.job.replicas) {
     auto const from = keepers_.all();
     co_await pull_ranges(from, of.version, m.variables);

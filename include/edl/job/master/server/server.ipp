@@ -149,11 +149,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     } catch (std::exception const& e) {
       failed = e.what();
     }
-  if (!failed.empty())
-    log_.warning(
-        fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, failed));
-  if (stops) coordinator_.stop(std::chrono::steady_clock::now(), version);
-  coordinator_.judged(version, std::chrono::steady_clock::now());
+  coordinator_.judged(version, std::chrono::steady_clock::now(), failed, stops);
   loop_.run_commands();
 }
 

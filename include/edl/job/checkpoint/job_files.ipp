@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <filesystem>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/job_files.hpp"
+#include "edl/job/checkpoint/layout_digest.hpp"
+
+namespace edl::checkpoint {
+
+EDL_INLINE job_files::attempt job_files::begin(std::uint64_t version) const {
+  attempt one{path(version), described, begin_checkpoint(path(version))};
+  one.contents.version = version;
+  one.contents.layout = layout_digest(layout);
+  return one;
+}
+
+EDL_INLINE void job_files::prune(logger const& log) const try {
+  checkpoint::prune(directory, keep, allowed);
+} catch (std::exception const& e) {
+  log.warning(fmt::format("old checkpoints in {} cannot be removed: {}", directory, e.what()));
+}
+
+EDL_INLINE void job_files::export_model(std::string const& into, view<float> variables,
+                                        std::span<row_source const> tables, std::uint64_t version,
+                                        logger const& log) const {
+  std::string const path = into + "/model.safetensors";
+  std::filesystem::create_directories(into);
+  checkpoint::export_model(path, layout, variables, tables, version,
+                           {described.seed, described.hyperparameters});
+  log.info(fmt::format("model written to {}", path));
+}
+
+}  // namespace edl::checkpoint
