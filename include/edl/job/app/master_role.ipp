@@ -9,6 +9,7 @@
 #include <asio/use_awaitable.hpp>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <thread>
 

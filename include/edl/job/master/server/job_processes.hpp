@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
