@@ -247,9 +247,7 @@ TEST_CASE("rows of tables, of a checkpoint and mapped from an exported model, ar
   auto const y = of_checkpoint(t.records);
   CHECK(copy(y.outputs()) == copy(of_file(t.records).outputs()));
   std::string lines;
-  for (int i = 0; i < y.rows(); ++i)
-    for (float const v : y.outputs(i))
-      lines += fmt::format("{}{}", v, &v == &y.outputs(i).back() ? '\n' : ',');
+  for (int i = 0; i < y.rows(); ++i) lines += fmt::format("{}\n", fmt::join(y.outputs(i), ","));
   CHECK(t.predictions.substr(0, lines.size()) == lines);
   REQUIRE(of_file.outputs().size() == 2);
   CHECK(of_file.outputs()[1].name == "first");
