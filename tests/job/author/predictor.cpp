@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also job/train/prediction_session.hpp, job/train/saved_model.hpp, job/train/record_feature.hpp,
-// job/train/model_output.hpp and job/author/model_outputs.hpp.
+// Covers also edl/job/train/prediction_session.hpp, edl/job/train/saved_model.hpp,
+// edl/job/train/record_feature.hpp, edl/job/train/model_output.hpp and edl/job/author/model_outputs.hpp.
 #include "edl/job/author/predictor.hpp"
 
 #include <fmt/format.h>
@@ -120,8 +120,9 @@ struct trained {
     k.num_threads = 1;
     k.checkpoint_dir_for_init = dir / "checkpoints";
     k.prediction_outputs = dir / "predictions";
+    k.prediction_format = edl::prediction_format::jsonl;
     REQUIRE(edl::train::run_local(p, k, log, around) == 0);
-    predictions = slurp(dir / "predictions/part-00000.csv");
+    predictions = slurp(dir / "predictions/predictions.jsonl");
     auto const from = edl::data::open_source(job::data().training);
     auto const reader = from->open();
     records.resize(32);
@@ -247,7 +248,14 @@ TEST_CASE("rows of tables, of a checkpoint and mapped from an exported model, ar
   auto const y = of_checkpoint(t.records);
   CHECK(copy(y.outputs()) == copy(of_file(t.records).outputs()));
   std::string lines;
-  for (int i = 0; i < y.rows(); ++i) lines += fmt::format("{}\n", fmt::join(y.outputs(i), ","));
+  for (int i = 0; i < y.rows(); ++i) {
+    auto const kind = y.output("kind", i), first = y.output("first", i);
+    edl::likeliest_class const c(kind);
+    lines += fmt::format(
+        R"({{"record":{},"kind_class":{},"kind_probability":{},"kind":[{}],"first_probability":{},"first":{}}})",
+        i, c.number, c.probability, fmt::join(kind, ","), edl::probability_of(first[0]), first[0]);
+    lines += "\n";
+  }
   CHECK(t.predictions.substr(0, lines.size()) == lines);
   REQUIRE(of_file.outputs().size() == 2);
   CHECK(of_file.outputs()[1].name == "first");
