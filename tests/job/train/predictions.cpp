@@ -90,9 +90,9 @@ TEST_CASE("JSON lines have lists, and null for what is no number") {
   written(into(dir, edl::prediction_format::jsonl, "name,x"), two_heads());
   CHECK(
       slurp(dir / "predictions.jsonl") ==
-      R"({"record":1,"name":"Bob, \"the\nrest\"","x":[0.5,1.0],"kind_class":0,"kind_probability":1,"kind":[0,-100],"paid_probability":1,"paid":1000,"sum":0.25}
-{"record":2,"name":"Cat","x":[0.5,0.0],"kind_class":0,"kind_probability":0.5,"kind":[1,1],"paid_probability":0.5,"paid":0,"sum":7}
-{"record":3,"name":null,"x":[0.5,1.0],"kind_class":1,"kind_probability":0.95257413,"kind":[0,3],"paid_probability":0,"paid":-1000,"sum":null}
+      R"({"record":1,"name":"Bob, \"the\nrest\"","x":[0.5,1],"kind_class":0,"kind_probability":1,"kind":[0,-100],"paid_probability":1,"paid":1000,"sum":0.25}
+{"record":2,"name":"Cat","x":[0.5,0],"kind_class":0,"kind_probability":0.5,"kind":[1,1],"paid_probability":0.5,"paid":0,"sum":7}
+{"record":3,"name":null,"x":[0.5,1],"kind_class":1,"kind_probability":0.95257413,"kind":[0,3],"paid_probability":0,"paid":-1000,"sum":null}
 )");
 }
 

@@ -276,7 +276,9 @@ EDL_INLINE std::string json_of(example const& record, std::string const& name) {
     if (record.name(f) != name) continue;
     for (std::size_t i = 0; i < record.count(name); ++i)
       if (record.kind_of(f) == example::kind::floats)
-        all.push_back(record.float_values(name)[i]);
+        all.push_back(std::isfinite(record.float_values(name)[i])  // in as few digits as tell it
+                          ? nlohmann::ordered_json::parse(fmt::format("{}", record.float_values(name)[i]))
+                          : nlohmann::ordered_json(nullptr));
       else if (record.kind_of(f) == example::kind::integers)
         all.push_back(record.integer_values(name)[i]);
       else
