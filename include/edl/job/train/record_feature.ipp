@@ -55,7 +55,10 @@ EDL_INLINE std::vector<record_feature> features_asked_for(
       if (e.kind != example::kind::none) at->kind = e.kind;
       if (!e.extents.empty() || e.one) at->extents = e.extents;
       if (at->kind == before.kind && at->extents == before.extents) return all;
-      if (detail::count_of(*at) > most_values) return all;
+      if (detail::count_of(*at) > most_values || detail::count_of(*at) == 0) {
+        *at = before;
+        return all;
+      }
       open = false;
     } catch (std::exception const&) {
       if (!open || values == 1 || values > most_values) return all;
