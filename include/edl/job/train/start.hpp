@@ -17,10 +17,11 @@
 
 namespace edl::train {
 
+inline constexpr std::string_view init_flag = "--checkpoint_dir_for_init=";
+
 /// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of
 /// these, or a directory that holds checkpoints, of which the newest valid one is meant, or else a
 /// model.safetensors. Throws error for anything else, which begins with `flag`.
-inline constexpr std::string_view init_flag = "--checkpoint_dir_for_init=";
 std::string find_model(std::string const& given, logger const& log,
                        checkpoint::check how = checkpoint::check::checksums,
                        std::string_view flag = init_flag);
