@@ -38,11 +38,12 @@ try() {
     --export_onnx="models/trained_$1.onnx" 2>"$1.log"
   "$2" export --checkpoint_dir_for_init="$1-c" --export_onnx="$1.onnx" 2>>"$1.log"
   cmp "$1.onnx" "models/trained_$1.onnx"
-  "$2" predict --prediction_data="$3" --checkpoint_dir_for_init="$1-c" --prediction_outputs="$1-p" 2>>"$1.log"
-  cat "$1-p"/part-*.csv >"$1.csv"
-  python3 -c 'import json, sys
+  "$2" predict --prediction_data="$3" --checkpoint_dir_for_init="$1-c" --prediction_outputs="$1-p" \
+    --prediction_format=npy 2>>"$1.log"
+  cp "$1-p/predictions.npy" "$1.npy"
+  python3 -c 'import json, sys, numpy
 name = sys.argv[1]
-outputs = [float(x) for line in open(name + ".csv") for x in line.split(",")]
+outputs = [float(x) for x in numpy.load(name + ".npy")["output"].ravel()]
 json.dump({"inputs": json.load(open(name + ".json")), "outputs": outputs}, open(f"models/trained_{name}.json", "w"))' "$1"
 }
 try mnist "$mnist" files

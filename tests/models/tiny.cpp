@@ -81,12 +81,13 @@ struct tiny {
     if (m != edl::mode::prediction) into.label = record.integer("label");
     if (m == edl::mode::training) disturb();
     if (m == edl::mode::evaluation) pause("TINY_EVALUATION_DELAY_US");
+    if (m == edl::mode::prediction && !opened()) pause("TINY_PREDICTION_DELAY_US");
   }
 
  private:
   /// TINY_FAILS: "throw" or "abort" at the first record. TINY_DELAY_US: microseconds per record, so that a
-  /// test can act in the middle of a job, until there is a file TINY_GATE; TINY_EVALUATION_DELAY_US: of an
-  /// evaluation.
+  /// test can act in the middle of a job, until there is a file TINY_GATE; TINY_PREDICTION_DELAY_US: the
+  /// same of a prediction; TINY_EVALUATION_DELAY_US: of an evaluation.
   static void disturb() {
     if (char const* how = std::getenv("TINY_FAILS")) {
       if (how == std::string_view("abort")) std::abort();

@@ -226,4 +226,17 @@ TEST_CASE("a large table takes little more than its values") {
   CHECK(t.bytes() < t.payload() * 5 / 4);
 }
 
+TEST_CASE("one row is read as it is among many, and one that is not there as it would begin") {
+  for (auto const values : {edl::nn::row_values::float32, edl::nn::row_values::bfloat16}) {
+    table t({.width = 3, .seed = 5, .policy = {.values = values}}, sgd);
+    touch(t, {1, 2});
+    std::vector<float> one(3);
+    for (std::uint64_t const id : {1, 2, 3}) {
+      t.read(id, one);
+      CHECK(one == pulled(t, {id}));
+    }
+    CHECK(t.size() == 2);
+  }
+}
+
 }  // namespace table_test

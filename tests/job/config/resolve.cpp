@@ -120,4 +120,13 @@ TEST_CASE("int8 is refused to who trains, and to who insists on a GPU") {
   CHECK(contains(refusal(line), "leave out --device=cuda"));
 }
 
+TEST_CASE("an array of predictions has no columns of the records") {
+  std::vector<std::string> line{"predict", "--prediction_data=d", "--checkpoint_dir_for_init=c",
+                                "--prediction_columns=id,name", "--prediction_format=jsonl"};
+  CHECK(job(line).prediction_columns == "id,name");
+  CHECK(job(line).prediction_format == edl::prediction_format::jsonl);
+  line.back() = "--prediction_format=npy";
+  CHECK(contains(refusal(line), "an array has numbers of the model alone; take jsonl"));
+}
+
 }  // namespace resolve_test

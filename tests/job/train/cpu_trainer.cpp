@@ -204,6 +204,26 @@ TEST_CASE("in a lower precision an evaluation measures float32 besides, where it
   }
 }
 
+TEST_CASE("a look at an evaluation gives each record its own loss and outputs") {
+  std::vector<float> features(2 * input.size());
+  std::iota(features.begin(), features.end(), 1.0f);
+  subject<averaged> of(features);
+  auto const outputs = of.predict();
+  std::array<double, 2> totals{};
+  of.trainer->evaluate(of.batch, totals);
+  std::vector<float> seen;
+  double sum = 0;
+  of.trainer->inspect(of.batch, [&](int row, double loss, edl::view<float> said) {
+    CHECK(row == int(seen.size() / said.size()));
+    seen.insert(seen.end(), said.begin(), said.end());
+    sum += loss;
+  });
+  CHECK(seen == outputs);
+  CHECK(sum == doctest::Approx(totals[0]));
+  of.batch.rows = 0;
+  of.trainer->inspect(of.batch, [](int, double, edl::view<float>) { FAIL("there is no record"); });
+}
+
 TEST_CASE("kernels are quantised again when variables have been written, and not before") {
   edl::worker::trainer_options const o{
       .max_batch = 2, .device = {.kernels = edl::kernels::own, .precision = edl::precision::int8}};

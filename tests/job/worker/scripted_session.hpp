@@ -147,6 +147,7 @@ struct bench {
   scripted_master master;
   scripted_parameters parameters;
   std::vector<float> predicted;
+  std::vector<std::uint64_t> predicted_records;
 
   assignment task(std::uint64_t begin, std::uint64_t end, task_kind what = task_kind::training) {
     assignment a;
@@ -160,8 +161,10 @@ struct bench {
   bool run(std::function<bool()> stop = {}) {
     edl::worker::session s(options, model, rule, {&from, &evaluated, &from}, master, parameters,
                            edl::logger(edl::severity::critical),
-                           [this](assignment const&, edl::view<float> y) {
+                           [this](assignment const&, edl::view<float> y, edl::view<std::uint64_t> records) {
                              predicted.insert(predicted.end(), y.begin(), y.end());
+                             predicted_records.insert(predicted_records.end(), records.begin(),
+                                                      records.end());
                            });
     s.stop_when(std::move(stop));
     return s.run();

@@ -255,6 +255,7 @@ TEST_CASE("predictions are given out task by task, in the order of the records")
   b.master.work = {b.task(4, 14, task_kind::prediction)};
   CHECK(b.run());
   CHECK(b.predicted == std::vector<float>{4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
+  CHECK(b.predicted_records == std::vector<std::uint64_t>{4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
   CHECK(b.parameters.pushes.empty());
 }
 

@@ -158,7 +158,7 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
             std::uint32_t id, logger const& log, signals const& stop) {
   worker::remote_master work(master, {id, self.incarnation()}, parameters);
   worker::session session(train::session_options_of(j, p), trainer, *p.rule, r.view(), work, parameters, log,
-                          train::predictions_of(j, p, int(id)));
+                          train::predictions_of(j, p, r.prediction.get(), int(id)));
   self.watch(session.seen());
   bool asked = false;  // a signal is told once, and all may ask
   // A job that is suspended is over while a worker still has something in hand.

@@ -260,9 +260,15 @@ concept feeds_a_copy = requires(example const& record, sample<Model> (*into)(), 
 };
 
 template <class Model>
-concept good_on_predictions = requires(shape output, view<float> outputs, int worker) {
-  Model::on_predictions(output, 1, outputs, worker);
-};
+concept hears_of_records =
+    requires(shape output, view<float> outputs, int worker, view<std::uint64_t> records) {
+      Model::on_predictions(output, 1, outputs, worker, records);
+    };
+template <class Model>
+concept good_on_predictions =
+    hears_of_records<Model> || requires(shape output, view<float> outputs, int worker) {
+      Model::on_predictions(output, 1, outputs, worker);
+    };
 
 template <class Model>
 concept good_prepare =

@@ -168,8 +168,8 @@ struct model_traits {
 ///   edl::data::source_options const& options)`: opens records of a format of its own. Null: the path is not
 ///   one of these. Every process that reads records calls it;
 /// - optional, `static void on_predictions(edl::shape output, int batch, edl::view<float> outputs, int
-///   worker)`: takes a minibatch of predictions, batch × output.size() elements, in the process of that
-///   worker.
+///   worker)`: takes predictions, batch × output.size() elements, in the process of that worker. With
+///   `edl::view<std::uint64_t> records` behind it is told the number of each record among all.
 template <class Model>
 constexpr void check_model() {
   static_assert(sizeof(model_traits<Model>) > 0 && (model_traits<Model>::whole || true));

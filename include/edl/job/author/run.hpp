@@ -12,6 +12,7 @@
 #include "edl/compute/onnx/network.hpp"
 #include "edl/job/app/command.hpp"
 #include "edl/job/author/model_learner.hpp"
+#include "edl/job/author/model_outputs.hpp"
 #include "edl/job/author/model_traits.hpp"
 #include "edl/job/author/prepare.hpp"
 #include "edl/job/train/trainers.hpp"
@@ -49,7 +50,9 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.layout = network::layout();
   p.embeddings = sparse::embedding_layout_of(Model::network.start);
   p.layout.tables = p.embeddings.tables;
+  p.input = network::input;
   p.outputs = network::output.size();
+  p.heads = model_outputs<typename model_traits<Model>::unweighted_loss>(network::output);
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(
       model_traits<Model>::make_rule(set, p.layout));
   auto const borders = p.rule->borders();
@@ -89,8 +92,12 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   for (auto const& [name, value] : p.metrics(std::vector<double>(model_traits<Model>::metrics::totals)))
     p.metric_names.push_back(name);
   if constexpr (model_traits<Model>::takes_predictions)
-    p.on_predictions = [](int rows, view<float> outputs, int worker) {
-      Model::on_predictions(network::output, rows, outputs, worker);
+    p.on_predictions = [](int rows, view<float> outputs, int worker,
+                          [[maybe_unused]] view<std::uint64_t> records) {
+      if constexpr (edl::detail::hears_of_records<Model>)
+        Model::on_predictions(network::output, rows, outputs, worker, records);
+      else
+        Model::on_predictions(network::output, rows, outputs, worker);
     };
 }
 

@@ -169,12 +169,27 @@ inline void data(table& t) {
          "share of --training_data that is evaluated on and not trained, in place of --validation_data: 0.1 "
          "holds out one record of ten in a row, drawn from --seed; evaluate: that share of --validation_data")
       .only({train, evaluate});
+  t.flag("worst", &job::worst, "workers",
+         "tell the records with the highest loss, so many of them, the highest first; 0: none")
+      .from(0, 10'000)
+      .only({evaluate});
+  t.flag("wrong", &job::wrong, "workers",
+         "directory for the records of which the model says a wrong class: pictures as PNG, others in "
+         "wrong.jsonl")
+      .only({evaluate});
   t.flag("prediction_data", &job::prediction_data, "master, workers", "records to apply the model to")
       .only({predict})
       .needed_by({predict})
       .elasticdl();
   t.flag("prediction_outputs", &job::prediction_outputs, "workers",
-         "directory that the predictions are written to, one file per task")
+         "directory that the predictions are written to, as one file in the order of the data")
+      .only({predict});
+  t.flag(
+       "prediction_format", &job::prediction_format, "master, workers",
+       "what the predictions are written as: a table with a header, JSON lines, an array of NumPy, RecordIO")
+      .only({predict});
+  t.flag("prediction_columns", &job::prediction_columns, "workers",
+         "features of the records that are written beside their predictions, with ',' between them: id,name")
       .only({predict});
   t.flag("overfit_batches", &job::overfit_batches, "master, workers",
          "train on the first so many minibatches of the data only, in every epoch, to look for errors in a "

@@ -47,6 +47,13 @@ enum class result_format { text, json };
 
 constexpr std::array<std::string_view, 2> names(result_format) { return {"text", "json"}; }
 
+/// What a file of predictions is written as.
+enum class prediction_format { csv, jsonl, npy, recordio };
+
+constexpr std::array<std::string_view, 4> names(prediction_format) {
+  return {"csv", "jsonl", "npy", "recordio"};
+}
+
 /// Everything that a command line says about a job. Every role reads the same; names and defaults are those
 /// of the flags (`job/config/flags.hpp`).
 struct job {
@@ -120,10 +127,14 @@ struct job {
   std::string output;                              ///< directory of the trained model
   std::string export_onnx;                         ///< file that it is written to as ONNX, too
   std::string prediction_outputs = "predictions";  ///< directory of the predictions
-  result_format format = result_format::text;      ///< of what evaluate prints
-  bool explain_plan = false;                       ///< only say how the network is computed
-  bool dry_run = false;                            ///< only try everything once, and keep nothing
-  std::string profile;                             ///< directory for where the workers' time went
+  std::uint64_t worst = 0;                         ///< records with the highest loss that an evaluation tells
+  std::string wrong;  ///< directory for records of which the model says a wrong class; empty: none
+  edl::prediction_format prediction_format = edl::prediction_format::csv;
+  std::string prediction_columns;              ///< features of the records, with ',' between them
+  result_format format = result_format::text;  ///< of what evaluate prints
+  bool explain_plan = false;                   ///< only say how the network is computed
+  bool dry_run = false;                        ///< only try everything once, and keep nothing
+  std::string profile;                         ///< directory for where the workers' time went
 
   std::string host = "127.0.0.1";  ///< where this process listens
   std::uint16_t port = 0;          ///< of the master; 0: any

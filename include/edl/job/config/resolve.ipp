@@ -129,6 +129,14 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
     throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
   if (!j.export_onnx.empty() && j.output.empty())
     throw usage_error("--export_onnx needs --output: the model that is exported lies there");
+  if ((j.worst > 0 || !j.wrong.empty()) && j.strategy != strategy::local)
+    throw usage_error(
+        "--worst and --wrong are of one process, which sees all records: leave out --num_workers and "
+        "--num_ps_pods");
+  if (j.prediction_format == prediction_format::npy && !j.prediction_columns.empty())
+    throw usage_error(
+        "--prediction_columns and --prediction_format=npy: an array has numbers of the model alone; take "
+        "jsonl");
   detail::resolve_precision(j);
   detail::resolve_metrics(j, a);
   s.job = j;

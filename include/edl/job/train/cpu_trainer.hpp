@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ class cpu_trainer final : public learning_trainer {
   void share(std::function<void(int)> const& work) override;
   double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const& ready) override;
   void evaluate(data::batch const& b, std::span<double> totals) override;
+  void inspect(data::batch const& b, visit_row const& visit) override;
   /// Twice the metrics' where float32 is told besides.
   std::size_t totals() const override { return facts().totals * (compares_ ? 2 : 1); }
   view<float> predict(data::batch const& b) override;
@@ -37,6 +39,7 @@ class cpu_trainer final : public learning_trainer {
 
   std::shared_ptr<cpu> cpu_;
   std::vector<float> shown_, said_;  // a view of a minibatch, and what is said on all of them
+  std::optional<data::batch> one_;   // a record by itself
   std::string no_gpu_;
   bool compares_;
 };

@@ -61,6 +61,21 @@ EDL_INLINE void cpu_trainer::evaluate(data::batch const& b, std::span<double> to
   measure(totals.subspan(own));
 }
 
+EDL_INLINE void cpu_trainer::inspect(data::batch const& b, visit_row const& visit) {
+  if (b.rows == 0) return;
+  if (!one_) one_ = make_batch();
+  one_->rows = 1;
+  view<float> const outputs = results(b, mode::evaluation);
+  std::size_t const n = facts().output.size();
+  for (std::size_t row = 0; row < std::size_t(b.rows); ++row) {
+    std::copy_n(b.targets.begin() + std::ptrdiff_t(row * b.target_size), b.target_size,
+                one_->targets.begin());
+    std::copy_n(b.classes.begin() + std::ptrdiff_t(row * b.class_size), b.class_size, one_->classes.begin());
+    view<float> const own = outputs.subspan(row * n, n);
+    visit(int(row), of().loss(1, own, *one_, {}), own);
+  }
+}
+
 EDL_INLINE view<float> cpu_trainer::predict(data::batch const& b) {
   if (b.rows == 0) return {};
   return results(b, mode::prediction);

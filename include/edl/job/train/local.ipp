@@ -7,6 +7,8 @@
 #include <exception>
 #include <functional>
 #include <future>
+#include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -18,6 +20,7 @@
 #include "edl/job/checkpoint/layout_digest.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/ps/store.hpp"
+#include "edl/job/train/hard_records.hpp"
 #include "edl/job/train/history/history_log.hpp"
 #include "edl/job/train/history/metric_history.hpp"
 #include "edl/job/train/local.hpp"
@@ -305,14 +308,20 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   master.begin();
   clean_outputs(j, false, log);
   worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,
-                          predictions_of(j, p, 0));
+                          predictions_of(j, p, r.prediction.get(), 0));
   master.watch(session.seen());
   session.stop_when([&] {
     if (auto const lost = lock ? lock->lost() : std::nullopt) throw error(*lost);
     return around.interrupted();
   });
+  std::optional<hard_records> hard;
+  if (hard_records::wanted(j)) {
+    hard.emplace(j, p, *r.evaluation);
+    session.inspect_with([&](data::batch const& b) { hard->look(*trainer, b); });
+  }
   bool const complete = session.run();
   master.close(complete);
+  if (hard && complete) hard->tell(std::cout, log);
   write_profile(j, *trainer, "local", log);
   return complete ? 0 : 1;
 }

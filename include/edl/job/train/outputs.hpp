@@ -30,9 +30,10 @@ void clean_outputs(job const& j, bool goes_on, logger const& log);
 /// where they cannot be written.
 void write_profile(job const& j, worker::trainer const& t, std::string const& name, logger const& log);
 
-/// Where predictions go: to the model's own hook, or to a file per task in --prediction_outputs, each whole
-/// or not there. A file has one line per record, with outputs separated by commas.
-worker::prediction_sink predictions_of(job const& j, program const& p, int id);
+/// Where predictions go: to the model's own hook, or to a part per task in --prediction_outputs
+/// (`prediction_parts`). `from`: what is predicted; null where the job does something else. Both outlive what
+/// is returned. Throws usage_error where the records lack one of --prediction_columns.
+worker::prediction_sink predictions_of(job const& j, program const& p, data::source const* from, int id);
 
 }  // namespace edl::train
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -19,6 +20,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/train/outputs.hpp"
+#include "edl/job/train/predictions.hpp"
 
 namespace edl::train {
 namespace detail {
@@ -31,7 +33,13 @@ inline bool is_numbered(std::string_view name, std::string_view begin, std::stri
          name.npos;
 }
 
-inline bool is_prediction(std::string_view name) { return is_numbered(name, "part-", ".csv"); }
+inline bool is_prediction(std::string_view name) {
+  for (std::string_view const format : names(prediction_format{})) {
+    std::string const end = fmt::format(".{}", format);
+    if (is_numbered(name, "part-", end) || name == "predictions" + end) return true;
+  }
+  return false;
+}
 
 inline bool is_profile(std::string_view name) {
   return is_numbered(name, "worker-", ".txt") || is_numbered(name, "worker-", ".json") ||
@@ -65,6 +73,7 @@ EDL_INLINE void make_directories(job const& j) {
       throw usage_error(fmt::format("{}={}: cannot write there: {}", flag, path, std::strerror(errno)));
   };
   make("--profile", j.profile);
+  make("--wrong", j.wrong);
   if (j.command == command::train) {
     make("--checkpoint_dir", j.checkpoint_dir);
     make("--output", j.output);
@@ -117,18 +126,17 @@ EDL_INLINE void write_profile(job const& j, worker::trainer const& t, std::strin
   log.info(fmt::format("time by layer written to {0}.txt, a trace for Perfetto to {0}.json", path));
 }
 
-EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p, int id) {
-  if (j.command != command::predict) return {};
+EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p, data::source const* from,
+                                                  int id) {
+  if (j.command != command::predict || !from) return {};
   if (p.on_predictions)
-    return [&p, id](worker::assignment const&, view<float> outputs) {
-      p.on_predictions(int(outputs.size() / p.outputs), outputs, id);
+    return [&p, from, id](worker::assignment const& task, view<float> outputs, view<std::uint64_t> records) {
+      std::vector<std::uint64_t> const numbers = numbers_among_all(*from, task.shard, records);
+      p.on_predictions(int(records.size()), outputs, id, numbers);
     };
-  return [directory = j.prediction_outputs, width = p.outputs](worker::assignment const& task,
-                                                               view<float> outputs) {
-    fmt::memory_buffer text;
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      fmt::format_to(std::back_inserter(text), "{}{}", outputs[i], i % width + 1 == width ? '\n' : ',');
-    replace_file(fmt::format("{}/part-{:05}.csv", directory, task.task.index), fmt::to_string(text));
+  auto const parts = std::make_shared<prediction_parts>(j, p, *from);
+  return [parts](worker::assignment const& task, view<float> outputs, view<std::uint64_t> records) {
+    parts->write(task.task.index, task.shard, records, outputs);
   };
 }
 

@@ -15,10 +15,12 @@
 #include "edl/compute/optim/update_rule.hpp"
 #include "edl/compute/sparse/embedding_layout.hpp"
 #include "edl/core/layout.hpp"
+#include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/checkpoint/weight_name.hpp"
 #include "edl/job/train/hyperparameters.hpp"
 #include "edl/job/train/initial_variables.hpp"
+#include "edl/job/train/model_output.hpp"
 #include "edl/job/worker/trainer.hpp"
 
 namespace edl::onnx {
@@ -33,7 +35,9 @@ namespace edl::train {
 struct program {
   parameter_layout layout;
   sparse::embedding_layout embeddings;
-  std::size_t outputs = 0;  ///< numbers that the network gives for one record
+  std::size_t outputs = 0;          ///< numbers that the network gives for one record
+  std::vector<model_output> heads;  ///< what these are
+  shape input;                      ///< of the network
   std::unique_ptr<update_rule> rule;
   edl::rates rates;     ///< of parts, if the model says so
   hyperparameters set;  ///< with the values that hold
@@ -69,8 +73,8 @@ struct program {
   std::vector<std::string> metric_names;  ///< in their order
 
   /// What the model wants done with predictions, if it says so: rows × outputs, in the process of that
-  /// worker.
-  std::function<void(int rows, view<float> outputs, int worker)> on_predictions;
+  /// worker. `records`: the number of each among all records.
+  std::function<void(int rows, view<float> outputs, int worker, view<std::uint64_t> records)> on_predictions;
 };
 
 }  // namespace edl::train

@@ -6,6 +6,7 @@
 
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
+#include "edl/job/train/predictions.hpp"
 #include "edl/job/train/reporter.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/summary.hpp"
@@ -69,7 +70,8 @@ EDL_INLINE void reporter::stopped(std::string const& how, std::vector<std::strin
 EDL_INLINE void reporter::complete(master::coordinator const& decisions,
                                    std::vector<std::string> const& command, std::string const& last) const {
   invariant(decisions.over(), "a job that is complete has come to its end");
-  if (std::string const line = outcome(job_, program_); !line.empty()) log_.info(line);
+  if (job_.command == command::predict && !program_.on_predictions)
+    log_.info(join_predictions(job_, decisions.tasks() ? decisions.tasks()->plan().tasks() : 0));
   if (!last.empty()) log_.info(last);
   tell({job_, decisions, view_, command, stopped_at().has_value()}, std::chrono::steady_clock::now(), log_);
 }

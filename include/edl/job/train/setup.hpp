@@ -18,9 +18,6 @@
 
 namespace edl::train {
 
-/// Where the predictions of a job lie; empty: it makes none, or the model takes them.
-std::string outcome(job const& j, program const& p);
-
 /// What the master is to do, and where it begins (`start_of`).
 master::job_options master_options(job const& j, program const& p, records const& r, logger const& log);
 

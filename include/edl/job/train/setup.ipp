@@ -78,11 +78,6 @@ inline std::string kernel_cache_of(job const& j) {
 
 }  // namespace detail
 
-EDL_INLINE std::string outcome(job const& j, program const& p) {
-  if (j.command != command::predict || p.on_predictions) return {};
-  return fmt::format("the predictions are in {}", j.prediction_outputs);
-}
-
 EDL_INLINE master::job_options master_options(job const& j, program const& p, records const& r,
                                               logger const& log) {
   using enum master::job_type;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "edl/core/log.hpp"
 #include "edl/job/checkpoint/job_files.hpp"
@@ -13,10 +16,14 @@
 
 namespace edl::train {
 
+inline constexpr std::string_view init_flag = "--checkpoint_dir_for_init=";
+
 /// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of
 /// these, or a directory that holds checkpoints, of which the newest valid one is meant, or else a
-/// model.safetensors. Throws error for anything else.
-std::string find_model(std::string const& given, logger const& log);
+/// model.safetensors. Throws error for anything else, which begins with `flag`.
+std::string find_model(std::string const& given, logger const& log,
+                       checkpoint::check how = checkpoint::check::checksums,
+                       std::string_view flag = init_flag);
 
 /// The hyperparameters that such a model was trained with, as `--set` takes them; empty where it does not
 /// say. Files are not checked, only found. Throws error as `find_model` does.
@@ -25,6 +32,13 @@ std::string trained_hyperparameters(std::string const& given);
 /// The files that a job leaves. `p` outlives them.
 checkpoint::job_files files_of(job const& j, program const& p, records const& r,
                                checkpoint::permission allowed);
+
+/// The same of what `find_model` has found.
+std::string hyperparameters_at(std::string const& path);
+
+/// What rows that its tables lack follow from, table by table. `otherwise`: the seed of a job, where it does
+/// not say which one trained it.
+std::vector<std::uint64_t> table_seeds(program const& p, std::string const& from, std::uint64_t otherwise);
 
 /// Where a job begins. That is at the newest checkpoint in --checkpoint_dir when it is this very job's (it
 /// goes on). Otherwise it is at --checkpoint_dir_for_init (a new job with old values), or with initial

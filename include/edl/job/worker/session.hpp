@@ -79,9 +79,11 @@ struct sources {
   }
 };
 
-/// What takes the predictions of a whole task: rows × outputs, in the order of its records. A task that is
-/// done again is given again.
-using prediction_sink = std::function<void(assignment const& task, view<float> outputs)>;
+/// What takes the predictions of a whole task: rows × outputs, in the order of its records, and the number of
+/// each record in the task's shard. Damaged ones that are left out are not among them. A task that is done
+/// again is given again.
+using prediction_sink =
+    std::function<void(assignment const& task, view<float> outputs, view<std::uint64_t> records)>;
 
 /// A worker's life: lease, read, compute, push, report, until there is no work. It leases one task ahead in
 /// every lane, so that records are read and decoded while the one before is computed. Thread safety: `run`
@@ -100,6 +102,9 @@ class session {
   /// Asked before every minibatch: true makes `run` hand back what is left and return.
   void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
 
+  /// Given each minibatch that is evaluated, with the version that it is evaluated on in the trainer.
+  void inspect_with(std::function<void(data::batch const& b)> inspect) { inspect_ = std::move(inspect); }
+
   progress const& seen() const { return seen_; }
 
  private:
@@ -111,6 +116,7 @@ class session {
     std::uint64_t skipped = 0;                           // damaged records
     std::vector<double> totals;                          // evaluation
     std::vector<float> outputs;                          // prediction
+    std::vector<std::uint64_t> records;                  // likewise: whose they are
   };
 
   struct lane {
@@ -178,6 +184,7 @@ class session {
   progress seen_;
   std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
   std::function<bool()> stopping_;
+  std::function<void(data::batch const&)> inspect_;
   std::set<std::string> reported_damage_;
 };
 

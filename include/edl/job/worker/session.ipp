@@ -272,6 +272,7 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     pull_rows(b);
     detail::seen_pass const shown(seen_);
     model_.evaluate(b, l.totals);
+    if (inspect_) inspect_(b);
   } else {
     if (steps_since_pull_ < 0)
       pull(b);
@@ -280,6 +281,7 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     detail::seen_pass const shown(seen_);
     view<float> const outputs = model_.predict(b);
     l.outputs.insert(l.outputs.end(), outputs.begin(), outputs.end());
+    l.records.insert(l.records.end(), b.records.begin(), b.records.begin() + b.rows);
   }
   ++l.next;
   if (b.skipped > 0) {
@@ -421,7 +423,7 @@ EDL_INLINE void session::end(std::string const& error) {
       it->second->cancel(l.ticket);
     log_.debug(error);  // the master tells it
   } else if (l.task.kind == task_kind::prediction && sink_) {
-    sink_(l.task, l.outputs);
+    sink_(l.task, l.outputs, l.records);
   }
   in.ask_again = {};
   outcome const o{.lease = l.task.lease,

@@ -12,6 +12,7 @@
 
 #include "edl/compute/data/batch.hpp"
 #include "edl/compute/sparse/embedding_layout.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/worker/trainer_options.hpp"
@@ -94,6 +95,11 @@ class trainer {
   /// Adds the minibatch to the metrics' totals.
   virtual void evaluate(data::batch const& b, std::span<double> totals) = 0;
 
+  /// Calls visit(row, loss of the record by itself, its outputs) for each row, in an evaluation. Throws
+  /// usage_error where not the processor computes.
+  using visit_row = std::function<void(int row, double loss, view<float> outputs)>;
+  virtual void inspect(data::batch const& b, visit_row const& visit);
+
   /// rows × outputs, until the next call.
   virtual view<float> predict(data::batch const& b) = 0;
 
@@ -110,6 +116,10 @@ class trainer {
   /// Where the time went, if it was to be looked at.
   virtual nn::trace const* profile() const { return nullptr; }
 };
+
+inline void trainer::inspect(data::batch const&, visit_row const&) {
+  throw usage_error("--worst and --wrong are of what the processor computes: add --device=cpu");
+}
 
 }  // namespace worker
 }  // namespace edl

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/recordio.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
+#include "edl/core/names.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/job/train/predictions.hpp"
+
+namespace edl::train {
+namespace detail {
+
+using text = fmt::memory_buffer;
+
+inline void append(text& to, std::string_view what) { to.append(what.data(), what.data() + what.size()); }
+
+inline std::string path_of_part(job const& j, std::uint32_t task) {
+  return fmt::format("{}/part-{:05}.{}", j.prediction_outputs, task, name_of(j.prediction_format));
+}
+
+inline std::vector<std::string> words_of(std::string_view list) {
+  std::vector<std::string> all;
+  while (!list.empty()) {
+    std::size_t const end = std::min(list.find(','), list.size());
+    if (end > 0) all.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return all;
+}
+
+/// Names of what is said of an output begin so; its values have its own name.
+inline std::string prefix_of(model_output const& o) { return o.name == "output" ? "" : o.name + "_"; }
+
+inline std::string numbered(std::string const& name, std::size_t i, std::size_t of) {
+  return of == 1 ? name : fmt::format("{}_{}", name, i);
+}
+
+/// visit(name, number) for the number of the class, the probabilities and the values of all outputs.
+template <class Visit>
+void each_number(program const& p, view<float> outputs, Visit const& visit) {
+  for (model_output const& o : p.heads) {
+    auto const values = o.of(outputs);
+    if (o.meaning == output_meaning::classes) {
+      likeliest_class const c(values);
+      visit(prefix_of(o) + "class", std::uint64_t(c.number));
+      visit(prefix_of(o) + "probability", c.probability);
+    } else if (o.meaning == output_meaning::probabilities) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        visit(numbered(prefix_of(o) + "probability", i, values.size()), probability_of(values[i]));
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) visit(numbered(o.name, i, values.size()), values[i]);
+  }
+}
+
+inline void append_cell(text& to, std::string_view cell) {
+  if (cell.find_first_of(",\"\r\n") == cell.npos) return append(to, cell);
+  to.push_back('"');
+  for (char const c : cell) {
+    if (c == '"') to.push_back(c);
+    to.push_back(c);
+  }
+  to.push_back('"');
+}
+
+/// The values of a feature as one cell, with spaces between several; empty where the record has none.
+inline std::string cell_of(example const& record, std::string const& name) {
+  if (!record.contains(name) || record.count(name) == 0) return {};
+  std::size_t f = 0;
+  while (record.name(f) != name) ++f;
+  if (record.kind_of(f) == example::kind::floats)
+    return fmt::format("{}", fmt::join(view<float>(record.float_values(name)), " "));
+  if (record.kind_of(f) == example::kind::integers)
+    return fmt::format("{}", fmt::join(view<std::int64_t>(record.integer_values(name)), " "));
+  std::string all;
+  for (std::size_t i = 0; i < record.count(name); ++i)
+    all.append(i == 0 ? "" : " ").append(record.bytes(name, i));
+  return all;
+}
+
+inline void append_header(text& to, program const& p, std::vector<std::string> const& columns) {
+  append(to, "record");
+  for (std::string const& c : columns) to.push_back(','), append_cell(to, c);
+  each_number(p, std::vector<float>(p.outputs), [&](std::string const& name, auto) {
+    to.push_back(',');
+    append_cell(to, name);
+  });
+  to.push_back('\n');
+}
+
+inline void append_line(text& to, program const& p, std::vector<std::string> const& columns,
+                        predicted_record const& r) {
+  fmt::format_to(std::back_inserter(to), "{}", r.number);
+  for (std::string const& c : columns) to.push_back(','), append_cell(to, cell_of(*r.record, c));
+  each_number(p, r.outputs, [&](std::string const&, auto number) {
+    fmt::format_to(std::back_inserter(to), ",{}", number);
+  });
+  to.push_back('\n');
+}
+
+/// What is no number is null, as JSON has none.
+inline void append_json(text& to, program const& p, std::vector<std::string> const& columns,
+                        predicted_record const& r) {
+  auto const write = [&](std::string const& name, std::string_view value) {
+    fmt::format_to(std::back_inserter(to), ",{}:{}", nlohmann::json(name).dump(), value);
+  };
+  auto const number = [](auto value) {
+    return std::isfinite(double(value)) ? fmt::format("{}", value) : std::string("null");
+  };
+  fmt::format_to(std::back_inserter(to), "{{\"record\":{}", r.number);
+  for (std::string const& c : columns) write(c, json_of(*r.record, c));
+  for (model_output const& o : p.heads) {
+    auto const values = o.of(r.outputs);
+    std::vector<std::string> list, probabilities;
+    for (float const v : values)
+      list.push_back(number(v)), probabilities.push_back(number(probability_of(v)));
+    auto const all = [](std::vector<std::string> const& of) {
+      return of.size() == 1 ? of[0] : fmt::format("[{}]", fmt::join(of, ","));
+    };
+    if (o.meaning == output_meaning::classes) {
+      likeliest_class const c(values);
+      write(prefix_of(o) + "class", fmt::format("{}", c.number));
+      write(prefix_of(o) + "probability", number(c.probability));
+    } else if (o.meaning == output_meaning::probabilities) {
+      write(prefix_of(o) + "probability", all(probabilities));
+    }
+    write(o.name, all(list));
+  }
+  append(to, "}\n");
+}
+
+/// The beginning of an array of so many structures with these fields.
+inline std::string npy_header(std::string_view fields, std::uint64_t records) {
+  std::string header =
+      fmt::format("{{'descr': [{}], 'fortran_order': False, 'shape': ({},), }}", fields, records);
+  constexpr std::size_t before = 12, multiple = 64;  // of version 2.0, whose length has 4 bytes
+  header.append((2 * multiple - (before + header.size() + 1) % multiple) % multiple, ' ');
+  header += '\n';
+  auto const size = std::uint32_t(header.size());
+  std::string all("\x93NUMPY\x02\x00", 8);
+  all.append(reinterpret_cast<char const*>(&size), sizeof size);
+  return all + header;
+}
+
+inline std::string npy_fields(program const& p) {
+  std::string fields = "('record', '<u8')";
+  for (model_output const& o : p.heads) {
+    std::string const extents = o.size() == 1 ? "" : fmt::format(", ({},)", o.size());
+    if (o.meaning == output_meaning::classes)
+      fields += fmt::format(", ('{0}class', '<u8'), ('{0}probability', '<f4')", prefix_of(o));
+    else if (o.meaning == output_meaning::probabilities)
+      fields += fmt::format(", ('{}probability', '<f4'{})", prefix_of(o), extents);
+    fields += fmt::format(", ('{}', '<f4'{})", o.name, extents);
+  }
+  return fields;
+}
+
+template <class T>
+void append_bytes(text& to, T const& value) {
+  append(to, {reinterpret_cast<char const*>(&value), sizeof value});
+}
+
+inline void append_npy(text& to, program const& p, predicted_record const& r) {
+  append_bytes(to, r.number);
+  each_number(p, r.outputs, [&](std::string const&, auto number) { append_bytes(to, number); });
+}
+
+inline void write_recordio(std::string const& path, program const& p, std::vector<std::string> const& columns,
+                           std::function<bool(predicted_record&)> const& next) {
+  data::recordio_writer file(path);
+  std::string bytes;
+  for (predicted_record r; next(r);) {
+    example made;
+    {
+      example_builder to(made);
+      to.integer("record", std::int64_t(r.number));
+      for (std::string const& c : columns)
+        for (std::size_t f = 0; f < r.record->size(); ++f) {
+          if (r.record->name(f) != c) continue;
+          if (r.record->kind_of(f) == example::kind::floats)
+            to.floats(c, r.record->float_values(c));
+          else if (r.record->kind_of(f) == example::kind::integers)
+            to.integers(c, r.record->integer_values(c));
+          else {
+            std::vector<std::string_view> all;
+            for (std::size_t i = 0; i < r.record->count(c); ++i) all.push_back(r.record->bytes(c, i));
+            to.bytes(c, all);
+          }
+        }
+      for (model_output const& o : p.heads) {
+        auto const values = o.of(r.outputs);
+        if (o.meaning == output_meaning::classes) {
+          likeliest_class const c(values);
+          to.integer(prefix_of(o) + "class", std::int64_t(c.number));
+          to.floating(prefix_of(o) + "probability", c.probability);
+        } else if (o.meaning == output_meaning::probabilities) {
+          auto const into = to.floats(prefix_of(o) + "probability", values.size());
+          std::ranges::transform(values, into.begin(), probability_of);
+        }
+        to.floats(o.name, values);
+      }
+    }
+    encode(made, bytes);
+    file.write(bytes);
+  }
+  file.close();
+}
+
+/// Where the records of a part begin; of an array, what stands before them.
+struct part_body {
+  std::uint64_t begin = 0, records = 0;
+  std::string fields = {};
+};
+
+inline part_body body_of(input_file const& part, prediction_format format, std::size_t header) {
+  if (format == prediction_format::csv) return {.begin = header};
+  if (format != prediction_format::npy) return {};
+  std::string text(12, '\0');
+  part.read(0, std::as_writable_bytes(std::span(text)));
+  std::uint32_t size = 0;
+  std::memcpy(&size, text.data() + 8, sizeof size);
+  text.resize(std::min<std::uint64_t>(size, part.size() - 12));
+  part.read(12, std::as_writable_bytes(std::span(text)));
+  constexpr std::string_view before = "{'descr': [", behind = "], 'fortran_order': False, 'shape': (";
+  std::size_t const at = text.find(behind);
+  if (!text.starts_with(before) || at == text.npos)
+    throw error(fmt::format("{} is no part of predictions", part.path()));
+  return {.begin = 12 + text.size(),
+          .records = std::strtoull(text.c_str() + at + behind.size(), nullptr, 10),
+          .fields = text.substr(before.size(), at - before.size())};
+}
+
+/// The first line of a table, with its end; quoted cells may have line ends.
+inline std::string first_line(input_file const& part) {
+  std::string text(std::size_t(std::min<std::uint64_t>(part.size(), 16u << 20)), '\0');
+  part.read(0, std::as_writable_bytes(std::span(text)));
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    quoted = quoted != (text[i] == '"');
+    if (text[i] == '\n' && !quoted) return text.substr(0, i + 1);
+  }
+  return text;
+}
+
+inline void copy_from(input_file const& part, std::uint64_t begin, durable_file& to) {
+  std::string chunk;
+  for (std::uint64_t at = begin; at < part.size(); at += chunk.size()) {
+    chunk.resize(std::size_t(std::min<std::uint64_t>(part.size() - at, 1u << 20)));
+    part.read(at, std::as_writable_bytes(std::span(chunk)));
+    to.write(chunk);
+  }
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string json_of(example const& record, std::string const& name) {
+  auto all = nlohmann::ordered_json::array();
+  for (std::size_t f = 0; f < record.size(); ++f) {
+    if (record.name(f) != name) continue;
+    for (std::size_t i = 0; i < record.count(name); ++i)
+      if (record.kind_of(f) == example::kind::floats)
+        all.push_back(std::isfinite(record.float_values(name)[i])  // in as few digits as tell it
+                          ? nlohmann::ordered_json::parse(fmt::format("{}", record.float_values(name)[i]))
+                          : nlohmann::ordered_json(nullptr));
+      else if (record.kind_of(f) == example::kind::integers)
+        all.push_back(record.integer_values(name)[i]);
+      else
+        all.push_back(std::string(record.bytes(name, i)));
+  }
+  auto const one = all.size() > 1 ? all : all.empty() ? nlohmann::ordered_json(nullptr) : all[0];
+  return one.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+EDL_INLINE std::vector<std::uint64_t> numbers_among_all(data::source const& from, std::size_t shard,
+                                                        view<std::uint64_t> records) {
+  std::uint64_t first = 0;
+  for (std::size_t i = 0; i < shard; ++i) first += from.shards()[i].records;
+  std::vector<std::uint64_t> all(records.begin(), records.end());
+  for (std::uint64_t& n : all) n += first;
+  return all;
+}
+
+EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, data::source const& from)
+    : job_(j), program_(p), from_(from), columns_(detail::words_of(j.prediction_columns)) {
+  if (columns_.empty()) return;
+  reader_ = from.open();
+  for (std::size_t shard = 0; shard < from.shards().size(); ++shard) {
+    if (from.shards()[shard].records == 0) continue;
+    example first;
+    try {
+      reader_->read(shard, 0, first);
+    } catch (data_error const&) {  // whoever predicts says so
+      return;
+    }
+    for (std::string const& c : columns_)
+      if (!first.contains(c))
+        throw usage_error(fmt::format("--prediction_columns={}: the records have no '{}'; they have {}",
+                                      job_.prediction_columns, c,
+                                      printable(fmt::format("{}", fmt::join(first.names(), ", ")))));
+    return;
+  }
+}
+
+EDL_INLINE void prediction_parts::write(std::uint32_t task, std::size_t shard, view<std::uint64_t> records,
+                                        view<float> outputs) {
+  std::string const path = detail::path_of_part(job_, task);
+  std::vector<std::uint64_t> const numbers = numbers_among_all(from_, shard, records);
+  example record;
+  std::size_t i = 0;
+  auto const next = [&](predicted_record& r) {
+    if (i == records.size()) return false;
+    if (reader_) try {
+        reader_->read(shard, records[i], record);
+      } catch (data_error const& e) {  // it has been read before: no task can answer for it
+        throw error(fmt::format("--prediction_columns: {}", e.what()));
+      }
+    r = {numbers[i], reader_ ? &record : nullptr, outputs.subspan(i * program_.outputs, program_.outputs)};
+    ++i;
+    return true;
+  };
+  if (job_.prediction_format == prediction_format::recordio)
+    return detail::write_recordio(path, program_, columns_, next);
+  detail::text text;
+  if (job_.prediction_format == prediction_format::csv) detail::append_header(text, program_, columns_);
+  if (job_.prediction_format == prediction_format::npy)
+    detail::append(text, detail::npy_header(detail::npy_fields(program_), records.size()));
+  for (predicted_record r; next(r);)
+    if (job_.prediction_format == prediction_format::csv)
+      detail::append_line(text, program_, columns_, r);
+    else if (job_.prediction_format == prediction_format::jsonl)
+      detail::append_json(text, program_, columns_, r);
+    else
+      detail::append_npy(text, program_, r);
+  replace_file(path, {text.data(), text.size()});
+}
+
+EDL_INLINE std::string join_predictions(job const& j, std::uint32_t tasks) {
+  std::error_code code;
+  for (std::uint32_t i = 0; i < std::max(tasks, 1u); ++i)
+    if (std::string const part = detail::path_of_part(j, i); !std::filesystem::exists(part, code))
+      return fmt::format(
+          "the predictions are in the directory {}, of each task's records in a part-NNNNN.{} of its own: "
+          "this process does not see {}, so that they stay parts",
+          j.prediction_outputs, name_of(j.prediction_format), part);
+  std::string const path =
+      fmt::format("{}/predictions.{}", j.prediction_outputs, name_of(j.prediction_format));
+  durable_file file(path);
+  std::string header;
+  if (j.prediction_format == prediction_format::csv) {
+    header = detail::first_line(input_file(detail::path_of_part(j, 0)));
+    file.write(header);
+  } else if (j.prediction_format == prediction_format::npy) {
+    detail::part_body all;
+    for (std::uint32_t i = 0; i < tasks; ++i) {
+      auto one = detail::body_of(input_file(detail::path_of_part(j, i)), j.prediction_format, 0);
+      all = {.records = all.records + one.records, .fields = std::move(one.fields)};
+    }
+    file.write(detail::npy_header(all.fields, all.records));
+  }
+  for (std::uint32_t i = 0; i < tasks; ++i) {
+    input_file const part(detail::path_of_part(j, i));
+    detail::copy_from(part, detail::body_of(part, j.prediction_format, header.size()).begin, file);
+  }
+  file.commit();
+  for (std::uint32_t i = 0; i < tasks; ++i) std::filesystem::remove(detail::path_of_part(j, i), code);
+  return fmt::format("the predictions are in {}", path);
+}
+
+}  // namespace edl::train

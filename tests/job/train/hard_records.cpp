@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/train/hard_records.hpp"
+
+#include <sstream>
+
+#include "edl/compute/data/format/picture_file.hpp"
+#include "edl/core/error.hpp"
+#include "job/app/job.hpp"
+#include "job/train/files.hpp"
+
+namespace hard_records_test {
+
+using job::count, job::has, job::lines, job::model, job::names_in, job::scratch, job::slurp, job::with;
+
+namespace {
+
+struct pictures final : edl::data::source {
+  std::vector<edl::data::shard> all{{"a", 3}, {"b", 3}};
+
+  struct one final : edl::data::reader {
+    void read(std::size_t shard, std::uint64_t record, edl::example& into) override {
+      edl::example_builder(into).integer("id", std::int64_t(100 * shard + record));
+    }
+  };
+  std::vector<edl::data::shard> const& shards() const override { return all; }
+  std::unique_ptr<edl::data::reader> open() const override { return std::make_unique<one>(); }
+};
+
+/// Says what a test has told it, and its loss is the number of the record in its file.
+struct told final : edl::worker::trainer {
+  std::vector<float> outputs;
+
+  edl::data::batch make_batch() const override { return {}; }
+  void feed(edl::example const&, edl::data::batch&, int, edl::mode) const override {}
+  std::span<float> variables() override { return {}; }
+  edl::view<float> gradients() const override { return {}; }
+  double train(edl::data::batch const&, std::uint64_t, edl::worker::gradients_ready const&) override {
+    return 0;
+  }
+  void evaluate(edl::data::batch const&, std::span<double>) override {}
+  edl::view<float> predict(edl::data::batch const&) override { return outputs; }
+  std::size_t totals() const override { return 0; }
+  void inspect(edl::data::batch const& b, visit_row const& visit) override {
+    std::size_t const n = outputs.size() / std::size_t(b.rows);
+    for (int i = 0; i < b.rows; ++i)
+      visit(i, double(b.records[std::size_t(i)]), edl::view<float>(outputs).subspan(std::size_t(i) * n, n));
+  }
+};
+
+/// All records of a shard, with pictures of 2 × 2 and three classes.
+edl::data::batch batch_of(std::size_t shard, std::vector<std::int32_t> const& labels) {
+  auto b = edl::data::make_batch(3, 4, 0, 1);
+  b.rows = 3;
+  b.shard = shard == 0 ? "a" : "b";
+  b.shard_number = shard;
+  b.first_place = 3 * shard;
+  b.records = {0, 1, 2};
+  b.classes = labels;
+  for (std::size_t i = 0; i < b.features.size(); ++i) b.features[i] = float(i % 4) - 1;
+  return b;
+}
+
+edl::train::program of_classes(edl::shape input) {
+  edl::train::program p;
+  p.input = input;
+  p.outputs = 3;
+  p.heads = {{"output", {1, 1, 3}, 0, edl::output_meaning::classes}};
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("the records with the highest loss are told, the highest first") {
+  pictures const from;
+  auto const p = of_classes({2, 2, 1});
+  for (bool const json : {false, true}) {
+    edl::job j{.command = edl::command::evaluate, .worst = 3};
+    j.format = json ? edl::result_format::json : edl::result_format::text;
+    CHECK(edl::train::hard_records::wanted(j));
+    edl::train::hard_records hard(j, p, from);
+    told by;
+    by.outputs = {9, 0, 0, 0, 9, 0, 0, 0, 9};
+    hard.look(by, batch_of(0, {0, 1, 2}));
+    hard.look(by, batch_of(1, {2, 1, 0}));
+    std::ostringstream out;
+    hard.tell(out, edl::logger(edl::severity::critical));
+    CHECK(
+        out.str() ==
+        (json
+             ? R"({"worst":[{"record":2,"file":"a","in_file":2,"loss":2,"label":2,"class":2,"probability":0.99975324},{"record":5,"file":"b","in_file":2,"loss":2,"label":0,"class":2,"probability":0.99975324},{"record":1,"file":"a","in_file":1,"loss":1,"label":1,"class":1,"probability":0.99975324}]}
+)"
+             : "loss 2.0000, record 2 of a: label 2, said 2 (1.000)\n"
+               "loss 2.0000, record 2 of b: label 0, said 2 (1.000)\n"
+               "loss 1.0000, record 1 of a: label 1, said 1 (1.000)\n"));
+  }
+}
+
+TEST_CASE("records of which a wrong class is said are written, pictures as PNG") {
+  pictures const from;
+  for (bool const picture : {true, false}) {
+    scratch const dir;
+    auto const p = of_classes(picture ? edl::shape{2, 2, 1} : edl::shape{1, 1, 4});
+    edl::job j{.command = edl::command::evaluate};
+    j.wrong = dir / "";
+    std::ofstream(dir / "17-is-1-said-2.png") << "old";
+    std::ofstream(dir / "mine.png") << "mine";
+    edl::train::hard_records hard(j, p, from);
+    told by;
+    by.outputs = {9, 0, 0, 0, 9, 0, 0, 0, 9};
+    hard.look(by, batch_of(0, {0, 1, 2}));
+    hard.look(by, batch_of(1, {2, 1, 2}));
+    std::ostringstream out;
+    hard.tell(out, edl::logger(edl::severity::critical));
+    CHECK(out.str().empty());
+    std::string const line = R"({"record":3,"file":"b","label":2,"class":0,"probability":0.99975324,)";
+    if (picture) {
+      CHECK(names_in(dir / "") == lines{"3-is-2-said-0.png", "mine.png", "wrong.jsonl"});
+      CHECK(slurp(dir / "wrong.jsonl") == line + "\"picture\":\"3-is-2-said-0.png\"}\n");
+      edl::data::pixels made;
+      edl::data::decode_picture(slurp(dir / "3-is-2-said-0.png"), made);
+      CHECK(made.of == edl::shape{2, 2, 1});
+      CHECK(made.values == std::vector<std::uint8_t>{0, 85, 170, 255});
+    } else {
+      CHECK(names_in(dir / "") == lines{"mine.png", "wrong.jsonl"});
+      CHECK(slurp(dir / "wrong.jsonl") == line + "\"features\":{\"id\":100}}\n");
+    }
+  }
+}
+
+TEST_CASE("a model that says no class has none that is wrong") {
+  scratch const dir;
+  pictures const from;
+  auto p = of_classes({1, 1, 4});
+  p.heads[0].meaning = edl::output_meaning::numbers;
+  edl::job j{.command = edl::command::evaluate};
+  j.wrong = dir / "";
+  CHECK_THROWS_WITH_AS(edl::train::hard_records(j, p, from),
+                       doctest::Contains("--wrong is for models that say"), edl::usage_error);
+}
+
+TEST_CASE("an evaluation tells the worst records and writes the wrong ones") {
+  scratch const dir;
+  lines const evaluate{"evaluate", "--validation_data=" + job::data().validation,
+                       "--checkpoint_dir_for_init=" + model().output};
+  job::run j(with(evaluate, {"--worst=5", "--wrong=" + dir / "wrong"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(count(j.log(), "\nloss ") + j.log().starts_with("loss ") == 5);
+  CHECK(has(j.log(), "they are in " + dir / "wrong/wrong.jsonl"));
+  std::size_t const wrong = count(slurp(dir / "wrong/wrong.jsonl"), "\n");
+  CHECK(has(j.log(), std::to_string(wrong) + " record"));
+  CHECK(wrong < 100);
+  CHECK(count(slurp(dir / "wrong/wrong.jsonl"), "\"features\":{\"") == wrong);
+  job::run several(with(evaluate, {"--worst=5", "--num_workers=2"}));
+  CHECK(several.wait() != 0);
+  CHECK(has(several.log(), "--worst and --wrong are of one process"));
+}
+
+}  // namespace hard_records_test
