@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "edl/core/log.hpp"
+#include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/checkpoint/job_files.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/master/job.hpp"
