@@ -93,7 +93,7 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
 }
 
 EDL_INLINE int run_serving(train::program const& p, serving const& what, signals const& stop) {
-  logger const log(severity::info, "serve");
+  logger const log(severity::info, "serve", log_target{.detailed = false});
   net::node node({.job = "serve", .secret = net::token::random(), .log = log});
   serve::followed_model model(p, what.model, log);
   serve::service service(node, what.model_name, model, what.batching);

@@ -32,7 +32,7 @@ class batcher {
     std::chrono::microseconds max_wait{0};      ///< for more records than are there; 0: none
     std::size_t max_queue = 4096;               ///< records that may wait
     std::chrono::milliseconds timeout{30'000};  ///< in the queue
-    std::chrono::microseconds quick{200};       ///< a batch that takes no longer is small
+    std::chrono::microseconds quick{1000};      ///< a batch that takes no longer is small
   };
 
   struct result {
@@ -69,7 +69,7 @@ class batcher {
   std::deque<std::shared_ptr<request>> queue_;
   bool computing_ = false, over_ = false;
   bool looking_ = false;            // on the node's thread
-  std::atomic<double> seconds_{1};  // that a record takes, lately
+  std::atomic<double> seconds_{1};  // that a record takes, as the quickest lately
   std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> batches_{0}, records_{0};
   std::thread thread_;

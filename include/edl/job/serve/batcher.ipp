@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <asio/post.hpp>
 #include <future>
 #include <optional>
@@ -157,7 +158,9 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
     records_ += rows;
     double const took =
         std::chrono::duration<double>(clock::now() - began).count() / double(std::max<std::size_t>(rows, 1));
-    seconds_ = seconds_ == 1 ? took : 0.9 * seconds_ + 0.1 * took;
+    // What was held up by other processes counts for little.
+    double const known = seconds_;
+    seconds_ = took < known ? took : std::min(took, 1.02 * known);
   } catch (std::exception const& e) {
     for (auto const& r : batch)
       if (!r->failed) r->failed.emplace(500, e.what());

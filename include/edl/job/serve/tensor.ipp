@@ -23,6 +23,13 @@ void append_values(tensor& to, std::string_view bytes, std::size_t count) {
   if (bytes.size() / sizeof(T) != count || bytes.size() % sizeof(T) != 0)
     throw bad(fmt::format("input '{}' has {} bytes, and its shape wants {} values of {}", to.name,
                           bytes.size(), count, sizeof(T)));
+  if constexpr (std::is_same_v<T, float>)
+    if (to.kind == example::kind::floats) {
+      auto const before = to.floats.size();
+      to.floats.resize(before + count);
+      if (count) std::memcpy(to.floats.data() + before, bytes.data(), bytes.size());
+      return;
+    }
   for (std::size_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
