@@ -30,7 +30,7 @@ TEST_CASE("each flag of serve arrives") {
       serving_of({"--model_name=n", "--host=0.0.0.0", "--port=0", "--tls_certificate=c", "--tls_key=k",
                   "--token_file=" + dir / "token", "--num_threads=2", "--max_batch=8", "--max_wait_us=50",
                   "--max_queue=9", "--max_body_mib=2", "--max_connections=3", "--timeout_ms=4",
-                  "--poll_interval_ms=0", "--drain_ms=6", "--set=a=1"});
+                  "--poll_interval_ms=0", "--drain_ms=6", "--drain_delay_ms=7", "--set=a=1"});
   CHECK(s.model_name == "n");
   CHECK(s.listening.host == "0.0.0.0");
   CHECK(s.listening.certificate == "c");
@@ -46,6 +46,7 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(s.batching.max_queue == 9);
   CHECK(s.batching.timeout == 4ms);
   CHECK(s.drain == 6ms);
+  CHECK(s.drain_delay == 7ms);
   CHECK(s.set == "a=1");
   CHECK_THROWS_AS(serving_of({"--tls_key=k"}), edl::usage_error);
   CHECK_THROWS_AS(serving_of({"--token_file=/nowhere"}), edl::usage_error);
@@ -61,7 +62,8 @@ TEST_CASE("a program serves the checkpoints of a job that goes on, and ends in o
     CHECK(t.wait() == 0);
   };
   trained("8");
-  job::run r({"serve", "--model_path=" + checkpoints, "--port=0", "--poll_interval_ms=5"});
+  job::run r({"serve", "--model_path=" + checkpoints, "--port=0", "--poll_interval_ms=5",
+              "--drain_delay_ms=3600000"});
   REQUIRE(r.says("as 'tiny' at http://127.0.0.1:"));
   std::string const log = r.log();
   auto const port = std::uint16_t(std::stoi(log.substr(log.find("http://127.0.0.1:") + 17)));
@@ -73,6 +75,11 @@ TEST_CASE("a program serves the checkpoints of a job that goes on, and ends in o
   trained("16");
   REQUIRE(r.says("serves version 16"));
   CHECK(job::eventually([&] { return has(ask(), "Edl-Model-Version: 16\r\n"); }));
+  ::kill(r.pid(), SIGTERM);
+  // It goes on for those that have not heard of it yet, until the pause is over, or somebody is in a hurry.
+  CHECK(job::eventually(
+      [&] { return has(http_client::ask(port, http_client::get("/v2/health/ready")), "503"); }));
+  CHECK(has(ask(), "200 OK"));
   ::kill(r.pid(), SIGTERM);
   CHECK(r.wait() == 0);
   CHECK(has(r.log(), "told to end: all that was asked is answered"));

@@ -21,7 +21,8 @@ struct serving {
   serve::followed_model::options model;
   serve::batcher::options batching;
   http::server_options listening;
-  std::chrono::milliseconds drain{30'000};  ///< for the answers that are being made when it is told to end
+  std::chrono::milliseconds drain_delay{0};  ///< it serves on, and is not ready, when it is told to end
+  std::chrono::milliseconds drain{30'000};   ///< for the answers that are being made when it is told to end
 };
 
 std::vector<cli::flag> serving_flags(std::string const& program);

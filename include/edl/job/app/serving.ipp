@@ -52,6 +52,9 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
                   86'400'000),
       number_flag("poll_interval_ms", "1000", "between two looks for a newer model; 0: none is looked for", 0,
                   86'400'000),
+      number_flag("drain_delay_ms", "0",
+                  "for which it goes on when it is told to end, and says that it is not ready", 0,
+                  86'400'000),
       number_flag("drain_ms", "30000", "for answers that are being made when it is told to end", 0,
                   86'400'000),
       {.name = "set",
@@ -78,6 +81,7 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
                           .key = l.text("tls_key"),
                           .bounds = {.body = std::size_t(whole("max_body_mib")) << 20,
                                      .connections = std::size_t(whole("max_connections"))}},
+            .drain_delay = ms("drain_delay_ms"),
             .drain = ms("drain_ms")};
   if (std::string const file = l.text("token_file"); !file.empty()) {
     std::ifstream in(file);
@@ -105,6 +109,7 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   std::optional<int> signal;
   while (!signal) signal = stop.wait(std::chrono::hours(1));
   service.drain();
+  stop.wait(what.drain_delay);  // a second signal ends the wait
   bool const all = server.drain(what.drain);
   log.info(all ? "told to end: all that was asked is answered" : "told to end: some answers took too long");
   return all ? 0 : 1;
