@@ -28,6 +28,7 @@
 #include "simulate/simulate.hpp"
 #include "submit/convert.hpp"
 #include "submit/doctor.hpp"
+#include "submit/serve.hpp"
 #include "submit/submission_flags.hpp"
 #include "submit/submit_training_job.hpp"
 #include "submit/sweep.hpp"
@@ -258,6 +259,9 @@ std::vector<command> const& commands() {
        "edl simulate --generate=100 --nodes=50 --policy=completion\n"
        "edl simulate workload-1.csv --applications=traces --batch=changing",
        simulate_flags, simulate},
+      {"serve", "--image=IMAGE --model_path=PATH [flags]", "print what serves a model in a cluster",
+       "edl serve --image=registry.example.com/mnist:1 --model_path=/data/checkpoints | kubectl apply -f -",
+       serve_flags, serve},
       {"controller install", "[flags]", "make TrainingJobs known to a cluster, and run their controller",
        "edl controller install\nedl controller install --image=registry.example.com/edl-controller:1\n"
        "edl controller install --yaml=- | kubectl delete -f -",

@@ -14,4 +14,7 @@ struct manifest_file {
 /// Those that `edl controller install` makes, in that order.
 std::span<manifest_file const> manifests();
 
+/// k8s/serve.yaml, likewise.
+char const* serve_manifest();
+
 }  // namespace edl::tool

@@ -136,8 +136,9 @@ struct job {
   bool dry_run = false;                        ///< only try everything once, and keep nothing
   std::string profile;                         ///< directory for where the workers' time went
 
-  std::string host = "127.0.0.1";  ///< where this process listens
-  std::uint16_t port = 0;          ///< of the master; 0: any
+  std::string host = "127.0.0.1";             ///< where this process listens
+  std::uint16_t port = 0;                     ///< of the master; 0: any
+  std::optional<std::uint16_t> metrics_port;  ///< where /metrics is answered; none: nowhere; 0: any port
 
   std::uint64_t records_per_task() const {
     return std::uint64_t(minibatch_size) * std::uint64_t(num_minibatches_per_task);

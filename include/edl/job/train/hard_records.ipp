@@ -35,7 +35,7 @@ inline bool is_wrong(std::string const& name) {
 inline std::string png_of(shape of, view<float> features) {
   auto const [least, largest] = std::ranges::minmax(features);
   float const scale = largest > least ? 255 / (largest - least) : 0;
-  data::pixels made{.of = of, .values = {}};
+  data::pixels made{.extents = of, .values = {}};
   for (float const x : features) made.values.push_back(std::uint8_t(std::lround((x - least) * scale)));
   return data::encode_png(made);
 }

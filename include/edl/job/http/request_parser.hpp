@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "edl/job/http/message.hpp"
+
+namespace edl::http {
+
+/// Reads one request (HTTP/1.0 or 1.1, RFC 9112) out of bytes as they come. Nothing longer than the limits is
+/// kept. Thread safety: distinct objects: safe. Shared objects: unsafe.
+class request_parser {
+ public:
+  request_parser(std::size_t header_limit, std::size_t body_limit);
+  request_parser(request_parser&&) noexcept;
+  ~request_parser();
+
+  /// Returns how many bytes it has taken. The rest is to be given again, with more behind it, or belongs to
+  /// the next request. Throws `failure`: 400, 413 or 431.
+  std::size_t feed(std::string_view bytes);
+
+  bool headed() const;  ///< all but the body has come, and `head` may be asked for
+  bool done() const;
+
+  request const& head() const;
+  request take();  ///< of a request that is `done`
+
+  bool keeps_alive() const;     ///< the client may use the connection again
+  bool wants_continue() const;  ///< it sends the body when it is told to
+  bool chunks() const;          ///< it takes an answer in chunks (HTTP/1.1)
+
+ private:
+  void read_head();
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace edl::http
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/http/request_parser.ipp"
+#endif

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/post.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/http/connection.hpp"
+#include "edl/job/http/request_parser.hpp"
+#include "edl/job/http/server.hpp"
+
+namespace edl::http {
+
+struct server::state : net::detail::service, std::enable_shared_from_this<server::state> {
+  using connection = detail::connection;
+  using phase = connection::phase;
+  using shared_connection = std::shared_ptr<connection>;
+
+  state(net::node& on, server_options o, router r)
+      : executor(on.executor()),
+        options(std::move(o)),
+        routes(std::move(r)),
+        acceptor(executor),
+        timer(executor) {}
+  ~state() override {
+    routes = {};
+    gone.set_value();
+  }
+
+  void listen();
+  asio::awaitable<void> accept();
+  asio::awaitable<void> look();
+  void take(asio::ip::tcp::socket s);
+  asio::awaitable<void> serve(connection& c, bool surplus);
+  asio::awaitable<bool> exchange(connection& c);
+  asio::awaitable<bool> receive_request(connection& c, request_parser& parser, route const*& to,
+                                        std::vector<std::string>& arguments);
+  asio::awaitable<response> answer(route const& to, request& r);
+  void admit(route const& to, request const& r) const;
+  void begin_drain();
+  void shut() override;
+
+  asio::any_io_executor executor;
+  server_options options;
+  router routes;
+  std::optional<server_certificate> certificate;
+  asio::ip::tcp::acceptor acceptor;
+  asio::steady_timer timer;
+  std::uint16_t port = 0;
+  std::set<shared_connection> open;  // on the node's thread, as all above
+  bool draining = false, closed = false;
+  std::mutex mutex;  // guards `connections`
+  std::condition_variable changed;
+  std::size_t connections = 0;
+  std::promise<void> gone;
+};
+
+EDL_INLINE void server::state::listen() {
+  if (options.certificate.empty() != options.key.empty())
+    throw usage_error("TLS needs a certificate and its private key, both");
+  if (!options.certificate.empty()) certificate.emplace(options.certificate, options.key);
+  try {
+    asio::ip::tcp::resolver resolver(executor);
+    auto const end = resolver.resolve(options.host, std::to_string(options.port))->endpoint();
+    acceptor.open(end.protocol());
+    acceptor.set_option(asio::socket_base::reuse_address(true));
+    acceptor.bind(end);
+    acceptor.listen();
+    port = acceptor.local_endpoint().port();
+  } catch (asio::system_error const& e) {
+    throw error(
+        fmt::format("cannot listen on {}:{} for HTTP: {}{}", options.host, options.port, e.code().message(),
+                    e.code() == asio::error::address_in_use ? "; choose another port, or 0 for any" : ""));
+  }
+}
+
+EDL_INLINE asio::awaitable<void> server::state::accept() {
+  while (!closed && !draining) {
+    asio::error_code failed;
+    asio::ip::tcp::socket s(executor);
+    co_await acceptor.async_accept(s, asio::redirect_error(asio::use_awaitable, failed));
+    if (closed || draining) break;
+    if (!failed) {
+      take(std::move(s));
+    } else if (failed != asio::error::connection_aborted) {
+      options.log.warning(fmt::format("cannot accept on port {}: {}", port, failed.message()));
+      asio::steady_timer rest(executor, std::chrono::seconds(1));  // out of descriptors or memory
+      co_await rest.async_wait(asio::redirect_error(asio::use_awaitable, failed));
+    }
+  }
+}
+
+EDL_INLINE asio::awaitable<void> server::state::look() {
+  limits const& b = options.bounds;
+  auto const tick = std::clamp<std::chrono::milliseconds>(
+      std::min({b.head, b.read, b.idle, b.write}) / 4, std::chrono::milliseconds(5), std::chrono::seconds(1));
+  while (!closed) {
+    asio::error_code failed;
+    timer.expires_after(tick);
+    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, failed));
+    auto const now = connection::clock::now();
+    for (auto const& c : open) c->look(now);
+  }
+}
+
+EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
+  asio::error_code ignored;
+  s.set_option(asio::ip::tcp::no_delay(true), ignored);
+  s.set_option(asio::socket_base::keep_alive(true), ignored);
+  // Some more are told that there are too many.
+  std::size_t const most = options.bounds.connections;
+  if (open.size() >= most + 64) return;
+  bool const surplus = open.size() >= most;
+  auto const c =
+      std::make_shared<connection>(std::move(s), certificate ? &*certificate : nullptr, options.bounds.write);
+  open.insert(c);
+  {
+    std::lock_guard const lock(mutex);
+    ++connections;
+  }
+  asio::co_spawn(
+      executor, [me = shared_from_this(), c, surplus] { return me->serve(*c, surplus); },
+      asio::bind_cancellation_slot(c->cancel.slot(), [me = shared_from_this(), c](std::exception_ptr) {
+        c->socket.close();
+        // The coroutine still stands on this connection's signal until it has returned.
+        asio::post(me->executor, [me, c] {
+          me->open.erase(c);
+          std::lock_guard const lock(me->mutex);
+          --me->connections;
+          me->changed.notify_all();
+        });
+      }));
+}
+
+EDL_INLINE asio::awaitable<void> server::state::serve(connection& c, bool surplus) {
+  c.enter(phase::head, options.bounds.head);
+  co_await c.socket.handshake();
+  if (surplus) {
+    failure const many(503,
+                       fmt::format("{} clients are connected, which is the most", options.bounds.connections),
+                       {{"Retry-After", "1"}});
+    response const said = to_response(many);
+    co_await c.send(said, false, false, false);
+  } else {
+    while (co_await exchange(c)) {
+    }
+  }
+  co_await c.linger();
+}
+
+/// Whether the connection goes on.
+EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
+  request_parser parser(options.bounds.header, options.bounds.body);
+  route const* to = nullptr;
+  std::vector<std::string> arguments;
+  response said;
+  bool refused = false;
+  try {
+    if (!co_await receive_request(c, parser, to, arguments)) co_return false;
+  } catch (failure const& f) {
+    said = to_response(f);
+    refused = true;
+  } catch (asio::system_error const&) {
+    if (!c.late || closed) throw;
+    said = to_response({408, c.now == phase::head ? "the request's head came too slowly"
+                                                  : "the request's body came too slowly"});
+    refused = true;
+  }
+  bool const complete = parser.done();
+  bool const head_only = parser.headed() && parser.head().method == "HEAD";
+  if (!refused) {
+    request r = parser.take();
+    r.arguments = std::move(arguments);
+    c.enter_answer();
+    said = co_await answer(*to, r);
+  }
+  bool const chunks = parser.headed() && parser.chunks();
+  bool const keep = complete && parser.keeps_alive() && !draining && (!said.stream || chunks);
+  co_await c.send(said, head_only, keep, chunks);
+  co_return keep;
+}
+
+/// False: the client has nothing more to ask.
+EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, request_parser& parser,
+                                                                route const*& to,
+                                                                std::vector<std::string>& arguments) {
+  bool starved = c.bytes.empty();
+  c.enter(starved ? phase::idle : phase::head, starved ? options.bounds.idle : options.bounds.head);
+  for (;;) {
+    if (starved) {
+      if (draining && c.now == phase::idle) co_return false;
+      bool const more = co_await c.receive();
+      if (!more && c.now == phase::idle) co_return false;
+      if (!more) throw failure(400, "the request is cut off");
+      if (c.now == phase::idle) c.enter(phase::head, options.bounds.head);
+    }
+    c.bytes.erase(0, parser.feed(c.bytes));
+    if (parser.headed() && !to) {
+      to = &routes.find(parser.head(), arguments);
+      admit(*to, parser.head());
+      if (parser.wants_continue()) co_await c.socket.write("HTTP/1.1 100 Continue\r\n\r\n", {});
+      c.enter(phase::read, options.bounds.read);
+    }
+    if (parser.done()) co_return true;
+    starved = true;
+  }
+}
+
+EDL_INLINE void server::state::admit(route const& to, request const& r) const {
+  if (options.token.empty() || to.open) return;
+  std::string const wanted = "Bearer " + options.token;
+  std::string_view const given = r.field("authorization");
+  if (given.size() != wanted.size() || CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) != 0)
+    throw failure(401, "the request's field 'Authorization' must be 'Bearer' and the server's token",
+                  {{"WWW-Authenticate", "Bearer"}});
+}
+
+EDL_INLINE asio::awaitable<response> server::state::answer(route const& to, request& r) {
+  std::string why;
+  try {
+    co_return co_await to.serve(r);
+  } catch (failure const& f) {
+    co_return to_response(f);
+  } catch (asio::system_error const& e) {
+    if (closed) throw;
+    why = e.what();
+  } catch (std::exception const& e) {
+    why = e.what();
+  }
+  options.log.error(fmt::format("{} {}: {}", r.method, r.path, why));
+  co_return to_response({500, why});
+}
+
+EDL_INLINE void server::state::begin_drain() {
+  draining = true;
+  asio::error_code ignored;
+  acceptor.close(ignored);
+  for (auto const& c : open) {
+    if (c->now == phase::idle || c->now == phase::linger) c->socket.close();
+    if (c->streaming) c->cancel.emit(asio::cancellation_type::terminal);
+  }
+}
+
+EDL_INLINE void server::state::shut() {
+  if (closed) return;
+  closed = true;
+  begin_drain();
+  timer.cancel();
+  for (auto const& c : open) {
+    c->socket.close();
+    c->cancel.emit(asio::cancellation_type::terminal);
+  }
+}
+
+EDL_INLINE server::server(net::node& on, server_options o, router routes)
+    : state_(std::make_shared<state>(on, std::move(o), std::move(routes))), node_(on) {
+  state_->listen();
+  node_.attach(state_);
+  node_.post([s = state_] {
+    asio::co_spawn(s->executor, s->accept(), [s](std::exception_ptr) {});
+    asio::co_spawn(s->executor, s->look(), [s](std::exception_ptr) {});
+  });
+}
+
+EDL_INLINE server::~server() {
+  close();
+  if (node_.on_thread()) return;
+  auto ended = state_->gone.get_future();
+  state_.reset();
+  ended.wait();
+}
+
+EDL_INLINE void server::close() {
+  node_.post([s = state_] { s->shut(); });
+}
+
+EDL_INLINE bool server::drain(std::chrono::milliseconds patience) {
+  node_.post([s = state_] { s->begin_drain(); });
+  std::unique_lock lock(state_->mutex);
+  bool const all = state_->changed.wait_for(lock, patience, [this] { return state_->connections == 0; });
+  lock.unlock();
+  close();
+  return all;
+}
+
+EDL_INLINE std::uint16_t server::port() const { return state_->port; }
+
+EDL_INLINE std::string server::address() const {
+  std::string const& host = state_->options.host;
+  bool const six = host.find(':') != host.npos;
+  return fmt::format("{}://{}{}{}:{}", state_->certificate ? "https" : "http", six ? "[" : "", host,
+                     six ? "]" : "", state_->port);
+}
+
+EDL_INLINE std::size_t server::connections() const {
+  std::lock_guard const lock(state_->mutex);
+  return state_->connections;
+}
+
+}  // namespace edl::http

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <asio/redirect_error.hpp>
+#include <asio/ssl.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/http/socket.hpp"
+
+namespace edl::http {
+
+struct server_certificate::state {
+  asio::ssl::context context{asio::ssl::context::tls_server};
+};
+
+EDL_INLINE server_certificate::server_certificate(std::string const& chain, std::string const& key)
+    : state_(std::make_shared<state>()) {
+  auto& c = state_->context;
+  c.set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
+  asio::error_code failed;
+  c.use_certificate_chain_file(chain, failed);
+  if (failed) throw error(fmt::format("{}: no certificates in PEM: {}", chain, failed.message()));
+  c.use_private_key_file(key, asio::ssl::context::pem, failed);
+  if (failed) throw error(fmt::format("{}: no private key of {}: {}", key, chain, failed.message()));
+}
+
+struct socket::tls {
+  asio::ssl::stream<asio::ip::tcp::socket&> stream;
+};
+
+EDL_INLINE socket::socket(asio::ip::tcp::socket s, server_certificate const* with) : plain_(std::move(s)) {
+  if (with) tls_.reset(new tls{{plain_, with->state_->context}});
+}
+EDL_INLINE socket::~socket() = default;
+
+EDL_INLINE asio::awaitable<void> socket::handshake() {
+  if (tls_) co_await tls_->stream.async_handshake(asio::ssl::stream_base::server, asio::use_awaitable);
+}
+
+EDL_INLINE asio::awaitable<std::size_t> socket::read_some(std::span<char> into) {
+  asio::error_code failed;
+
+  auto const buffer = asio::buffer(into.data(), into.size());
+  std::size_t n = 0;
+  if (tls_)
+    n = co_await tls_->stream.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, failed));
+  else
+    n = co_await plain_.async_read_some(buffer, asio::redirect_error(asio::use_awaitable, failed));
+  if (failed && failed != asio::error::eof && failed != asio::ssl::error::stream_truncated)
+    throw asio::system_error(failed);
+  co_return n;
+}
+
+EDL_INLINE asio::awaitable<void> socket::write(std::string_view head, std::string_view body) {
+  std::array const parts{asio::buffer(head), asio::buffer(body)};
+  if (tls_)
+    co_await asio::async_write(tls_->stream, parts, asio::use_awaitable);
+  else
+    co_await asio::async_write(plain_, parts, asio::use_awaitable);
+}
+
+EDL_INLINE asio::awaitable<void> socket::end() {
+  asio::error_code failed;
+  if (tls_)
+    co_await tls_->stream.async_shutdown(asio::redirect_error(asio::use_awaitable, failed));
+  else
+    plain_.shutdown(asio::ip::tcp::socket::shutdown_send, failed);
+}
+
+EDL_INLINE void socket::close() {
+  asio::error_code ignored;
+  plain_.close(ignored);
+}
+
+}  // namespace edl::http

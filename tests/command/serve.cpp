@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "submit/serve.hpp"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edl/core/error.hpp"
+
+namespace serve_test {
+
+using nlohmann::json;
+
+std::vector<json> objects(edl::tool::words line) {
+  line.insert(line.begin(), {"--image=registry.example.com/team/mnist:1", "--model_path=/d/ck"});
+  return edl::tool::serve_objects({"serve", edl::tool::serve_flags(), line});
+}
+
+TEST_CASE("what serves a model is a Deployment and a Service that find each other") {
+  auto const all = objects(
+      {"--namespace=team", "--claim=c", "--mount_path=/d", "--replicas=3", "--cpu=2", "--memory=3Gi"});
+  REQUIRE(all.size() == 2);
+  json const &deployment = all[0], &service = all[1], &pod = deployment["spec"]["template"]["spec"];
+  CHECK(deployment["metadata"]["namespace"] == "team");
+  CHECK(deployment["spec"]["replicas"] == 3);
+  CHECK(deployment["spec"]["template"]["metadata"]["labels"]["app"] == "mnist-serve");
+  CHECK(deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]);
+  CHECK(service["metadata"]["name"] == "mnist-serve");
+  CHECK(pod["containers"][0]["image"] == "registry.example.com/team/mnist:1");
+  CHECK(pod["containers"][0]["command"] == json{"mnist", "serve", "--model_path=/d/ck", "--host=0.0.0.0",
+                                                "--port=8080", "--drain_delay_ms=5000"});
+  CHECK(pod["containers"][0]["volumeMounts"][0]["mountPath"] == "/d");
+  CHECK(pod["containers"][0]["resources"] ==
+        json{{"requests", {{"cpu", "2"}, {"memory", "3Gi"}}}, {"limits", {{"memory", "3Gi"}}}});
+  CHECK(pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == "c");
+  CHECK(pod["containers"][0]["readinessProbe"]["httpGet"]["path"] == "/v2/health/ready");
+}
+
+TEST_CASE("names may be told, and are checked") {
+  auto const all = objects({"--program=digits", "--name=n"});
+  CHECK(all[0]["spec"]["template"]["spec"]["containers"][0]["command"][0] == "digits");
+  CHECK(all[1]["metadata"]["name"] == "n");
+  CHECK_FALSE(all[1]["metadata"].contains("namespace"));
+  CHECK_THROWS_AS(objects({"--name=N_"}), edl::usage_error);
+}
+
+}  // namespace serve_test

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/http/request_parser.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace http_request_parser_test {
+
+using edl::http::failure;
+using edl::http::request_parser;
+
+TEST_CASE("a request is read in whatever pieces it comes") {
+  std::string const text =
+      "POST /a%20b?q=1#f HTTP/1.1\r\nHost: h\r\nX-Y:  z \r\nContent-Length: 3\r\n\r\nabcGET / HTTP";
+  for (std::size_t step = 1; step <= text.size(); ++step) {
+    CAPTURE(step);
+    request_parser p(1000, 10);
+    std::string waiting;
+    std::size_t at = 0;
+    while (!p.done()) {
+      waiting += text.substr(at, step);
+      at += step;
+      waiting.erase(0, p.feed(waiting));
+    }
+    CHECK(p.headed());
+    CHECK(p.keeps_alive());
+    CHECK(p.chunks());
+    auto const r = p.take();
+    CHECK(r.method == "POST");
+    CHECK(r.path == "/a%20b");
+    CHECK(r.query == "q=1");
+    CHECK(r.field("x-y") == "z");
+    CHECK(r.body == "abc");
+    CHECK(std::string("GET / HTTP").starts_with(waiting));
+  }
+}
+
+TEST_CASE("the form of proxies is taken, and what is no path is not") {
+  request_parser p(1000, 10);
+  p.feed("GET HTTP://h:1/x?y HTTP/1.1\r\nHost: h\r\n\r\n");
+  CHECK(p.head().path == "/x");
+  request_parser bare(1000, 10), star(1000, 10);
+  bare.feed("GET http://h HTTP/1.1\r\nHost: h\r\n\r\n");
+  CHECK(bare.head().path == "/");
+  CHECK_THROWS_AS(star.feed("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n"), failure);
+  CHECK(!star.done());
+}
+
+}  // namespace http_request_parser_test

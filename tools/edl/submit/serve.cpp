@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "submit/serve.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edl/cluster/kubernetes/names.hpp"
+#include "edl/core/error.hpp"
+#include "cluster/manifests.hpp"
+#include "common/yaml.hpp"
+
+namespace edl::tool {
+
+using nlohmann::json;
+
+std::vector<flag> serve_flags() {
+  using enum flag::value_type;
+  return {
+      {.name = "image", .help = "image with the model's program", .needed = true},
+      {.name = "model_path", .help = "in the pods, on the claim: what `serve` takes", .needed = true},
+      {.name = "program", .help = "the model's program; without it the last part of the image's name"},
+      {.name = "name", .help = "of the Deployment and the Service; without it PROGRAM-serve"},
+      {.name = "namespace", .help = "theirs; without it the one that they are applied to", .aliases = {"n"}},
+      {.name = "claim", .fallback = "fileserver-claim", .help = "PersistentVolumeClaim that is mounted"},
+      {.name = "mount_path", .fallback = "/data", .help = "where it is mounted"},
+      {.name = "replicas", .fallback = "2", .help = "pods", .type = whole, .least = 1, .most = 1000},
+      {.name = "cpu", .fallback = "1", .help = "cores that a pod asks for"},
+      {.name = "memory", .fallback = "1Gi", .help = "memory that a pod may have, and asks for"}};
+}
+
+std::vector<json> serve_objects(command_line const& l) {
+  auto all = from_yaml_documents(serve_manifest(), "k8s/serve.yaml");
+  std::string const image = l.text("image");
+  std::string program = l.text("program");
+  if (program.empty()) {
+    program = image.substr(image.rfind('/') + 1);
+    program = program.substr(0, program.find_first_of(":@"));
+  }
+  std::string const name = l.given("name") ? l.text("name") : program + "-serve";
+  if (!platform::kubernetes::is_label(name))
+    throw usage_error(fmt::format(
+        "--name={}: a name has at most 63 lower case letters, digits and '-'; give another", name));
+  for (json& o : all) {
+    o["metadata"]["name"] = o["metadata"]["labels"]["app"] = name;
+    if (l.given("namespace")) o["metadata"]["namespace"] = l.text("namespace");
+    json& spec = o["spec"];
+    if (o["kind"] == "Service") {
+      spec["selector"]["app"] = name;
+      continue;
+    }
+    spec["replicas"] = l.number("replicas");
+    spec["selector"]["matchLabels"]["app"] = spec["template"]["metadata"]["labels"]["app"] = name;
+    json& pod = spec["template"]["spec"];
+    json& container = pod["containers"][0];
+    container["image"] = image;
+    container["command"][0] = program;
+    container["command"][2] = "--model_path=" + l.text("model_path");
+    container["volumeMounts"][0]["mountPath"] = l.text("mount_path");
+    pod["volumes"][0]["persistentVolumeClaim"]["claimName"] = l.text("claim");
+    container["resources"] = {{"requests", {{"cpu", l.text("cpu")}, {"memory", l.text("memory")}}},
+                              {"limits", {{"memory", l.text("memory")}}}};
+  }
+  return all;
+}
+
+int serve(words const& line) {
+  command_line const l("serve", serve_flags(), line);
+  for (json const& o : serve_objects(l)) fmt::print("---\n{}", to_yaml(o));
+  return done;
+}
+
+}  // namespace edl::tool
