@@ -129,7 +129,7 @@ class chart {
     marks.forEach((m, i) => this.plot.append(
         drawn('line', {class: 'grid', x1: left, x2: width - right, y1: Y(m), y2: Y(m)}),
         drawn('text', {x: left - 6, y: Y(m) + 4, 'text-anchor': 'end'}, labels[i])));
-    for (const t of ticks(x0, x1, Math.max(2, width / 110)))
+    for (const t of ticks(x0, x1, Math.max(3, width / 90)))
       if (Number.isInteger(t)) this.plot.append(drawn('text', {x: X(t), y: height - 6, 'text-anchor': 'middle'}, short(t)));
     this.plot.append(drawn('line', {class: 'axis', x1: left, x2: width - right, y1: height - bottom, y2: height - bottom}));
     this.series.forEach((s, i) => {
