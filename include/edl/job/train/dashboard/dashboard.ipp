@@ -26,7 +26,11 @@
 namespace edl::train {
 namespace detail {
 
-inline constexpr std::chrono::milliseconds look_pause{400};
+/// Between two looks, each of which costs some 10 µs for a process.
+inline std::chrono::milliseconds look_pause(master::coordinator const& of) {
+  return std::chrono::milliseconds(of.workers().all().size() + of.servers().all().size() > 100 ? 1000 : 400);
+}
+
 inline constexpr std::chrono::seconds stuck_after{3}, speed_window{10}, farewell{1}, beat{15};
 inline constexpr std::size_t most_readers = 64;
 
@@ -198,7 +202,7 @@ EDL_INLINE void dashboard::close(master::coordinator const& of, master::job_prog
 EDL_INLINE void dashboard::show(master::coordinator const& of, master::job_progress const& p, time_point now,
                                 bool last) {
   state& s = *state_;
-  due_ = now + detail::look_pause;
+  due_ = now + detail::look_pause(of);
   auto& all = s.versions;
   if (!all.empty() && p.version < all.back().second) all.clear();  // the job went back
   all.emplace_back(now, p.version);
