@@ -18,5 +18,6 @@
 #include "edl/compute/optim/optimizers.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/author/model_traits.hpp"  // first: GCC lists by which headers it came to a sentence
+#include "edl/job/author/predictor.hpp"
 #include "edl/job/author/run.hpp"
 #include "edl/version.hpp"

@@ -43,8 +43,8 @@ training_job a_job() {
 
 TEST_CASE("events that wait for a slow server are bounded, and the rest is counted as dropped") {
   slow_server server;
-  metrics counted;
-  counted.describe("edl_controller_events_dropped_total", metrics::metric_type::counter, "Events.");
+  edl::metric_registry counted;
+  counted.describe("edl_controller_events_dropped_total", edl::metric_type::counter, "Events.");
   {
     event_sender sender(server, counted, edl::logger{});
     sender.send(a_job(), {{false, "First", "it is sent at once"}}, 1'800'000'000);

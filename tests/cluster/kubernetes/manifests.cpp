@@ -133,7 +133,7 @@ TEST_CASE("every manifest is one that the API server publishes, and has no empty
   CHECK(names == std::set<std::string>{"claim.yaml", "controller-kueue.yaml", "controller-podgroups.yaml",
                                        "controller-of-namespace.yaml", "controller.yaml", "demo-cluster.yaml",
                                        "demo-minikube.yaml", "network-policy.yaml", "nginx.yaml",
-                                       "priority-high.yaml", "priority-low.yaml", "rbac.yaml",
+                                       "priority-high.yaml", "priority-low.yaml", "rbac.yaml", "serve.yaml",
                                        "trainingjob-crd.yaml", "trainingjob-example.yaml",
                                        "volume-pod.yaml"});
   auto const recorded = edl::testing::kubernetes::recordings();

@@ -54,6 +54,7 @@ owned const all[] = {
     {"--master_timeout=60", true, true, true, false},
     {"--host=0.0.0.0", true, true, true, false},
     {"--port=1234", true, true, true, false},
+    {"--metrics_port=1234", true, true, true, false},
     {"--transport_security=none", true, true, true, false},
 };
 

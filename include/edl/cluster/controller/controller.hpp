@@ -8,10 +8,10 @@
 
 #include "edl/cluster/autoscaler/autoscaler.hpp"
 #include "edl/cluster/controller/election.hpp"
-#include "edl/cluster/controller/metrics.hpp"
 #include "edl/cluster/controller/reconcile.hpp"
 #include "edl/cluster/kubernetes/access.hpp"
 #include "edl/core/log.hpp"
+#include "edl/core/metric_registry.hpp"
 
 namespace edl::controller {
 

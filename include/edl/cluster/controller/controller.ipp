@@ -30,7 +30,7 @@ struct controller::implementation {
 
   controller_options const set;
   logger const log;
-  mutable metrics numbers;
+  mutable metric_registry numbers;
   platform::kubernetes::client watching, asking;
 
   mutable std::mutex mutex;
@@ -125,7 +125,7 @@ struct controller::implementation {
   }
 
   void describe() {
-    using kind = metrics::metric_type;
+    using kind = metric_type;
     std::vector<double> const times{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10};
     numbers.describe("edl_controller_leader", kind::gauge, "Whether this controller acts.");
     numbers.describe("edl_controller_reconcile_total", kind::counter,

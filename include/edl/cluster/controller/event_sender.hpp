@@ -12,8 +12,8 @@
 
 #include "edl/cluster/controller/api_requests.hpp"
 #include "edl/cluster/controller/decision.hpp"
-#include "edl/cluster/controller/metrics.hpp"
 #include "edl/core/log.hpp"
+#include "edl/core/metric_registry.hpp"
 
 namespace edl::controller {
 
@@ -24,7 +24,7 @@ namespace edl::controller {
 class event_sender {
  public:
   /// The references outlive this object.
-  event_sender(api_requests& api, metrics& m, logger log);
+  event_sender(api_requests& api, metric_registry& m, logger log);
   event_sender(event_sender const&) = delete;
 
   /// Drops what waits.
@@ -37,7 +37,7 @@ class event_sender {
   void work();
 
   api_requests& api_;
-  metrics& metrics_;
+  metric_registry& metrics_;
   logger const log_;
   std::mutex mutex_;
   std::condition_variable there_;

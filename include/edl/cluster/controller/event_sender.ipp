@@ -14,7 +14,7 @@
 
 namespace edl::controller {
 
-EDL_INLINE event_sender::event_sender(api_requests& api, metrics& m, logger log)
+EDL_INLINE event_sender::event_sender(api_requests& api, metric_registry& m, logger log)
     : api_(api), metrics_(m), log_(std::move(log)), thread_([this] { work(); }) {}
 
 EDL_INLINE event_sender::~event_sender() {

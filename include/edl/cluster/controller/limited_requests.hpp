@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/cluster/controller/api_requests.hpp"
-#include "edl/cluster/controller/metrics.hpp"
 #include "edl/cluster/controller/rate_limit.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
+#include "edl/core/metric_registry.hpp"
 
 namespace edl::controller {
 
@@ -19,7 +19,7 @@ namespace edl::controller {
 class limited_requests : public api_requests {
  public:
   /// At most `burst` requests at once and `per_s` per second. The references outlive this object.
-  limited_requests(platform::kubernetes::client& c, metrics& m, double per_s, double burst,
+  limited_requests(platform::kubernetes::client& c, metric_registry& m, double per_s, double burst,
                    std::function<bool()> leads)
       : client_(c), metrics_(m), limit_(per_s, burst), leads_(std::move(leads)) {}
 
@@ -33,7 +33,7 @@ class limited_requests : public api_requests {
   nlohmann::json ask(char const* verb, std::function<nlohmann::json()> const& request);
 
   platform::kubernetes::client& client_;
-  metrics& metrics_;
+  metric_registry& metrics_;
   std::mutex mutex_;
   rate_limit limit_;
   std::function<bool()> leads_;

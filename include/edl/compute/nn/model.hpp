@@ -25,6 +25,8 @@ struct model_options {
   typename Device::options device{};
   nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
   hyperparameter_view set{};                   ///< outlives the model
+  /// Variables to predict with, which outlive the model: it has none of its own, and no gradients.
+  std::span<typename Device::scalar> predicts_with{};
 };
 
 /// What a model occupies, in bytes.
@@ -76,10 +78,17 @@ class model {
     narrow_ = device_->narrows();
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
-    variables_ = buffer(device_, parameter_count + state_count);
-    gradients_ = buffer(device_, parameter_count);
     workspace_ = buffer(device_, Net.body.workspace(input, size_of(max_batch_)));
     y_ = buffer(device_, batch * output.size());
+    if (!o.predicts_with.empty()) {
+      constexpr std::size_t n = parameter_count + state_count;
+      nn::detail::check_range(0, n, o.predicts_with.size());
+      all_ = o.predicts_with.first(n);
+      return;
+    }
+    variables_ = buffer(device_, parameter_count + state_count);
+    all_ = variables_.span();
+    gradients_ = buffer(device_, parameter_count);
     dy_ = buffer(device_, batch * output.size());
     if (has_input_gradient) dx_ = buffer(device_, batch * input.size());
     initialise(o.seed);
@@ -88,7 +97,7 @@ class model {
   /// Names, extents and offsets of the variables.
   static parameter_layout layout() { return nn::layout_of(Net.body, input); }
 
-  std::span<scalar> variables() { return variables_.span(); }
+  std::span<scalar> variables() { return all_; }
   std::span<scalar> parameters() { return variables().first(parameter_count); }
   std::span<scalar> state() { return variables().subspan(parameter_count); }
   std::span<scalar> gradients() { return gradients_.span(); }
@@ -197,6 +206,7 @@ class model {
   mode what_ = mode::training;
   nn::trace* trace_ = nullptr;
   buffer variables_, gradients_, workspace_, y_, dy_, dx_;
+  std::span<scalar> all_;  // of the variables
 };
 
 }  // namespace edl

@@ -57,6 +57,7 @@ class minibatch_rows {
 
   embedding_layout const& layout_;
   std::vector<part> tables_;
+  std::vector<std::size_t> most_;       // ids of the batch, of each table
   std::vector<std::uint32_t> numbers_;  // of the row of each id of the batch
   std::vector<row_gradients> summed_;
 };

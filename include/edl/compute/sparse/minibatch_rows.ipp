@@ -28,11 +28,11 @@ EDL_INLINE std::uint32_t minibatch_rows::number_of(part& t, std::uint64_t id) {
 
 EDL_INLINE void minibatch_rows::begin(data::batch const& b) {
   auto const samples = std::size_t(b.rows);
-  std::vector<std::size_t> most(tables_.size());
-  for (embedded_input const& in : layout_.inputs) most[in.table] += samples * in.ids;
+  most_.assign(tables_.size(), 0);
+  for (embedded_input const& in : layout_.inputs) most_[in.table] += samples * in.ids;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     tables_[t].ids.clear();
-    tables_[t].index.assign(std::bit_ceil(2 * most[t] + 1), 0);
+    tables_[t].index.assign(std::bit_ceil(2 * most_[t] + 1), 0);
   }
   numbers_.resize(samples * layout_.ids);
   for (std::size_t s = 0; s < samples; ++s)

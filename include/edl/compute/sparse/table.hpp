@@ -59,6 +59,9 @@ class table {
   /// answered with what its row would begin with, and gets none.
   void pull(view<std::uint64_t> ids, std::span<float> to) const;
 
+  /// The same of one id (width), without a detour for many.
+  void read(std::uint64_t id, std::span<float> to) const;
+
   /// A step of the optimiser for each id's row; `gradients` (ids.size(), width). An id that comes twice makes
   /// two steps, in order: `sum_duplicates` makes one of them. An id that has no row, any more or yet, gets
   /// one first, if it is admitted; else its gradient is dropped. Where the table is full, a sixteenth of the

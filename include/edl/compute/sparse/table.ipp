@@ -171,6 +171,16 @@ EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const 
   });
 }
 
+EDL_INLINE void table::read(std::uint64_t id, std::span<float> to) const {
+  id_hash const h(id);
+  stripe const& own = stripes_[h.slot() / slots_per_stripe];
+  std::lock_guard const lock(own.mutex);
+  if (row const r = own.slots[within(h)].find(id, h, rows_))
+    format_.read_weights(r, to.data());
+  else
+    draw(id, to.data());
+}
+
 // The optimiser's step gives the same bits however its span is cut (compute/optim/optimizer.hpp), so rows
 // that lie apart are brought together for it: a call each would cost more than the step.
 EDL_INLINE void table::apply(std::span<row const> rows, view<float> gradients, float learning_rate,

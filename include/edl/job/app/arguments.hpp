@@ -8,6 +8,7 @@
 
 #include "edl/compute/data/format/recordio.hpp"
 #include "edl/job/app/history.hpp"
+#include "edl/job/app/serving.hpp"
 #include "edl/job/app/sweep.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/train/hyperparameters.hpp"
@@ -40,6 +41,7 @@ struct arguments {
   std::optional<history_request> history;                  ///< the `history` subcommand
   std::optional<app::sweep> sweep;                         ///< the `sweep` subcommand
   std::optional<export_format> exported;                   ///< the `export` subcommand
+  std::optional<app::serving> serving;                     ///< the `serve` subcommand
   std::optional<scaling> scale;                            ///< the `scale` subcommand
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
   std::vector<std::string> notes;  ///< a line for each flag that is given and does nothing in this job

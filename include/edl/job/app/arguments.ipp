@@ -32,6 +32,7 @@ inline constexpr described_command commands[] = {
     {"train", "train the model", ""},
     {"evaluate", "compute the metrics of a trained model", ""},
     {"predict", "apply a trained model", ""},
+    {"serve", "answer requests for predictions over HTTP", ""},
     {"export", "write a trained model as ONNX, which other programs compute", ""},
     {"data", "write records of any format that edl reads as RecordIO shards", ""},
     {"sweep", "train with many values of the hyperparameters, and tell which are the best", ""},
@@ -183,6 +184,7 @@ inline std::vector<cli::flag> flags_of(std::string const& name, std::string cons
   return name == "data"      ? conversion_flags()
          : name == "export"  ? export_flags(program)
          : name == "scale"   ? scaling_flags(program)
+         : name == "serve"   ? serving_flags(program)
          : name == "sweep"   ? all_sweep_flags(program)
          : name == "history" ? history_flags()
                              : std::vector<cli::flag>{};
@@ -312,6 +314,9 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     a.job.command = command::evaluate;
     a.job.checkpoint_dir_for_init = l.text("checkpoint_dir_for_init");
     a.job.set = fmt::format("{}", fmt::join(l.all("set"), ";"));
+  } else if (name == "serve") {
+    a.serving = serving_of(l);
+    a.job.set = a.serving->set;
   } else if (name == "scale") {
     a.scale = detail::scaling_of(l);
   } else {

@@ -17,6 +17,7 @@
 #include "edl/job/app/signals.hpp"
 #include "edl/job/checkpoint/directory_lock.hpp"
 #include "edl/job/config/job.hpp"
+#include "edl/job/http/server.hpp"
 #include "edl/job/master/journal.hpp"
 #include "edl/job/master/server/server.hpp"
 #include "edl/job/net/listener.hpp"
@@ -92,6 +93,7 @@ class master_role {
   master::server server_;
   std::unique_ptr<net::listener> listener_;
   std::unique_ptr<platform::platform> platform_;  // none: all others are started by hand
+  std::unique_ptr<http::server> metrics_;         // none: nobody has asked for them
 };
 
 }  // namespace edl::app

@@ -18,6 +18,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
+#include "edl/job/app/job_metrics.hpp"
 #include "edl/job/app/job_report.hpp"
 #include "edl/job/app/master_absence.hpp"
 #include "edl/job/app/master_role.hpp"
@@ -205,6 +206,8 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
   listener_ = std::make_unique<net::listener>(
       node_, where, [this](net::request& q) { return handle(q); },
       net::listener_options{.some_suffice = before_.has_value()});
+  metrics_ = serve_metrics(
+      node_, j, s, [this](metric_registry& to) { collect(to, server_.decisions()); }, log);
 }
 
 EDL_INLINE master_role::~master_role() { node_.stop(); }

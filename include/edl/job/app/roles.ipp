@@ -17,6 +17,7 @@
 #include "edl/core/partition.hpp"
 #include "edl/job/app/environment.hpp"
 #include "edl/job/app/job_directory.hpp"
+#include "edl/job/app/job_metrics.hpp"
 #include "edl/job/app/master_role.hpp"
 #include "edl/job/app/member.hpp"
 #include "edl/job/app/roles.hpp"
@@ -132,6 +133,8 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
            }},
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
+  auto const metrics = serve_metrics(
+      node, j, s, [&](metric_registry& to) { collect(to, server); }, log);
   member self(node, master, role::server, s.id, std::chrono::seconds(j.master_timeout));
   self.started_with(train::shared_flags(j, false));
   self.watch([&server] { return server.version(); });
@@ -155,11 +158,14 @@ namespace detail {
 template <class Parameters>
 int work_as(member& self, net::node& node, net::channel& master, Parameters& parameters,
             worker::trainer& trainer, train::records const& r, train::program& p, job const& j,
-            std::uint32_t id, logger const& log, signals const& stop) {
+            process_environment const& s, logger const& log, signals const& stop) {
+  std::uint32_t const id = s.id;
   worker::remote_master work(master, {id, self.incarnation()}, parameters);
   worker::session session(train::session_options_of(j, p), trainer, *p.rule, r.view(), work, parameters, log,
                           train::predictions_of(j, p, int(id)));
   self.watch(session.seen());
+  auto const metrics = serve_metrics(
+      node, j, s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
   bool asked = false;  // a signal is told once, and all may ask
   // A job that is suspended is over while a worker still has something in hand.
   auto const stopping = [&] {
@@ -234,7 +240,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, process_environment 
                  [&] { return stop.wait(0ms).has_value(); }))
     return 0;
   log.info(joined_line(log, &listener));
-  return work_as(self, node, master, parameters, trainer, r, p, j, s.id, log, stop);
+  return work_as(self, node, master, parameters, trainer, r, p, j, s, log, stop);
 }
 
 }  // namespace detail
@@ -267,7 +273,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   if (!self.join(checkpoint::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); }))
     return 0;
   log.info(joined_line(log));
-  return work_as(self, node, master, parameters, *trainer, r, p, j, s.id, log, stop);
+  return work_as(self, node, master, parameters, *trainer, r, p, j, s, log, stop);
 }
 
 EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals const& stop,

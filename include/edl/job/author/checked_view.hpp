@@ -13,7 +13,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <xtensor/xadapt.hpp>
 #include <xtensor/xiterator.hpp>
+#include <xtensor/xnoalias.hpp>
 #include <xtensor/xtensor.hpp>
 
 #include "edl/compute/data/tensor_view.hpp"
@@ -116,8 +118,14 @@ class checked_view : public detail::tensor_view<checked_view<Rank>, float, Rank>
       std::vector<std::size_t> const got(v.shape().begin(), v.shape().end());
       detail::refuse_shape(name_, got, this->shape());
     }
-    xt::xtensor<float, Rank> const all(values);  // which may be made of what stands here
-    std::ranges::copy(all.storage(), at_);
+    // They may be made of what stands here, and so come here last. Memory is kept from record to record.
+    static thread_local std::vector<float> kept;
+    auto all = std::exchange(kept, {});
+    all.resize(this->size());
+    auto to = xt::adapt(all.data(), all.size(), xt::no_ownership(), this->shape());
+    xt::noalias(to) = v;
+    std::ranges::copy(all, at_);
+    kept = std::move(all);
     return *this;
   }
   checked_view& operator=(checked_view const& values) {

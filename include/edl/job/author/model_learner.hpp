@@ -149,7 +149,8 @@ class model_learner final : public train::learner {
               .seed = o.seed,
               .device = std::move(on),
               .keep = o.keep,
-              .set = hyperparameter_view(set_)}) {
+              .set = hyperparameter_view(set_),
+              .predicts_with = o.predicts_with}) {
     detail::check_options<Model>(set_);
     detail::check_names<Model>();
   }

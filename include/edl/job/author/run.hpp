@@ -12,6 +12,7 @@
 #include "edl/compute/onnx/network.hpp"
 #include "edl/job/app/command.hpp"
 #include "edl/job/author/model_learner.hpp"
+#include "edl/job/author/model_outputs.hpp"
 #include "edl/job/author/model_traits.hpp"
 #include "edl/job/author/prepare.hpp"
 #include "edl/job/train/trainers.hpp"
@@ -50,6 +51,7 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.embeddings = sparse::embedding_layout_of(Model::network.start);
   p.layout.tables = p.embeddings.tables;
   p.outputs = network::output.size();
+  p.heads = model_outputs<typename model_traits<Model>::unweighted_loss>(network::output);
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(
       model_traits<Model>::make_rule(set, p.layout));
   auto const borders = p.rule->borders();

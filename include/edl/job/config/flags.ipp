@@ -439,6 +439,11 @@ inline void processes(table& t) {
       .from(1, 30 * 24 * 3600);
   t.flag("host", &job::host, "all", "address that a process listens on, and that the others are told");
   t.flag("port", &job::port, "master", "port of the master; 0: any free one").from(0, 65535).elasticdl();
+  t.flag("metrics_port", &job::metrics_port, "all",
+         "answer GET /metrics (OpenMetrics) at --host and this port; 0: any free one. On one machine the "
+         "master "
+         "has the port, and the others any free ones; nowhere, where none is given")
+      .from(0, 65535);
   t.flag(
       "transport_security", &job::transport_security, "all",
       "TCP connections between the job's processes; tls: TLS 1.3 with a key that EDL_JOB_TOKEN stands for; "

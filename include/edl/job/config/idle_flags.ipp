@@ -60,6 +60,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"master_timeout", is_local, "Local has no master that could be away"},
       {"host", is_local, one_process},
       {"port", is_local, one_process},
+      {"metrics_port", is_local, one_process},
       {"transport_security", is_local, one_process},
       {"keep_checkpoint_max", without_checkpoints, none_kept},
       {"history_steps",

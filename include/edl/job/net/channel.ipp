@@ -22,6 +22,7 @@
 #include "edl/job/net/security/handshake.hpp"
 #include "edl/job/net/security/secure_socket.hpp"
 #include "edl/job/net/time_limit.hpp"
+#include "edl/job/net/traffic.hpp"
 #include "edl/job/net/transport.hpp"
 
 namespace edl::net {
@@ -64,6 +65,18 @@ struct channel::state : detail::service, std::enable_shared_from_this<channel::s
   std::optional<call_error> last_failure;
   std::atomic<bool> up = false;
 };
+
+namespace detail {
+
+struct counted_call {
+  bool failed = true;
+  ~counted_call() {
+    count(total_traffic().calls, 1);
+    if (failed) count(total_traffic().failures, 1);
+  }
+};
+
+}  // namespace detail
 
 // One try at all addresses, shared by all calls that wait for a connection.
 EDL_INLINE asio::awaitable<void> channel::state::attempt() {
@@ -133,13 +146,17 @@ EDL_INLINE asio::awaitable<std::shared_ptr<connection>> channel::state::connecte
 EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what,
                                                        std::shared_ptr<state> /*self*/) {
   using namespace std::chrono;
-  auto const deadline =
-      clock::now() + std::clamp<milliseconds>(what.timeout, milliseconds(0), hours(24 * 365));
+  auto const began = clock::now();
+  detail::counted_call outcome;
+  auto const deadline = began + std::clamp<milliseconds>(what.timeout, milliseconds(0), hours(24 * 365));
   for (;;) {
     std::optional<call_error> failed;
     try {
       auto const c = co_await connected(deadline);
-      co_return co_await c->call(what, deadline);
+      reply answer = co_await c->call(what, deadline);
+      outcome.failed = false;
+      detail::count(total_traffic().waited, std::uint64_t(nanoseconds(clock::now() - began).count()));
+      co_return answer;
     } catch (call_error const& e) {
       failed.emplace(e);
     } catch (asio::system_error const&) {

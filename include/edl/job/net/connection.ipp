@@ -20,6 +20,7 @@
 #include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/job/net/connection.hpp"
+#include "edl/job/net/traffic.hpp"
 #include "edl/job/wire/edl.pb.h"
 
 namespace edl::net {
@@ -246,6 +247,7 @@ EDL_INLINE void connection::flush() {
     if (failed && !detail::try_later(failed))
       return close(status::unavailable, "the connection is lost: " + failed.message());
     moved += n;
+    detail::count(total_traffic().sent, n);
     if (n > 0 || !failed) write_since_ = clock::time_point::max();
     while (n > 0) {
       outbound& frame = *queue_.front();
@@ -311,6 +313,7 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
       throw;
     }
     end_ += n;
+    detail::count(total_traffic().received, n);
     heard();
     in_frame(false);
   }
@@ -346,6 +349,7 @@ EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std
     } else {
       asio::error_code failed;
       n = socket_.read_some(into, failed);
+      detail::count(total_traffic().received, n);
       if (n > 0) heard();
       if (failed && !detail::try_later(failed)) {
         keep_end(std::make_exception_ptr(asio::system_error(failed)));

@@ -19,6 +19,7 @@
 #include "edl/job/checkpoint/weight_name.hpp"
 #include "edl/job/train/hyperparameters.hpp"
 #include "edl/job/train/initial_variables.hpp"
+#include "edl/job/train/model_output.hpp"
 #include "edl/job/worker/trainer.hpp"
 
 namespace edl::onnx {
@@ -33,7 +34,8 @@ namespace edl::train {
 struct program {
   parameter_layout layout;
   sparse::embedding_layout embeddings;
-  std::size_t outputs = 0;  ///< numbers that the network gives for one record
+  std::size_t outputs = 0;          ///< numbers that the network gives for one record
+  std::vector<model_output> heads;  ///< what these are
   std::unique_ptr<update_rule> rule;
   edl::rates rates;     ///< of parts, if the model says so
   hyperparameters set;  ///< with the values that hold

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "edl/core/log.hpp"
+#include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/master/job.hpp"
@@ -15,12 +19,22 @@ namespace edl::train {
 
 /// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of
 /// these, or a directory that holds checkpoints, of which the newest valid one is meant, or else a
-/// model.safetensors. Throws error for anything else.
-std::string find_model(std::string const& given, logger const& log);
+/// model.safetensors. Throws error for anything else, which begins with `flag`.
+inline constexpr std::string_view init_flag = "--checkpoint_dir_for_init=";
+std::string find_model(std::string const& given, logger const& log,
+                       checkpoint::check how = checkpoint::check::checksums,
+                       std::string_view flag = init_flag);
 
 /// The hyperparameters that such a model was trained with, as `--set` takes them; empty where it does not
 /// say. Files are not checked, only found. Throws error as `find_model` does.
 std::string trained_hyperparameters(std::string const& given);
+
+/// The same of what `find_model` has found.
+std::string hyperparameters_at(std::string const& path);
+
+/// What rows that its tables lack follow from, table by table. `otherwise`: the seed of a job, where it does
+/// not say which one trained it.
+std::vector<std::uint64_t> table_seeds(program const& p, std::string const& from, std::uint64_t otherwise);
 
 /// The part of a manifest that says which job a checkpoint is of.
 checkpoint::manifest describe(job const& j, records const& r);

@@ -183,14 +183,13 @@ inline initial_variables prepared(job const& j, program const& p) {
   return all;
 }
 
-inline std::string model_at(std::string const& given, checkpoint::check how, logger const& log) {
+inline std::string model_at(std::string const& given, checkpoint::check how, std::string_view flag,
+                            logger const& log) {
   namespace fs = std::filesystem;
   std::string path = given;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   if (fs::path(path).filename() == "manifest.json") path = fs::path(path).parent_path().native();
-  auto const refuse = [&](std::string const& why) {
-    throw error(fmt::format("--checkpoint_dir_for_init={}: {}", given, why));
-  };
+  auto const refuse = [&](std::string const& why) { throw error(fmt::format("{}{}: {}", flag, given, why)); };
   std::error_code code;
   auto const status = fs::status(path, code);
   if (status.type() == fs::file_type::not_found) refuse("there is no such file or directory");
@@ -221,15 +220,30 @@ inline std::string model_at(std::string const& given, checkpoint::check how, log
 
 }  // namespace detail
 
-EDL_INLINE std::string find_model(std::string const& given, logger const& log) {
-  return detail::model_at(given, checkpoint::check::checksums, log);
+EDL_INLINE std::string find_model(std::string const& given, logger const& log, checkpoint::check how,
+                                  std::string_view flag) {
+  return detail::model_at(given, how, flag, log);
 }
 
 EDL_INLINE std::string trained_hyperparameters(std::string const& given) {
   // Each process of a job asks: one of them reads the whole model later, and tells what it finds.
-  std::string const path = detail::model_at(given, checkpoint::check::sizes, logger(severity::critical));
+  std::string const path =
+      detail::model_at(given, checkpoint::check::sizes, init_flag, logger(severity::critical));
+  return hyperparameters_at(path);
+}
+
+EDL_INLINE std::string hyperparameters_at(std::string const& path) {
   return detail::is_model_file(path) ? checkpoint::model_hyperparameters(path)
                                      : checkpoint::read_manifest(path).hyperparameters;
+}
+
+EDL_INLINE std::vector<std::uint64_t> table_seeds(program const& p, std::string const& from,
+                                                  std::uint64_t otherwise) {
+  std::uint64_t const seed = detail::is_model_file(from) ? checkpoint::model_seed(from).value_or(otherwise)
+                                                         : checkpoint::read_manifest(from).seed;
+  std::vector<std::uint64_t> seeds;
+  for (std::size_t t = 0; t < p.layout.tables.size(); ++t) seeds.push_back(table_seed(seed, t));
+  return seeds;
 }
 
 EDL_INLINE checkpoint::manifest describe(job const& j, records const& r) {
@@ -268,13 +282,9 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
 namespace detail {
 
 /// Rows that a trained table lacks are what its job would have made of them, whoever asks with what seed.
-inline void take_seed(ps::store& s, job const& j, std::string const& from) {
+inline void take_seed(ps::store& s, job const& j, program const& p, std::string const& from) {
   if (j.command == command::train || s.rows().tables() == 0) return;
-  std::uint64_t const seed = is_model_file(from) ? checkpoint::model_seed(from).value_or(j.seed)
-                                                 : checkpoint::read_manifest(from).seed;
-  std::vector<std::uint64_t> seeds;
-  for (std::size_t t = 0; t < s.rows().tables(); ++t) seeds.push_back(table_seed(seed, t));
-  s.rows().seed(seeds);
+  s.rows().seed(table_seeds(p, from, j.seed));
 }
 
 /// Variables and tables of the same name and shape as in `from`, and the others as they are in a new model.
@@ -298,7 +308,7 @@ inline void begin_with_what_fits(ps::store& s, program const& p, std::string con
 }  // namespace detail
 
 EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
-  if (!directory.empty()) detail::take_seed(s, j, directory);
+  if (!directory.empty()) detail::take_seed(s, j, p, directory);
   auto const initialise = [&](std::size_t first, std::span<float> values) {
     p.initialise(j.seed, first, values);
     if (p.prepare && j.command == command::train) detail::prepared(j, p).write(first, values);

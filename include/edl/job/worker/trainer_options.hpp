@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -32,7 +33,9 @@ struct trainer_options {
   nn::storage keep = nn::storage::recomputed;      ///< what becomes of the results between layers
   keep_samples samples = keep_samples::automatic;  ///< on a GPU
   std::vector<rated_range> rated{};                ///< parameters, from `rates_of_parts`
-  bool profile = false;                            ///< time the passes, layer by layer
+  /// Variables to predict with, which outlive the trainer: it has none of its own, and does nothing else.
+  std::span<float> predicts_with{};
+  bool profile = false;  ///< time the passes, layer by layer
   /// `evaluate` measures twice: in the device's precision, and on a processor in float32 besides.
   bool compares = false;
 };

@@ -15,13 +15,17 @@
 #include <xtensor/xstrided_view.hpp>
 
 #include "edl/compute/data/tensor_view.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/span.hpp"
 
 namespace edl {
+
+struct feature_error;
+
 namespace detail {
 
-/// Throws data_error: a feature has so many values, and is to have these rows, columns and channels.
+/// Throws feature_error: a feature has so many values, and is to have these rows, columns and channels.
 [[noreturn]] void refuse_extents(std::string_view name, std::size_t values, view<std::size_t> extents);
 
 template <std::size_t Rank>
@@ -31,7 +35,7 @@ void check_extents(std::string_view name, std::size_t values, std::array<std::si
   if (values != wanted) refuse_extents(name, values, extents);
 }
 
-/// Throws data_error: `feed` reads value `at`, which the record does not have.
+/// Throws feature_error: `feed` reads value `at`, which the record does not have.
 [[noreturn]] void refuse_value(std::string_view name, std::int64_t at, std::size_t size);
 
 }  // namespace detail
@@ -111,8 +115,8 @@ inline constexpr bool is_value_view<value_view<T, 1>> = true;
 /// One record: named features, each a list of floats, of integers or of byte strings, as in tf.train.Example
 /// (tensorflow/core/example/example.proto). Storage is kept from record to record. Whatever it hands out is
 /// valid until the next record is read into it. Asking for a feature that the record lacks, or that is of
-/// another kind, is a data_error. It names the feature and lists what the record has. Thread safety: distinct
-/// objects: safe. Shared objects: safe while only read.
+/// another kind, is a feature_error. It names the feature and lists what the record has. Thread safety:
+/// distinct objects: safe. Shared objects: safe while only read.
 class example {
  public:
   enum class kind : std::uint8_t { none, strings, floats, integers };
@@ -190,7 +194,8 @@ class example {
   }
   entry const* find(std::string_view name) const;
   entry const& need(std::string_view name, kind what) const;
-  [[noreturn]] void refuse(std::string_view name, std::string_view wanted) const;
+  [[noreturn]] void refuse(std::string_view name, std::string_view wanted, kind what, bool one = true,
+                           std::size_t values = 1) const;
   entry& add(std::string_view name);
   void add_floats();
 
@@ -200,6 +205,18 @@ class example {
   std::vector<std::int64_t> integers_;
   std::vector<slice> slices_;
   std::string text_;
+};
+
+/// A feature of a record is not what it is asked for.
+struct feature_error : data_error {
+  feature_error(std::string const& what, std::string_view name, example::kind asked,
+                std::vector<std::size_t> wanted = {}, bool only_one = false)
+      : data_error(what), feature(name), kind(asked), extents(std::move(wanted)), one(only_one) {}
+
+  std::string feature;
+  example::kind kind;                ///< that it is to be of; none: of that which it is of
+  std::vector<std::size_t> extents;  ///< that it is to have; empty: any, or one value
+  bool one;
 };
 
 }  // namespace edl

@@ -33,14 +33,16 @@ inline constexpr std::string_view kind_names[]{"empty", "byte strings", "floats"
 EDL_INLINE void detail::refuse_extents(std::string_view name, std::size_t values, view<std::size_t> extents) {
   std::size_t wanted = 1;
   for (std::size_t const e : extents) wanted *= e;
-  throw data_error(fmt::format("'{}' has {}, the network takes {}{}", data::detail::printable(name),
-                               counted(values, "value"), wanted,
-                               extents.size() > 1 ? fmt::format(" ({})", fmt::join(extents, " × ")) : ""));
+  throw feature_error(fmt::format("'{}' has {}, the network takes {}{}", data::detail::printable(name),
+                                  counted(values, "value"), wanted,
+                                  extents.size() > 1 ? fmt::format(" ({})", fmt::join(extents, " × ")) : ""),
+                      name, example::kind::none, {extents.begin(), extents.end()});
 }
 
 EDL_INLINE void detail::refuse_value(std::string_view name, std::int64_t at, std::size_t size) {
-  throw data_error(fmt::format("'{}' has no value {}, which `feed` reads: this record has {}, from 0 on",
-                               data::detail::printable(name), at, size));
+  throw feature_error(fmt::format("'{}' has no value {}, which `feed` reads: this record has {}, from 0 on",
+                                  data::detail::printable(name), at, size),
+                      name, example::kind::none, {std::size_t(at) + 1});
 }
 
 EDL_INLINE void example::clear() {
@@ -59,20 +61,22 @@ EDL_INLINE example::entry const* example::find(std::string_view name) const {
   return nullptr;
 }
 
-EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted) const {
+EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted, kind what, bool one,
+                                std::size_t values) const {
   std::string has;
   for (std::size_t i = 0; i < features_.size() && i < 20; ++i)
     has += fmt::format("{}{} ({} {})", i ? ", " : "", data::detail::printable(this->name(i)),
                        features_[i].count, data::detail::kind_names[std::size_t(features_[i].what)]);
   if (features_.size() > 20) has += fmt::format(" and {} more", features_.size() - 20);
   auto const* const found = find(name);
-  throw data_error(fmt::format("the record has {}{} as feature '{}'; it has {}", found ? "not " : "no ",
-                               wanted, data::detail::printable(name), has.empty() ? "no features" : has));
+  throw feature_error(fmt::format("the record has {}{} as feature '{}'; it has {}", found ? "not " : "no ",
+                                  wanted, data::detail::printable(name), has.empty() ? "no features" : has),
+                      name, what, values > 1 ? std::vector{values} : std::vector<std::size_t>{}, one);
 }
 
 EDL_INLINE example::entry const& example::need(std::string_view name, kind what) const {
   auto const* const f = find(name);
-  if (!f || f->what != what) refuse(name, data::detail::kind_names[std::size_t(what)]);
+  if (!f || f->what != what) refuse(name, data::detail::kind_names[std::size_t(what)], what, false);
   return *f;
 }
 
@@ -90,25 +94,26 @@ EDL_INLINE value_list<std::int64_t> example::integer_values(std::string_view nam
 
 EDL_INLINE std::int64_t example::integer(std::string_view name) const {
   auto const values = integer_values(name);
-  if (values.size() != 1) refuse(name, "one integer");
+  if (values.size() != 1) refuse(name, "one integer", kind::integers);
   return values[0];
 }
 
 EDL_INLINE float example::floating(std::string_view name) const {
   auto const* const f = find(name);
   if (!f || f->count != 1 || (f->what != kind::floats && f->what != kind::integers))
-    refuse(name, "one number");
+    refuse(name, "one number", kind::floats);
   return f->what == kind::floats ? floats_[f->first] : float(integers_[f->first]);
 }
 
 EDL_INLINE std::string_view example::bytes(std::string_view name) const {
-  if (need(name, kind::strings).count != 1) refuse(name, "one byte string");
+  if (need(name, kind::strings).count != 1) refuse(name, "one byte string", kind::strings);
   return bytes(name, 0);
 }
 
 EDL_INLINE std::string_view example::bytes(std::string_view name, std::size_t index) const {
   auto const& f = need(name, kind::strings);
-  if (index >= f.count) refuse(name, fmt::format("{} byte strings", index + 1));
+  if (index >= f.count)
+    refuse(name, fmt::format("{} byte strings", index + 1), kind::strings, false, index + 1);
   auto const& s = slices_[f.first + index];
   return std::string_view(text_).substr(s.first, s.size);
 }

@@ -5,16 +5,21 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
-namespace edl::controller {
+namespace edl {
 
-/// Numbers for Prometheus, in its text format (version 0.0.4). A metric is described before it is used.
-/// Labels are written as they stand in the text: `verb="get",code="200"`; whoever names them sees to it that
-/// there are few. Thread safety: safe.
-class metrics {
+enum class metric_type { counter, gauge, histogram, info };
+
+/// Numbers for Prometheus and what else reads OpenMetrics 1.0. A metric is described before it is used, by
+/// the name of its samples: `_total` ends that of a counter, `_info` that of an info, and `_seconds` or
+/// `_bytes` (before `_total`) is its unit. Labels are written as they stand in the text,
+/// `verb="get",code="200"`; whoever names them sees to it that there are few. Thread safety: safe.
+class metric_registry {
  public:
-  enum class metric_type { counter, gauge, histogram };
+  static constexpr std::string_view content_type =
+      "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
   /// `buckets`: upper bounds of a histogram, rising.
   void describe(std::string const& name, metric_type k, std::string const& help,
@@ -41,8 +46,11 @@ class metrics {
   std::map<std::string, family> families_;
 };
 
-}  // namespace edl::controller
+/// `text` as the value of a label, between quotes.
+std::string label_value(std::string_view text);
+
+}  // namespace edl
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/cluster/controller/metrics.ipp"
+#include "edl/core/metric_registry.ipp"
 #endif

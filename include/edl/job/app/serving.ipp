@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
+#include "edl/job/app/serving.hpp"
+#include "edl/job/serve/service.hpp"
+
+namespace edl::app {
+
+EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
+  using enum cli::flag::value_type;
+  auto const number_flag = [](std::string name, std::string fallback, std::string help, std::int64_t least,
+                              std::uint64_t most) {
+    return cli::flag{.name = std::move(name),
+                     .fallback = std::move(fallback),
+                     .help = std::move(help),
+                     .type = whole,
+                     .least = least,
+                     .most = most};
+  };
+  return {
+      {.name = "model_path",
+       .help =
+           "a job's directory of checkpoints, whose newest is followed, one checkpoint, or an exported model",
+       .aliases = {"checkpoint_dir", "checkpoint"},
+       .needed = true},
+      {.name = "model_name", .fallback = program, .help = "its name in addresses"},
+      {.name = "host",
+       .fallback = "127.0.0.1",
+       .help = "address to listen on; 0.0.0.0: whoever reaches the machine"},
+      number_flag("port", "8080", "port; 0: any free one", 0, 65535),
+      {.name = "tls_certificate",
+       .help = "PEM file of a certificate and what vouches for it; without it: HTTP"},
+      {.name = "tls_key", .help = "PEM file of its private key"},
+      {.name = "token_file",
+       .help = "file with what 'Authorization: Bearer' must say; probes are answered without"},
+      number_flag("num_threads", "1", "threads that compute a batch", 1, 1024),
+      number_flag("max_batch", "64", "records in a batch, and in a request", 1, 1 << 16),
+      number_flag("max_wait_us", "0",
+                  "microseconds that a record waits for others; 0: what waits is the next batch", 0,
+                  10'000'000),
+      number_flag("max_queue", "4096", "records that wait, at most; more are answered with 429", 1, 1 << 24),
+      number_flag("max_body_mib", "16", "of a request", 1, 1024),
+      number_flag("max_connections", "1024", "at once; more are answered with 503", 1, 1 << 16),
+      number_flag("timeout_ms", "30000", "that a request waits, at most, before it is answered with 503", 1,
+                  86'400'000),
+      number_flag("poll_interval_ms", "1000", "between two looks for a newer model; 0: none is looked for", 0,
+                  86'400'000),
+      number_flag("drain_ms", "30000", "for answers that are being made when it is told to end", 0,
+                  86'400'000),
+      {.name = "set",
+       .help = "hyperparameters NAME=VALUE of a model that does not say its own",
+       .repeats = true}};
+}
+
+EDL_INLINE serving serving_of(cli::command_line const& l) {
+  auto const whole = [&](char const* name) { return l.number(name); };
+  auto const ms = [&](char const* name) { return std::chrono::milliseconds(whole(name)); };
+  serving s{.model_name = l.text("model_name"),
+            .set = fmt::format("{}", fmt::join(l.all("set"), ";")),
+            .model = {.path = l.text("model_path"),
+                      .predicting = {.threads = int(whole("num_threads"))},
+                      .max_batch = int(whole("max_batch")),
+                      .interval = ms("poll_interval_ms")},
+            .batching = {.max_batch = int(whole("max_batch")),
+                         .max_wait = std::chrono::microseconds(whole("max_wait_us")),
+                         .max_queue = std::size_t(whole("max_queue")),
+                         .timeout = ms("timeout_ms")},
+            .listening = {.host = l.text("host"),
+                          .port = std::uint16_t(whole("port")),
+                          .certificate = l.text("tls_certificate"),
+                          .key = l.text("tls_key"),
+                          .bounds = {.body = std::size_t(whole("max_body_mib")) << 20,
+                                     .connections = std::size_t(whole("max_connections"))}},
+            .drain = ms("drain_ms")};
+  if (std::string const file = l.text("token_file"); !file.empty()) {
+    std::ifstream in(file);
+    std::getline(in, s.listening.token);
+    s.listening.token = std::string(trimmed(s.listening.token));
+    if (s.listening.token.size() < 16)
+      throw usage_error(
+          fmt::format("--token_file={}: its first line is no token of 16 characters or more", file));
+  }
+  if (s.listening.certificate.empty() != s.listening.key.empty())
+    throw usage_error("--tls_certificate and --tls_key belong together: give both, or none");
+  return s;
+}
+
+EDL_INLINE int run_serving(train::program const& p, serving const& what, signals const& stop) {
+  logger const log(severity::info, "serve", log_target{.detailed = false});
+  net::node node({.job = "serve", .secret = net::token::random(), .log = log});
+  serve::followed_model model(p, what.model, log);
+  serve::service service(node, what.model_name, model, what.batching);
+  http::server_options listening = what.listening;
+  listening.log = log;
+  http::server server(node, listening, service.routes());
+  log.info(fmt::format("serves version {} of {} as '{}' at {}", model.now()->version(), model.now()->path(),
+                       what.model_name, server.address()));
+  std::optional<int> signal;
+  while (!signal) signal = stop.wait(std::chrono::hours(1));
+  service.drain();
+  bool const all = server.drain(what.drain);
+  log.info(all ? "told to end: all that was asked is answered" : "told to end: some answers took too long");
+  return all ? 0 : 1;
+}
+
+}  // namespace edl::app

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <future>
+#include <optional>
+#include <string>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/http/message.hpp"
+#include "edl/job/serve/batcher.hpp"
+
+namespace edl::serve {
+
+struct batcher::request {
+  request(asio::any_io_executor const& on, std::vector<example> r) : records(std::move(r)), done(on) {}
+  std::vector<example> records;
+  clock::time_point since = clock::now();
+  net::event done;
+  bool ended = false;
+  result said;
+  std::optional<http::failure> failed;
+};
+
+EDL_INLINE batcher::batcher(net::node& on, source model, options o)
+    : node_(on), model_(std::move(model)), options_(o), thread_([this] { work(); }) {}
+
+EDL_INLINE batcher::~batcher() {
+  {
+    std::lock_guard const lock(mutex_);
+    over_ = true;
+  }
+  more_.notify_all();
+  thread_.join();
+  // What the node was handed before looks at this.
+  std::promise<void> done;
+  if (!node_.post([&done] { done.set_value(); }))
+    node_.stop();
+  else if (!node_.on_thread())
+    done.get_future().wait();
+}
+
+EDL_INLINE asio::awaitable<batcher::result> batcher::predict(std::vector<example> records) {
+  if (waiting_ + records.size() > options_.max_queue)
+    throw http::failure(429, fmt::format("{} records wait already", waiting_.load()), {{"Retry-After", "1"}});
+  waiting_ += records.size();
+  auto const r = std::make_shared<request>(node_.executor(), std::move(records));
+  {
+    std::lock_guard const lock(mutex_);
+    queue_.push_back(r);
+  }
+  // Whoever asks in this same moment is in the same batch.
+  if (!std::exchange(looking_, true)) asio::post(node_.executor(), [this] { look(); });
+  while (!r->ended) co_await r->done.wait();
+  if (r->failed) throw *r->failed;
+  co_return std::move(r->said);
+}
+
+EDL_INLINE void batcher::look() {
+  looking_ = false;
+  std::vector<std::shared_ptr<request>> batch;
+  {
+    std::lock_guard const lock(mutex_);
+    if (queue_.empty() || computing_) return;
+    double const expected = seconds_ * double(std::min(waiting_.load(), std::size_t(options_.max_batch)));
+    if (options_.max_wait.count() > 0 || expected > std::chrono::duration<double>(options_.quick).count()) {
+      more_.notify_one();
+      return;
+    }
+    batch = take();
+  }
+  compute(batch);
+  for (auto const& r : batch) {
+    r->ended = true;
+    r->done.notify();
+  }
+  std::lock_guard const lock(mutex_);
+  if (!queue_.empty()) more_.notify_one();
+}
+
+EDL_INLINE void batcher::work() {
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    if (queue_.empty()) {
+      more_.wait(lock);
+      continue;
+    }
+    auto const until = queue_.front()->since + options_.max_wait;
+    if (options_.max_wait.count() > 0 && waiting_ < std::size_t(options_.max_batch) && clock::now() < until) {
+      more_.wait_until(lock, until);
+      continue;
+    }
+    auto batch = take();
+    computing_ = true;
+    lock.unlock();
+    compute(batch);
+    node_.post([batch = std::move(batch)] {
+      for (auto const& r : batch) {
+        r->ended = true;
+        r->done.notify();
+      }
+    });
+    lock.lock();
+    computing_ = false;
+  }
+}
+
+EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
+  std::vector<std::shared_ptr<request>> batch;
+  std::size_t rows = 0;
+  while (!queue_.empty() &&
+         (batch.empty() || rows + queue_.front()->records.size() <= std::size_t(options_.max_batch))) {
+    rows += queue_.front()->records.size();
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  waiting_ -= rows;
+  return batch;
+}
+
+EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& batch) {
+  auto const began = clock::now();
+  try {
+    auto const model = model_();
+    std::size_t rows = 0;
+    for (auto const& r : batch) rows += r->records.size();
+    auto at_work = model->take(int(std::max<std::size_t>(rows, 1)));
+    std::vector<int> first;
+    for (auto const& r : batch) {
+      first.push_back(at_work.rows());
+      if (began - r->since > options_.timeout) {
+        r->failed.emplace(503,
+                          fmt::format("the request has waited for more than {} ms", options_.timeout.count()),
+                          http::fields{{"Retry-After", "1"}});
+        continue;
+      }
+      for (std::size_t i = 0; i < r->records.size() && !r->failed; ++i) try {
+          at_work.add(r->records[i]);
+        } catch (error const& e) {
+          // What the batch has of the others' records stays, and this one's are computed for nobody.
+          r->failed.emplace(400, r->records.size() == 1 ? std::string(e.what())
+                                                        : fmt::format("record {}: {}", i, e.what()));
+        }
+    }
+    at_work.run();
+    std::size_t const each = model->output_size();
+    for (std::size_t k = 0; k < batch.size(); ++k) {
+      request& r = *batch[k];
+      if (r.failed) continue;
+      auto const part = at_work.outputs().subspan(std::size_t(first[k]) * each, r.records.size() * each);
+      r.said = {{part.begin(), part.end()}, model};
+    }
+    ++batches_;
+    records_ += rows;
+    double const took =
+        std::chrono::duration<double>(clock::now() - began).count() / double(std::max<std::size_t>(rows, 1));
+    // What was held up by other processes counts for little.
+    double const known = seconds_;
+    seconds_ = took < known ? took : std::min(took, 1.02 * known);
+  } catch (std::exception const& e) {
+    for (auto const& r : batch)
+      if (!r->failed) r->failed.emplace(500, e.what());
+  }
+}
+
+}  // namespace edl::serve

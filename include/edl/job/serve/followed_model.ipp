@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/serve/followed_model.hpp"
+#include "edl/job/serve/tensor.hpp"
+#include "edl/job/train/start.hpp"
+
+namespace edl::serve {
+namespace detail {
+
+inline example zeros(std::vector<record_feature> const& inputs) {
+  std::vector<tensor> all;
+  for (record_feature const& f : inputs) {
+    tensor& t = all.emplace_back(tensor_for(f.name, inputs));
+    std::size_t n = 1;
+    for (std::size_t const e : f.extents) n *= e;
+    if (t.kind == example::kind::floats) t.floats.resize(n);
+    if (t.kind == example::kind::integers) t.integers.resize(n);
+    if (t.kind == example::kind::strings) t.strings.resize(n);
+  }
+  return to_records(all, 1).front();
+}
+
+}  // namespace detail
+
+EDL_INLINE followed_model::followed_model(train::program const& p, options o, logger log,
+                                          std::function<void()> changed)
+    : program_(p), options_(std::move(o)), log_(std::move(log)), changed_(std::move(changed)) {
+  tried_ = newest();
+  now_ = load(options_.path);
+  if (options_.interval.count() > 0) thread_ = std::thread([this] { follow(); });
+}
+
+EDL_INLINE followed_model::~followed_model() {
+  {
+    std::lock_guard const lock(mutex_);
+    over_ = true;
+  }
+  ending_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+EDL_INLINE std::shared_ptr<prediction_session const> followed_model::now() const {
+  std::lock_guard const lock(mutex_);
+  return now_;
+}
+
+EDL_INLINE double followed_model::lag() const {
+  std::lock_guard const lock(mutex_);
+  return newer_since_ == clock::time_point::max()
+             ? 0
+             : std::chrono::duration<double>(clock::now() - newer_since_).count();
+}
+
+/// Which one it is, and when it was written.
+EDL_INLINE std::string followed_model::newest() const {
+  std::string const path =
+      train::find_model(options_.path, logger(severity::critical), checkpoint::check::sizes, {});
+  return fmt::format("{}@{}", path, std::filesystem::last_write_time(path).time_since_epoch().count());
+}
+
+EDL_INLINE std::shared_ptr<prediction_session const> followed_model::load(std::string const& path) const {
+  auto made = std::make_shared<prediction_session>(program_, path, options_.predicting);
+  example const zeros = detail::zeros(made->inputs());
+  for (int rows = 1;; rows = std::min(2 * rows, options_.max_batch)) {
+    auto batch = made->take(rows);
+    try {
+      for (int i = 0; i < rows; ++i) batch.add(zeros);
+    } catch (data_error const&) {
+      break;  // a feed that asks for more than can be found out is warm after its first records
+    }
+    batch.run();
+    if (rows == options_.max_batch) break;
+  }
+  return made;
+}
+
+EDL_INLINE void followed_model::follow() {
+  std::unique_lock lock(mutex_);
+  while (!ending_.wait_for(lock, options_.interval, [this] { return over_; })) {
+    lock.unlock();
+    try {
+      look();
+    } catch (std::exception const& e) {
+      ++failed_;
+      log_.warning(fmt::format("{}; the model at work stays", e.what()));
+    }
+    lock.lock();
+  }
+}
+
+EDL_INLINE void followed_model::look() {
+  std::string found;
+  try {
+    found = newest();
+  } catch (std::exception const&) {
+    return;  // a job that begins anew has no model for a while
+  }
+  if (found == tried_) return;
+  tried_ = found;
+  {
+    std::lock_guard const lock(mutex_);
+    if (newer_since_ == clock::time_point::max()) newer_since_ = clock::now();
+  }
+  auto next = load(found.substr(0, found.rfind('@')));
+  log_.info(fmt::format("serves version {} of {}", next->version(), next->path()));
+  {
+    std::lock_guard const lock(mutex_);
+    now_.swap(next);
+    newer_since_ = clock::time_point::max();
+  }
+  ++loaded_;
+  if (changed_) changed_();
+}
+
+}  // namespace edl::serve

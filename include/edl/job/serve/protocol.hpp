@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/compute/data/format/example.hpp"
+#include "edl/core/span.hpp"
+#include "edl/job/http/message.hpp"
+#include "edl/job/train/model_output.hpp"
+#include "edl/job/train/record_feature.hpp"
+
+namespace edl::serve {
+
+/// What a client asks for.
+struct question {
+  std::vector<example> records;
+  std::size_t rows = 0;               ///< how many they are
+  std::string id;                     ///< is told back
+  std::vector<model_output> outputs;  ///< that are wanted
+  std::vector<bool> binary;           ///< how each of them is to be written
+  bool columns = false;               ///< TensorFlow Serving's column format
+};
+
+/// What a model takes and says.
+struct model_face {
+  std::string name;
+  std::uint64_t version = 0;
+  std::vector<record_feature> inputs;
+  std::vector<model_output> outputs;
+};
+
+/// The body of POST /v2/models/NAME/infer (Open Inference Protocol 2, with its extension for binary tensors).
+/// `header`: of the field Inference-Header-Content-Length. The first extent of a tensor counts records.
+/// Throws http::failure: 400 that names the input, 413 for more than `most` records.
+question read_inference(std::string_view body, std::optional<std::size_t> header, model_face const& of,
+                        std::size_t most);
+
+/// The answer; `outputs`: records × all outputs of the model.
+http::response write_inference(question const& q, model_face const& of, view<float> outputs);
+
+/// The body of POST /v1/models/NAME:predict of TensorFlow Serving, rows ("instances") or columns ("inputs").
+question read_predict(std::string_view body, model_face const& of, std::size_t most);
+http::response write_predict(question const& q, view<float> outputs);
+
+/// GET /v2/models/NAME.
+std::string metadata(model_face const& of);
+
+}  // namespace edl::serve
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/serve/protocol.ipp"
+#endif

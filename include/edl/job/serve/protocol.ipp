@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/serve/protocol.hpp"
+#include "edl/job/serve/tensor.hpp"
+
+namespace edl::serve {
+namespace detail {
+
+using nlohmann::json;
+
+/// Runs `read`, whose JSON may lack fields or have others than it should.
+template <class Read>
+question checked(Read&& read) {
+  try {
+    return read();
+  } catch (json::parse_error const& e) {
+    throw http::failure(400, fmt::format("the body is no JSON (at its byte {})", e.byte));
+  } catch (json::exception const&) {
+    throw http::failure(400, "a field of the body is missing, or of another type than it should be");
+  } catch (http::failure const&) {
+    throw;
+  } catch (error const& e) {
+    throw http::failure(400, e.what());
+  }
+}
+
+inline void check_rows(std::size_t rows, std::size_t most) {
+  if (rows == 0) throw http::failure(400, "there is no record in the request");
+  if (rows > most)
+    throw http::failure(
+        413, fmt::format("there are {} records in the request; at most {} are taken at once", rows, most));
+}
+
+/// Values that a shape has, whose first extent is the number of records.
+inline std::size_t count_of(json const& shape, std::string const& name, std::size_t& rows, std::size_t most) {
+  std::size_t count = 1;
+  if (!shape.is_array() || shape.empty())
+    throw http::failure(400, fmt::format("input '{}' has no shape", name));
+  for (json const& one : shape) {
+    if (!one.is_number_unsigned())
+      throw http::failure(400, fmt::format("input '{}' has a shape of other things than extents", name));
+    auto const extent = one.get<std::uint64_t>();
+    if (extent > (std::uint64_t(1) << 31) / std::max<std::size_t>(count, 1))
+      throw http::failure(413, fmt::format("the shape of input '{}' is too large", name));
+    count *= std::size_t(extent);
+  }
+  auto const first = shape.front().get<std::size_t>();
+  if (rows != 0 && rows != first)
+    throw http::failure(400, fmt::format("input '{}' has another number of records than the others", name));
+  rows = first;
+  check_rows(rows, most);
+  return count;
+}
+
+inline bool flag_in(json const& object, char const* name, bool otherwise) {
+  auto const p = object.find("parameters");
+  return p != object.end() && p->is_object() ? p->value(name, otherwise) : otherwise;
+}
+
+inline void choose_outputs(question& q, json const& body, model_face const& of) {
+  bool const binary = flag_in(body, "binary_data_output", false);
+  if (auto const wanted = body.find("outputs"); wanted != body.end()) {
+    for (json const& one : *wanted) {
+      auto const name = one.at("name").get<std::string>();
+      auto const found = std::ranges::find(of.outputs, name, &model_output::name);
+      if (found == of.outputs.end())
+        throw http::failure(400, fmt::format("the model has no output '{}'", name));
+      q.outputs.push_back(*found);
+      q.binary.push_back(flag_in(one, "binary_data", binary));
+    }
+  } else {
+    q.outputs = of.outputs;
+    q.binary.assign(of.outputs.size(), binary);
+  }
+}
+
+inline void append_number(std::string& to, float x) {
+  if (std::isfinite(x))
+    fmt::format_to(std::back_inserter(to), "{}", x);
+  else
+    to += std::isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity";
+}
+
+inline void append_list(std::string& to, view<float> values) {
+  to += '[';
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i) to += ',';
+    append_number(to, values[i]);
+  }
+  to += ']';
+}
+
+inline std::string datatype(example::kind k) {
+  return k == example::kind::strings ? "BYTES" : k == example::kind::integers ? "INT64" : "FP32";
+}
+
+inline std::string quoted(std::string const& text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+inline view<float> row_of(view<float> outputs, std::size_t row, std::size_t rows) {
+  return outputs.subspan(row * (outputs.size() / rows), outputs.size() / rows);
+}
+
+}  // namespace detail
+
+EDL_INLINE question read_inference(std::string_view body, std::optional<std::size_t> header,
+                                   model_face const& of, std::size_t most) {
+  using namespace detail;
+  return checked([&] {
+    if (header && *header > body.size())
+      throw http::failure(400, "Inference-Header-Content-Length is more than the whole body");
+    std::string_view rest = header ? body.substr(*header) : std::string_view();
+    json const all = json::parse(body.substr(0, header.value_or(body.size())));
+    question q;
+    if (auto const id = all.find("id"); id != all.end()) q.id = id->get<std::string>();
+    std::vector<tensor> inputs;
+    std::size_t rows = 0;
+    for (json const& one : all.at("inputs")) {
+      tensor t = tensor_for(one.at("name").get<std::string>(), of.inputs);
+      if (std::ranges::find(inputs, t.name, &tensor::name) != inputs.end())
+        throw http::failure(400, fmt::format("input '{}' stands there twice", t.name));
+      std::size_t const count = count_of(one.at("shape"), t.name, rows, most);
+      auto const parameters = one.find("parameters");
+      if (parameters != one.end() && parameters->contains("binary_data_size")) {
+        auto const size = parameters->at("binary_data_size").get<std::uint64_t>();
+        if (size > rest.size()) throw http::failure(400, fmt::format("input '{}' is cut off", t.name));
+        t.append(one.at("datatype").get_ref<std::string const&>(), rest.substr(0, std::size_t(size)), count);
+        rest.remove_prefix(std::size_t(size));
+      } else {
+        t.append(one.at("data"));
+        if (t.size() != count)
+          throw http::failure(
+              400, fmt::format("input '{}' has {} values, and its shape wants {}", t.name, t.size(), count));
+      }
+      inputs.push_back(std::move(t));
+    }
+    if (!rest.empty())
+      throw http::failure(400, fmt::format("{} bytes behind the last input belong to none", rest.size()));
+    check_rows(rows, most);
+    choose_outputs(q, all, of);
+    q.records = to_records(inputs, rows);
+    q.rows = rows;
+    return q;
+  });
+}
+
+EDL_INLINE http::response write_inference(question const& q, model_face const& of, view<float> outputs) {
+  using namespace detail;
+  std::size_t const rows = q.rows;
+  std::string head = fmt::format("{{\"model_name\":{},\"model_version\":\"{}\"", quoted(of.name), of.version),
+              tail;
+  if (!q.id.empty()) head += ",\"id\":" + quoted(q.id);
+  head += ",\"outputs\":[";
+  std::vector<float> values;
+  for (std::size_t k = 0; k < q.outputs.size(); ++k) {
+    model_output const& o = q.outputs[k];
+    values.clear();
+    for (std::size_t row = 0; row < rows; ++row) {
+      auto const part = o.of(row_of(outputs, row, rows));
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    head += fmt::format("{}{{\"name\":{},\"datatype\":\"FP32\",\"shape\":[{},{}]", k ? "," : "",
+                        quoted(o.name), rows, o.size());
+    if (q.binary[k]) {
+      auto const bytes = std::as_bytes(std::span(values));
+      head += fmt::format(",\"parameters\":{{\"binary_data_size\":{}}}}}", bytes.size());
+      tail.append(reinterpret_cast<char const*>(bytes.data()), bytes.size());
+    } else {
+      head += ",\"data\":";
+      append_list(head, values);
+      head += '}';
+    }
+  }
+  head += "]}";
+  if (tail.empty()) return {.body = std::move(head)};
+  std::string const size = std::to_string(head.size());
+  return {.type = "application/octet-stream",
+          .body = head + tail,
+          .headers = {{"Inference-Header-Content-Length", size}}};
+}
+
+EDL_INLINE question read_predict(std::string_view body, model_face const& of, std::size_t most) {
+  using namespace detail;
+  return checked([&] {
+    json const all = json::parse(body);
+    question q;
+    q.outputs = of.outputs;
+    std::vector<tensor> inputs;
+    std::size_t rows = 0;
+    auto const into = [&](std::string const& name) -> tensor& {
+      auto const found = std::ranges::find(inputs, name, &tensor::name);
+      if (found != inputs.end()) return *found;
+      return inputs.emplace_back(tensor_for(name, of.inputs));
+    };
+    auto const only = [&]() -> std::string const& {
+      if (of.inputs.size() != 1)
+        throw http::failure(400,
+                            fmt::format("the model takes {} inputs: name each value's", of.inputs.size()));
+      return of.inputs.front().name;
+    };
+    if (auto const rows_given = all.find("instances"); rows_given != all.end()) {
+      rows = rows_given->is_array() ? rows_given->size() : 0;
+      check_rows(rows, most);
+      std::size_t row = 0;
+      std::vector<std::size_t> each;  // values of an instance, by input
+      for (json const& one : *rows_given) {
+        ++row;
+        if (one.is_object())
+          for (auto const& [name, value] : one.items()) into(name).append(value);
+        else
+          into(only()).append(one);
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+          tensor const& t = inputs[k];
+          if (k == each.size()) each.push_back(row == 1 ? t.size() : 0);
+          if (t.size() != each[k] * row)
+            throw http::failure(
+                400, fmt::format("instance {} has not as many values of input '{}' as the first", row - 1,
+                                 t.name));
+        }
+      }
+    } else if (auto const given = all.find("inputs"); given != all.end()) {
+      q.columns = true;
+      auto const take = [&](std::string const& name, json const& values) {
+        std::size_t const mine = values.is_array() ? values.size() : 0;
+        if (rows != 0 && rows != mine)
+          throw http::failure(400,
+                              fmt::format("input '{}' has another number of records than the others", name));
+        rows = mine;
+        check_rows(rows, most);
+        into(name).append(values);
+      };
+      if (given->is_object())
+        for (auto const& [name, values] : given->items()) take(name, values);
+      else
+        take(only(), *given);
+      check_rows(rows, most);
+    } else {
+      throw http::failure(400, "the body has neither 'instances' nor 'inputs'");
+    }
+    q.records = to_records(inputs, rows);
+    q.rows = rows;
+    return q;
+  });
+}
+
+EDL_INLINE http::response write_predict(question const& q, view<float> outputs) {
+  using namespace detail;
+  std::size_t const rows = q.rows;
+  bool const several = q.outputs.size() > 1;
+  std::string body = q.columns ? "{\"outputs\":" : "{\"predictions\":";
+  auto const value = [&](model_output const& o, std::size_t row) {
+    append_list(body, o.of(row_of(outputs, row, rows)));
+  };
+  auto const named = [&](auto const& each) {
+    body += '{';
+    for (std::size_t k = 0; k < q.outputs.size(); ++k) {
+      body += (k ? "," : "") + quoted(q.outputs[k].name) + ':';
+      each(q.outputs[k]);
+    }
+    body += '}';
+  };
+  auto const list = [&](auto const& each) {
+    body += '[';
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (row) body += ',';
+      each(row);
+    }
+    body += ']';
+  };
+  if (!several)
+    list([&](std::size_t row) { value(q.outputs.front(), row); });
+  else if (q.columns)
+    named([&](model_output const& o) { list([&](std::size_t row) { value(o, row); }); });
+  else
+    list([&](std::size_t row) { named([&](model_output const& o) { value(o, row); }); });
+  return {.body = body + "}"};
+}
+
+EDL_INLINE std::string metadata(model_face const& of) {
+  using namespace detail;
+  json all{{"name", of.name},
+           {"versions", {std::to_string(of.version)}},
+           {"platform", "edl"},
+           {"inputs", json::array()},
+           {"outputs", json::array()}};
+  for (record_feature const& f : of.inputs) {
+    json shape = json::array({-1});
+    if (f.extents.empty()) shape.push_back(1);
+    for (std::size_t const e : f.extents) shape.push_back(e);
+    all["inputs"].push_back({{"name", f.name}, {"datatype", datatype(f.kind)}, {"shape", shape}});
+  }
+  for (model_output const& o : of.outputs)
+    all["outputs"].push_back({{"name", o.name}, {"datatype", "FP32"}, {"shape", {-1, o.size()}}});
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace edl::serve

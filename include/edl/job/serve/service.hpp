@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edl/core/metric_registry.hpp"
+#include "edl/job/http/router.hpp"
+#include "edl/job/serve/batcher.hpp"
+#include "edl/job/serve/followed_model.hpp"
+#include "edl/job/serve/protocol.hpp"
+
+namespace edl::serve {
+
+/// Answers for one model: the Open Inference Protocol 2, TensorFlow Serving's predict, and /metrics. Every
+/// answer of the model tells the version that gave it, and how long a newer one has been there (the fields
+/// Edl-Model-Version and Edl-Model-Lag-Seconds). Thread safety: `routes` are for one server on the node; the
+/// rest is safe.
+class service {
+ public:
+  service(net::node& on, std::string name, followed_model& model, batcher::options o);
+
+  std::vector<http::route> routes();
+
+  /// From here on it is not ready, so that nobody sends more.
+  void drain() { draining_ = true; }
+
+ private:
+  struct asked;
+  model_face face(prediction_session const& of) const;
+  void check_name(std::string const& name, std::string const& version) const;
+  asio::awaitable<http::response> infer(http::request& r);
+  asio::awaitable<http::response> predict(http::request& r);
+  http::handler counted(http::handler serve);
+  http::response metrics();
+
+  std::string name_;
+  followed_model& model_;
+  batcher::options options_;
+  batcher batcher_;
+  metric_registry numbers_;
+  std::atomic<bool> draining_{false};
+};
+
+}  // namespace edl::serve
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/serve/service.ipp"
+#endif

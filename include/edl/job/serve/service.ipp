@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
+#include "edl/job/serve/service.hpp"
+
+namespace edl::serve {
+namespace detail {
+
+inline void tell_model(http::response& r, prediction_session const& by, double lag) {
+  r.headers.emplace_back("Edl-Model-Version", std::to_string(by.version()));
+  r.headers.emplace_back("Edl-Model-Lag-Seconds", fmt::format("{:.3f}", lag));
+}
+
+}  // namespace detail
+
+EDL_INLINE service::service(net::node& on, std::string name, followed_model& model, batcher::options o)
+    : name_(std::move(name)),
+      model_(model),
+      options_(o),
+      batcher_(
+          on, [&model] { return model.now(); }, o) {
+  using enum metric_type;
+  numbers_.describe("edl_serve_requests_total", counter,
+                    "Requests for predictions, by the code of their answers.");
+  numbers_.describe("edl_serve_request_seconds", histogram, "Time of a request in this process.",
+                    {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5});
+  numbers_.describe("edl_serve_records_total", counter, "Records that were predicted.");
+  numbers_.describe("edl_serve_batches_total", counter, "Batches that were computed.");
+  numbers_.describe("edl_serve_waiting_records", gauge, "Records that wait for a batch.");
+  numbers_.describe("edl_serve_model_version", gauge, "Version of the model at work.");
+  numbers_.describe("edl_serve_lag_seconds", gauge,
+                    "Time since there is a newer model than the one at work.");
+  numbers_.describe("edl_serve_models_total", counter,
+                    "Models that were to take another's place, by result.");
+}
+
+EDL_INLINE model_face service::face(prediction_session const& of) const {
+  return {name_, of.version(), of.inputs(), of.outputs()};
+}
+
+EDL_INLINE void service::check_name(std::string const& name, std::string const& version) const {
+  if (name != name_)
+    throw http::failure(404, fmt::format("there is no model '{}' here, but '{}'", name, name_));
+  if (!version.empty() && version != std::to_string(model_.now()->version()))
+    throw http::failure(404,
+                        fmt::format("version {} is not at work, but {}", version, model_.now()->version()));
+}
+
+EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
+  check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
+  std::optional<std::size_t> header;
+  if (auto const text = r.field("inference-header-content-length"); !text.empty()) {
+    header = number_from<std::size_t>(text);
+    if (!header) throw http::failure(400, "Inference-Header-Content-Length is no number");
+  }
+  question q = read_inference(r.body, header, face(*model_.now()), std::size_t(options_.max_batch));
+  batcher::result const said = co_await batcher_.predict(std::move(q.records));
+  http::response answer = write_inference(q, face(*said.by), said.outputs);
+  detail::tell_model(answer, *said.by, model_.lag());
+  co_return answer;
+}
+
+EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
+  std::string_view target = r.arguments.at(0);
+  if (!target.ends_with(":predict"))
+    throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
+  target.remove_suffix(8);
+  check_name(std::string(target), "");
+  question q = read_predict(r.body, face(*model_.now()), std::size_t(options_.max_batch));
+  batcher::result const said = co_await batcher_.predict(std::move(q.records));
+  http::response answer = write_predict(q, said.outputs);
+  detail::tell_model(answer, *said.by, model_.lag());
+  co_return answer;
+}
+
+EDL_INLINE http::handler service::counted(http::handler serve) {
+  return [this, serve = std::move(serve)](http::request& r) -> asio::awaitable<http::response> {
+    auto const began = std::chrono::steady_clock::now();
+    http::response answer;
+    try {
+      answer = co_await serve(r);
+    } catch (http::failure const& f) {
+      answer = http::to_response(f);
+    }
+    numbers_.add("edl_serve_requests_total", fmt::format("code=\"{}\"", answer.status));
+    numbers_.observe("edl_serve_request_seconds",
+                     std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    co_return answer;
+  };
+}
+
+EDL_INLINE http::response service::metrics() {
+  numbers_.set("edl_serve_records_total", double(batcher_.records()));
+  numbers_.set("edl_serve_batches_total", double(batcher_.batches()));
+  numbers_.set("edl_serve_waiting_records", double(batcher_.waiting()));
+  numbers_.set("edl_serve_model_version", double(model_.now()->version()));
+  numbers_.set("edl_serve_lag_seconds", model_.lag());
+  numbers_.set("edl_serve_models_total", double(model_.loaded()), "result=\"served\"");
+  numbers_.set("edl_serve_models_total", double(model_.failed()), "result=\"failed\"");
+  return {.type = std::string(metric_registry::content_type), .body = numbers_.text()};
+}
+
+EDL_INLINE std::vector<http::route> service::routes() {
+  using http::at_once, http::request, http::response;
+  auto const ready = [this](request const& r) -> response {
+    if (!r.arguments.empty()) check_name(r.arguments[0], r.arguments.size() > 1 ? r.arguments[1] : "");
+    if (draining_) throw http::failure(503, "the server is about to end");
+    return {.body = "{\"ready\":true}"};
+  };
+  auto const about = [this](request const& r) -> response {
+    check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
+    auto const model = model_.now();
+    response answer{.body = metadata(face(*model))};
+    detail::tell_model(answer, *model, model_.lag());
+    return answer;
+  };
+  auto const status = [this](request const& r) -> response {
+    check_name(r.arguments.at(0), "");
+    nlohmann::json const all{
+        {"model_version_status",
+         nlohmann::json::array({{{"version", std::to_string(model_.now()->version())},
+                                 {"state", "AVAILABLE"},
+                                 {"status", {{"error_code", "OK"}, {"error_message", ""}}}}})}};
+    return {.body = all.dump()};
+  };
+  auto const server = [](request const&) -> response {
+    return {.body = R"({"name":"edl","version":"2","extensions":["binary_tensor_data"]})"};
+  };
+  auto const live = [](request const&) -> response { return {.body = "{\"live\":true}"}; };
+  auto const infer_of = counted([this](request& r) { return infer(r); });
+  return {{"GET", "/v2", at_once(server)},
+          {"GET", "/v2/health/live", at_once(live), true},
+          {"GET", "/v2/health/ready", at_once(ready), true},
+          {"GET", "/v2/models/{}", at_once(about)},
+          {"GET", "/v2/models/{}/ready", at_once(ready)},
+          {"GET", "/v2/models/{}/versions/{}", at_once(about)},
+          {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready)},
+          {"POST", "/v2/models/{}/infer", infer_of},
+          {"POST", "/v2/models/{}/versions/{}/infer", infer_of},
+          {"GET", "/v1/models/{}", at_once(status)},
+          {"POST", "/v1/models/{}", counted([this](request& r) { return predict(r); })},
+          {"GET", "/metrics", at_once([this](request const&) { return metrics(); })}};
+}
+
+}  // namespace edl::serve

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/http/message.hpp"
+#include "edl/job/serve/tensor.hpp"
+
+namespace edl::serve {
+namespace detail {
+
+inline http::failure bad(std::string const& what) { return {400, what}; }
+
+template <class T>
+void append_values(tensor& to, std::string_view bytes, std::size_t count) {
+  if (bytes.size() / sizeof(T) != count || bytes.size() % sizeof(T) != 0)
+    throw bad(fmt::format("input '{}' has {} bytes, and its shape wants {} values of {}", to.name,
+                          bytes.size(), count, sizeof(T)));
+  if constexpr (std::is_same_v<T, float>)
+    if (to.kind == example::kind::floats) {
+      auto const before = to.floats.size();
+      to.floats.resize(before + count);
+      if (count) std::memcpy(to.floats.data() + before, bytes.data(), bytes.size());
+      return;
+    }
+  for (std::size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    if (to.kind == example::kind::floats)
+      to.floats.push_back(float(value));
+    else if constexpr (std::is_integral_v<T>)
+      to.integers.push_back(std::int64_t(value));
+    else
+      throw bad(fmt::format("input '{}' is of whole numbers", to.name));
+  }
+}
+
+inline void append_texts(tensor& to, std::string_view bytes, std::size_t count) {
+  if (to.kind != example::kind::strings)
+    throw bad(fmt::format("input '{}' is of numbers, and not BYTES", to.name));
+  while (!bytes.empty()) {
+    std::uint32_t size = 0;
+    if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
+    if (bytes.size() < sizeof size || size > bytes.size() - sizeof size)
+      throw bad(fmt::format("input '{}' is cut off", to.name));
+    to.strings.emplace_back(bytes.substr(sizeof size, size));
+    bytes.remove_prefix(sizeof size + size);
+  }
+  if (to.strings.size() != count)
+    throw bad(
+        fmt::format("input '{}' has {} texts, and its shape wants {}", to.name, to.strings.size(), count));
+}
+
+}  // namespace detail
+
+EDL_INLINE std::size_t tensor::size() const {
+  return kind == example::kind::floats     ? floats.size()
+         : kind == example::kind::integers ? integers.size()
+                                           : strings.size();
+}
+
+EDL_INLINE void tensor::append(nlohmann::json const& values, int depth) {
+  if (values.is_array()) {
+    if (depth == 8) throw detail::bad(fmt::format("input '{}' has lists within more than 8", name));
+    for (auto const& one : values) append(one, depth + 1);
+  } else if (kind == example::kind::strings) {
+    if (!values.is_string()) throw detail::bad(fmt::format("input '{}' is of texts", name));
+    strings.push_back(values.get<std::string>());
+  } else if (kind == example::kind::integers) {
+    if (!values.is_number_integer() && !values.is_boolean())
+      throw detail::bad(fmt::format("input '{}' is of whole numbers", name));
+    integers.push_back(values.is_boolean() ? values.get<bool>() : values.get<std::int64_t>());
+  } else {
+    if (!values.is_number() && !values.is_boolean())
+      throw detail::bad(fmt::format("input '{}' is of numbers", name));
+    floats.push_back(values.is_boolean() ? float(values.get<bool>()) : values.get<float>());
+  }
+}
+
+EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes, std::size_t count) {
+  using namespace detail;
+  if (datatype == "BYTES") return append_texts(*this, bytes, count);
+  if (kind == example::kind::strings)
+    throw bad(fmt::format("input '{}' is of BYTES, and not {}", name, datatype));
+  if (datatype == "FP32") return append_values<float>(*this, bytes, count);
+  if (datatype == "FP64") return append_values<double>(*this, bytes, count);
+  if (datatype == "INT64") return append_values<std::int64_t>(*this, bytes, count);
+  if (datatype == "INT32") return append_values<std::int32_t>(*this, bytes, count);
+  if (datatype == "INT16") return append_values<std::int16_t>(*this, bytes, count);
+  if (datatype == "INT8") return append_values<std::int8_t>(*this, bytes, count);
+  if (datatype == "UINT64") return append_values<std::uint64_t>(*this, bytes, count);
+  if (datatype == "UINT32") return append_values<std::uint32_t>(*this, bytes, count);
+  if (datatype == "UINT16") return append_values<std::uint16_t>(*this, bytes, count);
+  if (datatype == "UINT8" || datatype == "BOOL") return append_values<std::uint8_t>(*this, bytes, count);
+  throw bad(
+      fmt::format("input '{}' has the datatype '{}', which is not taken: FP32, FP64, INT8 to INT64, UINT8 to "
+                  "UINT64, BOOL, BYTES",
+                  name, datatype));
+}
+
+EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature const> inputs) {
+  std::string all;
+  for (record_feature const& f : inputs) {
+    if (f.name == name) return {name, f.kind == example::kind::none ? example::kind::floats : f.kind};
+    all += (all.empty() ? "" : ", ") + f.name;
+  }
+  throw detail::bad(fmt::format("the model takes no input '{}'; it takes {}", name, all));
+}
+
+EDL_INLINE std::vector<example> to_records(std::span<tensor const> inputs, std::size_t rows) {
+  for (tensor const& t : inputs)
+    if (rows == 0 || t.size() % rows != 0)
+      throw detail::bad(
+          fmt::format("input '{}' has {} values, which {} records cannot share", t.name, t.size(), rows));
+  std::vector<example> records(rows);
+  std::vector<std::string_view> texts;
+  for (std::size_t row = 0; row < rows; ++row) {
+    example_builder to(records[row]);
+    for (tensor const& t : inputs) {
+      std::size_t const n = t.size() / rows, first = row * n;
+      if (t.kind == example::kind::floats)
+        to.floats(t.name, view<float>(t.floats).subspan(first, n));
+      else if (t.kind == example::kind::integers)
+        to.integers(t.name, view<std::int64_t>(t.integers).subspan(first, n));
+      else {
+        texts.assign(t.strings.begin() + std::ptrdiff_t(first),
+                     t.strings.begin() + std::ptrdiff_t(first + n));
+        to.bytes(t.name, texts);
+      }
+    }
+  }
+  return records;
+}
+
+}  // namespace edl::serve

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <mutex>
+#include <utility>
+
+#include "edl/compute/sparse/minibatch_rows.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/log.hpp"
+#include "edl/job/train/prediction_session.hpp"
+#include "edl/job/train/saved_model.hpp"
+#include "edl/job/train/start.hpp"
+
+namespace edl {
+
+struct prediction_batch::workspace {
+  workspace(std::unique_ptr<worker::trainer> t)
+      : trainer(std::move(t)), batch(trainer->make_batch()), rows(trainer->embeddings()) {}
+
+  std::unique_ptr<worker::trainer> trainer;
+  data::batch batch;
+  sparse::minibatch_rows rows;
+  int most = 0;         // of the batch at work
+  view<float> outputs;  // empty: it has not run
+};
+
+/// What a session and its batches share.
+struct prediction_batch::core {
+  core(train::program const& p, std::string const& given, prediction_options const& o)
+      : options(o),
+        path(train::find_model(given, logger(severity::warning),
+                               o.verify ? checkpoint::check::checksums : checkpoint::check::sizes, {})),
+        program(trained(p, path)),
+        model(program, path) {}
+
+  /// The program with the hyperparameters that a model was trained with.
+  static train::program trained(train::program const& p, std::string const& path) {
+    train::hyperparameters all = p.set;
+    logger const log(severity::warning);
+    try {
+      for (auto const& note :
+           train::set_trained(all, train::read_settings(train::hyperparameters_at(path)), {}, path))
+        if (!note.taken) log.warning(note.text);
+    } catch (usage_error const&) {  // a file that another program wrote
+      log.warning(fmt::format("{} holds hyperparameters that are not of this form: they are not used", path));
+    }
+    return p.with(all);
+  }
+
+  std::unique_ptr<workspace> make(int most) {
+    auto made = std::make_unique<workspace>(program.make_trainer(
+        {.max_batch = most,
+         .on = worker::device_kind::cpu,
+         .device = {.threads = options.threads, .kernels = options.kernels, .precision = options.precision},
+         .predicts_with = model.variables()}));
+    made->trainer->variables_written();
+    return made;
+  }
+
+  static std::size_t size_class(int most) { return std::size_t(std::bit_width(unsigned(most - 1))); }
+
+  std::unique_ptr<workspace> take(int most) {
+    std::size_t const c = size_class(most);
+    std::unique_ptr<workspace> got;
+    {
+      std::lock_guard const lock(mutex);
+      if (auto& free = idle[c]; !free.empty()) {
+        got = std::move(free.back());
+        free.pop_back();
+      }
+    }
+    if (!got) {
+      got = make(int(std::size_t(1) << c));
+      std::lock_guard const lock(mutex);
+      idle[c].reserve(++made[c]);
+    }
+    got->most = most;
+    return got;
+  }
+
+  void give(std::unique_ptr<workspace> w) {
+    w->batch.rows = 0;
+    w->outputs = {};
+    std::lock_guard const lock(mutex);
+    idle[size_class(w->batch.capacity)].push_back(std::move(w));
+  }
+
+  static constexpr std::size_t classes = 31;
+
+  prediction_options options;
+  std::string path;
+  train::program program;
+  train::saved_model model;
+  std::mutex mutex;
+  std::array<std::vector<std::unique_ptr<workspace>>, classes> idle;  // by the logarithm of their capacity
+  std::array<std::size_t, classes> made{};
+  std::once_flag asked;
+  std::vector<record_feature> features;
+};
+
+EDL_INLINE prediction_batch::prediction_batch(std::shared_ptr<core> of, std::unique_ptr<workspace> memory)
+    : of_(std::move(of)), memory_(std::move(memory)) {}
+EDL_INLINE prediction_batch::prediction_batch(prediction_batch&&) noexcept = default;
+EDL_INLINE prediction_batch& prediction_batch::operator=(prediction_batch&& other) noexcept {
+  std::swap(of_, other.of_);
+  std::swap(memory_, other.memory_);
+  return *this;
+}
+EDL_INLINE prediction_batch::~prediction_batch() {
+  if (memory_) of_->give(std::move(memory_));
+}
+
+EDL_INLINE void prediction_batch::add(example const& record) {
+  workspace& w = *memory_;
+  if (w.batch.rows == w.most) throw error(fmt::format("a batch for {} records is full", w.most));
+  w.outputs = {};
+  w.trainer->feed(record, w.batch, w.batch.rows, mode::prediction);
+  ++w.batch.rows;
+}
+
+EDL_INLINE int prediction_batch::rows() const { return memory_->batch.rows; }
+
+EDL_INLINE void prediction_batch::run() {
+  workspace& w = *memory_;
+  if (w.batch.rows == 0) return;
+  if (w.rows.tables() > 0) {
+    w.rows.begin(w.batch);
+    of_->model.pull(w.rows);
+    w.rows.fill(w.batch);
+  }
+  w.outputs = w.trainer->predict(w.batch);
+}
+
+EDL_INLINE view<float> prediction_batch::outputs() const { return memory_->outputs; }
+
+EDL_INLINE view<float> prediction_batch::outputs(int row) const {
+  std::size_t const n = of_->program.outputs, have = memory_->outputs.size() / n;
+  if (row < 0 || std::size_t(row) >= have)
+    throw error(fmt::format("there are predictions of {} records, and not of record {}", have, row));
+  return memory_->outputs.subspan(std::size_t(row) * n, n);
+}
+
+EDL_INLINE view<float> prediction_batch::output(std::string_view name, int row) const {
+  std::string names;
+  for (model_output const& o : of_->program.heads) {
+    if (o.name == name) return o.of(outputs(row));
+    names += (names.empty() ? "" : ", ") + o.name;
+  }
+  throw error(fmt::format("the model has no output '{}'; it has {}", name, names));
+}
+
+EDL_INLINE void prediction_batch::clear() {
+  memory_->batch.rows = 0;
+  memory_->outputs = {};
+}
+
+EDL_INLINE prediction_session::prediction_session(train::program const& p, std::string const& path,
+                                                  prediction_options const& o)
+    : core_(std::make_shared<prediction_batch::core>(p, path, o)) {}
+EDL_INLINE prediction_session::~prediction_session() = default;
+
+EDL_INLINE std::string const& prediction_session::path() const { return core_->path; }
+EDL_INLINE std::uint64_t prediction_session::version() const { return core_->model.version(); }
+EDL_INLINE train::settings prediction_session::hyperparameters() const {
+  return train::values_of(core_->program.set);
+}
+EDL_INLINE std::vector<model_output> const& prediction_session::outputs() const {
+  return core_->program.heads;
+}
+EDL_INLINE std::size_t prediction_session::output_size() const { return core_->program.outputs; }
+
+EDL_INLINE std::vector<record_feature> const& prediction_session::inputs() const {
+  std::call_once(core_->asked, [&] {
+    auto w = core_->take(1);
+    core_->features = features_asked_for(
+        [&](example const& record) { w->trainer->feed(record, w->batch, 0, mode::prediction); },
+        w->batch.feature_size);
+    core_->give(std::move(w));
+  });
+  return core_->features;
+}
+
+EDL_INLINE prediction_batch prediction_session::predict(std::span<example const> records) const {
+  if (records.size() > std::size_t(1) << 30) throw error("too many records in one batch");
+  prediction_batch batch = take(int(records.size()));
+  for (std::size_t i = 0; i < records.size(); ++i) try {
+      batch.add(records[i]);
+    } catch (data_error const& e) {
+      if (records.size() == 1) throw;
+      throw data_error(fmt::format("record {}: {}", i, e.what()));
+    }
+  batch.run();
+  return batch;
+}
+
+EDL_INLINE prediction_batch prediction_session::take(int most) const {
+  if (most < 1 || most > 1 << 30)
+    throw error(fmt::format("a batch for {} records: it is for 1 or more, below 2^30", most));
+  return {core_, core_->take(most)};
+}
+
+}  // namespace edl

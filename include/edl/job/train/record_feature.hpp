@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "edl/compute/data/format/example.hpp"
+
+namespace edl {
+
+/// A feature of a record that a model's `feed` asks for.
+struct record_feature {
+  std::string name;
+  example::kind kind = example::kind::none;
+  std::vector<std::size_t> extents;  ///< of its values; empty: one value
+};
+
+/// Finds out what `feed` asks for, by feeding records of zeros and empty strings: each error says what is
+/// lacking. It ends where `feed` is content, or an error says nothing of that kind. `values`: of the
+/// network's input, which a list of unknown length may be.
+std::vector<record_feature> features_asked_for(std::function<void(example const& record)> const& feed,
+                                               std::size_t values);
+
+}  // namespace edl
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/record_feature.ipp"
+#endif

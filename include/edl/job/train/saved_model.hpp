@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/compute/sparse/minibatch_rows.hpp"
+#include "edl/compute/sparse/table.hpp"
+#include "edl/job/checkpoint/model_reader.hpp"
+#include "edl/job/train/program.hpp"
+
+namespace edl::train {
+
+/// The values of a trained model, to predict with: those of a checkpoint, or of an exported model. Variables
+/// are in memory. Tables of an exported model are mapped, so that they may be larger than memory. Those of a
+/// checkpoint are in memory, with what the optimiser keeps beside them.
+///
+/// Thread safety: const, safe.
+class saved_model {
+ public:
+  /// `path`: what `find_model` returns. The program outlives this. Throws error, which names the path, where
+  /// it is no such model's, or damaged.
+  saved_model(program const& p, std::string const& path);
+
+  std::uint64_t version() const { return version_; }
+  std::span<float> variables() { return variables_; }
+
+  /// Gives the rows that `begin` found their weights: an id that was never trained has what it would begin
+  /// with. It allocates nothing.
+  void pull(sparse::minibatch_rows& rows) const;
+
+ private:
+  std::uint64_t version_ = 0;
+  std::vector<float> variables_;
+  std::vector<std::shared_ptr<sparse::table>> tables_;  // of a checkpoint; of a file without rows
+  std::unique_ptr<checkpoint::model_reader> file_;
+  std::vector<checkpoint::model_reader::table const*> mapped_;
+};
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/saved_model.ipp"
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
+#include "edl/job/checkpoint/other_model.hpp"
+#include "edl/job/ps/table_rows.hpp"
+#include "edl/job/train/saved_model.hpp"
+#include "edl/job/train/setup.hpp"
+#include "edl/job/train/start.hpp"
+
+namespace edl::train {
+
+EDL_INLINE saved_model::saved_model(program const& p, std::string const& path) : variables_(p.layout.size()) {
+  checkpoint::other_model const from(path);
+  if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
+    throw error(fmt::format("{} is not of this model: {}", path, match.describe()));
+  from.read(p.layout, p.weight_names, 0, variables_);
+  bool const exported = path.ends_with(".safetensors");
+  version_ = exported ? checkpoint::model_version(path) : checkpoint::read_manifest(path).version;
+  if (p.layout.tables.empty()) return;
+  job const j{.command = command::predict};
+  auto const policy = policy_of(j);
+  ps::table_rows rows(store_options_of(j, p, *policy, 0, 1));
+  rows.seed(table_seeds(p, path, j.seed));
+  tables_ = rows.empty();
+  if (!exported) {
+    rows.read(path, tables_);
+    return;
+  }
+  file_ = std::make_unique<checkpoint::model_reader>(path);
+  for (table_shape const& t : p.layout.tables) {
+    auto const& found = file_->find_table(t.name);
+    if (found.width != std::size_t(t.width))
+      throw error(fmt::format("{} is not of this model: rows of its table '{}' have {} values, and not {}",
+                              path, t.name, found.width, t.width));
+    mapped_.push_back(&found);
+  }
+}
+
+EDL_INLINE void saved_model::pull(sparse::minibatch_rows& rows) const {
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    auto const ids = rows.ids(t);
+    auto const width = std::size_t(tables_[t]->width());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      auto const to = rows.rows(t).subspan(i * width, width);
+      if (!file_ || !file_->find(*mapped_[t], ids[i], to)) tables_[t]->read(ids[i], to);
+    }
+  }
+}
+
+}  // namespace edl::train

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/app/serving.hpp"
+
+#include <doctest/doctest.h>
+
+#include "edl/core/error.hpp"
+#include "edl/job/app/arguments.hpp"
+#include "job/app/tiny_job.hpp"
+#include "job/http/client.hpp"
+
+namespace serving_test {
+
+using namespace tiny;
+
+edl::app::serving serving_of(lines more) {
+  more.insert(more.begin(), {"serve", "--model_path=m"});
+  return *edl::app::parse("mnist", more).run->serving;
+}
+
+TEST_CASE("each flag of serve arrives") {
+  auto const usual = serving_of({});
+  CHECK(usual.model_name == "mnist");
+  CHECK(usual.listening.host == "127.0.0.1");
+  CHECK(usual.listening.port == 8080);
+  CHECK(usual.listening.token.empty());
+  CHECK(usual.batching.max_wait.count() == 0);
+  job::scratch const dir;
+  std::ofstream(dir / "token") << "0123456789abcdef\n";
+  auto const s =
+      serving_of({"--model_name=n", "--host=0.0.0.0", "--port=0", "--tls_certificate=c", "--tls_key=k",
+                  "--token_file=" + dir / "token", "--num_threads=2", "--max_batch=8", "--max_wait_us=50",
+                  "--max_queue=9", "--max_body_mib=2", "--max_connections=3", "--timeout_ms=4",
+                  "--poll_interval_ms=0", "--drain_ms=6", "--set=a=1"});
+  CHECK(s.model_name == "n");
+  CHECK(s.listening.host == "0.0.0.0");
+  CHECK(s.listening.certificate == "c");
+  CHECK(s.listening.key == "k");
+  CHECK(s.listening.token == "0123456789abcdef");
+  CHECK(s.listening.bounds.body == 2 << 20);
+  CHECK(s.listening.bounds.connections == 3);
+  CHECK(s.model.path == "m");
+  CHECK(s.model.predicting.threads == 2);
+  CHECK(s.model.interval == 0ms);
+  CHECK(s.batching.max_batch == 8);
+  CHECK(s.batching.max_wait.count() == 50);
+  CHECK(s.batching.max_queue == 9);
+  CHECK(s.batching.timeout == 4ms);
+  CHECK(s.drain == 6ms);
+  CHECK(s.set == "a=1");
+  CHECK_THROWS_AS(serving_of({"--tls_key=k"}), edl::usage_error);
+  CHECK_THROWS_AS(serving_of({"--token_file=/nowhere"}), edl::usage_error);
+  CHECK_THROWS_AS(edl::app::parse("mnist", {"serve"}), edl::usage_error);
+}
+
+TEST_CASE("a program serves the checkpoints of a job that goes on, and ends in order") {
+  job::scratch const dir;
+  std::string const checkpoints = dir / "checkpoints";
+  auto const trained = [&](char const* steps) {
+    job::run t(
+        train({"--checkpoint_dir=" + checkpoints, std::string("--max_step=") + steps, "--num_epochs=9"}));
+    CHECK(t.wait() == 0);
+  };
+  trained("8");
+  job::run r({"serve", "--model_path=" + checkpoints, "--port=0", "--poll_interval_ms=5"});
+  REQUIRE(r.says("as 'tiny' at http://127.0.0.1:"));
+  std::string const log = r.log();
+  auto const port = std::uint16_t(std::stoi(log.substr(log.find("http://127.0.0.1:") + 17)));
+  auto const ask = [&] {
+    return http_client::ask(
+        port, http_client::post("/v1/models/tiny:predict", R"({"instances":[[1,2,3,4,5,6,7,8]]})"));
+  };
+  CHECK(has(ask(), "Edl-Model-Version: 8\r\n"));
+  trained("16");
+  REQUIRE(r.says("serves version 16"));
+  CHECK(job::eventually([&] { return has(ask(), "Edl-Model-Version: 16\r\n"); }));
+  ::kill(r.pid(), SIGTERM);
+  CHECK(r.wait() == 0);
+  CHECK(has(r.log(), "told to end: all that was asked is answered"));
+}
+
+TEST_CASE("what cannot be served is told in one line") {
+  job::run r({"serve", "--model_path=/nowhere"});
+  CHECK(r.wait() == 1);
+  CHECK(has(r.log(), "/nowhere"));
+}
+
+}  // namespace serving_test

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/serve/protocol.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace serve_protocol_test {
+
+using namespace edl::serve;
+using nlohmann::json;
+
+model_face const face{.name = "m",
+                      .version = 7,
+                      .inputs = {{"x", edl::example::kind::floats, {2}},
+                                 {"n", edl::example::kind::integers, {}},
+                                 {"w", edl::example::kind::strings, {}}},
+                      .outputs = {{"kind", edl::shape{2}, 0}, {"size", edl::shape{1}, 2}}};
+
+json infer_body() {
+  return {{"id", "q"},
+          {"inputs",
+           {{{"name", "x"}, {"shape", {2, 2}}, {"datatype", "FP32"}, {"data", {{1, 2}, {3, 4.5}}}},
+            {{"name", "n"}, {"shape", {2, 1}}, {"datatype", "INT64"}, {"data", {5, 6}}},
+            {{"name", "w"}, {"shape", {2}}, {"datatype", "BYTES"}, {"data", {"a", "b"}}}}}};
+}
+
+void check_records(question const& q) {
+  REQUIRE(q.rows == 2);
+  REQUIRE(q.records.size() == 2);
+  CHECK(q.records[1].float_values("x")[1] == 4.5f);
+  CHECK(q.records[1].integer("n") == 6);
+  CHECK(q.records[0].bytes("w") == "a");
+}
+
+std::pair<int, std::string> refused(json const& body, bool predict = false,
+                                    std::optional<std::size_t> header = {}) {
+  try {
+    if (predict)
+      read_predict(body.is_string() ? body.get<std::string>() : body.dump(), face, 4);
+    else
+      read_inference(body.is_string() ? body.get<std::string>() : body.dump(), header, face, 4);
+  } catch (edl::http::failure const& f) {
+    return {f.status, f.what()};
+  }
+  return {200, ""};
+}
+
+TEST_CASE("a request of the Open Inference Protocol, as JSON") {
+  auto const q = read_inference(infer_body().dump(), {}, face, 4);
+  CHECK(q.id == "q");
+  CHECK(q.outputs.size() == 2);
+  check_records(q);
+  std::vector<float> const outputs{1, 2, 3, 4, 5, std::numeric_limits<float>::quiet_NaN()};
+  auto const r = write_inference(q, face, outputs);
+  CHECK(r.body ==
+        "{\"model_name\":\"m\",\"model_version\":\"7\",\"id\":\"q\",\"outputs\":["
+        "{\"name\":\"kind\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,4,5]},"
+        "{\"name\":\"size\",\"datatype\":\"FP32\",\"shape\":[2,1],\"data\":[3,NaN]}]}");
+}
+
+TEST_CASE("the same with tensors as bytes") {
+  json body = infer_body();
+  std::string tail;
+  auto const put = [&](std::size_t input, auto const& values) {
+    auto const before = tail.size();
+    tail.append(reinterpret_cast<char const*>(values.data()), values.size() * sizeof values[0]);
+    body["inputs"][input].erase("data");
+    body["inputs"][input]["parameters"] = {{"binary_data_size", tail.size() - before}};
+  };
+  put(0, std::vector<float>{1, 2, 3, 4.5f});
+  put(1, std::vector<std::int64_t>{5, 6});
+  put(2, std::string("\1\0\0\0a\1\0\0\0b", 10));
+  body["outputs"] = {{{"name", "size"}, {"parameters", {{"binary_data", true}}}}};
+  std::string const head = body.dump();
+  auto const q = read_inference(head + tail, head.size(), face, 4);
+  check_records(q);
+  auto const r = write_inference(q, face, std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(r.type == "application/octet-stream");
+  REQUIRE(r.headers.size() == 1);
+  auto const size = std::stoul(r.headers[0].second);
+  CHECK(json::parse(r.body.substr(0, size))["outputs"][0]["parameters"]["binary_data_size"] == 8);
+  float last[2];
+  REQUIRE(r.body.size() == size + sizeof last);
+  std::memcpy(last, r.body.data() + size, sizeof last);
+  CHECK(last[0] == 3);
+  CHECK(last[1] == 6);
+  CHECK(refused(json(head + tail.substr(1)), false, head.size()).second.find("is cut off") !=
+        std::string::npos);
+  CHECK(refused(json(head + tail + "x"), false, head.size()).second.find("belong to none") !=
+        std::string::npos);
+  CHECK(refused(json(head), false, head.size() + 1).first == 400);
+}
+
+TEST_CASE("what is wrong with a request is said, and names the input") {
+  auto const changed = [](auto&& act) {
+    json body = infer_body();
+    act(body);
+    return refused(body);
+  };
+  auto const says = [](std::pair<int, std::string> const& r, int code, char const* text) {
+    CAPTURE(r.second);
+    CHECK(r.first == code);
+    CHECK(r.second.find(text) != std::string::npos);
+  };
+  says(refused(json("{")), 400, "no JSON");
+  says(refused(json("[]")), 400, "missing");
+  says(changed([](json& b) { b["inputs"][0]["name"] = "y"; }), 400, "no input 'y'; it takes x, n, w");
+  says(changed([](json& b) { b["inputs"][1] = b["inputs"][0]; }), 400, "'x' stands there twice");
+  says(changed([](json& b) {
+         b["inputs"][0]["shape"] = {2, 3};
+       }),
+       400, "'x' has 4 values, and its shape wants 6");
+  says(changed([](json& b) { b["inputs"][0]["shape"] = {5, 2}; }), 413, "5 records");
+  says(changed([](json& b) { b["inputs"][0]["shape"] = {1 << 30, 1 << 30}; }), 413, "too large");
+  says(changed([](json& b) { b["inputs"][0]["shape"] = {2, 1 << 30, 1 << 30}; }), 413, "too large");
+  says(changed([](json& b) { b["inputs"][0]["shape"] = {-1, 2}; }), 400, "shape");
+  says(changed([](json& b) { b["inputs"][1]["shape"] = {1, 2}; }), 400, "'n' has another number of records");
+  says(changed([](json& b) { b["inputs"][1]["data"] = {1.5, 2}; }), 400, "'n' is of whole numbers");
+  says(changed([](json& b) { b["inputs"][2]["data"] = {1, 2}; }), 400, "'w' is of texts");
+  says(changed([](json& b) { b["outputs"] = {{{"name", "z"}}}; }), 400, "no output 'z'");
+  says(changed([](json& b) { b["inputs"] = json::array(); }), 400, "no record");
+  json deep = 1;
+  for (int i = 0; i < 20; ++i) deep = json::array({deep});
+  says(changed([&](json& b) { b["inputs"][0]["data"] = deep; }), 400, "more than 8");
+}
+
+TEST_CASE("TensorFlow Serving's rows and columns") {
+  json const row{{"x", {1, 2}}, {"n", 5}, {"w", "a"}}, other{{"x", {3, 4.5}}, {"n", 6}, {"w", "b"}};
+  auto q = read_predict(json{{"instances", {row, other}}}.dump(), face, 4);
+  check_records(q);
+  std::vector<float> const outputs{1, 2, 3, 4, 5, 6};
+  CHECK(write_predict(q, outputs).body ==
+        "{\"predictions\":[{\"kind\":[1,2],\"size\":[3]},{\"kind\":[4,5],\"size\":[6]}]}");
+  q = read_predict(json{{"inputs", {{"x", {{1, 2}, {3, 4.5}}}, {"n", {5, 6}}, {"w", {"a", "b"}}}}}.dump(),
+                   face, 4);
+  check_records(q);
+  CHECK(write_predict(q, outputs).body == "{\"outputs\":{\"kind\":[[1,2],[4,5]],\"size\":[[3],[6]]}}");
+  model_face const one{.name = "o",
+                       .inputs = {{"x", edl::example::kind::floats, {2}}},
+                       .outputs = {{"output", edl::shape{3}, 0}}};
+  q = read_predict(R"({"instances":[[1,2],[3,4]]})", one, 4);
+  CHECK(q.records[1].float_values("x")[0] == 3);
+  CHECK(write_predict(q, outputs).body == "{\"predictions\":[[1,2,3],[4,5,6]]}");
+  CHECK(refused(json{{"instances", {row, json{{"x", {1}}, {"n", 5}, {"w", "a"}}}}}, true)
+            .second.find("instance 1") != std::string::npos);
+  CHECK(refused(json{{"instances", {{1, 2}}}}, true).second.find("takes 3 inputs") != std::string::npos);
+  CHECK(refused(json{{"instances", json::array({row, row, row, row, row})}}, true).first == 413);
+  CHECK(refused(json{{"instances", 3}}, true).first == 400);
+  CHECK(refused(json::object(), true).first == 400);
+}
+
+TEST_CASE("what a model takes and says is told") {
+  json const all = json::parse(metadata(face));
+  CHECK(all["versions"] == json::array({"7"}));
+  CHECK(all["inputs"][0] == json{{"name", "x"}, {"datatype", "FP32"}, {"shape", {-1, 2}}});
+  CHECK(all["inputs"][2] == json{{"name", "w"}, {"datatype", "BYTES"}, {"shape", {-1, 1}}});
+  CHECK(all["outputs"][1] == json{{"name", "size"}, {"datatype", "FP32"}, {"shape", {-1, 1}}});
+}
+
+}  // namespace serve_protocol_test

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Covers also edl/job/serve/batcher.hpp, edl/job/serve/followed_model.hpp
+#include "edl/job/serve/service.hpp"
+
+#include <fmt/format.h>
+
+#include <edl/edl.hpp>
+#include <filesystem>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "edl/job/checkpoint/model_file.hpp"
+#include "job/app/job.hpp"
+#include "job/http/client.hpp"
+#include "openmetrics.hpp"
+
+namespace serve_service_test {
+
+namespace nn = edl::nn;
+using namespace std::chrono_literals;
+using job::has, job::scratch;
+
+struct pair {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<pair>& into, edl::mode m) {
+    into.features = record.floats("x");
+    if (m != edl::mode::prediction) into.label = record.integer("label");
+  }
+};
+
+/// Its first output is the sum of its inputs, plus `more`.
+void write_model(std::string const& path, std::uint64_t version, float more) {
+  auto const layout = edl::model<pair::network, edl::cpu>::layout();
+  std::vector<float> values(layout.size());
+  for (auto const& v : layout.variables)
+    if (v.dims.rank == 2)
+      values[v.offset] = values[v.offset + (v.dims.of[0] == 2 ? 3 : 1)] = 1;
+    else
+      values[v.offset] = more;
+  edl::checkpoint::export_model(path + ".new", layout, values, {}, version, {});
+  std::filesystem::rename(path + ".new", path);
+}
+
+struct fixture {
+  explicit fixture(edl::serve::batcher::options o = {})
+      : batching(o), service(node, "m", model, o), server(node, {.log = quiet}, service.routes()) {}
+  ~fixture() { server.close(); }
+
+  scratch dir;
+  std::string path = [this] {
+    write_model(dir / "model.safetensors", 5, 0);
+    return dir / "model.safetensors";
+  }();
+  edl::logger quiet{edl::severity::critical};
+  edl::train::program program = edl::author::make_program<pair>();
+  std::binary_semaphore changed{0};
+  edl::net::node node{http_client::node_options()};
+  edl::serve::batcher::options batching;
+  edl::serve::followed_model model{
+      program, {.path = path, .max_batch = 8, .interval = 2ms}, quiet, [this] { changed.release(); }};
+  edl::serve::service service;
+  edl::http::server server;
+
+  std::string ask(std::string const& request) { return http_client::ask(server.port(), request); }
+  std::string predict(std::string const& body) {
+    return ask(http_client::post("/v1/models/m:predict", body));
+  }
+};
+
+TEST_CASE("both protocols answer with the model, its version and its lag") {
+  fixture f;
+  std::string const said = f.predict(R"({"instances":[[1,2],[10,20]]})");
+  CHECK(has(said, "HTTP/1.1 200 OK"));
+  CHECK(has(said, "Edl-Model-Version: 5\r\n"));
+  CHECK(has(said, "Edl-Model-Lag-Seconds: 0.000\r\n"));
+  CHECK(said.ends_with("{\"predictions\":[[3,0,0],[30,0,0]]}"));
+  std::string const body = R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[4,5]}]})";
+  for (char const* at : {"/v2/models/m/infer", "/v2/models/m/versions/5/infer"})
+    CHECK(has(f.ask(http_client::post(at, body)),
+              R"("outputs":[{"name":"output","datatype":"FP32","shape":[1,3],"data":[9,0,0]}])"));
+  CHECK(has(f.ask(http_client::post("/v2/models/m/versions/4/infer", body)), "404"));
+  CHECK(has(f.ask(http_client::post("/v2/models/other/infer", body)),
+            "there is no model 'other' here, but 'm'"));
+  CHECK(has(f.ask(http_client::get("/v2/models/m")),
+            R"("inputs":[{"datatype":"FP32","name":"x","shape":[-1,2]}])"));
+  CHECK(has(f.ask(http_client::get("/v1/models/m")), R"("state":"AVAILABLE")"));
+  CHECK(has(f.ask(http_client::get("/v2")), "binary_tensor_data"));
+  CHECK(has(f.ask(http_client::get("/v2/health/live")), "200"));
+  CHECK(has(f.ask(http_client::get("/v2/health/ready")), "200"));
+  CHECK(has(f.ask(http_client::get("/v2/models/m/ready")), "200"));
+  f.service.drain();
+  CHECK(has(f.ask(http_client::get("/v2/health/live")), "200"));
+  CHECK(has(f.ask(http_client::get("/v2/health/ready")), "503"));
+}
+
+TEST_CASE("a record that the model cannot use is the fault of its own request") {
+  fixture f;
+  std::vector<std::future<std::string>> good;
+  for (int i = 0; i < 8; ++i)
+    good.push_back(std::async(std::launch::async, [&] { return f.predict(R"({"instances":[[1,1]]})"); }));
+  CHECK(has(f.predict(R"({"instances":[[1,2,3]]})"), "400 Bad Request"));
+  for (auto& g : good) CHECK(g.get().ends_with("[[2,0,0]]}"));
+  CHECK(has(f.predict(R"({"instances":[]})"), "400"));
+}
+
+TEST_CASE("more than may wait is told to come later") {
+  fixture f({.max_batch = 4, .max_queue = 1});
+  std::string const said = f.predict(R"({"instances":[[1,1],[2,2]]})");
+  CHECK(has(said, "429 Too Many Requests"));
+  CHECK(has(said, "Retry-After: 1"));
+  CHECK(has(f.predict(R"({"instances":[[1,1]]})"), "200 OK"));
+}
+
+TEST_CASE("what has waited for too long is told so") {
+  fixture f({.timeout = -1ms});
+  CHECK(has(f.predict(R"({"instances":[[1,1]]})"), "503 Service Unavailable"));
+}
+
+TEST_CASE("records wait for others where that is asked for, and no longer") {
+  for (auto const wait : {0us, 500us}) {
+    fixture f({.max_batch = 4, .max_wait = wait, .quick = 0us});  // on the thread of batches
+    std::vector<std::future<std::string>> all;
+    for (int i = 0; i < 16; ++i)
+      all.push_back(std::async(std::launch::async,
+                               [&f, i] { return f.predict(fmt::format(R"({{"instances":[[{},1]]}})", i)); }));
+    for (int i = 0; i < 16; ++i)
+      CHECK(all[std::size_t(i)].get().ends_with(fmt::format("[[{},0,0]]}}", i + 1)));
+  }
+}
+
+TEST_CASE("a newer model takes over without a failed request, and a damaged one does not") {
+  fixture f;
+  std::atomic<bool> over{false};
+  std::atomic<int> failed{0};
+  std::set<std::string> versions;
+  std::thread clients([&] {
+    http_client::connection c(f.server.port());
+    while (!over) {
+      std::string const said =
+          c.say(http_client::post("/v1/models/m:predict", R"({"instances":[[1,2]]})")).answer();
+      bool const old = has(said, "Edl-Model-Version: 5\r\n") && said.ends_with("[[3,0,0]]}");
+      bool const next = has(said, "Edl-Model-Version: 6\r\n") && said.ends_with("[[103,0,0]]}");
+      if (!has(said, "200 OK") || (!old && !next)) ++failed;
+      versions.insert(old ? "5" : "6");
+    }
+  });
+  write_model(f.path, 6, 100);
+  f.changed.acquire();
+  CHECK(has(f.predict(R"({"instances":[[1,2]]})"), "Edl-Model-Version: 6"));
+  std::ofstream(f.path + ".new") << "damaged";
+  std::filesystem::rename(f.path + ".new", f.path);
+  while (f.model.failed() == 0) std::this_thread::yield();
+  std::string const said = f.predict(R"({"instances":[[1,2]]})");
+  CHECK(has(said, "Edl-Model-Version: 6"));
+  CHECK(f.model.lag() > 0);
+  over = true;
+  clients.join();
+  CHECK(failed == 0);
+  auto const page = f.ask(http_client::get("/metrics"));
+  auto const told = openmetrics::parse(page.substr(page.find("\r\n\r\n") + 4)).samples;
+  CHECK(told.at("edl_serve_model_version") == 6);
+  CHECK(told.at("edl_serve_models_total{result=\"served\"}") == 1);
+  CHECK(told.at("edl_serve_models_total{result=\"failed\"}") >= 1);
+  CHECK(told.at("edl_serve_requests_total{code=\"200\"}") >= 2);
+  CHECK(told.at("edl_serve_lag_seconds") > 0);
+}
+
+}  // namespace serve_service_test
