@@ -82,6 +82,8 @@ TEST_CASE("the table is of flags that there are, and the test is of the whole ta
                                           "ps_replicas",
                                           "keep_checkpoint_max",
                                           "history_steps",
+                                          "dashboard",
+                                          "dashboard_host",
                                           "ignore_damaged_checkpoints",
                                           "skip_mismatch",
                                           "activations",
@@ -111,6 +113,9 @@ TEST_CASE("flags that another one makes idle are told, too") {
   CHECK(training({"--keep_checkpoint_max=2", "--checkpoint_dir=c"}).empty());
   CHECK(training({"--history_steps=2"}) == std::set<std::string>{"history_steps"});
   CHECK(training({"--history_steps=2", "--tensorboard_log_dir=t"}).empty());
+  CHECK(training({"--history_steps=2", "--dashboard=0", "--dashboard_host=0.0.0.0"}).empty());
+  CHECK(training({"--dashboard_host=0.0.0.0"}) == std::set<std::string>{"dashboard_host"});
+  CHECK(training({"--dashboard=8080", "--dry_run"}) == std::set<std::string>{"dashboard"});
   CHECK(training({"--ignore_damaged_checkpoints"}) == std::set<std::string>{"ignore_damaged_checkpoints"});
   CHECK(training({"--skip_mismatch"}) == std::set<std::string>{"skip_mismatch"});
   CHECK(training({"--skip_mismatch", "--checkpoint_dir_for_init=m"}).empty());

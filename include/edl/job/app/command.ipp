@@ -111,8 +111,8 @@ inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, process
   return own;
 }
 
-inline int run_locally(train::program& p, arguments const& a, logger const& log, signals const& stop,
-                       cli::status_sink show) {
+inline int run_locally(train::program& p, arguments const& a, process_environment const& s, logger const& log,
+                       signals const& stop, cli::status_sink show) {
   std::atomic<int> asked{0};
   // Not between minibatches: one may take long, and the second signal must not be taken for the first.
   std::jthread const watch([&](std::stop_token const& over) {
@@ -131,9 +131,11 @@ inline int run_locally(train::program& p, arguments const& a, logger const& log,
       ::raise(*signal);
     }
   });
-  int const code = train::run_local(
-      p, a.job, log,
-      {.interrupted = [&] { return asked != 0; }, .show = std::move(show), .command = own_command()});
+  int const code = train::run_local(p, a.job, log,
+                                    {.interrupted = [&] { return asked != 0; },
+                                     .show = std::move(show),
+                                     .command = own_command(),
+                                     .token = s.token});
   return code == 0 || asked == 0 ? code : 128 + asked;
 }
 
@@ -250,7 +252,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     log.info(e.what());
     return 0;
   }
-  if (a.job.strategy == strategy::local) return run_locally(p, a, log, stop, status_sink_of(s, terminal));
+  if (a.job.strategy == strategy::local) return run_locally(p, a, s, log, stop, status_sink_of(s, terminal));
   return run_local_job(a, log, stop, terminal);
 }
 

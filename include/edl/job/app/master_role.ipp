@@ -78,6 +78,15 @@ inline master::job_options options_of(job const& j, train::program const& p, tra
   return o;
 }
 
+/// A user knows the token of a job in a cluster, or by hand; of this machine's only its command does.
+inline train::dashboard_context page_of(process_environment const& s,
+                                        std::optional<platform::kubernetes::job_spec> const& cluster) {
+  train::dashboard_context c{.token = is_of_a_command(s) ? std::string() : s.token};
+  if (cluster)
+    c.place = [name = cluster->name](process_id who) { return platform::kubernetes::pod_name(name, who); };
+  return c;
+}
+
 inline constexpr std::chrono::seconds lock_timeout{60};
 
 /// Where a launcher starts the master, it keeps the directory as long as the job lives.
@@ -148,7 +157,8 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                s.launcher.empty() ? forced::name : forced::nothing),
       before_(detail::read_journal(journal_, log)),
       // A successor goes on with versions that are newer than the newest checkpoint.
-      reporter_(p, j, before_ ? ~std::uint64_t{0} : options_.start.version, std::move(show), log),
+      reporter_(p, j, before_ ? ~std::uint64_t{0} : options_.start.version, std::move(show), log,
+                detail::page_of(s, cluster_)),
       node_(node_options_of(s, j, log)),
       server_(node_,
               {.job = options_,
@@ -168,6 +178,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                      return reporter_.evaluated(r, server_.decisions());
                    },
                .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); },
+               .said = [this](master::log_line const& c) { reporter_.say(c); },
                // Members that run go on with what is there, though nobody remembers them.
                .adopted = owned() && !before_ ? [this](bool any) { train::clean_outputs(job_, any, log_); }
                                               : std::function<void(bool)>()},
@@ -176,7 +187,9 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
   train::tell_of(records_, j, log_);
   if (!before_) reporter_.view().goes_on_from(options_.start.applied);
   if (!owned() || before_) train::clean_outputs(j, before_.has_value(), log);
-  if (before_) log_.warning("another master has ended before its job: this one takes its place");
+  if (before_)
+    reporter_.say({severity::warning, "another master has ended before its job: this one takes its place",
+                   master::topic::replaced});
   auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port, s.directory);
   if (before_) where = net::parse_addresses(before_->addresses);
   // Another process may have taken a port that was free for a moment: members find this master at the rest.
@@ -219,6 +232,7 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
         show("Running", line);
       report();
       reporter_.history().look(decisions, decisions.progress(), now);
+      reporter_.look(decisions, decisions.progress(), now);
     }
     // Servers of this machine are ended by the launcher.
     alone_ = over && decisions.workers().all().empty() &&

@@ -471,6 +471,15 @@ inline void log(table& t) {
   t.flag("verbose", &job::verbose, "all",
          "log flags, addresses and places in the source, too, as --log_level=DEBUG does, and as roles in a "
          "cluster or started by hand do");
+  t.flag("dashboard", &job::dashboard, "master",
+         "port of a page that shows the job while it runs, and that nothing can be changed by; 0: any free "
+         "one, which the log tells; without the flag there is none")
+      .from(0, 65535)
+      .only({command::train});
+  t.flag("dashboard_host", &job::dashboard_host, "master",
+         "address that --dashboard is served at; off this machine whoever asks gives the job's token, "
+         "EDL_JOB_TOKEN, or the one that the log tells")
+      .only({command::train});
   t.flag("log_file_path", &job::log_file_path, "all", "append the log of every process to this file as well")
       .elasticdl();
 }

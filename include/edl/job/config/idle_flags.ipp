@@ -64,8 +64,13 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"transport_security", is_local, one_process},
       {"keep_checkpoint_max", without_checkpoints, none_kept},
       {"history_steps",
-       [](parsed_flags const& a) { return without_checkpoints(a) && a.job.tensorboard_log_dir.empty(); },
-       "nothing is kept without --checkpoint_dir or --tensorboard_log_dir"},
+       [](parsed_flags const& a) {
+         return without_checkpoints(a) && a.job.tensorboard_log_dir.empty() && !a.job.dashboard;
+       },
+       "nothing is kept without --checkpoint_dir or --tensorboard_log_dir, or shown without --dashboard"},
+      {"dashboard", [](parsed_flags const& a) { return a.job.dry_run; }, "--dry_run is over too soon"},
+      {"dashboard_host", [](parsed_flags const& a) { return !a.job.dashboard || a.job.dry_run; },
+       "only --dashboard=PORT serves a page"},
       {"ignore_damaged_checkpoints", without_checkpoints, none_kept},
       {"skip_mismatch", [](parsed_flags const& a) { return a.job.checkpoint_dir_for_init.empty(); },
        "there is no --checkpoint_dir_for_init to take variables from"},

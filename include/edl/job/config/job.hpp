@@ -136,6 +136,9 @@ struct job {
   bool dry_run = false;                        ///< only try everything once, and keep nothing
   std::string profile;                         ///< directory for where the workers' time went
 
+  std::optional<std::uint16_t> dashboard;    ///< port of the page that shows the job; 0: any
+  std::string dashboard_host = "127.0.0.1";  ///< where it is served
+
   std::string host = "127.0.0.1";             ///< where this process listens
   std::uint16_t port = 0;                     ///< of the master; 0: any
   std::optional<std::uint16_t> metrics_port;  ///< where /metrics is answered; none: nowhere; 0: any port

@@ -28,6 +28,7 @@ struct server_options {
   std::string host = "127.0.0.1";  ///< what it listens on: a number or a name
   std::uint16_t port = 0;          ///< 0: any
   std::string token = {};          ///< what "Authorization: Bearer" must say; empty: everybody is answered
+  bool token_in_address = false;   ///< "?token=" will do, too: a browser's page can say it nowhere else
   std::string certificate = {};    ///< PEM file of a chain; empty: no TLS
   std::string key = {};            ///< PEM file of its private key
   limits bounds = {};

@@ -223,9 +223,11 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
 
 EDL_INLINE void server::state::admit(route const& to, request const& r) const {
   if (options.token.empty() || to.open) return;
-  std::string const wanted = "Bearer " + options.token;
-  std::string_view const given = r.field("authorization");
-  if (given.size() != wanted.size() || CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) != 0)
+  auto const same = [](std::string_view given, std::string_view wanted) {
+    return given.size() == wanted.size() && CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0;
+  };
+  if (!same(r.field("authorization"), "Bearer " + options.token) &&
+      !(options.token_in_address && same(r.parameter("token"), options.token)))
     throw failure(401, "the request's field 'Authorization' must be 'Bearer' and the server's token",
                   {{"WWW-Authenticate", "Bearer"}});
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -86,9 +88,32 @@ struct fail_job {
   std::string reason;
 };
 
+/// What a line tells of.
+enum class topic : std::uint8_t {
+  note,
+  joined,
+  left,
+  lost,
+  replaced,
+  resized,
+  world,     ///< workers train together anew
+  recovery,  ///< the model has another state
+  epoch,
+  checkpoint,
+  evaluation,
+  waiting,
+  end,
+};
+
+constexpr std::array<std::string_view, 13> names(topic) {
+  return {"note",     "joined", "left",       "lost",       "replaced", "resized", "world",
+          "recovery", "epoch",  "checkpoint", "evaluation", "waiting",  "end"};
+}
+
 struct log_line {
   severity level = severity::info;
   std::string text;
+  topic of = topic::note;
 };
 
 /// What the master's decisions ask of the world around them.

@@ -106,7 +106,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (over()) return refuse("the job is over");
   roster_.join(r, now);
   if (fresh) {
-    job_.say(severity::info, fmt::format("{} {} joined", in_words(r.role), r.id));
+    job_.say(severity::info, fmt::format("{} {} joined", in_words(r.role), r.id), topic::joined);
     generations_.rise_above(r, now);
     give_up(generations_.joined(r, now), now);
     advance();
@@ -139,17 +139,21 @@ EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t in
 EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& how, time_point now) {
   bool const left = how == detail::left;
   severity const level = left ? severity::info : severity::warning;
+  topic const of_line = left ? topic::left : topic::lost;
   roster_.lose(of, id, now);
   if (over()) return;
   if (!left) ++lost_;
   if (of == role::server) {
     job_.say(level,
-             left ? fmt::format("server {} has left", id) : fmt::format("server {} is lost: {}", id, how));
+             left ? fmt::format("server {} has left", id) : fmt::format("server {} is lost: {}", id, how),
+             of_line);
     return generations_.server_lost(id, now);
   }
   std::size_t const n = dispatch_.lost(id);
-  job_.say(level, fmt::format("worker {} {}; {} to others", id, left ? "has left" : "is lost: " + how,
-                              counted(n, "task goes", "tasks go")));
+  job_.say(level,
+           fmt::format("worker {} {}; {} to others", id, left ? "has left" : "is lost: " + how,
+                       counted(n, "task goes", "tasks go")),
+           of_line);
   give_up(generations_.worker_lost(id, now), now);
   advance();
 }
@@ -318,7 +322,8 @@ EDL_INLINE std::string coordinator::scale(platform::size_request const& r, time_
         *r.servers, options_.server_copies, held.ranges());
   if (r.servers) {
     job_.say(severity::info,
-             fmt::format("Scaling from {} to {}", held.wanted(), counted(*r.servers, "server")));
+             fmt::format("Scaling from {} to {}", held.wanted(), counted(*r.servers, "server")),
+             topic::resized);
     roster_.scale_servers(*r.servers);
     generations_.want_servers(*r.servers, now);
   }
@@ -358,7 +363,7 @@ EDL_INLINE void coordinator::advance() {
 EDL_INLINE void coordinator::suspend(time_point now) {
   if (over() || suspending()) return;
   job_.suspend(now);
-  job_.say(severity::info, "Suspending: nothing is leased any more");
+  job_.say(severity::info, "Suspending: nothing is leased any more", topic::end);
   if (!options_.trains() || !options_.final_checkpoint) return job_.end_suspended({});
   if (job_.leasing()) give_up(generations_.regroup(now), now);
   keep_state(now);

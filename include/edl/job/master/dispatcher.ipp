@@ -80,7 +80,7 @@ EDL_INLINE std::optional<task_reply> dispatcher::lease_work(std::uint32_t worker
   training_first_.erase(worker);
   if (options_.trains() && tasks_->epochs_opened() > epochs_said_) {
     epochs_said_ = tasks_->epochs_opened();
-    job_.say(severity::info, fmt::format("Starting epoch {}", epochs_said_ - 1));
+    job_.say(severity::info, fmt::format("Starting epoch {}", epochs_said_ - 1), topic::epoch);
     job_.say(severity::info,
              fmt::format("{} created with total of {}.", counted(tasks_->plan().tasks(), "task"),
                          counted(tasks_->plan().records(), "record")));

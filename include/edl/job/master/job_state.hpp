@@ -45,7 +45,9 @@ class job_state {
   void suspend(time_point now) { suspending_ = now; }
 
   void add(command c) { commands_.push_back(std::move(c)); }
-  void say(severity level, std::string text) { add(log_line{level, std::move(text)}); }
+  void say(severity level, std::string text, topic of = topic::note) {
+    add(log_line{level, std::move(text), of});
+  }
   std::vector<command> take_commands() { return std::exchange(commands_, {}); }
 
   void finish();

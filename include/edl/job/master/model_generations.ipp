@@ -198,7 +198,8 @@ EDL_INLINE void model_generations::go_on_from(copy_position kept) {
   point_ = restore_point{"", kept.version, std::move(kept.applied)};
   job_.say(severity::info,
            fmt::format("{} at version {}, {} done", job_.suspending() ? "Stopping" : "Going on", kept.version,
-                       counted(tasks_.records_done(), "record")));
+                       counted(tasks_.records_done(), "record")),
+           topic::recovery);
 }
 
 EDL_INLINE void model_generations::stop_spare_servers(time_point now) {
@@ -284,8 +285,10 @@ EDL_INLINE void model_generations::begin_world(time_point now) {
   std::string ids;
   for (auto const& m : w.members)
     ids += fmt::format("{}{}{}", ids.empty() ? "" : ", ", m.id, m.current || w.version == 0 ? "" : " (new)");
-  job_.say(severity::info, fmt::format("World {}: {} ({}) from version {}", w.number,
-                                       counted(w.members.size(), "worker"), ids, w.version));
+  job_.say(severity::info,
+           fmt::format("World {}: {} ({}) from version {}", w.number, counted(w.members.size(), "worker"),
+                       ids, w.version),
+           topic::world);
   begin(now);
 }
 
@@ -313,8 +316,10 @@ EDL_INLINE void model_generations::go_back_to(restore_point point, time_point no
   }
   versions_.go_back_to(point.version, options_.replicas && worlds_.has_copy());
   if (!options_.replicas || tasks_.records_done() < before)
-    job_.say(severity::warning, fmt::format("Going back to version {}, {} done", point.version,
-                                            counted(tasks_.records_done(), "record")));
+    job_.say(severity::warning,
+             fmt::format("Going back to version {}, {} done", point.version,
+                         counted(tasks_.records_done(), "record")),
+             topic::recovery);
   point_ = std::move(point);
   options_.replicas ? begin_world(now) : configure_if_complete();
 }

@@ -94,10 +94,11 @@ EDL_INLINE void model_versions::written(std::uint64_t version, std::string const
   }
   if (!one->final) job_.add(release_frozen{version, false});
   if (error.empty())
-    job_.say(severity::info, fmt::format("Checkpoint of version {} written", version));
+    job_.say(severity::info, fmt::format("Checkpoint of version {} written", version), topic::checkpoint);
   else
     job_.say(severity::warning,
-             fmt::format("the checkpoint of version {} cannot be written: {}", version, error));
+             fmt::format("the checkpoint of version {} cannot be written: {}", version, error),
+             topic::checkpoint);
   if (next) job_.add(*next);
 }
 

@@ -98,6 +98,7 @@ class roster {
   membership& members(role r) { return r == role::worker ? workers_ : servers_; }
   lineages& lines_of(role r) { return r == role::worker ? worker_lines_ : server_lines_; }
   void excuse(duration pause, time_point now);
+  void replace(role of, lineages::replacement const& r);
 
   job_options const& options_;
   job_state& job_;

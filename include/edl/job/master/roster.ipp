@@ -95,7 +95,15 @@ EDL_INLINE void roster::lose(role of, std::uint32_t id, time_point now) {
 }
 
 EDL_INLINE void roster::replace(role of, std::uint32_t id) {
-  if (auto const r = lines_of(of).given_up(id)) job_.add(replace_process{of, r->id, r->with});
+  if (auto const r = lines_of(of).given_up(id)) replace(of, *r);
+}
+
+EDL_INLINE void roster::replace(role of, lineages::replacement const& r) {
+  job_.say(severity::info,
+           r.id == r.with ? fmt::format("{} {} is started again", in_words(of), r.id)
+                          : fmt::format("{} {} is started in the place of {}", in_words(of), r.with, r.id),
+           topic::replaced);
+  job_.add(replace_process{of, r.id, r.with});
 }
 
 EDL_INLINE std::string roster::ended(role of, std::uint32_t id, exit_kind kind, std::string const& why,
@@ -104,18 +112,19 @@ EDL_INLINE std::string roster::ended(role of, std::uint32_t id, exit_kind kind, 
   std::size_t const ended = all.ended();
   std::uint64_t const before = all.changes();
   if (auto const r = all.exited(id, kind, why, now)) {
-    job_.add(replace_process{of, r->id, r->with});
+    replace(of, *r);
     return {};
   }
   if (auto const pause = all.pauses(id); pause && all.changes() > before) {
     job_.say(severity::warning,
              fmt::format("{} {} failed again, and another takes its place in {} s: {}", in_words(of), id,
-                         std::chrono::duration_cast<std::chrono::seconds>(*pause).count(), why));
+                         std::chrono::duration_cast<std::chrono::seconds>(*pause).count(), why),
+             topic::waiting);
     return {};
   }
   if (all.ended() == ended) return {};
   job_.say(severity::error,
-           fmt::format("{} {} failed too often and is not replaced: {}", in_words(of), id, why));
+           fmt::format("{} {} failed too often and is not replaced: {}", in_words(of), id, why), topic::lost);
   if (of == role::server) return fmt::format("server {} failed too often: {}", id, all.reason());
   if (all.all_ended() && workers_.all_gone()) return fmt::format("all workers failed: {}", all.reason());
   return {};
@@ -123,7 +132,7 @@ EDL_INLINE std::string roster::ended(role of, std::uint32_t id, exit_kind kind, 
 
 EDL_INLINE void roster::leaving(std::uint32_t worker, std::string const& why) {
   if (auto const r = worker_lines_.exited(worker, exit_kind::preempted, why)) {
-    job_.say(severity::info, fmt::format("worker {} is about to leave: it {}", worker, why));
+    job_.say(severity::info, fmt::format("worker {} is about to leave: it {}", worker, why), topic::left);
     job_.add(start_process{role::worker, r->with, r->id});
   }
 }
@@ -154,7 +163,8 @@ EDL_INLINE std::optional<duration> roster::excuse(time_point now) {
         fmt::format("no member has been heard for {:.1f} s: this master may be cut off; it blames nobody "
                     "for up to {} s",
                     std::chrono::duration<double>(isolation_.quiet(now)).count(),
-                    std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()));
+                    std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()),
+        topic::waiting);
   return found.absence;
 }
 
@@ -166,7 +176,7 @@ EDL_INLINE std::vector<member> roster::silent(role r, time_point now) const {
 }
 
 EDL_INLINE void roster::replace_overdue(role of, time_point now) {
-  for (auto const& r : lines_of(of).overdue(now)) job_.add(replace_process{of, r.id, r.with});
+  for (auto const& r : lines_of(of).overdue(now)) replace(of, r);
 }
 
 // ---- Size ----
@@ -177,7 +187,8 @@ EDL_INLINE void roster::scale_workers(std::uint32_t wanted, std::vector<std::uin
     if (worker_lines_.drop(id)) job_.add(stop_process{role::worker, id});
   while (worker_lines_.size() < wanted) job_.add(start_process{role::worker, worker_lines_.add()});
   while (worker_lines_.size() > wanted) job_.add(stop_process{role::worker, worker_lines_.drop_newest()});
-  job_.say(severity::info, fmt::format("Scaling from {} to {}", before, counted(wanted, "worker")));
+  job_.say(severity::info, fmt::format("Scaling from {} to {}", before, counted(wanted, "worker")),
+           topic::resized);
 }
 
 // Servers that go are sources of their ranges once more, and are stopped when all is elsewhere.

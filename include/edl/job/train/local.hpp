@@ -17,6 +17,7 @@ struct local_context {
   std::function<bool()> interrupted;      ///< whether it is to end; asked between minibatches
   cli::status_sink show = {};             ///< where a line is redrawn (`progress_view`); empty: nowhere
   std::vector<std::string> command = {};  ///< that was given, word by word, to tell the next ones
+  std::string token = {};                 ///< of --dashboard; empty: one is drawn where one is needed
 };
 
 /// Runs the whole job in this process (`--distribution_strategy=Local`): the master's decisions, one store

@@ -63,7 +63,7 @@ class local_master final : public worker::master_link {
         store_(s),
         options_(master_options(j, p, r, log)),
         coordinator_(options_, now()),
-        reporter_(p, j, options_.start.version, around.show, log),
+        reporter_(p, j, options_.start.version, around.show, log, {.token = around.token}),
         files_(files_of(j, p, r, std::move(allowed))) {
     reporter_.view().goes_on_from(options_.start.applied);
   }
@@ -142,7 +142,7 @@ class local_master final : public worker::master_link {
     reporter_.view().update(progress(), now());
     reporter_.view().clear();
     if (std::string const line = store_.rows().describe(); !line.empty()) log_.info(line);
-    reporter_.close(coordinator_);
+    reporter_.close(coordinator_, progress());
     if (!complete) reporter_.stopped("stopped", around_.command);
     if (!coordinator_.versions().unevaluated().empty()) throw error(coordinator_.versions().unevaluated());
     if (complete) reporter_.complete(coordinator_, around_.command);
@@ -167,7 +167,9 @@ class local_master final : public worker::master_link {
 
   void alive() {
     auto const at = now();
-    reporter_.view().update(progress(), at);
+    master::job_progress const p = progress();
+    reporter_.view().update(p, at);
+    reporter_.look(coordinator_, p, at);
     finish_writing(false);
     if (at - last_beat_ < std::chrono::seconds(1)) return;
     last_beat_ = at;
@@ -242,7 +244,7 @@ class local_master final : public worker::master_link {
     bool const best = reporter_.evaluated(c.result, coordinator_);
     if (options_.judges) judge(c.result, best);
   }
-  void execute(master::log_line const& c) { log_.log(c.level, c.text); }
+  void execute(master::log_line const& c) { reporter_.say(c); }
 
   // There are no processes to configure, to start or to tell, and the end is seen by whoever asks for work.
   void execute(master::configure_servers const&) {}

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "edl/core/log.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/master/coordinator.hpp"
+#include "edl/job/train/dashboard/dashboard.hpp"
 #include "edl/job/train/history/history_log.hpp"
 #include "edl/job/train/history/metric_history.hpp"
 #include "edl/job/train/program.hpp"
@@ -22,9 +24,16 @@ namespace edl::train {
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class reporter {
  public:
-  /// `from`: the version that the job begins at (`metric_history`). `show`: as `progress_view`'s. All
-  /// references outlive this.
-  reporter(program& p, job const& j, std::uint64_t from, cli::status_sink show, logger log);
+  /// `from`: the version that the job begins at (`metric_history`). `show`: as `progress_view`'s. `page`: of
+  /// --dashboard. All references outlive this.
+  reporter(program& p, job const& j, std::uint64_t from, cli::status_sink show, logger log,
+           dashboard_context page = {});
+
+  /// How far the job is, as often as you like: where a page shows it.
+  void look(master::coordinator const& decisions, master::job_progress const& p, time_point now);
+
+  /// A line of the job's decisions: it is logged, and the page shows it.
+  void say(master::log_line const& what);
 
   /// An evaluation is complete: it is shown and told. Whether its version is the best so far, and its model
   /// is to be written.
@@ -44,7 +53,8 @@ class reporter {
   std::optional<std::uint64_t> newest_judged() const;
 
   /// Nothing is shown any more. Says what was counted, and which version is the best.
-  void close(master::coordinator const& decisions);
+  void close(master::coordinator const& decisions) { close(decisions, decisions.progress()); }
+  void close(master::coordinator const& decisions, master::job_progress const& p);
 
   /// After that: the job was stopped, `how`; `command` as in `ended_job`.
   void stopped(std::string const& how, std::vector<std::string> const& command) const;
@@ -61,6 +71,7 @@ class reporter {
   job const& job_;
   logger log_;
   std::optional<metric_history> history_;
+  std::unique_ptr<dashboard> page_;  // none: nobody wants to see it
   history_log log_of_steps_;
   progress_view view_;
 };

@@ -13,20 +13,49 @@
 
 namespace edl::train {
 
-EDL_INLINE reporter::reporter(program& p, job const& j, std::uint64_t from, cli::status_sink show, logger log)
+namespace detail {
+
+inline std::unique_ptr<dashboard> page_of(job const& j, history_log::options const& o, dashboard_context c,
+                                          logger const& log) {
+  if (!j.dashboard || j.dry_run) return nullptr;
+  return std::make_unique<dashboard>(j, o.path, std::move(c), log);
+}
+
+inline history_log::options shown_by(std::unique_ptr<dashboard> const& page, history_log::options o) {
+  if (page) o.to = page->listener();
+  return o;
+}
+
+}  // namespace detail
+
+EDL_INLINE reporter::reporter(program& p, job const& j, std::uint64_t from, cli::status_sink show, logger log,
+                              dashboard_context page)
     : program_(p),
       job_(j),
       log_(std::move(log)),
       history_(history_of(j, p, from)),
-      log_of_steps_(history_options(j, p), log_),
+      page_(detail::page_of(j, history_options(j, p), std::move(page), log_)),
+      log_of_steps_(detail::shown_by(page_, history_options(j, p)), log_),
       view_(j, log_, std::move(show)) {}
+
+EDL_INLINE void reporter::look(master::coordinator const& decisions, master::job_progress const& p,
+                               time_point now) {
+  if (page_ && page_->due(now)) page_->look(decisions, p, now);
+}
+
+EDL_INLINE void reporter::say(master::log_line const& what) {
+  log_.log(what.level, what.text);
+  if (page_) page_->happened(what);
+}
 
 EDL_INLINE bool reporter::evaluated(master::evaluation_result const& r,
                                     master::coordinator const& decisions) {
   auto const metrics = program_.metrics(r.totals);
   view_.evaluated(metrics, r.evaluated.version, r.records);
   log_of_steps_.evaluated(decisions, r.evaluated.version, metrics, r.records);
-  tell_evaluation(job_, evaluation_line(program_, r, job_.format), view_, log_);
+  std::string const line = evaluation_line(program_, r, job_.format);
+  tell_evaluation(job_, line, view_, log_);
+  if (page_) page_->happened({severity::info, line, master::topic::evaluation});
   if (std::string const odd = odd_metrics(job_, program_, r); !odd.empty()) log_.warning(odd);
   return history_ && history_->is_best(r.evaluated.version, metrics);
 }
@@ -56,8 +85,9 @@ EDL_INLINE std::optional<std::uint64_t> reporter::newest_judged() const {
   return history_->entries().back().version;
 }
 
-EDL_INLINE void reporter::close(master::coordinator const& decisions) {
+EDL_INLINE void reporter::close(master::coordinator const& decisions, master::job_progress const& p) {
   view_.clear();
+  if (page_) page_->close(decisions, p, std::chrono::steady_clock::now());
   for (std::string const& line : account_lines(decisions)) log_.info(line);
   if (history_)
     for (std::string const& line : history_lines(job_, *history_)) log_.info(line);

@@ -32,6 +32,7 @@ struct callbacks {
   /// A result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
   /// wait for a disk, and returns true when the job is to end early.
   std::function<std::function<bool()>(evaluation_result const&)> judged = {};
+  std::function<void(log_line const&)> said = {};  ///< in place of the log
   std::function<void(bool any)> adopted = {};  ///< as in `job_processes`
 };
 
@@ -77,7 +78,7 @@ class server {
   void execute(finish_job const&);
   void execute(suspend_job const&) { end({}); }
   void execute(fail_job const& c) { end(c.reason); }
-  void execute(log_line const& c) { log_.log(c.level, c.text); }
+  void execute(log_line const& c) { around_.said ? around_.said(c) : log_.log(c.level, c.text); }
 
   asio::awaitable<void> judge(evaluation_result of, bool best);
   asio::awaitable<void> finish();

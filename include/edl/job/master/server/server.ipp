@@ -74,7 +74,7 @@ EDL_INLINE void server::watch_steps(time_point now) {
     shown = fmt::format("no step for {} s: waits for {}",
                         std::chrono::duration_cast<std::chrono::seconds>(watchdog_.still(now)).count(),
                         waits(now));
-    log_.warning(fmt::format("the job has made {}", shown));
+    execute(log_line{severity::warning, fmt::format("the job has made {}", shown), topic::waiting});
   } else if (!watchdog_.stuck(now)) {
     shown.clear();
   }

@@ -23,12 +23,19 @@ class history_log {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
+  /// Who follows a history while it is made. Both are there, or none.
+  struct listener {
+    std::function<void(history_file::kind of, std::uint64_t step, std::string const& line)> line;
+    std::function<void(std::uint64_t step)> go_on_from;  ///< lines of later steps are void
+  };
+
   struct options {
     std::string path;           ///< of history.jsonl; empty: none
     std::string events;         ///< directory of TensorBoard's event files; empty: none
     std::uint64_t steps = 100;  ///< between two lines, at least; 0: only evaluations have lines
     std::function<double(std::uint64_t version)> rate;  ///< the learning rate at a version
     std::function<double()> clock;                      ///< seconds since 1970; empty: the system's
+    listener to = {};                                   ///< told of the same lines
   };
 
   history_log(options o, logger log);
@@ -52,7 +59,8 @@ class history_log {
   bool begun(master::coordinator const& of, master::job_progress const& p);
   void write(master::job_progress const& p, time_point now);
   void begin_events(std::uint64_t version);
-  bool wanted() const { return !options_.path.empty() || !options_.events.empty(); }
+  void append(history_file::kind of, std::uint64_t step, std::string line);
+  bool wanted() const { return !options_.path.empty() || !options_.events.empty() || options_.to.line; }
 
   options options_;
   std::uint64_t due_ = 0, newest_ = 0;       // the next line's version; any line's

@@ -92,6 +92,7 @@ EDL_INLINE bool history_log::begun(master::coordinator const& of, master::job_pr
   bool const first = !std::exchange(generation_, of.generation()).has_value();
   if (first || *at < newest_) {
     file_.go_on_from(newest_ = *at);
+    if (options_.to.go_on_from) options_.to.go_on_from(*at);
     begin_events(*at);
   }
   if (!first && *at >= last_.version) return true;  // no step is lost, and the mean goes on
@@ -118,6 +119,11 @@ EDL_INLINE void history_log::close(master::coordinator const& of, master::job_pr
   flush();
 }
 
+EDL_INLINE void history_log::append(history_file::kind of, std::uint64_t step, std::string line) {
+  if (options_.to.line) options_.to.line(of, step, line);
+  file_.append(of, step, std::move(line));
+}
+
 EDL_INLINE void history_log::write(master::job_progress const& p, time_point now) {
   trained const done = p.trained - last_.trained;
   double const seconds = std::chrono::duration<double>(now - since_.value_or(now)).count(),
@@ -127,7 +133,7 @@ EDL_INLINE void history_log::write(master::job_progress const& p, time_point now
     return seconds > 0 ? double(n) / seconds : std::numeric_limits<double>::quiet_NaN();
   };
   double const records = speed(done.records), steps = speed(p.version - std::min(last_.version, p.version));
-  file_.append(
+  append(
       history_file::kind::training, p.version,
       fmt::format(R"({{"step":{},"time":{:.3f},"epoch":{},"records":{},"loss":{},"learning_rate":{},)"
                   R"("records_per_s":{},"steps_per_s":{},"workers":{},"servers":{},"lost":{},"repeated":{},)"
@@ -154,10 +160,10 @@ EDL_INLINE void history_log::evaluated(master::coordinator const& of, std::uint6
   if (!begun(of, of.progress())) return;
   newest_ = std::max(newest_, version);
   double const time = options_.clock();
-  file_.append(history_file::kind::evaluation, version,
-               fmt::format(R"({{"step":{},"time":{:.3f},"evaluated":{},"metrics":{}}})"
-                           "\n",
-                           version, time, records, metrics_as_json(values)));
+  append(history_file::kind::evaluation, version,
+         fmt::format(R"({{"step":{},"time":{:.3f},"evaluated":{},"metrics":{}}})"
+                     "\n",
+                     version, time, records, metrics_as_json(values)));
   if (events_.empty()) return;
   metric_values tagged = values;
   for (auto& [name, value] : tagged) name.insert(0, "validation/");

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/text.hpp"
+#include "edl/job/train/dashboard/job_feed.hpp"
+
+namespace edl::train {
+namespace detail {
+
+inline constexpr std::streamoff most_read = 64 << 20;  // bytes of a history
+
+}  // namespace detail
+
+EDL_INLINE job_feed::job_feed(std::string run, std::function<void()> changed, feed_bounds b)
+    : run_(std::move(run)), changed_(std::move(changed)), bounds_(b) {}
+
+EDL_INLINE void job_feed::show(std::string job) {
+  {
+    std::lock_guard const lock(mutex_);
+    job_ = std::move(job);
+    ++shown_;
+  }
+  if (changed_) changed_();
+}
+
+EDL_INLINE void job_feed::add_line(history_file::kind of, std::uint64_t step, std::string_view line) {
+  while (line.ends_with('\n')) line.remove_suffix(1);
+  {
+    std::lock_guard const lock(mutex_);
+    lines_.push_back({++newest_, step, of, std::string(line)});
+    if (lines_.size() > bounds_.lines) thin();
+  }
+  if (changed_) changed_();
+}
+
+/// A curve of half as many points looks the same; its last one stays.
+EDL_INLINE void job_feed::thin() {
+  std::size_t seen[2] = {0, 0};
+  for (entry const& e : lines_) ++seen[std::size_t(e.of)];
+  std::uint64_t newest = 0;
+  std::erase_if(lines_, [&](entry const& e) {
+    bool const goes = --seen[std::size_t(e.of)] % 2 == 1;
+    if (goes) newest = e.number;
+    return goes;
+  });
+  removed(newest);
+}
+
+EDL_INLINE void job_feed::drop_lines_after(std::uint64_t step) {
+  {
+    std::lock_guard const lock(mutex_);
+    if (std::erase_if(lines_, [step](entry const& e) { return e.step > step; }) == 0) return;
+    removed(++newest_);  // whoever has read so far is to forget them
+  }
+  if (changed_) changed_();
+}
+
+EDL_INLINE void job_feed::add_event(std::string event) {
+  {
+    std::lock_guard const lock(mutex_);
+    events_.push_back({.number = ++newest_, .text = std::move(event)});
+    if (events_.size() > bounds_.events) {
+      auto const end = events_.begin() + std::ptrdiff_t(bounds_.events / 4 + 1);
+      removed(std::prev(end)->number);
+      events_.erase(events_.begin(), end);
+    }
+  }
+  if (changed_) changed_();
+}
+
+EDL_INLINE void job_feed::end() {
+  {
+    std::lock_guard const lock(mutex_);
+    over_ = true;
+  }
+  if (changed_) changed_();
+}
+
+EDL_INLINE void job_feed::removed(std::uint64_t newest) {
+  ++removals_;
+  newest_removed_ = std::max(newest_removed_, newest);
+}
+
+EDL_INLINE std::string job_feed::job() const {
+  std::lock_guard const lock(mutex_);
+  return job_;
+}
+
+EDL_INLINE std::string job_feed::array_of(entries const& all) {
+  std::string out = "[";
+  for (entry const& e : all) out += (out.size() > 1 ? ",\n" : "") + e.text;
+  return out + "]";
+}
+
+EDL_INLINE std::string job_feed::history() const {
+  std::lock_guard const lock(mutex_);
+  return array_of(lines_);
+}
+
+EDL_INLINE std::string job_feed::events() const {
+  std::lock_guard const lock(mutex_);
+  return array_of(events_);
+}
+
+EDL_INLINE std::string job_feed::id(std::uint64_t number) const { return fmt::format("{}-{}", run_, number); }
+
+EDL_INLINE job_feed::place job_feed::after(std::string_view last_event_id) const {
+  auto const dash = last_event_id.find('-');
+  if (dash == last_event_id.npos || last_event_id.substr(0, dash) != run_) return {};
+  auto const number = number_from<std::uint64_t>(last_event_id.substr(dash + 1));
+  std::lock_guard const lock(mutex_);
+  if (!number || *number > newest_ || *number < newest_removed_) return {};
+  return {.entry = *number, .removals = removals_, .begun = true};
+}
+
+EDL_INLINE std::string job_feed::news(place& at) const {
+  std::lock_guard const lock(mutex_);
+  std::string out;
+  if (!at.begun || (at.removals != removals_ && at.entry < newest_removed_)) {
+    at = {.begun = true};
+    out += "event: reset\ndata: {}\n\n";
+  }
+  at.removals = removals_;
+  if (at.job != shown_) {
+    at.job = shown_;
+    out += fmt::format("event: job\ndata: {}\n\n", job_);
+  }
+  auto const behind = [&](entries const& all) {
+    return std::ranges::upper_bound(all, at.entry, {}, &entry::number);
+  };
+  auto line = behind(lines_), event = behind(events_);
+  while ((line != lines_.end() || event != events_.end()) && out.size() < bounds_.piece) {
+    bool const is_line = event == events_.end() || (line != lines_.end() && line->number < event->number);
+    entry const& next = is_line ? *line++ : *event++;
+    at.entry = next.number;
+    out += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", id(next.number), is_line ? "line" : "event",
+                       next.text);
+  }
+  if (over_ && !at.ended && line == lines_.end() && event == events_.end()) {
+    at.ended = true;
+    out += "event: end\ndata: {}\n\n";
+  }
+  return out;
+}
+
+EDL_INLINE void read_lines(std::string const& path, job_feed& to) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  auto const size = file ? std::streamoff(file.tellg()) : 0;
+  file.seekg(std::max<std::streamoff>(0, size - detail::most_read));
+  std::string line;
+  if (size > detail::most_read) std::getline(file, line);  // the rest of one
+  while (std::getline(file, line)) {
+    auto const one = parse_json(line);
+    if (!one.is_object() || !one.contains("step") || !one["step"].is_number_unsigned()) continue;
+    to.add_line(one.contains("metrics") ? history_file::kind::evaluation : history_file::kind::training,
+                one["step"].get<std::uint64_t>(), one.dump());
+  }
+}
+
+}  // namespace edl::train

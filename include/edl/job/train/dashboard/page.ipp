@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/train/dashboard/page.hpp"
+
+namespace edl::train {
+namespace detail {
+
+/// As a policy names what it allows.
+inline std::string digest_of(std::string const& text) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<unsigned char const*>(text.data()), text.size(), digest);
+  char base64[64];
+  int const n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(base64), digest, sizeof digest);
+  return fmt::format("'sha256-{}'", std::string_view(base64, std::size_t(n)));
+}
+
+}  // namespace detail
+
+EDL_INLINE dashboard_page make_dashboard_page() {
+  std::string const style(dashboard_style());
+  std::string const script = std::string(dashboard_curves()) + std::string(dashboard_script());
+  return {
+      .text = fmt::format("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                          "<meta name=\"color-scheme\" content=\"light dark\">\n<title>edl</title>\n"
+                          "<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n</head>\n{}"
+                          "<script>{}</script>\n</html>\n",
+                          style, dashboard_body(), script),
+      .policy = fmt::format("default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src "
+                            "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+                            detail::digest_of(script), detail::digest_of(style))};
+}
+
+}  // namespace edl::train
