@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edl/cluster/kubernetes/names.hpp"
-#include "edl/core/error.hpp"
 #include "cluster/manifests.hpp"
 #include "common/yaml.hpp"
+#include "edl/cluster/kubernetes/names.hpp"
+#include "edl/core/error.hpp"
 
 namespace edl::tool {
 

@@ -33,7 +33,7 @@ struct callbacks {
   /// wait for a disk, and returns true when the job is to end early.
   std::function<std::function<bool()>(evaluation_result const&)> judged = {};
   std::function<void(log_line const&)> said = {};  ///< in place of the log
-  std::function<void(bool any)> adopted = {};  ///< as in `job_processes`
+  std::function<void(bool any)> adopted = {};      ///< as in `job_processes`
 };
 
 /// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.
