@@ -26,7 +26,11 @@ const bytes = n => n ? `${number(n / 2 ** 20)} MiB` : '';
 let job = null, lines = [], events = [], ended = false, baseline = null, dirty = {}, waiting = false, everything = false;
 const charts = new Map();
 
-function say(text) { by_id('say').textContent = text; }
+function say(text) {  // one line after the other, so that none takes another's place
+  const to = by_id('say');
+  to.append(html('p', {}, text));
+  while (to.children.length > 5) to.firstChild.remove();
+}
 function change(what) {
   dirty[what] = true;
   if (waiting) return;
