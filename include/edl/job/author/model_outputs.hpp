@@ -8,7 +8,7 @@
 
 #include "edl/compute/nn/losses.hpp"
 #include "edl/core/shape.hpp"
-#include "edl/job/train/model_output.hpp"
+#include "edl/job/train/prediction/model_output.hpp"
 
 namespace edl::author {
 

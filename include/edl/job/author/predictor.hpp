@@ -5,7 +5,7 @@
 #include <string>
 
 #include "edl/job/author/run.hpp"
-#include "edl/job/train/prediction_session.hpp"
+#include "edl/job/train/prediction/prediction_session.hpp"
 
 namespace edl {
 

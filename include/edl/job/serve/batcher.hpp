@@ -15,7 +15,7 @@
 
 #include "edl/job/net/event.hpp"
 #include "edl/job/net/node.hpp"
-#include "edl/job/train/prediction_session.hpp"
+#include "edl/job/train/prediction/prediction_session.hpp"
 
 namespace edl::serve {
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "edl/core/log.hpp"
-#include "edl/job/train/prediction_session.hpp"
+#include "edl/job/train/prediction/prediction_session.hpp"
 
 namespace edl::serve {
 

@@ -12,8 +12,8 @@
 #include "edl/compute/data/format/example.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/http/message.hpp"
-#include "edl/job/train/model_output.hpp"
-#include "edl/job/train/record_feature.hpp"
+#include "edl/job/train/prediction/model_output.hpp"
+#include "edl/job/train/prediction/record_feature.hpp"
 
 namespace edl::serve {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "edl/compute/data/format/example.hpp"
-#include "edl/job/train/record_feature.hpp"
+#include "edl/job/train/prediction/record_feature.hpp"
 
 namespace edl::serve {
 

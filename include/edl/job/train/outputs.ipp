@@ -20,7 +20,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/train/outputs.hpp"
-#include "edl/job/train/predictions.hpp"
+#include "edl/job/train/prediction/predictions.hpp"
 
 namespace edl::train {
 namespace detail {

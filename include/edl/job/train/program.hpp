@@ -20,7 +20,7 @@
 #include "edl/job/checkpoint/weight_name.hpp"
 #include "edl/job/train/hyperparameters.hpp"
 #include "edl/job/train/initial_variables.hpp"
-#include "edl/job/train/model_output.hpp"
+#include "edl/job/train/prediction/model_output.hpp"
 #include "edl/job/worker/trainer.hpp"
 
 namespace edl::onnx {

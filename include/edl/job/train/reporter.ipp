@@ -6,7 +6,7 @@
 
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
-#include "edl/job/train/predictions.hpp"
+#include "edl/job/train/prediction/predictions.hpp"
 #include "edl/job/train/reporter.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/summary.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepFM (Guo et al., 2017) on click logs in the format of Criteo's challenge, with embeddings that are rows of
-// tables. Every value that a column ever has gets a row of its own, however many there are; no vocabulary is
-// stated. `synthetic:clicks` are drawn ones.
+// DeepFM (Guo et al., 2017) on click logs in the format of Criteo's challenge, with embeddings that are rows
+// of tables. Every value that a column ever has gets a row of its own, however many there are; no vocabulary
+// is stated. `synthetic:clicks` are drawn ones.
 #include <cmath>
 #include <edl/edl.hpp>
 #include <string>

@@ -26,5 +26,5 @@ std::vector<record_feature> features_asked_for(std::function<void(example const&
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/job/train/record_feature.ipp"
+#include "edl/job/train/prediction/record_feature.ipp"
 #endif

@@ -43,5 +43,5 @@ class saved_model {
 }  // namespace edl::train
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/job/train/saved_model.ipp"
+#include "edl/job/train/prediction/saved_model.ipp"
 #endif

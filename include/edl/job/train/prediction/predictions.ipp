@@ -23,7 +23,7 @@
 #include "edl/core/input_file.hpp"
 #include "edl/core/names.hpp"
 #include "edl/core/printable.hpp"
-#include "edl/job/train/predictions.hpp"
+#include "edl/job/train/prediction/predictions.hpp"
 
 namespace edl::train {
 namespace detail {

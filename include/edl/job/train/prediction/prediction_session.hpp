@@ -13,9 +13,9 @@
 #include "edl/compute/device/cpu/options.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/train/hyperparameters.hpp"
-#include "edl/job/train/model_output.hpp"
+#include "edl/job/train/prediction/model_output.hpp"
+#include "edl/job/train/prediction/record_feature.hpp"
 #include "edl/job/train/program.hpp"
-#include "edl/job/train/record_feature.hpp"
 
 namespace edl {
 
@@ -102,5 +102,5 @@ class prediction_session {
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/job/train/prediction_session.ipp"
+#include "edl/job/train/prediction/prediction_session.ipp"
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/train/hard_records.hpp"
+#include "edl/job/train/prediction/hard_records.hpp"
 
 #include <sstream>
 

@@ -56,5 +56,5 @@ std::string join_predictions(job const& j, std::uint32_t tasks);
 }  // namespace edl::train
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/job/train/predictions.ipp"
+#include "edl/job/train/prediction/predictions.ipp"
 #endif

@@ -19,8 +19,8 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
-#include "edl/job/train/hard_records.hpp"
-#include "edl/job/train/predictions.hpp"
+#include "edl/job/train/prediction/hard_records.hpp"
+#include "edl/job/train/prediction/predictions.hpp"
 
 namespace edl::train {
 namespace detail {

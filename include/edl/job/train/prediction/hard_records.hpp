@@ -63,5 +63,5 @@ class hard_records {
 }  // namespace edl::train
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/job/train/hard_records.ipp"
+#include "edl/job/train/prediction/hard_records.ipp"
 #endif

@@ -8,7 +8,7 @@
 #include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/checkpoint/other_model.hpp"
 #include "edl/job/ps/table_rows.hpp"
-#include "edl/job/train/saved_model.hpp"
+#include "edl/job/train/prediction/saved_model.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/start.hpp"
 

@@ -13,8 +13,8 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/log.hpp"
-#include "edl/job/train/prediction_session.hpp"
-#include "edl/job/train/saved_model.hpp"
+#include "edl/job/train/prediction/prediction_session.hpp"
+#include "edl/job/train/prediction/saved_model.hpp"
 #include "edl/job/train/start.hpp"
 
 namespace edl {

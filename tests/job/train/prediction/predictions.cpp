@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/train/predictions.hpp"
+#include "edl/job/train/prediction/predictions.hpp"
 
 #include <cmath>
 #include <limits>

@@ -8,7 +8,7 @@
 
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/train/record_feature.hpp"
+#include "edl/job/train/prediction/record_feature.hpp"
 
 namespace edl {
 namespace detail {
