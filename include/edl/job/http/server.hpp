@@ -55,8 +55,8 @@ class server {
   std::size_t connections() const;  ///< open now
 
   /// Takes no more connections and requests, ends streams, and waits for the answers that are being made;
-  /// what is left after `patience` is cut off. Not on the node's thread. Whether all were answered.
-  bool drain(std::chrono::milliseconds patience);
+  /// what is left after `timeout` is cut off. Not on the node's thread. Whether all were answered.
+  bool drain(std::chrono::milliseconds timeout);
 
   /// Stops listening and closes all connections; their handlers are cancelled.
   void close();

@@ -291,10 +291,10 @@ EDL_INLINE void server::close() {
   node_.post([s = state_] { s->shut(); });
 }
 
-EDL_INLINE bool server::drain(std::chrono::milliseconds patience) {
+EDL_INLINE bool server::drain(std::chrono::milliseconds timeout) {
   node_.post([s = state_] { s->begin_drain(); });
   std::unique_lock lock(state_->mutex);
-  bool const all = state_->changed.wait_for(lock, patience, [this] { return state_->connections == 0; });
+  bool const all = state_->changed.wait_for(lock, timeout, [this] { return state_->connections == 0; });
   lock.unlock();
   close();
   return all;
