@@ -21,7 +21,7 @@ TEST_CASE("four servers' files are read as one, three, four or seven ranges, bit
   scratch const dir;
   example_state const state;
   for (std::uint32_t writers : {1u, 2u, 4u, 12u}) {
-    auto const path = state.write(dir.path, writers, writers);
+    auto const path = state.write(dir.path(), writers, writers);
     CHECK_NOTHROW(verify_checkpoint(path));
     for (std::uint32_t readers : {1u, 3u, 4u, 7u, 20u}) CHECK(state.is_in(path, readers));
   }
@@ -30,7 +30,7 @@ TEST_CASE("four servers' files are read as one, three, four or seven ranges, bit
 TEST_CASE("files can be read by others: names, parts and slots are plain") {
   scratch const dir;
   example_state const state;
-  auto const path = state.write(dir.path, 50, 2);  // [0, 64), [64, 149)
+  auto const path = state.write(dir.path(), 50, 2);  // [0, 64), [64, 149)
   CHECK(path == dir / "version-50");
   safetensors_file const first(part_of(path, 0)), second(part_of(path, 1));
   REQUIRE(first.find("conv2d_1/kernel"));
@@ -51,7 +51,7 @@ TEST_CASE("files can be read by others: names, parts and slots are plain") {
 TEST_CASE("a range tells which history its elements have") {
   scratch const dir;
   example_state const state;
-  auto const path = state.write(dir.path, 50, 4);  // edges 32, 64, 96
+  auto const path = state.write(dir.path(), 50, 4);  // edges 32, 64, 96
   std::vector<float> all(149), some(20), one(8);
   auto const segments = read_range(path, state.layout, 0, all);
   REQUIRE(segments.size() == 4);
@@ -76,7 +76,7 @@ TEST_CASE("a range tells which history its elements have") {
 TEST_CASE("neighbours with one history are one segment") {
   scratch const dir;
   example_state const state;
-  auto const path = checkpoint_path(dir.path, 1);
+  auto const path = checkpoint_path(dir.path(), 1);
   begin_checkpoint(path);
   auto contents = state.manifest(1);
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -104,7 +104,7 @@ TEST_CASE("neighbours with one history are one segment") {
 TEST_CASE("another model is refused and the variable named") {
   scratch const dir;
   example_state const state;
-  auto const path = state.write(dir.path, 50, 2);
+  auto const path = state.write(dir.path(), 50, 2);
   std::vector<float> all(149);
   auto const said = [&](auto&& change) {
     auto layout = state.layout;
@@ -140,13 +140,13 @@ TEST_CASE("what a server may not write") {
   std::vector<segment> const good{{range, 1, {}}}, gap{{{0, 10}, 1, {}}, {{11, 149}, 1, {}}},
       brief{{{0, 148}, 1, {}}};
   auto const said = [&](checkpoint_part part) {
-    return complaint([&] { write_part(dir.path, state.layout, part); });
+    return complaint([&] { write_part(dir.path(), state.layout, part); });
   };
   checkpoint_part part{.elements = range, .variables = state.variables, .segments = good};
   CHECK(said(part).empty());
-  REQUIRE(entries(dir.path).size() == 1);
-  CHECK(entries(dir.path).front().starts_with("variables-0-of-1-"));
-  CHECK(is_part(entries(dir.path).front()));
+  REQUIRE(entries(dir.path()).size() == 1);
+  CHECK(entries(dir.path()).front().starts_with("variables-0-of-1-"));
+  CHECK(is_part(entries(dir.path()).front()));
   part.segments = gap;
   CHECK(contains(said(part), "gap"));
   part.segments = brief;
@@ -157,14 +157,14 @@ TEST_CASE("what a server may not write") {
   CHECK(contains(said(part), "not those of its range"));
   part.variables = state.variables, part.server = 1;
   CHECK(contains(said(part), "no such server"));
-  CHECK(entries(dir.path).size() == 1);
+  CHECK(entries(dir.path()).size() == 1);
 }
 
 TEST_CASE("any flipped bit and any cut of any file is an error or changes nothing" *
           doctest::test_suite("long")) {
   scratch const dir;
   example_state const state;
-  auto const path = state.write(dir.path, 50, 2);
+  auto const path = state.write(dir.path(), 50, 2);
   for (auto const& name : entries(path)) {
     auto const file = path + "/" + name, good = slurp(file);
     std::size_t errors = 0, wrong = 0, tried = 0;
@@ -194,7 +194,7 @@ TEST_CASE("any flipped bit and any cut of any file is an error or changes nothin
 TEST_CASE("a header forged together with its checksums does no harm") {
   scratch const dir;
   example_state const state;
-  auto const path = state.write(dir.path, 50, 2);
+  auto const path = state.write(dir.path(), 50, 2);
   auto contents = read_manifest(path);
   auto const file = path + "/" + contents.files[1].name, good = slurp(file);
   std::uint64_t length = 0;
@@ -220,23 +220,23 @@ TEST_CASE("a header forged together with its checksums does no harm") {
 TEST_CASE("without its manifest, or a file, there is no checkpoint") {
   scratch const dir;
   example_state const state;
-  auto const path = checkpoint_path(dir.path, 50);
+  auto const path = checkpoint_path(dir.path(), 50);
   begin_checkpoint(path);
   auto contents = state.manifest(50);
   CHECK(contains(complaint([&] { commit_checkpoint(path, contents); }), "no server has written"));
   contents.files.push_back(state.write(path, 50, 0, 2));
-  CHECK_FALSE(newest_valid(dir.path));
+  CHECK_FALSE(newest_valid(dir.path()));
   contents.files.push_back(state.write(path, 50, 1, 2));
-  CHECK_FALSE(newest_valid(dir.path));
+  CHECK_FALSE(newest_valid(dir.path()));
   auto wrong = contents;
   wrong.files[1].bytes += 1;
   CHECK(contains(complaint([&] { commit_checkpoint(path, wrong); }), "its server wrote"));
   wrong = contents;
   wrong.files[1].name = "variables-1-of-3.safetensors";
   CHECK(contains(complaint([&] { commit_checkpoint(path, wrong); }), "variables-1-of-3"));
-  CHECK_FALSE(newest_valid(dir.path));
+  CHECK_FALSE(newest_valid(dir.path()));
   commit_checkpoint(path, contents);
-  CHECK(newest_valid(dir.path) == path);
+  CHECK(newest_valid(dir.path()) == path);
   // Files that leave a gap, or cover a part twice, are no checkpoint of the model.
   contents.files.pop_back();
   commit_checkpoint(path, contents);
@@ -246,20 +246,20 @@ TEST_CASE("without its manifest, or a file, there is no checkpoint") {
   CHECK(contains(complaint([&] { state.is_in(path); }), "element 64 is in none"));
   // Beginning anew leaves the old one until the new one is complete.
   begin_checkpoint(path);
-  CHECK(newest_valid(dir.path) == path);
+  CHECK(newest_valid(dir.path()) == path);
 }
 
 TEST_CASE("who was given up cannot change what others have committed") {
   scratch const dir;
   example_state const late(3), now(7);
-  auto const path = checkpoint_path(dir.path, 50);
+  auto const path = checkpoint_path(dir.path(), 50);
   auto const before = begin_checkpoint(path);
   // A server that is held up before it writes, and one in the middle of it; their master is given up, too.
   auto contents = late.manifest(50);
   contents.files.push_back(late.write(path, 50, 0, 2));
   edl::durable_file half(path + "/" + contents.files[0].name);
   half.write("half");
-  CHECK(now.write(dir.path, 50, 2) == path);
+  CHECK(now.write(dir.path(), 50, 2) == path);
   CHECK(now.is_in(path));
   contents.files.push_back(late.write(path, 50, 1, 2));
   CHECK(contains(complaint([&] { half.commit(); }), "No such file"));
@@ -281,14 +281,14 @@ TEST_CASE("who was given up cannot change what others have committed") {
 TEST_CASE("what a held-up writer cleans is older than what it has seen") {
   scratch const dir;
   example_state const old(3), now(7);
-  auto const path = old.write(dir.path, 50, 2);
+  auto const path = old.write(dir.path(), 50, 2);
   auto const seen = begin_checkpoint(path);
   auto contents = old.manifest(50);
   for (std::uint32_t i : {0u, 1u}) contents.files.push_back(old.write(path, 50, i, 2));
-  CHECK(newest_valid(dir.path) == path);
+  CHECK(newest_valid(dir.path()) == path);
   commit_checkpoint(path, contents, {});
   CHECK(entries(path).size() == 5);
-  now.write(dir.path, 50, 2);
+  now.write(dir.path(), 50, 2);
   CHECK(entries(path).size() == 3);
   for (std::string const& name : seen) CHECK_FALSE(std::filesystem::exists(path + "/" + name));
   CHECK(now.is_in(path));
@@ -297,7 +297,7 @@ TEST_CASE("what a held-up writer cleans is older than what it has seen") {
 TEST_CASE("a checkpoint of an older version of this program is read") {
   scratch const dir;
   example_state const state;
-  auto const path = state.write(dir.path, 50, 2);
+  auto const path = state.write(dir.path(), 50, 2);
   auto contents = read_manifest(path);
   for (std::size_t i : {0u, 1u}) {
     std::string const name = "variables-" + std::to_string(i) + "-of-2.safetensors";
@@ -307,10 +307,10 @@ TEST_CASE("a checkpoint of an older version of this program is read") {
   }
   std::filesystem::remove(path + "/manifest.json");
   spill(path + "/manifest.json", to_json(contents));
-  CHECK(newest_valid(dir.path) == path);
+  CHECK(newest_valid(dir.path()) == path);
   CHECK(state.is_in(path, 3));
   example_state const next(5);
-  next.write(dir.path, 50, 1);
+  next.write(dir.path(), 50, 1);
   CHECK(entries(path).size() == 2);
   CHECK(next.is_in(path));
 }
@@ -326,17 +326,17 @@ TEST_CASE("names of servers' files") {
 TEST_CASE("a crash at any byte leaves the older checkpoint the newest, and can be made good") {
   scratch const dir;
   example_state const old(0), now(7);
-  auto const older = old.write(dir.path, 50, 2);
+  auto const older = old.write(dir.path(), 50, 2);
   auto const size = std::filesystem::file_size(part_of(older, 0));
   for (std::size_t bytes = 0; bytes < size; bytes += size / 11) {
-    int const status = with_limited_files(bytes, true, [&] { return now.write(dir.path, 100, 2).empty(); });
+    int const status = with_limited_files(bytes, true, [&] { return now.write(dir.path(), 100, 2).empty(); });
     REQUIRE(WIFSIGNALED(status));
-    CHECK(newest_valid(dir.path) == older);
+    CHECK(newest_valid(dir.path()) == older);
     CHECK_FALSE(std::filesystem::exists(dir / "version-100/manifest.json"));
     CHECK(edl::is_temporary(entries(dir / "version-100").front()));
   }
-  auto const newer = now.write(dir.path, 100, 2);
-  CHECK(newest_valid(dir.path) == newer);
+  auto const newer = now.write(dir.path(), 100, 2);
+  CHECK(newest_valid(dir.path()) == newer);
   CHECK(now.is_in(newer, 3));
   CHECK(entries(newer).size() == 3);  // what the crashes left is gone
 }
@@ -344,38 +344,38 @@ TEST_CASE("a crash at any byte leaves the older checkpoint the newest, and can b
 TEST_CASE("a full disk is one error; what is written is no checkpoint and leaves no temporaries") {
   scratch const dir;
   example_state const state;
-  auto const whole = state.write(dir.path, 50, 2);
+  auto const whole = state.write(dir.path(), 50, 2);
   auto const size = std::filesystem::file_size(part_of(whole, 1));
   int const status = with_limited_files(size - 1, false, [&] {
-    auto const said = complaint([&] { state.write(dir.path, 100, 2); });
+    auto const said = complaint([&] { state.write(dir.path(), 100, 2); });
     return contains(said, "version-100/variables-") && contains(said, "raise ulimit -f") ? 0 : 1;
   });
   CHECK(status == 0);
-  CHECK(newest_valid(dir.path) == whole);
+  CHECK(newest_valid(dir.path()) == whole);
   for (auto const& name : entries(dir / "version-100")) CHECK_FALSE(edl::is_temporary(name));
 }
 
 TEST_CASE("a disk that is really full") {
   scratch const dir;
-  if (::mount("tmpfs", dir.path.c_str(), "tmpfs", 0, "size=40k") != 0) {
+  if (::mount("tmpfs", dir.path().c_str(), "tmpfs", 0, "size=40k") != 0) {
     MESSAGE("no small file system can be mounted here: skipped");
     return;
   }
   struct unmount {
     std::string const& path;
     ~unmount() { ::umount2(path.c_str(), MNT_DETACH); }
-  } const after{dir.path};
+  } const after{dir.path()};
   example_state const state;
   std::string last, said;
   for (std::uint64_t version = 1; said.empty() && version < 100; ++version)
-    said = complaint([&] { last = state.write(dir.path, version, 1); });
+    said = complaint([&] { last = state.write(dir.path(), version, 1); });
   CHECK(contains(said, "No space left on device"));
   CHECK(contains(said, "make room"));
-  CHECK(newest_valid(dir.path) == last);
+  CHECK(newest_valid(dir.path()) == last);
   CHECK(state.is_in(last));
-  prune(dir.path, 1);
-  CHECK(newest_valid(dir.path) == last);
-  CHECK_NOTHROW(state.write(dir.path, 1000, 1));
+  prune(dir.path(), 1);
+  CHECK(newest_valid(dir.path()) == last);
+  CHECK_NOTHROW(state.write(dir.path(), 1000, 1));
 }
 
 }  // namespace checkpoint_test

@@ -28,7 +28,6 @@ class service {
   void drain() { draining_ = true; }
 
  private:
-  struct asked;
   model_face face(prediction_session const& of) const;
   void check_name(std::string const& name, std::string const& version) const;
   asio::awaitable<http::response> infer(http::request& r);
