@@ -153,7 +153,7 @@ TEST_CASE("a peer that says no more while a handler waits for its payload is los
   server s({.stall = std::chrono::hours(1)});
   raw peer(s.where());
   peer.greet_as_client();
-  peer.send_frame({.kind = frame_kind::request, .method = count, .call = 7});
+  peer.send_frame({.kind = frame_kind::request, .method = size_of, .call = 7});
   peer.read_frame();
   CHECK(s.listener.connections() == 1);
   // Small enough for the buffer that the read loop shares with the handler.

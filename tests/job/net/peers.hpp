@@ -198,7 +198,7 @@ struct raw_port {
 // A node that serves what the tests call.
 enum method : std::uint16_t {
   echo = 1,       // replies message and payload as they came
-  count = 2,      // does not read the payload, replies its size
+  size_of = 2,    // does not read the payload, replies its size
   hold = 3,       // waits until `release`
   refuse = 4,     // throws call_error
   complain = 5,   // throws edl::error with the message
@@ -226,7 +226,7 @@ struct server {
         co_await r.reply(text, data);
         break;
       }
-      case count:
+      case size_of:
         co_await r.reply(std::to_string(r.payload_size()));
         break;
       case hold:

@@ -66,7 +66,7 @@ TEST_CASE("a payload that the handler leaves is dropped, and the connection goes
   client c(s.where());
   auto const sent = pattern(2'000'000, 1);
   for (int i = 0; i < 5; ++i)
-    CHECK(c.call({.method = count, .payload = {sent}}).message == std::to_string(sent.size()));
+    CHECK(c.call({.method = size_of, .payload = {sent}}).message == std::to_string(sent.size()));
   for (auto m : {refuse, complain, stumble, forget, swallow})
     CHECK(outcome_of([&] { c.call({.method = m, .payload = {sent}}); }).code != status::ok);
   CHECK(c.echo("still") == "still");

@@ -64,7 +64,7 @@ TEST_CASE("a job of processes tells who is there, who is awaited, and what it wa
   CHECK(now["processes"][1]["process"] == "ps-0");
   CHECK(now["processes"][1]["state"] == "awaited");
   CHECK(now["processes"][3]["process"] == "worker-1");
-  a.decisions.join({.of = role::worker,
+  a.decisions.join({.role = role::worker,
                     .id = 1,
                     .incarnation = 0xfeed,
                     .addresses = {"unix:@x", "tcp:10.0.0.1:1\xff!ps-0/1"}},
@@ -95,7 +95,7 @@ TEST_CASE("a job that fails or is stopped says so, and waits for nothing") {
 
 TEST_CASE("a job in one process is one row") {
   asked a(0, 1);
-  a.decisions.join({.of = role::worker}, start);
+  a.decisions.join({.role = role::worker}, start);
   json const now = a.facts(start);
   CHECK(now["state"] == "training");
   REQUIRE(now["processes"].size() == 1);

@@ -118,7 +118,7 @@ TEST_CASE("records of which a wrong class is said are written, pictures as PNG")
       CHECK(slurp(dir / "wrong.jsonl") == line + "\"picture\":\"3-is-2-said-0.png\"}\n");
       edl::data::pixels made;
       edl::data::decode_picture(slurp(dir / "3-is-2-said-0.png"), made);
-      CHECK(made.of == edl::shape{2, 2, 1});
+      CHECK(made.extents == edl::shape{2, 2, 1});
       CHECK(made.values == std::vector<std::uint8_t>{0, 85, 170, 255});
     } else {
       CHECK(names_in(dir / "") == lines{"mine.png", "wrong.jsonl"});
