@@ -89,12 +89,14 @@ class simulated_copies : public simulated_time {
     std::optional<task_reply> task;  // of an evaluation
   };
 
+  /// The job ends with it, whether it was due or is that of the end.
+  copy_state const& last_checkpoint() const { return checkpoints.rbegin()->second; }
+
   setting set;
   coordinator master;
   std::vector<std::unique_ptr<worker>> workers;
   std::map<std::uint32_t, worker*> newest;
   std::map<std::uint64_t, copy_state> checkpoints;  // by version, as directories are
-  std::optional<copy_state> final;
   std::vector<evaluation_result> results;
   std::uint64_t kills = 0, hangs = 0, joins = 0, torn = 0, copies = 0, restores = 0, behind = 0, gaps = 0,
                 lost_evaluations = 0, missing_checkpoints = 0;

@@ -421,7 +421,6 @@ class simulated : public simulated_copies {
       why = "not there yet";
     } else if (c.final) {
       checkpoints[w->copy->version] = *w->copy;
-      final = w->copy;
     } else if (auto const it = w->to_write.find(c.version); it != w->to_write.end()) {
       checkpoints[c.version] = it->second;
     } else {

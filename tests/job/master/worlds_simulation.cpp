@@ -28,8 +28,8 @@ void check(simulated& s, std::uint64_t seed) {
     CHECK(c.applied.open().empty());
     for (std::uint32_t e = 0; e < set.epochs; ++e) CHECK(c.applied.closed().at(e).count() == set.tasks);
   };
-  REQUIRE(s.final);
-  simulated::copy_state const& last = *s.final;
+  REQUIRE_FALSE(s.checkpoints.empty());
+  simulated::copy_state const& last = s.last_checkpoint();
   complete(last);
   for (simulated::worker const* w : s.survivors()) {
     if (!w->copy || w->number != s.master.generation() || w->hangs > s.clock) continue;
@@ -76,8 +76,8 @@ TEST_CASE("simulated worlds: nothing goes wrong") {
     CHECK(w.master.tasks()->history().repeated == 0);
     // Steps are common: fewer than minibatches.
     std::uint64_t const minibatches = std::uint64_t(s.epochs) * s.tasks * s.minibatches;
-    CHECK(w.final->version <= minibatches);
-    CHECK((workers == 1) == (w.final->version == minibatches));
+    CHECK(w.last_checkpoint().version <= minibatches);
+    CHECK((workers == 1) == (w.last_checkpoint().version == minibatches));
   }
 }
 
@@ -151,8 +151,8 @@ TEST_CASE("simulated worlds with lanes: the steps are those of a job to which no
     check(quiet, seed);
     // One lane is worked off as fast as many.
     std::uint64_t const minibatches = std::uint64_t(s.epochs) * s.tasks * s.minibatches;
-    CHECK(quiet.final->version >= (minibatches + s.lanes - 1) / s.lanes);
-    CHECK(quiet.final->version <= minibatches / s.lanes + 2 * s.minibatches);
+    CHECK(quiet.last_checkpoint().version >= (minibatches + s.lanes - 1) / s.lanes);
+    CHECK(quiet.last_checkpoint().version <= minibatches / s.lanes + 2 * s.minibatches);
     s.kill_in_step = 0.03;
     s.hang_in_step = 0.01;
     s.kill = 0.02;
@@ -160,8 +160,8 @@ TEST_CASE("simulated worlds with lanes: the steps are those of a job to which no
     s.join = seed % 2 ? 0.03 : 0;
     simulated w(s, seed);
     check(w, seed);
-    CHECK(w.final->version == quiet.final->version);
-    CHECK(w.final->value == quiet.final->value);
+    CHECK(w.last_checkpoint().version == quiet.last_checkpoint().version);
+    CHECK(w.last_checkpoint().value == quiet.last_checkpoint().value);
     kills += w.kills, torn += w.torn, behind += w.behind, restores += w.restores;
     worlds += w.master.generation();
   }
