@@ -41,7 +41,7 @@ class control {
   /// What is to be done for the job of this key.
   struct task {
     training_job job;
-    controller::decision decision;
+    edl::controller::decision decision;
     bool plan_anew = false;  ///< the last plan did not know what Kueue lets the job have now
   };
   task decide(std::string const& key, double now);
