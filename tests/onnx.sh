@@ -39,11 +39,14 @@ try() {
   "$2" export --checkpoint_dir_for_init="$1-c" --export_onnx="$1.onnx" 2>>"$1.log"
   cmp "$1.onnx" "models/trained_$1.onnx"
   "$2" predict --prediction_data="$3" --checkpoint_dir_for_init="$1-c" --prediction_outputs="$1-p" \
-    --prediction_format=npy 2>>"$1.log"
-  cp "$1-p/predictions.npy" "$1.npy"
-  python3 -c 'import json, sys, numpy
+    --prediction_format=jsonl 2>>"$1.log"
+  cp "$1-p/predictions.jsonl" "$1.jsonl"
+  python3 -c 'import json, sys
 name = sys.argv[1]
-outputs = [float(x) for x in numpy.load(name + ".npy")["output"].ravel()]
+outputs = []
+for line in open(name + ".jsonl"):
+    said = json.loads(line)["output"]
+    outputs += said if isinstance(said, list) else [said]
 json.dump({"inputs": json.load(open(name + ".json")), "outputs": outputs}, open(f"models/trained_{name}.json", "w"))' "$1"
 }
 try mnist "$mnist" files
