@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,6 +113,41 @@ TEST_CASE("a kill for memory explains one end, and none of who was started after
   CHECK_FALSE(memory(a));
   kills = 6;
   CHECK(memory(b));
+}
+
+TEST_CASE("a kill for memory that no end follows was another's, and explains no later one") {
+  std::atomic<std::uint64_t> kills{3}, looks{0};
+  endings e;
+  auto const count = [&] {
+    ++looks;
+    return kills.load();
+  };
+  processes p("/bin/sleep", {"sleep", "100"}, e.sink(), nullptr, count, 1ms);
+  process_id const a{role::worker, 0};
+  p.start(a, {});
+  while (!p.pid(a)) std::this_thread::yield();
+  kills = 4;
+  for (std::uint64_t const before = looks; looks < before + 3;) std::this_thread::yield();
+  ::kill(p.pid(a), SIGKILL);
+  REQUIRE(e.wait(1));
+  CHECK_FALSE(e.all.back().memory);
+}
+
+TEST_CASE("a process that the system does not give is told with the system's reason") {
+  endings e;
+  processes p("/bin/true", {"true"}, e.sink(), nullptr, [] { return std::uint64_t(0); });
+  rlimit usual{};
+  ::getrlimit(RLIMIT_NOFILE, &usual);
+  int const next = ::open("/dev/null", O_RDONLY);
+  ::close(next);
+  rlimit const none{rlim_t(next), usual.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  p.start({role::worker, 0}, {});
+  bool const told = e.wait(1);
+  ::setrlimit(RLIMIT_NOFILE, &usual);
+  REQUIRE(told);
+  CHECK(e.all[0].failed());
+  CHECK(describe(e.all[0]) == "could not be started: pidfd_open: Too many open files");
 }
 
 TEST_CASE("who does not leave within its grace is killed") {

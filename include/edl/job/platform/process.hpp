@@ -26,9 +26,11 @@ class processes {
   /// `program` is run with the arguments `command`, of which the first is its name. Throws edl::error when
   /// the system gives no descriptors. `said` outlives this object and reads the children's standard error.
   /// It reads their standard output, too, where this process has a terminal there. Null: they share this
-  /// process's. `kills_for_memory` counts what the system has killed; null: `edl::memory_kills`.
+  /// process's. `kills_for_memory` counts what the system has killed; null: `edl::memory_kills`. It is looked
+  /// at every `look`: a kill that no child's end has followed by then was another's.
   processes(std::string program, std::vector<std::string> command, std::function<void(ending const&)> on_end,
-            line_reader* said = nullptr, std::function<std::uint64_t()> kills_for_memory = nullptr);
+            line_reader* said = nullptr, std::function<std::uint64_t()> kills_for_memory = nullptr,
+            std::chrono::milliseconds look = std::chrono::seconds(5));
   processes(processes const&) = delete;
   processes& operator=(processes const&) = delete;
 
@@ -36,7 +38,8 @@ class processes {
   ~processes();
 
   /// Starts `who` with this process's environment and `env` on top. A program that cannot be started is
-  /// reported as an ending with code 127. While an instance of that name still runs, it waits for its end.
+  /// reported as an ending with code 127, or in words. While an instance of that name still runs, it waits
+  /// for its end.
   void start(process_id who, environment const& env);
 
   /// Asks `who` to leave (SIGTERM) and kills it when it has not within `grace`. One that is not started yet
@@ -91,7 +94,10 @@ class processes {
   std::map<process_id, child> children_;
   bool closing_ = false;
   std::function<std::uint64_t()> kills_;
+  std::chrono::milliseconds look_;
   std::uint64_t explained_;  // of those that the system has made
+  std::uint64_t seen_;       // at the last look
+  clock::time_point next_look_{};
   int wake_ = -1;
   std::thread supervisor_;
 };

@@ -55,13 +55,16 @@ EDL_INLINE bool die_with_parent(pid_t parent) noexcept {
 
 EDL_INLINE processes::processes(std::string program, std::vector<std::string> command,
                                 std::function<void(ending const&)> on_end, line_reader* said,
-                                std::function<std::uint64_t()> kills_for_memory)
+                                std::function<std::uint64_t()> kills_for_memory,
+                                std::chrono::milliseconds look)
     : program_(std::move(program)),
       command_(std::move(command)),
       on_end_(std::move(on_end)),
       said_(said),
       kills_(kills_for_memory ? std::move(kills_for_memory) : [] { return memory_kills(); }),
+      look_(look),
       explained_(kills_()),
+      seen_(explained_),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0) throw error(fmt::format("cannot watch processes: eventfd: {}", std::strerror(errno)));
   // The kernel ties a child to the thread that forked it, so one thread that lives as long as this object
@@ -179,8 +182,11 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   if (said >= 0) ::close(said);
   int const handle = pid < 0 ? -1 : int(::syscall(SYS_pidfd_open, pid, 0));
   if (handle < 0) {
+    std::string const why = std::strerror(errno);
     if (pid > 0) ::kill(pid, SIGKILL), ::waitpid(pid, nullptr, 0);
-    on_end_({order.who, 127, 0, false});
+    on_end_({.who = order.who,
+             .code = 127,
+             .words = fmt::format("could not be started: {}: {}", pid < 0 ? "fork" : "pidfd_open", why)});
     std::lock_guard const lock(mutex_);
     children_.erase(order.who);
     return;
@@ -207,7 +213,8 @@ EDL_INLINE void processes::reap(process_id who, child const& c) {
   children_.erase(who);
 }
 
-// Each kill explains one end, and none of a process that was started after it.
+// Each kill explains one end, and none of a process that was started after it, or that ended a while after
+// it.
 EDL_INLINE bool processes::killed_for_memory(child const& c) {
   explained_ = std::max(explained_, c.kills_before);
   if (kills_() <= explained_) return false;
@@ -218,9 +225,9 @@ EDL_INLINE bool processes::killed_for_memory(child const& c) {
 EDL_INLINE int processes::wait_ms() const {
   auto first = clock::time_point::max();
   for (auto const& [who, c] : children_) first = std::min(first, c.kill_at);
-  if (first == clock::time_point::max()) return -1;
-  auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(first - clock::now()).count();
-  return int(std::max<long long>(0, left)) + 1;
+  if (children_.empty()) return -1;
+  auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(first - clock::now());
+  return int(std::clamp<std::int64_t>(left.count() + 1, 1, look_.count()));
 }
 
 EDL_INLINE void processes::supervise() {
@@ -251,7 +258,15 @@ EDL_INLINE void processes::supervise() {
       }
       timeout = wait_ms();
     }
-    if (::poll(handles.data(), handles.size(), timeout) < 0 && errno != EINTR) continue;
+    int const ready = ::poll(handles.data(), handles.size(), timeout);
+    if (ready < 0 && errno != EINTR) continue;
+    if (ready == 0 &&
+        clock::now() >=
+            next_look_) {  // nobody has ended since the last look: what was killed before it was of others
+      explained_ = std::max(explained_, seen_);
+      seen_ = kills_();
+      next_look_ = clock::now() + look_;
+    }
     eventfd_t count;
     if (handles[0].revents) ::eventfd_read(wake_, &count);
     for (std::size_t i = 1; i < handles.size(); ++i)
