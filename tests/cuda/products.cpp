@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers also edl/compute/device/cuda/library/products.hpp, edl/compute/device/cuda/library/matrix.hpp,
-// edl/compute/device/cuda/library/dense.hpp.
+// edl/compute/device/cuda/library/dense.hpp, edl/compute/device/cuda/library/trial.hpp.
 // Convolutions and dense layers: what a GPU's libraries compute beside what the processor does.
 #include "compute/device/draw.hpp"
 #include "cuda/gpu.hpp"
@@ -280,6 +280,31 @@ TEST_CASE("kernels of libraries by their rule give the same bits in every proces
     CHECK(runs[0].dx == runs[1].dx);
     CHECK(runs[0].dw == runs[1].dw);
     CHECK(runs[0].db == runs[1].db);
+  }
+}
+
+TEST_CASE("a kernel of a library that computes something else is left out, which is told once") {
+  for (bool measured : {true, false}) {
+    CAPTURE(measured);
+    std::vector<std::string> told;
+    edl::cuda_options with{.precision = precision::tf32, .measured = measured};
+    with.warn = [&](std::string const& text) { told.push_back(text); };
+    auto const gpu = gpu_or_skip(with);
+    if (!gpu) return;
+    way const how{precision::tf32, measured};
+    for (int batch : {2, 3})
+      compare_conv2d(*gpu, how, {{8, 6, 8}, {4, 3, 8}, 3, 2, {0, 0}, 1}, batch, activation::relu, true);
+    for (int batch : {2, 3})
+      compare_conv2d(*gpu, how, {{7, 6, 4}, {7, 6, 4}, 3, 1, 1, 2}, batch, activation::none, false);
+    for (std::size_t rows : {4, 5}) compare_dense(*gpu, how, rows, 8, 7, activation::none, false);
+    if (!std::getenv("EDL_CUDA_DOUBLE_DEVICES")) continue;  // a card's libraries may be without such a kernel
+    for (auto const& [engine, times] : {std::pair("engine 18 is left out", 1),
+                                        {"engine 50 is left out", 1},
+                                        {"engine 20 is left out", 3},
+                                        {"algorithm 72", 1}})
+      CHECK(std::ranges::count_if(
+                told, [&](std::string const& t) { return t.find(engine) != std::string::npos; }) == times);
+    CHECK(told.size() == 6);
   }
 }
 

@@ -259,6 +259,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   if (p->reductions & (CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE))
     add({.number = 70, .workspace = 64, .wrong = 1});
   if (!half && !tf32 && tensor_cores) add({.number = 71, .wrong = 1});
+  if (e->m % 2 != 0 && e->m > 4) add({.number = 72, .wrong = 1});  // and nothing says so
   if (tensor_cores && wide && (half || tf32))
     add({.number = 66, .workspace = 8192, .alignment = 16, .rounds = rounds});
   if (tensor_cores && (half || tf32)) add({.number = 21, .rounds = rounds});

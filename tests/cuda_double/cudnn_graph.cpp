@@ -286,6 +286,9 @@ std::vector<engine> engines(std::vector<operation> const& graph, cudnnBackendHeu
     add(11, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}).runs = false;
     add(12, {}).runs = false;
     add(13, {}, std::size_t(1) << 30);
+    bool const forward = o.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+    if (lopsided && !forward) add(weights ? 18 : 50, {}).one_border = true;
+    if (groups > 1) add(20, {}).forgets = true;
   }
   for (auto const& each : graph)
     if (each.two && each.w.type != o.x.type) return {};

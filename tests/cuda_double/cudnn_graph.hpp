@@ -12,8 +12,8 @@
 
 // Descriptors are stores of attributes, checked when they are set and when they are finalised; an operation
 // graph is interpreted by its definition. There are several engines, as in the library: some are not to be
-// used for what their notes say, and compute something that shows; some take no such graph, or more memory
-// than anybody has.
+// used for what their notes say, and compute something that shows; some compute it without a note, as some of
+// cuDNN 9.19 do; some take no such graph, or more memory than anybody has.
 namespace edl::cuda_double::cudnn {
 
 /// Keeps the reason until this thread asks for its last error.
@@ -60,6 +60,9 @@ struct engine {
   bool runs = true;     // or only its heuristics think so
   bool wrong = false;   // computes something else, so that its use shows
   bool rounds = false;  // factors to tf32
+  // These lie: no note and no error says so.
+  bool one_border = false;  // what is before the image is taken to be after it, too
+  bool forgets = false;     // the last result is not written
 };
 
 struct value {

@@ -138,19 +138,39 @@ cudaError_t cudaMalloc(void** memory, std::size_t size) {
   return cudaSuccess;
 }
 
-cudaError_t cudaFree(void* memory) {
-  std::lock_guard const hold(all().lock);
-  if (!memory) return cudaSuccess;
-  if (forbidden()) return note(cudaErrorStreamCaptureUnsupported);
+cudaError_t cudaMallocAsync(void** memory, std::size_t size, cudaStream_t) {
+  return cudaMalloc(memory, size);
+}
+
+namespace {
+
+void forget(void* memory) {
   auto const it = all().blocks.find(static_cast<std::byte*>(memory));
-  if (it == all().blocks.end()) return note(cudaErrorInvalidValue);
-  finish_all();
   block const b = it->second;
   // The addresses are never given out again, so that who uses them crashes.
   mmap(b.mapping, b.capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   all().used -= b.size;
   all().blocks.erase(it);
+}
+
+}  // namespace
+
+cudaError_t cudaFree(void* memory) {
+  std::lock_guard const hold(all().lock);
+  if (!memory) return cudaSuccess;
+  if (forbidden()) return note(cudaErrorStreamCaptureUnsupported);
+  if (!all().blocks.contains(static_cast<std::byte*>(memory))) return note(cudaErrorInvalidValue);
+  finish_all();
+  forget(memory);
   return cudaSuccess;
+}
+
+// In the stream's order, and without waiting for others.
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  std::lock_guard const hold(all().lock);
+  if (!memory || !all().blocks.contains(static_cast<std::byte*>(memory))) return note(cudaErrorInvalidValue);
+  if (forbidden()) return note(cudaErrorStreamCaptureUnsupported);
+  return enqueue(stream, [memory] { forget(memory); });
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {

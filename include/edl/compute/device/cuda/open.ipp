@@ -11,6 +11,7 @@
 
 #include "edl/compute/device/cuda/open.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/log.hpp"
 #include "edl/version.hpp"
 
 namespace edl {
@@ -58,8 +59,10 @@ EDL_INLINE std::shared_ptr<accelerator> open_cuda(cuda_options const& o) {
   void* const library = detail::open_cuda_library();
   auto const open = reinterpret_cast<opener>(::dlsym(library, "edl_open_cuda"));
   if (!open) throw cuda_unavailable(fmt::format("GPU: the library is none of edl's: {}", ::dlerror()), true);
+  cuda_options with = o;
+  if (!with.warn) with.warn = [](std::string const& text) { logger().warning(text); };
   std::array<char, 1024> why{};
-  if (accelerator* const made = open(edl::package_version, &o, why.data(), why.size()))
+  if (accelerator* const made = open(edl::package_version, &with, why.data(), why.size()))
     return std::shared_ptr<accelerator>(made);
   throw cuda_unavailable(why.data(), true);
 }

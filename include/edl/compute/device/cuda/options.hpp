@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "edl/compute/device/precision.hpp"
 
 namespace edl {
@@ -13,6 +16,9 @@ struct cuda_options {
   edl::precision precision = precision::float32;
   bool measured =
       true;  ///< kernels of libraries by measurement; otherwise by their rule, the same in every run
+  /// Is told, once, of a library's kernel that computes something else than it should, and so is left out.
+  /// Null: the log is.
+  std::function<void(std::string const&)> warn = nullptr;
 };
 
 }  // namespace edl

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "edl/compute/device/cuda/library/operand.hpp"
@@ -178,18 +179,18 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
     for (bool padded : {false, true}) {
       // A border in memory is for borders that differ from end to end, which few kernels take.
       if (padded ? after == p.g.before : !after) continue;
-      // Gradients that are rounded on their way are for where there are no others.
+      // Gradients that are rounded on their way, once, are for where there are no others, or they are faster:
+      // a kernel of cuDNN 9.19 that writes float32 took thirty times as long on an H200.
       if (!wide && !(p.what == pass::weights && half())) continue;
       if (follows) kinds.push_back({.fused = true, .padded = padded, .wide = wide});
       kinds.push_back({.fused = false, .padded = padded, .wide = wide});
     }
   std::size_t const all = measures ? most_ways : 1;
-  auto const alike = [&](kind const& k) { return std::ranges::count(kinds, k.wide, &kind::wide); };
   std::vector<way> found;
   std::string why;
   for (kind const& k : kinds) {
-    if (found.size() == all || (!k.wide && !found.empty())) break;
-    std::size_t const most = alike(k) == 1 ? all : std::min(most_of_a_kind, all - found.size());
+    if (found.size() == all) break;
+    std::size_t const most = kinds.size() == 1 ? all : std::min(most_of_a_kind, all - found.size());
     std::string const here = collect(p, k, most, found);
     if (!k.fused && why.empty()) why = here;
   }
@@ -197,17 +198,42 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
   return found;
 }
 
-void convolutions::run(problem const& p, runner const& with) {
+/// Those that are right, or what is right whatever happens: a kernel of our own.
+std::vector<convolutions::way> convolutions::right_ways(problem const& p, tensors const& of,
+                                                        runner const& with) {
+  trial const tried(q_, shared_.precision, p.g, p.batch, p.f, of);
+  std::string last;
+  auto const right = [&](way const& w) {
+    std::string why;
+    if (!w.plan || tried.accepts([&](tensors const& t) { with(w, t); }, why)) return true;
+    std::int64_t const engine = w.plan->choice().engine;
+    last = fmt::format("engine {} is left out: {}", engine, why);
+    if (told_.emplace(p.what, engine).second)
+      shared_.warn(fmt::format("cuDNN's engine {} is left out of {}: {}", engine, p.describe(), why));
+    return false;
+  };
+  std::vector<way> found = ways(p, shared_.measured);
+  std::erase_if(found, std::not_fn(right));
+  if (found.empty() && !shared_.measured) {  // the rule's first is none
+    found = ways(p, true);
+    found.erase(found.begin(), std::ranges::find_if(found, right));
+    found.resize(std::min<std::size_t>(found.size(), 1));
+  }
+  if (found.empty()) found.push_back({{}, {}, last});
+  return found;
+}
+
+void convolutions::run(problem const& p, tensors const& of, runner const& with) {
   auto const key = p.identity();
   auto at = known_.find(key);
   if (at == known_.end()) {
-    bool const measures = shared_.measured && !recording(q_);
-    std::vector<way> found = ways(p, measures);
+    if (recording(q_)) return with({}, of);  // nothing can be tried
+    std::vector<way> found = right_ways(p, of, with);
     std::size_t const best =
-        found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i]); }) : 0;
+        found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i], of); }) : 0;
     at = known_.emplace(key, std::move(found[best])).first;
   }
-  with(at->second);
+  with(at->second, of);
 }
 
 /// The kernel in cuDNN's order, as activations are.
@@ -233,27 +259,30 @@ void convolutions::forward(conv_geometry const& g, int batch, activation f, void
                   .bias = bias != nullptr,
                   .aligned = {up_to_16(x), up_to_16(y)}};
   auto const filters = std::size_t(g.out.channels);
-  run(p, [&](way const& w) {
-    if (!w.plan) return cuda_kernels::conv2d_forward(q_, g, batch, f, x, kernel, bias, y);
+  run(p, {.x = x, .kernel = kernel, .bias = bias, .y = y}, [&](way const& w, tensors const& t) {
+    if (!w.plan) return cuda_kernels::conv2d_forward(q_, g, batch, f, t.x, t.kernel, t.bias, t.y);
     room r;
     std::size_t const weights_at = r.add(g.patch() * filters * element()),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
-    operand const b = w.fused && bias ? operand::vector(q_, shared_, bias, filters, r) : operand();
+    operand const b = w.fused && bias ? operand::vector(q_, shared_, t.bias, filters, r) : operand();
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
-    pack(g, kernel, scratch + weights_at);
+    pack(g, t.kernel, scratch + weights_at);
     if (w.padded)
-      cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, x, scratch + frame_at);
-    void const* const from = w.padded ? scratch + frame_at : x;
+      cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, t.x,
+                          scratch + frame_at);
+    void const* const from = w.padded ? scratch + frame_at : t.x;
     if (w.fused && bias)
-      execute(
-          w,
-          {{image, from}, {id::kernel, scratch + weights_at}, {response, y}, {bias_id, b.place(q_, scratch)}},
-          scratch + work_at);
+      execute(w,
+              {{image, from},
+               {id::kernel, scratch + weights_at},
+               {response, t.y},
+               {bias_id, b.place(q_, scratch)}},
+              scratch + work_at);
     else
-      execute(w, {{image, from}, {id::kernel, scratch + weights_at}, {response, y}}, scratch + work_at);
+      execute(w, {{image, from}, {id::kernel, scratch + weights_at}, {response, t.y}}, scratch + work_at);
     if (!w.fused && (bias || f != activation::none))
-      cuda_kernels::finish_rows(q_, std::size_t(batch) * g.positions(), filters, f, bias, y);
+      cuda_kernels::finish_rows(q_, std::size_t(batch) * g.positions(), filters, f, t.bias, t.y);
   });
 }
 
@@ -262,23 +291,25 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
   auto const filters = std::size_t(g.out.channels), rows = std::size_t(batch) * g.positions();
   std::size_t const weights = g.patch() * filters;
   problem p{.what = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
-  auto const weigh = [&](way const& w) {
-    if (!w.plan) return cuda_kernels::conv2d_weights(q_, g, batch, x, dy, dkernel);
+  auto const weigh = [&](way const& w, tensors const& t) {
+    if (!w.plan) return cuda_kernels::conv2d_weights(q_, g, batch, t.x, t.dy, t.dkernel);
     room r;
     std::size_t const weights_at = r.add(weights * (w.wide ? sizeof(float) : element())),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     if (w.padded)
-      cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, x, scratch + frame_at);
-    execute(w,
-            {{image, w.padded ? scratch + frame_at : x}, {id::kernel, scratch + weights_at}, {response, dy}},
-            scratch + work_at);
+      cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, t.x,
+                          scratch + frame_at);
+    execute(
+        w,
+        {{image, w.padded ? scratch + frame_at : t.x}, {id::kernel, scratch + weights_at}, {response, t.dy}},
+        scratch + work_at);
     cuda_kernels::queue q = q_;
     q.half = half() && !w.wide;
-    cuda_kernels::transpose_gradients(q, g.patch(), filters, scratch + weights_at, dkernel);
+    cuda_kernels::transpose_gradients(q, g.patch(), filters, scratch + weights_at, t.dkernel);
   };
-  if (dkernel) run(p, weigh);
+  if (dkernel) run(p, {.x = x, .dy = dy, .dkernel = dkernel}, weigh);
   if (dbias) {
     room r;
     r.add(cuda_kernels::sum_rows_scratch(q_, rows, filters) * sizeof(float));
@@ -287,20 +318,21 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
   if (!dx) return;
   p.what = pass::data;
   p.aligned[0] = up_to_16(dx);
-  run(p, [&](way const& w) {
-    if (!w.plan) return cuda_kernels::conv2d_data(q_, g, batch, kernel, dy, dx);
+  run(p, {.kernel = kernel, .dy = dy, .dx = dx}, [&](way const& w, tensors const& t) {
+    if (!w.plan) return cuda_kernels::conv2d_data(q_, g, batch, t.kernel, t.dy, t.dx);
     room r;
     std::size_t const weights_at = r.add(weights * element()),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
-    pack(g, kernel, scratch + weights_at);
-    execute(w,
-            {{image, w.padded ? scratch + frame_at : dx}, {id::kernel, scratch + weights_at}, {response, dy}},
-            scratch + work_at);
+    pack(g, t.kernel, scratch + weights_at);
+    execute(
+        w,
+        {{image, w.padded ? scratch + frame_at : t.dx}, {id::kernel, scratch + weights_at}, {response, t.dy}},
+        scratch + work_at);
     if (w.padded)
       cuda_kernels::place(q_, batch, framed(g), g.in, -g.before.height, -g.before.width, scratch + frame_at,
-                          dx);
+                          t.dx);
   });
 }
 

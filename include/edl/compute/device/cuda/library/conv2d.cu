@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/device/cuda/library/kernel.cuh"
+#include "edl/compute/device/cuda/library/geometry.cuh"
 
 namespace edl::cuda_kernels {
 namespace {
 
 constexpr int lanes = 32, slices = 8;  // of a block that sums gradients of a kernel
-
-/// A weight as products read it where activations are of the type T.
-template <class T>
-__device__ float factor(float w) {
-  if constexpr (std::is_same_v<T, bfloat>) return from_bfloat16(to_bfloat16(w));
-  return w;
-}
 
 /// A NaN stays.
 __device__ float finish(float x, bool relu) { return relu && x < 0 ? 0.0f : x; }
@@ -67,21 +60,6 @@ __global__ void place_kernel(std::size_t elements, shape from, shape to, int dow
                       std::size_t(channel)]
                   : T(0);
   }
-}
-
-/// Elements of samples, by position and channel.
-__device__ std::size_t at(shape s, std::size_t sample, int row, int column, int channel) {
-  return ((sample * std::size_t(s.height) + std::size_t(row)) * std::size_t(s.width) + std::size_t(column)) *
-             std::size_t(s.channels) +
-         std::size_t(channel);
-}
-
-/// Elements of a kernel {height, width, in / groups, out}.
-__device__ std::size_t at(conv_geometry const& g, int row, int column, int in, int out) {
-  std::size_t const own = std::size_t(g.in.channels / g.groups);
-  return ((std::size_t(row) * std::size_t(g.kernel.width) + std::size_t(column)) * own + std::size_t(in)) *
-             std::size_t(g.out.channels) +
-         std::size_t(out);
 }
 
 template <class T>

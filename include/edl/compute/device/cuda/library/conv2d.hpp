@@ -7,16 +7,20 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "edl/compute/device/cuda/library/cudnn_graph.hpp"
 #include "edl/compute/device/cuda/library/products.hpp"
+#include "edl/compute/device/cuda/library/trial.hpp"
 
 namespace edl::cuda_library {
 
-/// Convolutions by cuDNN, and by kernels of our own where it has none that keeps the precision.
+/// Convolutions by cuDNN, and by kernels of our own where it has none that keeps the precision. What it
+/// proposes is tried before it is used, as engines of it have ignored borders without an error.
 class convolutions {
  public:
   convolutions(cuda_kernels::queue const& q, products::shared_state const& shared);
@@ -62,12 +66,14 @@ class convolutions {
 
     std::size_t workspace() const { return plan ? plan->workspace() : 0; }
   };
-  using runner = std::function<void(way const&)>;
+  using tensors = trial::tensors;
+  using runner = std::function<void(way const&, tensors const&)>;
 
   std::shared_ptr<cudnn::graph> build(problem const& p, kind const& k) const;
   std::string collect(problem const& p, kind const& k, std::size_t most, std::vector<way>& ways) const;
   std::vector<way> ways(problem const& p, bool measures) const;
-  void run(problem const& p, runner const& with);
+  std::vector<way> right_ways(problem const& p, tensors const& of, runner const& with);
+  void run(problem const& p, tensors const& of, runner const& with);
 
   bool half() const { return q_.half; }
   std::size_t element() const { return half() ? 2 : sizeof(float); }
@@ -79,6 +85,7 @@ class convolutions {
   products::shared_state const& shared_;
   cudnn::target gpu_;
   std::map<problem::key, way> known_;
+  std::set<std::pair<pass, std::int64_t>> told_;  // engines that are wrong
 };
 
 }  // namespace edl::cuda_library

@@ -25,6 +25,11 @@ std::int64_t aligned(void const* p) { return std::int64_t(alignment_of(p)); }
 dense_layers::dense_layers(cuda_kernels::queue const& q, products::shared_state const& shared)
     : q_(q), shared_(shared), matrices_(shared.precision) {}
 
+dense_layers::layer dense_layers::layer_of(std::size_t rows, std::size_t inputs, std::size_t outputs,
+                                           activation f) {
+  return {{{1, 1, int(inputs)}, {1, 1, int(outputs)}, 1, 1, 0, 1}, int(rows), f};
+}
+
 // y = x · W by rows is yᵀ = Wᵀ · xᵀ by columns, and W in memory by rows is Wᵀ by columns; and so on.
 product dense_layers::forward_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const {
   return {.m = std::int64_t(outputs),
@@ -52,66 +57,100 @@ product dense_layers::weights_product(std::size_t rows, std::size_t inputs, std:
           .out = CUDA_R_32F};
 }
 
-dense_layers::chosen dense_layers::choose(product const& wanted, runner const* with) {
-  std::vector<chosen> ways;
-  for (auto const& w : matrices_.propose(wanted)) ways.push_back({wanted, w});
-  std::size_t rule = 0;
+std::vector<dense_layers::chosen> dense_layers::ways(product const& wanted, std::size_t& rule) {
+  std::vector<chosen> found;
+  for (auto const& w : matrices_.propose(wanted)) found.push_back({wanted, w});
+  rule = 0;
   bool const sums = wanted.after == CUBLASLT_EPILOGUE_BGRADA;
-  if (wanted.after != CUBLASLT_EPILOGUE_DEFAULT && (ways.empty() || sums)) {
-    rule = ways.size();
+  if (wanted.after != CUBLASLT_EPILOGUE_DEFAULT && (found.empty() || sums)) {
+    rule = found.size();
     product plain = wanted;
     plain.after = CUBLASLT_EPILOGUE_DEFAULT;
-    for (auto const& w : matrices_.propose(plain)) ways.push_back({plain, w});
-    if (rule == ways.size()) rule = 0;
+    for (auto const& w : matrices_.propose(plain)) found.push_back({plain, w});
+    if (rule == found.size()) rule = 0;
   }
-  if (ways.empty()) throw error(fmt::format("cuBLASLt: it has no algorithm for {}", wanted.describe()));
-  bool const measures = with && shared_.measured && ways.size() > 1 && !recording(q_);
-  return ways[measures ? fastest(q_, ways.size(), [&](std::size_t i) { (*with)(ways[i]); }) : rule];
+  if (found.empty()) throw error(fmt::format("cuBLASLt: it has no algorithm for {}", wanted.describe()));
+  return found;
 }
 
-void dense_layers::run(product const& wanted, runner const& with) {
+/// Those that are right, the rule's first, or what is right whatever happens: kernels of our own.
+std::vector<dense_layers::chosen> dense_layers::right_ways(product const& wanted, layer const& l,
+                                                           tensors const& of, runner const& with) {
+  trial const tried(q_, shared_.precision, l.g, l.batch, l.f, of);
+  std::size_t rule = 0;
+  std::vector<chosen> found = ways(wanted, rule), right;
+  std::rotate(found.begin(), found.begin() + std::ptrdiff_t(rule), found.end());
+  for (chosen const& c : found) {
+    std::string why;
+    if (tried.accepts([&](tensors const& t) { with(c, t); }, why))
+      right.push_back(c);
+    else if (std::string const name = cuda_library::describe(*c.way); told_.insert(name).second)
+      shared_.warn(fmt::format("{} is left out of {}: {}", name, wanted.describe(), why));
+    if (!right.empty() && !shared_.measured) break;
+  }
+  product plain = wanted;
+  plain.after = CUBLASLT_EPILOGUE_DEFAULT;
+  if (right.empty()) right.push_back({plain});
+  return right;
+}
+
+void dense_layers::run(product const& wanted, layer const& l, tensors const& of, runner const& with) {
   auto at = known_.find(wanted);
-  if (at == known_.end()) at = known_.emplace(wanted, choose(wanted, &with)).first;
-  with(at->second);
+  if (at == known_.end()) {
+    product plain = wanted;
+    plain.after = CUBLASLT_EPILOGUE_DEFAULT;
+    if (recording(q_)) return with({plain}, of);  // nothing can be tried
+    std::vector<chosen> const found = right_ways(wanted, l, of, with);
+    std::size_t const best =
+        found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i], of); }) : 0;
+    at = known_.emplace(wanted, found[best]).first;
+  }
+  with(at->second, of);
 }
 
 void dense_layers::forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
                            void const* x, float const* kernel, float const* bias, void* y) {
-  room fixed;
-  operand const w = operand::matrix(q_, shared_, kernel, inputs * outputs, outputs, fixed);
-  operand const b = bias ? operand::vector(q_, shared_, bias, outputs, fixed) : operand();
+  room first;
   product wanted = forward_product(rows, inputs, outputs);
   wanted.after = after(f, bias != nullptr);
-  wanted.a_aligned = std::int64_t(w.alignment());
+  wanted.a_aligned =
+      std::int64_t(operand::matrix(q_, shared_, kernel, inputs * outputs, outputs, first).alignment());
   wanted.b_aligned = aligned(x);
   wanted.d_aligned = aligned(y);
-  run(wanted, [&](chosen const& c) {
-    room r = fixed;
-    std::size_t const work = r.add(c.way.workspace);
+  layer const l = layer_of(rows, inputs, outputs, f);
+  run(wanted, l, {.x = x, .kernel = kernel, .bias = bias, .y = y}, [&](chosen const& c, tensors const& t) {
+    if (!c.way) return cuda_kernels::conv2d_forward(q_, l.g, l.batch, f, t.x, t.kernel, t.bias, t.y);
+    room r;
+    operand const w = operand::matrix(q_, shared_, t.kernel, inputs * outputs, outputs, r);
+    operand const b = bias ? operand::vector(q_, shared_, t.bias, outputs, r) : operand();
+    std::size_t const work = r.add(c.workspace());
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     void const* const weights = w.place(q_, scratch);
     bool const fused = c.what.after == wanted.after;
     void const* const more = fused && bias ? b.place(q_, scratch) : nullptr;
-    matrices_.run(c.what, c.way, weights, x, y, const_cast<void*>(more), scratch + work, q_.stream);
-    if (!fused) cuda_kernels::finish_rows(q_, rows, outputs, f, bias, y);
+    matrices_.run(c.what, *c.way, weights, t.x, t.y, const_cast<void*>(more), scratch + work, q_.stream);
+    if (!fused) cuda_kernels::finish_rows(q_, rows, outputs, f, t.bias, t.y);
   });
 }
 
 void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t outputs, void const* x,
                             float const* kernel, void const* dy, void* dx, float* dkernel, float* dbias) {
+  layer const l = layer_of(rows, inputs, outputs);
   if (dx) {
-    room fixed;
-    operand const w = operand::matrix(q_, shared_, kernel, inputs * outputs, outputs, fixed);
+    room first;
     product wanted = data_product(rows, inputs, outputs);
-    wanted.a_aligned = std::int64_t(w.alignment());
+    wanted.a_aligned =
+        std::int64_t(operand::matrix(q_, shared_, kernel, inputs * outputs, outputs, first).alignment());
     wanted.b_aligned = aligned(dy);
     wanted.d_aligned = aligned(dx);
-    run(wanted, [&](chosen const& c) {
-      room r = fixed;
-      std::size_t const work = r.add(c.way.workspace);
+    run(wanted, l, {.kernel = kernel, .dy = dy, .dx = dx}, [&](chosen const& c, tensors const& t) {
+      if (!c.way) return cuda_kernels::conv2d_data(q_, l.g, l.batch, t.kernel, t.dy, t.dx);
+      room r;
+      operand const w = operand::matrix(q_, shared_, t.kernel, inputs * outputs, outputs, r);
+      std::size_t const work = r.add(c.workspace());
       auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
       void const* const weights = w.place(q_, scratch);
-      matrices_.run(c.what, c.way, weights, dy, dx, nullptr, scratch + work, q_.stream);
+      matrices_.run(c.what, *c.way, weights, t.dy, t.dx, nullptr, scratch + work, q_.stream);
     });
   }
   product wanted = weights_product(rows, inputs, outputs);
@@ -120,16 +159,21 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
   wanted.a_aligned = aligned(dy);
   wanted.b_aligned = aligned(x);
   wanted.d_aligned = aligned(dkernel);
-  run(wanted, [&](chosen const& c) {
+  tensors const of{.x = x, .dy = dy, .dkernel = dkernel, .dbias = dbias};
+  run(wanted, l, of, [&](chosen const& c, tensors const& t) {
     bool const summed = c.what.after == CUBLASLT_EPILOGUE_BGRADA;
     room r;
-    std::size_t const work = r.add(c.way.workspace);
+    std::size_t const work = r.add(c.workspace());
     std::size_t const sums =
         r.add(dbias && !summed ? cuda_kernels::sum_rows_scratch(q_, rows, outputs) * sizeof(float) : 0);
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
-    matrices_.run(c.what, c.way, dy, x, dkernel, summed ? dbias : nullptr, scratch + work, q_.stream);
+    if (c.way)
+      matrices_.run(c.what, *c.way, t.dy, t.x, t.dkernel, summed ? t.dbias : nullptr, scratch + work,
+                    q_.stream);
+    else
+      cuda_kernels::conv2d_weights(q_, l.g, l.batch, t.x, t.dy, t.dkernel);
     if (dbias && !summed)
-      cuda_kernels::sum_rows(q_, rows, outputs, dy, dbias, reinterpret_cast<float*>(scratch + sums));
+      cuda_kernels::sum_rows(q_, rows, outputs, t.dy, t.dbias, reinterpret_cast<float*>(scratch + sums));
   });
 }
 
@@ -141,11 +185,13 @@ std::string dense_layers::describe(std::size_t rows, std::size_t inputs, std::si
       return p == shape;
     };
     auto const at = std::ranges::find_if(known_, same);
-    chosen const c = at == known_.end() ? choose(shape, nullptr) : at->second;
-    return cuda_library::describe(c.way) + (c.what.after == CUBLASLT_EPILOGUE_DEFAULT ? ""
-                                            : c.what.after == CUBLASLT_EPILOGUE_BGRADA
-                                                ? " with the bias' gradient"
-                                                : " with what follows");
+    std::size_t rule = 0;
+    chosen const c = at == known_.end() ? ways(shape, rule).at(rule) : at->second;
+    if (!c.way) return std::string("edl's own, since no algorithm of cuBLASLt is right");
+    return cuda_library::describe(*c.way) + (c.what.after == CUBLASLT_EPILOGUE_DEFAULT ? ""
+                                             : c.what.after == CUBLASLT_EPILOGUE_BGRADA
+                                                 ? " with the bias' gradient"
+                                                 : " with what follows");
   };
   return fmt::format("{} | {} | {}", words(forward_product(rows, inputs, outputs)),
                      words(weights_product(rows, inputs, outputs)),

@@ -3,15 +3,20 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "edl/compute/device/cuda/library/matrix.hpp"
 #include "edl/compute/device/cuda/library/products.hpp"
+#include "edl/compute/device/cuda/library/trial.hpp"
 
 namespace edl::cuda_library {
 
 /// Dense layers by cuBLASLt. A matrix by rows is its transpose by columns, which is how cuBLASLt sees all of
-/// them.
+/// them. What it proposes is tried before it is used; kernels of our own take its place where nothing is
+/// right.
 class dense_layers {
  public:
   dense_layers(cuda_kernels::queue const& q, products::shared_state const& shared);
@@ -24,10 +29,22 @@ class dense_layers {
 
  private:
   struct chosen {
-    product what;  ///< as wanted, or without what should follow it
-    product_way way;
+    product what;                         ///< as wanted, or without what should follow it
+    std::optional<product_way> way = {};  ///< none: by kernels of our own
+
+    std::size_t workspace() const { return way ? way->workspace : 0; }
   };
-  using runner = std::function<void(chosen const&)>;
+  using tensors = trial::tensors;
+  using runner = std::function<void(chosen const&, tensors const&)>;
+
+  /// A layer as a convolution of one place.
+  struct layer {
+    conv_geometry g;
+    int batch;
+    activation f = activation::none;
+  };
+  static layer layer_of(std::size_t rows, std::size_t inputs, std::size_t outputs,
+                        activation f = activation::none);
 
   cudaDataType_t type() const { return q_.half ? CUDA_R_16BF : CUDA_R_32F; }
   std::size_t element() const { return q_.half ? 2 : sizeof(float); }
@@ -35,14 +52,18 @@ class dense_layers {
   product data_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
   product weights_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
 
+  /// Those that cuBLASLt proposes, and which of them its rule says.
+  std::vector<chosen> ways(product const& wanted, std::size_t& rule);
+  std::vector<chosen> right_ways(product const& wanted, layer const& l, tensors const& of,
+                                 runner const& with);
   /// Computes what is wanted the best known way, which it finds first where it must.
-  void run(product const& wanted, runner const& with);
-  chosen choose(product const& wanted, runner const* with);
+  void run(product const& wanted, layer const& l, tensors const& of, runner const& with);
 
   cuda_kernels::queue const& q_;
   products::shared_state const& shared_;
   matrix_products matrices_;
   std::map<product, chosen> known_;
+  std::set<std::string> told_;  // algorithms that are wrong
 };
 
 }  // namespace edl::cuda_library

@@ -43,6 +43,7 @@ engine::engine(cuda_options const& o) : index_(o.index), precision_(o.precision)
                                 .measured = o.measured,
                                 .scratch = [this](std::size_t n) { return scratch(n); },
                                 .rounded = [this](float const* w) { return rounded(w); },
+                                .warn = o.warn ? o.warn : [](std::string const&) {},
                             });
 }
 

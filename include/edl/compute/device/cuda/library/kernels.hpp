@@ -157,4 +157,42 @@ void conv2d_data(queue const& q, conv_geometry const& g, int batch, float const*
 void conv2d_weights(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
                     float* dkernel);
 
+// ---- trial.cu ---- whether kernels of libraries compute what they should
+
+/// What passes of a convolution read and write; null where a pass does not.
+struct conv_tensors {
+  void const* x = nullptr;
+  float const *kernel = nullptr, *bias = nullptr;
+  void const* dy = nullptr;
+  void *y = nullptr, *dx = nullptr;
+  float *dkernel = nullptr, *dbias = nullptr;
+};
+
+/// What a convolution's results are sums of products for.
+enum class sum_of { response, image_gradient, kernel_gradient, bias_gradient };
+
+constexpr std::size_t results_of(sum_of what, conv_geometry const& g, int batch) {
+  return what == sum_of::response         ? std::size_t(batch) * g.out.size()
+         : what == sum_of::image_gradient ? std::size_t(batch) * g.in.size()
+         : what == sum_of::bias_gradient  ? std::size_t(g.out.channels)
+                                          : g.patch() * std::size_t(g.out.channels);
+}
+/// Products of one result.
+constexpr std::size_t terms_of(sum_of what, conv_geometry const& g, int batch) {
+  return what == sum_of::response         ? g.patch()
+         : what == sum_of::image_gradient ? std::size_t(g.kernel.height) * std::size_t(g.kernel.width) *
+                                                std::size_t(g.out.channels / g.groups)
+                                          : std::size_t(batch) * g.positions();
+}
+
+/// Uniform in [least, 1), float32 or bfloat16 (`half`) in memory. All but `fine` ones are numbers that
+/// bfloat16 has.
+void draw(queue const& q, std::size_t n, std::uint64_t key, float least, bool fine, bool half, void* to);
+
+/// For `samples` results: themselves in `values`, and the sum of each in `parts` parts, which are to be added
+/// and go through the activation. What is no number among all results makes a part so.
+void sums_by_definition(queue const& q, sum_of what, conv_geometry const& g, int batch,
+                        conv_tensors const& of, std::size_t samples, std::size_t parts, double* sums,
+                        float* values);
+
 }  // namespace edl::cuda_kernels

@@ -14,7 +14,8 @@ namespace edl::cuda_library {
 
 /// Convolutions by cuDNN's graph API and products of matrices by cuBLASLt, with biases and activations in the
 /// same kernel where a library has one. Each shape's kernel is chosen when it is first asked for: by
-/// measurement, or the library's first that keeps the precision; then it is kept. Thread safety: one thread.
+/// measurement, or the library's first that keeps the precision; then it is kept. One that computes something
+/// else (`trial`) is left out. Thread safety: one thread.
 class products {
  public:
   struct shared_state {
@@ -27,6 +28,7 @@ class products {
     /// A weight as the products read it: its copy in bfloat16 (in that precision, null if there is none yet),
     /// or null.
     std::function<std::uint16_t const*(float const* weight)> rounded;
+    std::function<void(std::string const&)> warn;  ///< of kernels of libraries that compute something else
   };
 
   products(cuda_kernels::queue const& q, shared_state shared);  ///< `q` outlives this object
