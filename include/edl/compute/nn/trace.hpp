@@ -29,7 +29,13 @@ class trace {
     shape in, out;
     std::size_t depth = 0;  ///< containers around it
     std::uint64_t calls = 0;
-    std::chrono::nanoseconds total{0};
+    std::chrono::nanoseconds first{0};  ///< call, which also takes memory and measures kernels
+    std::chrono::nanoseconds later{0};  ///< all other calls together
+
+    /// Milliseconds of a call: the mean of all but the first, where there are others.
+    double milliseconds() const {
+      return calls > 1 ? double(later.count()) / 1e6 / double(calls - 1) : double(first.count()) / 1e6;
+    }
   };
 
   /// `events`: calls that are kept one by one for `write_events`; of later ones only the sums.
@@ -55,7 +61,7 @@ class trace {
   /// In the order in which they were first called.
   std::vector<entry> const& entries() const { return entries_; }
 
-  /// A table by time: layer, shapes, milliseconds per call, share of all passes.
+  /// A table by time: layer, shapes, milliseconds of a call and of the first, share of a pass.
   void write_table(std::ostream& to) const;
 
   /// The calls in the Trace Event Format (JSON), which Perfetto and chrome://tracing open.

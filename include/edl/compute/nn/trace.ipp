@@ -16,7 +16,8 @@ EDL_INLINE void trace::begin(direction way, std::string const& name, shape in, s
   std::string const around = open_.empty() ? std::string() : entries_[open_.back().entry].name + '/';
   std::string const full = around + name;
   auto it = std::ranges::find_if(entries_, [&](entry const& e) { return e.way == way && e.name == full; });
-  if (it == entries_.end()) it = entries_.insert(it, {full, way, in, out, open_.size(), 0, {}});
+  if (it == entries_.end())
+    it = entries_.insert(it, {.name = full, .way = way, .in = in, .out = out, .depth = open_.size()});
   open_.push_back({std::size_t(it - entries_.begin()), clock::now()});
 }
 
@@ -24,28 +25,28 @@ EDL_INLINE void trace::end() {
   time_point const now = clock::now();
   open const o = open_.back();
   open_.pop_back();
-  ++entries_[o.entry].calls;
-  entries_[o.entry].total += now - o.begin;
+  entry& e = entries_[o.entry];
+  (e.calls++ == 0 ? e.first : e.later) += now - o.begin;
   if (events_.size() < most_events_) events_.push_back({o.entry, o.begin, now});
 }
 
 EDL_INLINE void trace::write_table(std::ostream& to) const {
-  std::chrono::nanoseconds all{0};
+  auto const time = [](entry const& e) { return e.milliseconds() * double(e.calls); };
+  double all = 0;
   for (entry const& e : entries_)
-    if (e.depth == 0) all += e.total;
+    if (e.depth == 0) all += time(e);
   std::vector<std::size_t> order(entries_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(
-      order, [&](std::size_t a, std::size_t b) { return entries_[a].total > entries_[b].total; });
+      order, [&](std::size_t a, std::size_t b) { return time(entries_[a]) > time(entries_[b]); });
   auto const text = [](shape s) { return fmt::format("{}x{}x{}", s.height, s.width, s.channels); };
-  to << fmt::format("{:<44} {:<8} {:>13} {:>13} {:>8} {:>10} {:>7}\n", "layer", "pass", "in", "out", "calls",
-                    "ms/call", "share");
+  to << fmt::format("{:<44} {:<8} {:>13} {:>13} {:>8} {:>10} {:>10} {:>7}\n", "layer", "pass", "in", "out",
+                    "calls", "first, ms", "ms/call", "share");
   for (std::size_t const i : order) {
     entry const& e = entries_[i];
-    to << fmt::format("{:<44} {:<8} {:>13} {:>13} {:>8} {:>10.4f} {:>6.1f}%\n", e.name,
+    to << fmt::format("{:<44} {:<8} {:>13} {:>13} {:>8} {:>10.4f} {:>10.4f} {:>6.1f}%\n", e.name,
                       e.way == direction::forward ? "forward" : "backward", text(e.in), text(e.out), e.calls,
-                      double(e.total.count()) / 1e6 / double(std::max<std::uint64_t>(e.calls, 1)),
-                      all.count() ? 100 * double(e.total.count()) / double(all.count()) : 0.0);
+                      double(e.first.count()) / 1e6, e.milliseconds(), all > 0 ? 100 * time(e) / all : 0.0);
   }
 }
 
