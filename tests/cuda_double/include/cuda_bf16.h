@@ -4,6 +4,10 @@
 #include <bit>
 #include <cstdint>
 
+struct __nv_bfloat16 {
+  std::uint16_t bits;
+};
+
 struct alignas(4) __nv_bfloat162 {
   std::uint16_t x, y;
 };

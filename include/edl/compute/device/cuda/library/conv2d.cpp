@@ -194,6 +194,8 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
     std::string const here = collect(p, k, most, found);
     if (!k.fused && why.empty()) why = here;
   }
+  bool const own = half() && p.what == pass::weights && cuda_kernels::tensor_cores_take(p.g);
+  if (own && (measures || found.empty())) found.emplace_back().tensor_cores = true;
   if (found.empty()) found.push_back({{}, {}, why});
   return found;
 }
@@ -292,8 +294,12 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
   std::size_t const weights = g.patch() * filters;
   problem p{.what = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
   auto const weigh = [&](way const& w, tensors const& t) {
-    if (!w.plan) return cuda_kernels::conv2d_weights(q_, g, batch, t.x, t.dy, t.dkernel);
     room r;
+    if (w.tensor_cores) {
+      r.add(cuda_kernels::kernel_gradient_scratch(q_, g, batch) * sizeof(float));
+      return cuda_kernels::kernel_gradient(q_, g, batch, t.x, t.dy, t.dkernel, shared_.scratch(r.floats()));
+    }
+    if (!w.plan) return cuda_kernels::conv2d_weights(q_, g, batch, t.x, t.dy, t.dkernel);
     std::size_t const weights_at = r.add(weights * (w.wide ? sizeof(float) : element())),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
@@ -349,6 +355,7 @@ std::string convolutions::describe(conv_geometry const& g, int batch, activation
     std::vector<way> fresh;
     if (at == known_.end()) fresh = ways(p, false);
     way const& w = at == known_.end() ? fresh.front() : at->second;
+    if (w.tensor_cores) return std::string("edl's own, tensor cores, to float32");
     if (!w.plan) return fmt::format("edl's own, since {}", w.why);
     auto const& c = w.plan->choice();
     std::string text = fmt::format("cuDNN engine {}", c.engine);

@@ -59,10 +59,11 @@ class convolutions {
     bool wide = true;     ///< gradients of kernels come as float32
   };
 
-  /// How. Without a plan: by kernels of our own.
+  /// How. Without a plan: by kernels of our own, of which the one by tensor cores competes with cuDNN's.
   struct way : kind {
     std::optional<cudnn::plan> plan;
     std::string why;  ///< there is no plan
+    bool tensor_cores = false;
 
     std::size_t workspace() const { return plan ? plan->workspace() : 0; }
   };

@@ -157,6 +157,19 @@ void conv2d_data(queue const& q, conv_geometry const& g, int batch, float const*
 void conv2d_weights(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
                     float* dkernel);
 
+// ---- kernel_gradient.cu ---- gradients of a kernel by tensor cores, of bfloat16 activations
+
+/// Whether there is such a kernel for these extents.
+bool tensor_cores_take(conv_geometry const& g);
+
+/// Floats of scratch that it takes.
+std::size_t kernel_gradient_scratch(queue const& q, conv_geometry const& g, int batch);
+
+/// Sums are float32, and never rounded on their way. Their order follows from the extents and the GPU's size,
+/// so that bits are the same in every run.
+void kernel_gradient(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
+                     float* dkernel, float* scratch);
+
 // ---- trial.cu ---- whether kernels of libraries compute what they should
 
 /// What passes of a convolution read and write; null where a pass does not.
