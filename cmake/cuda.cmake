@@ -36,9 +36,9 @@ target_include_directories(edl-cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${CUDA
 target_compile_features(edl-cuda PRIVATE cxx_std_20)
 # CMake 3.25 does not know what CUDA 13 compiles.
 target_compile_options(edl-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr -Werror=all-warnings>
-                       $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers>)
+                       $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers -Wno-subobject-linkage>)
 target_link_libraries(edl-cuda PRIVATE CUDA::cudart_static CUDA::cublasLt ${EDL_CUDNN_LIBRARY} fmt::fmt-header-only)
 set_target_properties(edl-cuda PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
-                      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+                      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} UNITY_BUILD ${EDL_UNITY} UNITY_BUILD_BATCH_SIZE 16)
 edl_build_missing(edl-cuda)
 install(TARGETS edl-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)

@@ -17,7 +17,7 @@ constexpr std::size_t most_workspace = std::size_t(256) << 20;  // bytes
 // Ways that are measured: cuDNN proposes one engine dozens of times.
 constexpr std::size_t most_ways = 8, most_of_a_kind = 4, most_of_an_engine = 3;
 
-enum id : std::int64_t { image = 1, kernel, response, bias_id, convolved, shifted };
+enum tensor_id : std::int64_t { image = 1, kernel, response, bias_id, convolved, shifted };
 
 /// What stands after the image on one axis so that cuDNN counts as many places as there are: as much as
 /// before where that does it, since not every kernel takes two numbers. Nothing where no such number exists.
@@ -277,12 +277,13 @@ void convolutions::forward(conv_geometry const& g, int batch, activation f, void
     if (w.fused && bias)
       execute(w,
               {{image, from},
-               {id::kernel, scratch + weights_at},
+               {tensor_id::kernel, scratch + weights_at},
                {response, t.y},
                {bias_id, b.place(q_, scratch)}},
               scratch + work_at);
     else
-      execute(w, {{image, from}, {id::kernel, scratch + weights_at}, {response, t.y}}, scratch + work_at);
+      execute(w, {{image, from}, {tensor_id::kernel, scratch + weights_at}, {response, t.y}},
+              scratch + work_at);
     if (!w.fused && (bias || f != activation::none))
       cuda_kernels::finish_rows(q_, std::size_t(batch) * g.positions(), filters, f, t.bias, t.y);
   });
@@ -307,10 +308,11 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
     if (w.padded)
       cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, t.x,
                           scratch + frame_at);
-    execute(
-        w,
-        {{image, w.padded ? scratch + frame_at : t.x}, {id::kernel, scratch + weights_at}, {response, t.dy}},
-        scratch + work_at);
+    execute(w,
+            {{image, w.padded ? scratch + frame_at : t.x},
+             {tensor_id::kernel, scratch + weights_at},
+             {response, t.dy}},
+            scratch + work_at);
     cuda_kernels::queue q = q_;
     q.half = half() && !w.wide;
     cuda_kernels::transpose_gradients(q, g.patch(), filters, scratch + weights_at, t.dkernel);
@@ -332,10 +334,11 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
                       work_at = r.add(w.workspace());
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     pack(g, t.kernel, scratch + weights_at);
-    execute(
-        w,
-        {{image, w.padded ? scratch + frame_at : t.dx}, {id::kernel, scratch + weights_at}, {response, t.dy}},
-        scratch + work_at);
+    execute(w,
+            {{image, w.padded ? scratch + frame_at : t.dx},
+             {tensor_id::kernel, scratch + weights_at},
+             {response, t.dy}},
+            scratch + work_at);
     if (w.padded)
       cuda_kernels::place(q_, batch, framed(g), g.in, -g.before.height, -g.before.width, scratch + frame_at,
                           t.dx);

@@ -12,10 +12,10 @@
 namespace edl::cuda_library {
 namespace {
 
-constexpr int most_ways = 8;
-constexpr std::uint64_t most_workspace = std::uint64_t(64) << 20;  // bytes
+constexpr int most_algorithms = 8;
+constexpr std::uint64_t most_product_workspace = std::uint64_t(64) << 20;  // bytes
 
-void check(cublasStatus_t status, product const* p, std::string_view doing) {
+void check_cublas(cublasStatus_t status, product const* p, std::string_view doing) {
   if (status != CUBLAS_STATUS_SUCCESS)
     throw error(fmt::format("cuBLASLt: {}{}{}: {} ({})", doing, p ? " of " : "", p ? p->describe() : "",
                             cublasLtGetStatusName(status), cublasLtGetStatusString(status)));
@@ -36,8 +36,8 @@ using preference = owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDes
 
 layout lay(product const& p, char const* name, cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t l = nullptr;
-  check(cublasLtMatrixLayoutCreate(&l, type, std::uint64_t(rows), std::uint64_t(columns), rows), &p,
-        fmt::format("laying out {} ({} × {})", name, rows, columns));
+  check_cublas(cublasLtMatrixLayoutCreate(&l, type, std::uint64_t(rows), std::uint64_t(columns), rows), &p,
+               fmt::format("laying out {} ({} × {})", name, rows, columns));
   return layout(l);
 }
 
@@ -83,7 +83,7 @@ struct matrix_products::state {
 matrix_products::matrix_products(edl::precision p) : s_(std::make_unique<state>()) {
   s_->precision = p;
   cublasLtHandle_t handle = nullptr;
-  check(cublasLtCreate(&handle), nullptr, "starting");
+  check_cublas(cublasLtCreate(&handle), nullptr, "starting");
   s_->handle.reset(handle);
 }
 
@@ -96,11 +96,12 @@ matrix_products::prepared& matrix_products::prepare(product const& p) {
   made.b = lay(p, "the second", p.in, p.b_turned ? p.n : p.k, p.b_turned ? p.k : p.n);
   made.d = lay(p, "the result", p.out, p.m, p.n);
   cublasLtMatmulDesc_t how = nullptr;
-  check(cublasLtMatmulDescCreate(&how, compute_type(s_->precision), CUDA_R_32F), &p, "describing a product");
+  check_cublas(cublasLtMatmulDescCreate(&how, compute_type(s_->precision), CUDA_R_32F), &p,
+               "describing a product");
   made.how.reset(how);
   auto const set = [&](char const* name, cublasLtMatmulDescAttributes_t attribute, auto value) {
-    check(cublasLtMatmulDescSetAttribute(how, attribute, &value, sizeof(value)), &p,
-          fmt::format("setting {} (attribute {}) of a product", name, int(attribute)));
+    check_cublas(cublasLtMatmulDescSetAttribute(how, attribute, &value, sizeof(value)), &p,
+                 fmt::format("setting {} (attribute {}) of a product", name, int(attribute)));
   };
   set("the first factor's turn", CUBLASLT_MATMUL_DESC_TRANSA,
       std::int32_t(p.a_turned ? CUBLAS_OP_T : CUBLAS_OP_N));
@@ -115,8 +116,8 @@ namespace {
 /// The bias' address, also for the heuristics: its alignment counts.
 void set_bias(cublasLtMatmulDesc_t how, product const& p, void* at) {
   if (p.after == CUBLASLT_EPILOGUE_DEFAULT || p.after == CUBLASLT_EPILOGUE_RELU) return;
-  check(cublasLtMatmulDescSetAttribute(how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof(at)), &p,
-        "setting the bias");
+  check_cublas(cublasLtMatmulDescSetAttribute(how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof(at)), &p,
+               "setting the bias");
 }
 
 }  // namespace
@@ -126,13 +127,13 @@ std::vector<product_way> matrix_products::propose(product const& p) {
   // Only its alignment is looked at now.
   set_bias(made.how.get(), p, reinterpret_cast<void*>((std::uintptr_t(1) << 20) | bias_alignment));
   cublasLtMatmulPreference_t raw = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&raw), &p, "preparing the choice");
+  check_cublas(cublasLtMatmulPreferenceCreate(&raw), &p, "preparing the choice");
   preference const wanted(raw);
   auto const prefer = [&](char const* name, cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-    check(cublasLtMatmulPreferenceSetAttribute(raw, attribute, &value, sizeof(value)), &p,
-          fmt::format("setting {} (preference {}) for the choice", name, int(attribute)));
+    check_cublas(cublasLtMatmulPreferenceSetAttribute(raw, attribute, &value, sizeof(value)), &p,
+                 fmt::format("setting {} (preference {}) for the choice", name, int(attribute)));
   };
-  prefer("the workspace", CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+  prefer("the workspace", CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_product_workspace);
   prefer("the first's alignment", CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t(p.a_aligned));
   prefer("the second's alignment", CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, std::uint32_t(p.b_aligned));
   prefer("the result's alignment", CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::uint32_t(p.d_aligned));
@@ -141,14 +142,14 @@ std::vector<product_way> matrix_products::propose(product const& p) {
   prefer("how parts are added", CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   auto const proposed = [&] {
-    std::array<cublasLtMatmulHeuristicResult_t, most_ways> results{};
+    std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> results{};
     int found = 0;
     cublasStatus_t const status = cublasLtMatmulAlgoGetHeuristic(
         s_->handle.get(), made.how.get(), made.a.get(), made.b.get(), made.d.get(), made.d.get(), raw,
         int(results.size()), results.data(), &found);
     std::vector<product_way> ways;
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return ways;
-    check(status, &p, "choosing an algorithm");
+    check_cublas(status, &p, "choosing an algorithm");
     for (int i = 0; i < found; ++i)
       if (results[std::size_t(i)].state == CUBLAS_STATUS_SUCCESS)
         ways.push_back({results[std::size_t(i)].algo, results[std::size_t(i)].workspaceSize});
@@ -169,9 +170,10 @@ void matrix_products::run(product const& p, product_way const& way, void const* 
   prepared& made = prepare(p);
   set_bias(made.how.get(), p, more);
   float const one = 1, zero = 0;
-  check(cublasLtMatmul(s_->handle.get(), made.how.get(), &one, a, made.a.get(), b, made.b.get(), &zero, d,
-                       made.d.get(), d, made.d.get(), &way.algorithm, workspace, way.workspace, stream),
-        &p, "the product");
+  check_cublas(
+      cublasLtMatmul(s_->handle.get(), made.how.get(), &one, a, made.a.get(), b, made.b.get(), &zero, d,
+                     made.d.get(), d, made.d.get(), &way.algorithm, workspace, way.workspace, stream),
+      &p, "the product");
 }
 
 std::string describe(product_way const& way) {
