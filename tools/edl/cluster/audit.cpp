@@ -110,11 +110,11 @@ pod_answer ask_pod(command_line const& l, words const& before, words const& behi
         "job '{}' has no --checkpoint_dir: name the directory in its volumes with that flag", job));
   json one = audit_pod(master, job, directory);
   json& command = one["spec"]["containers"][0]["command"];
-  json asked = json::array({command[0]});
-  for (std::string const& word : before) asked.push_back(word);
-  asked.push_back(directory);
-  for (std::string const& word : behind) asked.push_back(word);
-  command = std::move(asked);
+  json wrapped = json::array({command[0]});
+  for (std::string const& word : before) wrapped.push_back(word);
+  wrapped.push_back(directory);
+  for (std::string const& word : behind) wrapped.push_back(word);
+  command = std::move(wrapped);
   passing_pod const pod(c, job, one);
   pod_state const end = pod.end(limit);
   return {end.phase == "Succeeded", pod.log()};

@@ -70,7 +70,7 @@ class sweep_run {
         trials_(s.all),
         lock_((make_directory(s.output),
                checkpoint::lock_options{
-                   .directory = s.output, .what = "--output=" + s.output, .job = "sweep " + s.name})) {
+                   .directory = s.output, .description = "--output=" + s.output, .job = "sweep " + s.name})) {
     if (fs::exists(list_)) go_on();
   }
 

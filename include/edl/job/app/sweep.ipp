@@ -47,8 +47,8 @@ class sweep_runs {
     if (std::string const why = train::unknown_metric("by", of.by.metric, p.metric_names); !why.empty())
       throw usage_error(why);
     make_directory(of.output);
-    lock_.emplace(
-        checkpoint::lock_options{.directory = of.output, .what = "--output=" + of.output, .job = "sweep"});
+    lock_.emplace(checkpoint::lock_options{
+        .directory = of.output, .description = "--output=" + of.output, .job = "sweep"});
     if (std::filesystem::exists(list_)) go_on();
     parallel_ = of.parallel > 0 ? of.parallel : std::max(1, granted_cores());
     threads_ = std::max(1, granted_cores() / parallel_);

@@ -252,8 +252,8 @@ EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::
 EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t incarnation,
                                                std::uint64_t generation, std::string const& error,
                                                time_point now, std::optional<copy_position> kept) {
-  bool const asked = generation == job_.generation() && job_.phase() == job_phase::configuring;
-  if (!asked || !servers().known(id, incarnation)) return;
+  bool const current = generation == job_.generation() && job_.phase() == job_phase::configuring;
+  if (!current || !servers().known(id, incarnation)) return;
   roster_.seen(role::server, id, incarnation, now);
   generations_.server_configured(id, error, std::move(kept), now);
   advance();
@@ -261,8 +261,8 @@ EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t i
 
 EDL_INLINE void coordinator::server_ahead(std::uint32_t id, std::uint64_t incarnation,
                                           std::uint64_t generation, time_point now) {
-  bool const asked = generation == job_.generation() && job_.phase() == job_phase::configuring;
-  if (asked && servers().known(id, incarnation)) generations_.server_ahead(id, now);
+  bool const current = generation == job_.generation() && job_.phase() == job_phase::configuring;
+  if (current && servers().known(id, incarnation)) generations_.server_ahead(id, now);
 }
 
 EDL_INLINE void coordinator::backup_cut_off(std::uint32_t server, std::uint64_t generation,

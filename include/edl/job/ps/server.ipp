@@ -49,8 +49,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       return claim(r);
     case wire::method::release:
       return release(r);
-    case wire::method::settle:
-      return settle(r);
+    case wire::method::commit:
+      return commit(r);
     case wire::method::checkpoint:
       return checkpoint(r);
   }
@@ -210,9 +210,9 @@ EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
-  auto const request = wire::unpack<wire::SettleRequest>(r.message(), r.peer());
-  wire::SettleReply reply;
+EDL_INLINE asio::awaitable<void> server::commit(net::request& r) {
+  auto const request = wire::unpack<wire::CommitRequest>(r.message(), r.peer());
+  wire::CommitReply reply;
   store& state = *shards_.of(request.generation(), request.range()).state;
   reply.set_version(state.flush().version);
   if (std::string const tables = state.rows().describe(); !tables.empty())

@@ -100,7 +100,7 @@ class session {
   bool run();
 
   /// Asked before every minibatch: true makes `run` hand back what is left and return.
-  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+  void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
   /// Given each minibatch that is evaluated, with the version that it is evaluated on in the trainer.
   void inspect_with(std::function<void(data::batch const& b)> inspect) { inspect_ = std::move(inspect); }

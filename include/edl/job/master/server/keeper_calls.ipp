@@ -91,8 +91,8 @@ EDL_INLINE asio::awaitable<void> keeper_calls::configure(std::uint32_t id, confi
   loop_.run_commands();
 }
 
-EDL_INLINE asio::awaitable<void> keeper_calls::settle(std::uint64_t generation) {
-  wire::SettleRequest request;
+EDL_INLINE asio::awaitable<void> keeper_calls::commit(std::uint64_t generation) {
+  wire::CommitRequest request;
   request.set_generation(generation);
   std::optional<std::uint64_t> version;
   auto const since = std::chrono::steady_clock::now();
@@ -102,10 +102,10 @@ EDL_INLINE asio::awaitable<void> keeper_calls::settle(std::uint64_t generation) 
     try {
       order_terms const terms{.name = "settle", .generation = generation, .timeout = options_.order_timeout};
       auto const replies =
-          co_await orders_.ask_all(keepers_.all(), wire::method::settle, request, control_timeout, terms);
+          co_await orders_.ask_all(keepers_.all(), wire::method::commit, request, control_timeout, terms);
       version = 0;
       for (std::string const& reply : replies)
-        version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
+        version = std::max(*version, wire::unpack<wire::CommitReply>(reply, "a server").version());
     } catch (error const& e) {
       log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
       bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;

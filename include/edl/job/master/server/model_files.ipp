@@ -66,9 +66,9 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
                                            : f.unusable);
       break;
     }
-    if (shown->why.empty())
+    if (shown->reason.empty())
       log_.warning(fmt::format("no checkpoint can be looked for yet, it is tried again: {}", f.why));
-    shown->why = f.why;
+    shown->reason = f.why;
     co_await orders_.pause(options_.storage_pause);
   }
   loop_.run_commands();

@@ -56,7 +56,7 @@ class orders {
 
   struct waiting {
     keeper target;  ///< nobody: the storage
-    std::string what, why;
+    std::string operation, reason;
     std::chrono::steady_clock::time_point since;
   };
   /// Something that is waited for, as long as it lives.

@@ -61,7 +61,7 @@ EDL_INLINE asio::awaitable<std::string> orders::order(keeper to, net::outgoing w
     bool const again =
         detail::unanswered(failed->code()) && (terms.waits || failed->code() != net::status::not_ready);
     if (late || !again) throw *failed;
-    shown->why = failed->what();
+    shown->reason = failed->what();
     co_await pause(rest);
   }
 }
@@ -97,9 +97,9 @@ EDL_INLINE std::vector<std::string> orders::unanswered(std::chrono::steady_clock
   for (waiting const& w : waiting_) {
     if (w.target.to && !keepers_.takes_part(w.target)) continue;
     all.push_back(fmt::format("{} to answer '{}' (for {} s{}{})",
-                              w.target.to ? w.target.to->name() : std::string("the storage"), w.what,
+                              w.target.to ? w.target.to->name() : std::string("the storage"), w.operation,
                               std::chrono::duration_cast<std::chrono::seconds>(now - w.since).count(),
-                              w.why.empty() ? "" : ": ", w.why));
+                              w.reason.empty() ? "" : ": ", w.reason));
   }
   return all;
 }

@@ -91,7 +91,7 @@ EDL_INLINE void server::execute(find_restore_point const& c) {
 
 EDL_INLINE void server::execute(ask_version const& c) {
   loop_.carry("the servers' last version cannot be asked for",
-              [this, g = c.generation] { return calls_.settle(g); });
+              [this, g = c.generation] { return calls_.commit(g); });
 }
 
 EDL_INLINE void server::execute(write_checkpoint const& c) {

@@ -58,10 +58,25 @@ std::int64_t up_to_16(void const* p) { return std::int64_t(std::min<std::size_t>
 }  // namespace
 
 convolutions::problem::key convolutions::problem::identity() const {
-  return {std::int64_t(what), batch,          g.in.height,     g.in.width,      g.in.channels,
-          g.out.height,       g.out.width,    g.out.channels,  g.kernel.height, g.kernel.width,
-          g.stride.height,    g.stride.width, g.before.height, g.before.width,  g.groups,
-          std::int64_t(f),    bias,           aligned[0],      aligned[1]};
+  return {std::int64_t(direction),
+          batch,
+          g.in.height,
+          g.in.width,
+          g.in.channels,
+          g.out.height,
+          g.out.width,
+          g.out.channels,
+          g.kernel.height,
+          g.kernel.width,
+          g.stride.height,
+          g.stride.width,
+          g.before.height,
+          g.before.width,
+          g.groups,
+          std::int64_t(f),
+          bias,
+          aligned[0],
+          aligned[1]};
 }
 
 std::string convolutions::problem::describe() const {
@@ -69,7 +84,7 @@ std::string convolutions::problem::describe() const {
   return fmt::format(
       "a convolution {}, {} samples of {} × {} × {} to {} × {} × {}, kernel {} × {}, stride {} × {}, {} × {} "
       "before, {} groups{}{}",
-      names[std::size_t(what)], batch, g.in.height, g.in.width, g.in.channels, g.out.height, g.out.width,
+      names[std::size_t(direction)], batch, g.in.height, g.in.width, g.in.channels, g.out.height, g.out.width,
       g.out.channels, g.kernel.height, g.kernel.width, g.stride.height, g.stride.width, g.before.height,
       g.before.width, g.groups, bias ? ", bias" : "", f == activation::relu ? ", relu" : "");
 }
@@ -96,7 +111,7 @@ std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& 
                         .alignment = w.padded ? 16 : p.aligned[0]};
   cudnn::tensor const k{.name = "kernel",
                         .id = kernel,
-                        .type = p.what == pass::weights && w.wide ? CUDNN_DATA_FLOAT : type(),
+                        .type = p.direction == pass::weights && w.wide ? CUDNN_DATA_FLOAT : type(),
                         .extents = {filters, g.in.channels / g.groups, g.kernel.height, g.kernel.width}};
   cudnn::tensor const y{.name = "y",
                         .id = response,
@@ -104,9 +119,9 @@ std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& 
                         .extents = {p.batch, filters, g.out.height, g.out.width},
                         .alignment = p.aligned[1]};
   auto made = std::make_shared<cudnn::graph>(p.describe());
-  if (p.what == pass::data) {
+  if (p.direction == pass::data) {
     made->convolve_data(x, k, y, padding);
-  } else if (p.what == pass::weights) {
+  } else if (p.direction == pass::weights) {
     made->convolve_weights(x, k, y, padding);
   } else if (!w.fused) {
     made->convolve(x, k, y, padding);
@@ -171,7 +186,7 @@ std::string convolutions::collect(problem const& p, kind const& k, std::size_t m
 }
 
 std::vector<convolutions::way> convolutions::ways(problem const& p, bool measures) const {
-  bool const follows = p.what == pass::forward && (p.bias || p.f != activation::none);
+  bool const follows = p.direction == pass::forward && (p.bias || p.f != activation::none);
   auto const after = padding_after(p.g);
   std::vector<kind> kinds;
   for (bool wide : {true, false})
@@ -179,7 +194,7 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
       // A border in memory is for borders that differ from end to end, which few kernels take.
       if (padded ? after == p.g.before : !after) continue;
       // Gradients that are rounded on their way are for where there are no others.
-      if (!wide && !(p.what == pass::weights && half())) continue;
+      if (!wide && !(p.direction == pass::weights && half())) continue;
       if (follows) kinds.push_back({.fused = true, .padded = padded, .wide = wide});
       kinds.push_back({.fused = false, .padded = padded, .wide = wide});
     }
@@ -226,7 +241,7 @@ void convolutions::execute(way const& w, std::initializer_list<cudnn::plan::memo
 
 void convolutions::forward(conv_geometry const& g, int batch, activation f, void const* x,
                            float const* kernel, float const* bias, void* y) {
-  problem const p{.what = pass::forward,
+  problem const p{.direction = pass::forward,
                   .g = g,
                   .batch = batch,
                   .f = f,
@@ -261,7 +276,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
                             void const* dy, void* dx, float* dkernel, float* dbias) {
   auto const filters = std::size_t(g.out.channels), rows = std::size_t(batch) * g.positions();
   std::size_t const weights = g.patch() * filters;
-  problem p{.what = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
+  problem p{.direction = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
   auto const weigh = [&](way const& w) {
     if (!w.plan) return cuda_kernels::conv2d_weights(q_, g, batch, x, dy, dkernel);
     room r;
@@ -285,7 +300,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
     cuda_kernels::sum_rows(q_, rows, filters, dy, dbias, shared_.scratch(r.floats()));
   }
   if (!dx) return;
-  p.what = pass::data;
+  p.direction = pass::data;
   p.aligned[0] = up_to_16(dx);
   run(p, [&](way const& w) {
     if (!w.plan) return cuda_kernels::conv2d_data(q_, g, batch, kernel, dy, dx);
@@ -307,8 +322,11 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
 std::string convolutions::describe(conv_geometry const& g, int batch, activation f, bool bias) {
   auto const words = [&](pass what) {
     bool const forward = what == pass::forward;
-    problem const p{
-        .what = what, .g = g, .batch = batch, .f = forward ? f : activation::none, .bias = forward && bias};
+    problem const p{.direction = what,
+                    .g = g,
+                    .batch = batch,
+                    .f = forward ? f : activation::none,
+                    .bias = forward && bias};
     auto const wanted = p.identity();
     // Whatever follows the convolution, and however its memory is aligned.
     auto const at = std::ranges::find_if(known_, [&](auto const& entry) {

@@ -90,9 +90,9 @@ void dense_layers::forward(std::size_t rows, std::size_t inputs, std::size_t out
     std::size_t const work = r.add(c.way.workspace);
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     void const* const weights = w.place(q_, scratch);
-    bool const fused = c.what.after == wanted.after;
+    bool const fused = c.computed.after == wanted.after;
     void const* const more = fused && bias ? b.place(q_, scratch) : nullptr;
-    matrices_.run(c.what, c.way, weights, x, y, const_cast<void*>(more), scratch + work, q_.stream);
+    matrices_.run(c.computed, c.way, weights, x, y, const_cast<void*>(more), scratch + work, q_.stream);
     if (!fused) cuda_kernels::finish_rows(q_, rows, outputs, f, bias, y);
   });
 }
@@ -111,7 +111,7 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
       std::size_t const work = r.add(c.way.workspace);
       auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
       void const* const weights = w.place(q_, scratch);
-      matrices_.run(c.what, c.way, weights, dy, dx, nullptr, scratch + work, q_.stream);
+      matrices_.run(c.computed, c.way, weights, dy, dx, nullptr, scratch + work, q_.stream);
     });
   }
   product wanted = weights_product(rows, inputs, outputs);
@@ -121,13 +121,13 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
   wanted.b_aligned = aligned(x);
   wanted.d_aligned = aligned(dkernel);
   run(wanted, [&](chosen const& c) {
-    bool const summed = c.what.after == CUBLASLT_EPILOGUE_BGRADA;
+    bool const summed = c.computed.after == CUBLASLT_EPILOGUE_BGRADA;
     room r;
     std::size_t const work = r.add(c.way.workspace);
     std::size_t const sums =
         r.add(dbias && !summed ? cuda_kernels::sum_rows_scratch(q_, rows, outputs) * sizeof(float) : 0);
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
-    matrices_.run(c.what, c.way, dy, x, dkernel, summed ? dbias : nullptr, scratch + work, q_.stream);
+    matrices_.run(c.computed, c.way, dy, x, dkernel, summed ? dbias : nullptr, scratch + work, q_.stream);
     if (dbias && !summed)
       cuda_kernels::sum_rows(q_, rows, outputs, dy, dbias, reinterpret_cast<float*>(scratch + sums));
   });
@@ -142,8 +142,8 @@ std::string dense_layers::describe(std::size_t rows, std::size_t inputs, std::si
     };
     auto const at = std::ranges::find_if(known_, same);
     chosen const c = at == known_.end() ? choose(shape, nullptr) : at->second;
-    return cuda_library::describe(c.way) + (c.what.after == CUBLASLT_EPILOGUE_DEFAULT ? ""
-                                            : c.what.after == CUBLASLT_EPILOGUE_BGRADA
+    return cuda_library::describe(c.way) + (c.computed.after == CUBLASLT_EPILOGUE_DEFAULT ? ""
+                                            : c.computed.after == CUBLASLT_EPILOGUE_BGRADA
                                                 ? " with the bias' gradient"
                                                 : " with what follows");
   };

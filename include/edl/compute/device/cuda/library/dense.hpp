@@ -24,7 +24,7 @@ class dense_layers {
 
  private:
   struct chosen {
-    product what;  ///< as wanted, or without what should follow it
+    product computed;  ///< as wanted, or without what should follow it
     product_way way;
   };
   using runner = std::function<void(chosen const&)>;
