@@ -13,6 +13,7 @@
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
 #include "common/advice.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/app/audit.hpp"
 
@@ -43,7 +44,7 @@ class passing_pod {
 
   /// Waits for its end.
   pod_state end(std::chrono::seconds limit) const {
-    auto const until = std::chrono::steady_clock::now() + limit;
+    auto const until = clock::now() + limit;
     bool announced = false;
     for (std::string said;;) {
       pod_state s;
@@ -51,7 +52,7 @@ class passing_pod {
       if (s.ended) return s;
       std::string const why = s.hinders ? in_words(s.hinders->reason, s.hinders->message, job_) : "";
       if (s.hinders && s.hinders->hopeless) throw error("the reading pod cannot start: " + why);
-      if (std::chrono::steady_clock::now() > until)
+      if (clock::now() > until)
         throw error(fmt::format("the reading pod has not ended after {} s{}{}", limit.count(),
                                 why.empty() ? "" : ": ", why));
       if (!why.empty() && why != said) fmt::print(stderr, "edl: the reading pod waits: {}\n", said = why);

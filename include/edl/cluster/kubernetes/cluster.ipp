@@ -15,6 +15,7 @@
 #include "edl/cluster/kubernetes/cluster.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/pod_template.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
@@ -96,7 +97,7 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items) {
     }
   if (!self) return self_is_gone();
   node_.post([this, all = std::move(all)] {
-    pods_.listed(all, std::chrono::steady_clock::now());
+    pods_.listed(all, clock::now());
     run_commands();
   });
   see_self(*self);  // what is requested is requested of those that run
@@ -111,7 +112,7 @@ EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& 
   }
   if (s->owner != members_owner()) return;
   node_.post([this, gone = type == "DELETED", s = std::move(*s)] {
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = clock::now();
     gone ? pods_.deleted(s, now) : pods_.changed(s, now);
     run_commands();
   });
@@ -128,7 +129,7 @@ EDL_INLINE void cluster::self_is_gone() {
 }
 
 EDL_INLINE void cluster::start(process_id who, std::optional<std::uint32_t> instead_of) {
-  pods_.start(who, instead_of, std::chrono::steady_clock::now());
+  pods_.start(who, instead_of, clock::now());
   run_commands();
 }
 
@@ -139,9 +140,8 @@ EDL_INLINE void cluster::stop(process_id who, std::chrono::milliseconds grace) {
 
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
   auto const within = [](std::chrono::milliseconds limit, auto const& done) {
-    auto const until = std::chrono::steady_clock::now() + limit;
-    while (!done() && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    auto const until = clock::now() + limit;
+    while (!done() && clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return done();
   };
   // What the node's thread has heard of until now counts, too.
@@ -196,7 +196,7 @@ EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds
 EDL_INLINE asio::awaitable<void> cluster::tick() {
   asio::steady_timer timer(node_.executor());
   for (;;) {
-    pods_.tick(std::chrono::steady_clock::now());
+    pods_.tick(clock::now());
     run_commands();
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
@@ -229,7 +229,7 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
       why = {0, {}, e.what()};
     }
     node_.post([this, c, why] {
-      pods_.refused(c.who, why, std::chrono::steady_clock::now());
+      pods_.refused(c.who, why, clock::now());
       run_commands();
     });
   });

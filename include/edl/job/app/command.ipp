@@ -31,6 +31,7 @@
 #include "edl/compute/data/format/convert.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/optim/name_patterns.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -120,13 +121,13 @@ inline int run_locally(train::program& p, arguments const& a, process_environmen
     while (!over.stop_requested() && !signal) signal = stop.wait(std::chrono::milliseconds(20));
     if (!signal) return;
     stop_signal = *signal;
-    auto const first = std::chrono::steady_clock::now();
+    auto const first = clock::now();
     if (train::keeps_state(a.job))
       log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
     stop.give_back(SIGINT);
     while (!over.stop_requested()) {
       signal = stop.wait(std::chrono::milliseconds(20));
-      if (!signal || !ends_at_once(*signal, std::chrono::steady_clock::now() - first)) continue;
+      if (!signal || !ends_at_once(*signal, clock::now() - first)) continue;
       stop.give_back(*signal);
       ::raise(*signal);
     }

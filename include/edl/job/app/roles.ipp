@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "edl/compute/device/cpu/team.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/job/app/environment.hpp"
@@ -325,12 +326,12 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
   };
   start();
   std::optional<int> stop_signal;
-  std::vector<std::chrono::steady_clock::time_point> deaths;
+  std::vector<time_point> deaths;
   std::vector<pid_t> leave_requests;
-  std::chrono::steady_clock::time_point heeded, signalled_at;
+  time_point heeded, signalled_at;
   for (;;) {
     auto const came = stop.next(50ms);
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = clock::now();
     // What tells every process of this job to leave tells this one, too, perhaps last, and the master
     // decides.
     if (stop_signal || now >= heeded)

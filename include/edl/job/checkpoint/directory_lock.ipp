@@ -15,6 +15,7 @@
 #include <random>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -103,10 +104,10 @@ EDL_INLINE void directory_lock::acquire() {
   }
   if (options_.holder != part::command) {
     // The master of a command that was killed may need a moment to end.
-    auto const until = std::chrono::steady_clock::now() + options_.timeout;
+    auto const until = clock::now() + options_.timeout;
     bool announced = false;
     for (grip got = seize(1); got == grip::taken; got = seize(1)) {
-      if (std::chrono::steady_clock::now() >= until) refuse(read());
+      if (clock::now() >= until) refuse(read());
       if (!std::exchange(announced, true) && options_.tell)
         options_.tell(
             fmt::format("waits for the master of an earlier start to end ({})", options_.description));
@@ -141,8 +142,8 @@ EDL_INLINE void directory_lock::watch_foreign(bool decides) {
   if (options_.tell)
     options_.tell(fmt::format("{} waits up to {} s to see whether it still runs", describe(first),
                               std::chrono::ceil<std::chrono::seconds>(options_.timeout).count()));
-  auto const until = std::chrono::steady_clock::now() + options_.timeout;
-  while (std::chrono::steady_clock::now() < until) {
+  auto const until = clock::now() + options_.timeout;
+  while (clock::now() < until) {
     std::this_thread::sleep_for(options_.look);
     auto const seen = read(&now);
     if (!seen) return;  // it has ended

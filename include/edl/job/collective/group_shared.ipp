@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/collective/group.hpp"
@@ -134,9 +135,9 @@ EDL_INLINE void group::compare(int other) const {
 EDL_INLINE void group::await_all(std::uint64_t count) {
   if (aborted_) throw broken("the collective was aborted");
   if (segment_->all_posted(count)) return;
-  auto const begin = std::chrono::steady_clock::now();
+  auto const begin = clock::now();
   if (spins_ && ++waited_ > pause_) {
-    while (std::chrono::steady_clock::now() - begin < detail::spin)
+    while (clock::now() - begin < detail::spin)
       if (segment_->all_posted(count)) {
         pause_ = waited_ = 0;
         return;
@@ -149,7 +150,7 @@ EDL_INLINE void group::await_all(std::uint64_t count) {
   for (;;) {
     sleep(count);
     if (segment_->all_posted(count)) return;
-    if (std::chrono::steady_clock::now() - begin <= options_.silence) continue;
+    if (clock::now() - begin <= options_.silence) continue;
     // Others may themselves wait for who has come least far.
     int last = rank_;
     for (int i = 0; i < size(); ++i)
@@ -193,7 +194,7 @@ EDL_INLINE void group::give_up(int other, char const* why) const {
 }
 
 EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
-  auto const until = std::chrono::steady_clock::now() + timeout;
+  auto const until = clock::now() + timeout;
   std::vector<pollfd> all;
   for (auto const& link : links_)
     if (link) all.push_back({link.get(), POLLIN, 0});
@@ -206,7 +207,7 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
       return segment_ && segment_->given_up() >= 0;
     };
     if (segment_) segment_->rest(segment::whom::any, posts_ + 1);
-    auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
     bool const already = there();
     int const ready = already ? 0 : ::poll(all.data(), nfds_t(all.size()), int(std::max(left.count(), 0L)));
     if (segment_) segment_->rise();
@@ -214,7 +215,7 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
     if (already || there()) return true;
     for (std::size_t i = 0; i + (segment_ ? 1 : 0) < all.size(); ++i)
       if (ready > 0 && all[i].revents) return true;
-    if (std::chrono::steady_clock::now() >= until) return false;
+    if (clock::now() >= until) return false;
   }
 }
 

@@ -47,9 +47,9 @@ EDL_INLINE bool try_later(asio::error_code const& e) {
 }
 
 // What is left of a call's time as a frame carries it: at least a millisecond, and 0 for no deadline.
-EDL_INLINE std::uint32_t milliseconds_left(connection::clock::time_point deadline) {
-  if (deadline == connection::clock::time_point::max()) return 0;
-  auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline - connection::clock::now()).count();
+EDL_INLINE std::uint32_t milliseconds_left(time_point deadline) {
+  if (deadline == time_point::max()) return 0;
+  auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
   return std::uint32_t(std::clamp<std::int64_t>(left, 1, UINT32_MAX));
 }
 
@@ -568,7 +568,7 @@ EDL_INLINE void connection::arm(clock::time_point at) {
   timer_.cancel();
 }
 
-EDL_INLINE connection::clock::time_point connection::check_deadlines() {
+EDL_INLINE time_point connection::check_deadlines() {
   auto const now = clock::now();
   auto next = clock::time_point::max();
   bool late = false;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/status.hpp"
 #include "edl/job/ps/server.hpp"
@@ -190,7 +191,7 @@ EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
 
 EDL_INLINE asio::awaitable<void> server::reach(net::request const& r, std::uint64_t generation,
                                                std::uint32_t range, std::uint64_t version) {
-  return shards_.reach(generation, range, version, std::chrono::steady_clock::now() + r.time_left());
+  return shards_.reach(generation, range, version, clock::now() + r.time_left());
 }
 
 EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/replica/gpu_sum.hpp"
 #include "edl/job/replica/identities.hpp"
@@ -199,7 +200,6 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
 /// Until `done`, or the group breaks. What takes too long is an error.
 template <class Done>
 void gpu_sum::wait(Done done, std::chrono::milliseconds most) {
-  using clock = std::chrono::steady_clock;
   auto const began = clock::now();
   for (auto looked = began; !done();) {
     auto const now = clock::now();
@@ -225,9 +225,9 @@ void gpu_sum::blaming(Work work) {
   } catch (collective::broken const& e) {
     end(e);
   } catch (error const& e) {
-    auto const until = std::chrono::steady_clock::now() + options_.blame_in;
+    auto const until = clock::now() + options_.blame_in;
     try {
-      while (std::chrono::steady_clock::now() < until) {
+      while (clock::now() < until) {
         group_->watch();
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }

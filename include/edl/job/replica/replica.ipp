@@ -8,6 +8,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/blocking.hpp"
 #include "edl/job/net/status.hpp"
@@ -249,7 +250,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
     return;
   }
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
-  auto const began = std::chrono::steady_clock::now();
+  auto const began = clock::now();
   std::vector<float> values(dependencies_.store->copy_size());
   wire::CopyRequest request;
   request.set_generation(w.number());
@@ -260,11 +261,10 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   auto [segments, row_segments] = ps::segments_of_copy(answer, members_[from].to->name());
   on_node([&] { dependencies_.store->restore(std::move(segments), std::move(row_segments), values); });
   shares_.forget();
-  dependencies_.log.info(fmt::format(
-      "took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
-      values.size() * sizeof(float),
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began)
-          .count()));
+  dependencies_.log.info(
+      fmt::format("took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
+                  values.size() * sizeof(float),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began).count()));
 }
 
 // False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.

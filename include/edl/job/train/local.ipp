@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/checkpoint/job_files.hpp"
@@ -149,8 +150,7 @@ class local_master final : public worker::master_link {
   }
 
  private:
-  using clock = std::chrono::steady_clock;
-  static clock::time_point now() { return clock::now(); }
+  static time_point now() { return clock::now(); }
 
   /// Heartbeats tell the version and the loss now and then; here they are known.
   master::job_progress progress() const {
@@ -278,7 +278,7 @@ class local_master final : public worker::master_link {
   reporter reporter_;
   checkpoint::job_files files_;
   worker::progress const* seen_ = nullptr;
-  clock::time_point last_beat_{};
+  time_point last_beat_{};
   std::uint64_t writing_ = 0;         // the version of a checkpoint, on a thread of its own
   std::future<std::string> written_;  // why it cannot be; empty: it is
 };

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "edl/core/bfloat16.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/status.hpp"
 #include "edl/job/wire/edl.pb.h"
@@ -50,8 +51,7 @@ EDL_INLINE bool is_away(net::call_error const& e) {
 EDL_INLINE net::reply ask_master(net::channel& master, net::outgoing const& what,
                                  std::function<bool()> const& stopping) {
   if (!stopping) return net::wait(master, what);
-  using clock = std::chrono::steady_clock;
-  std::optional<clock::time_point> stopping_since;
+  std::optional<time_point> stopping_since;
   for (;;) {
     net::started_call call = net::start(master, what);
     while (!call.wait_for(std::chrono::milliseconds(50))) {

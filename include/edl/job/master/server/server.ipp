@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/server/server.hpp"
@@ -37,7 +38,7 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
 EDL_INLINE asio::awaitable<void> server::tick() {
   asio::steady_timer timer(node_.executor());
   while (!coordinator_.over()) {
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = clock::now();
     coordinator_.tick(now);
     loop_.run_commands();
     keepers_.forget_gone();
@@ -48,7 +49,7 @@ EDL_INLINE asio::awaitable<void> server::tick() {
   }
   // What is trained has to be fetched yet, and a server may not answer.
   while (!loop_.ended()) {
-    watch_steps(std::chrono::steady_clock::now());
+    watch_steps(clock::now());
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
   }
@@ -56,7 +57,7 @@ EDL_INLINE asio::awaitable<void> server::tick() {
 }
 
 EDL_INLINE void server::stop(std::uint64_t at) {
-  coordinator_.stop(std::chrono::steady_clock::now(), at);
+  coordinator_.stop(clock::now(), at);
   loop_.run_commands();
 }
 
@@ -120,7 +121,7 @@ EDL_INLINE void server::end(std::string const& error) {
 EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) {
   std::uint64_t const version = of.evaluated.version;
   std::uint64_t generation = coordinator_.generation();
-  auto since = std::chrono::steady_clock::now();
+  auto since = clock::now();
   std::string failed;
   for (bool announced = false; best;) {
     failed.clear();
@@ -133,8 +134,8 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     // What is gone with its generation is evaluated again when the job comes to it.
     if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
     if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation())
-      since = std::chrono::steady_clock::now();
-    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+      since = clock::now();
+    if (clock::now() - since >= options_.final_timeout) break;
     if (!std::exchange(announced, true))
       log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
     co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
@@ -149,12 +150,12 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     } catch (std::exception const& e) {
       failed = e.what();
     }
-  coordinator_.judged(version, std::chrono::steady_clock::now(), failed, stops);
+  coordinator_.judged(version, clock::now(), failed, stops);
   loop_.run_commands();
 }
 
 EDL_INLINE asio::awaitable<void> server::finish() {
-  auto const since = std::chrono::steady_clock::now();
+  auto const since = clock::now();
   std::string failed;
   for (bool announced = false; !options_.output.empty();) {
     failed.clear();
@@ -164,7 +165,7 @@ EDL_INLINE asio::awaitable<void> server::finish() {
     } catch (error const& e) {
       failed = e.what();
     }
-    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
+    if (clock::now() - since >= options_.final_timeout) break;
     if (!std::exchange(announced, true))
       log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
     co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
