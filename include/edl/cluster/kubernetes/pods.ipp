@@ -68,6 +68,7 @@ EDL_INLINE void pods::create(process_id who, pod& p) {
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
   resources more = of;
   auto const times = doublings_.find(what);
+  invariant(times == doublings_.end() || times->second < 32, "memory is doubled as often as is allowed");
   if (auto const memory = more.find("memory"); memory != more.end() && times != doublings_.end())
     memory->second = grown_quantity(memory->second, 1u << times->second);
   return more;

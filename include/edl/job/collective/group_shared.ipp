@@ -13,6 +13,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/collective/group.hpp"
 #include "edl/job/collective/numbers.hpp"
 #include "edl/job/collective/topology.hpp"
@@ -272,6 +273,7 @@ void group::in_blocks(std::size_t blocks, Write write, Sum sum, Read read) {
     await_all(posts_);
     read(t);
   }
+  invariant(blocks == 0 || posts_ == last_post_, "a member posts as often as it has announced");
   round_ += blocks;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/master/roll_call.hpp"
 
 namespace edl::master {
@@ -60,6 +61,7 @@ EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers
   copy_position const* const best = newest();
   if (best) w.copied_from = best->world;
   for (auto const& [id, m] : workers.all()) {
+    invariant(has(id, m.incarnation), "a world is formed of those who have entered");
     entry const& e = entries_.at(id);
     w.members.push_back({id, m.incarnation, m.addresses, best && e.copy && !detail::newer(*best, *e.copy)});
   }
