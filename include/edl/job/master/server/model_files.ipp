@@ -131,16 +131,14 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
 }
 
 EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
-  auto const since = clock::now();
+  final_retries tries("the final checkpoint", options_.final_limits(), log_, clock::now());
   std::string failed;
-  for (bool announced = false;;) {
+  for (;;) {
     failed = co_await write(c);
     // Another generation asks for what it wants.
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
-    if (failed.empty() || !c.final || clock::now() - since >= options_.final_timeout) break;
-    if (!std::exchange(announced, true))
-      log_.warning(fmt::format("the final checkpoint cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+    if (failed.empty() || !c.final || !tries.go_on(failed, clock::now())) break;
+    co_await orders_.pause(tries.pause());
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
   std::function<void()> const prune = [this] { options_.files.prune(log_); };

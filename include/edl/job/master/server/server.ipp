@@ -121,9 +121,9 @@ EDL_INLINE void server::end(std::string const& error) {
 EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) {
   std::uint64_t const version = of.evaluated.version;
   std::uint64_t generation = coordinator_.generation();
-  auto since = clock::now();
+  final_retries tries("the best model", options_.final_limits(), log_, clock::now());
   std::string failed;
-  for (bool announced = false; best;) {
+  while (best) {
     failed.clear();
     try {
       co_await files_.write_best(of.evaluated);
@@ -134,11 +134,9 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     // What is gone with its generation is evaluated again when the job comes to it.
     if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
     if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation())
-      since = clock::now();
-    if (clock::now() - since >= options_.final_timeout) break;
-    if (!std::exchange(announced, true))
-      log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+      tries.restart(clock::now());
+    if (!tries.go_on(failed, clock::now())) break;
+    co_await orders_.pause(tries.pause());
   }
   if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
   bool stops = false;
@@ -155,9 +153,9 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
 }
 
 EDL_INLINE asio::awaitable<void> server::finish() {
-  auto const since = clock::now();
+  final_retries tries("the model", options_.final_limits(), log_, clock::now());
   std::string failed;
-  for (bool announced = false; !options_.output.empty();) {
+  while (!options_.output.empty()) {
     failed.clear();
     try {
       co_await files_.write_last();
@@ -165,10 +163,8 @@ EDL_INLINE asio::awaitable<void> server::finish() {
     } catch (error const& e) {
       failed = e.what();
     }
-    if (clock::now() - since >= options_.final_timeout) break;
-    if (!std::exchange(announced, true))
-      log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+    if (!tries.go_on(failed, clock::now())) break;
+    co_await orders_.pause(tries.pause());
   }
   if (failed.empty()) failed = coordinator_.versions().unevaluated();
   end(failed);
