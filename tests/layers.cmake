@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=include/edl -DPREFIX=edl/ "-DHOUSES=compute|job" "-DORDER=core;job/net;compute/nn|compute/optim"
-#       -DDESIGN=docs/design.md -P layers.cmake
+#       -DDESIGN=docs/design.md -DBESIDE=other/folder -P layers.cmake
 # A folder, which may stand in a house, may include folders of earlier cells only, and no file beside the folders;
-# folders in one cell are strangers.
+# folders in one cell are strangers. BESIDE are folders that stand elsewhere and count as those of ROOT.
+cmake_minimum_required(VERSION 3.25)
 if(HOUSES)
   set(folder_pattern "((${HOUSES})/)?[a-z0-9_]+")
 else()
@@ -22,10 +23,21 @@ endfunction()
 
 file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/*/*.hpp ${ROOT}/*/*.ipp ${ROOT}/*/*.cpp ${ROOT}/*/*.cu
      ${ROOT}/*/*.cuh)
-foreach(header IN LISTS headers)
+list(TRANSFORM headers PREPEND ${ROOT}/ OUTPUT_VARIABLE paths)
+set(elsewhere "")
+foreach(folder IN LISTS BESIDE)
+  get_filename_component(name ${folder} NAME)
+  list(APPEND elsewhere ${name})
+  file(GLOB more RELATIVE ${folder} ${folder}/*.hpp ${folder}/*.ipp ${folder}/*.cpp)
+  list(TRANSFORM more PREPEND ${folder}/ OUTPUT_VARIABLE there)
+  list(APPEND paths ${there})
+  list(TRANSFORM more PREPEND ${name}/)
+  list(APPEND headers ${more})
+endforeach()
+foreach(header path IN ZIP_LISTS headers paths)
   string(REGEX MATCH "^${folder_pattern}" from ${header})
   rank(${from} mine)
-  file(STRINGS ${ROOT}/${header} lines REGEX "#include [<\"]${PREFIX}[a-z0-9_/.]+")
+  file(STRINGS ${path} lines REGEX "#include [<\"]${PREFIX}[a-z0-9_/.]+")
   foreach(line IN LISTS lines)
     string(REGEX REPLACE ".*#include [<\"]${PREFIX}([a-z0-9_/.]+).*" "\\1" included "${line}")
     string(REGEX MATCH "^${folder_pattern}/" to ${included})
@@ -35,7 +47,7 @@ foreach(header IN LISTS headers)
         message(SEND_ERROR "${header}: '${from}' may not include '${included}', which stands above all folders")
       endif()
       continue()
-    elseif(to STREQUAL from OR NOT IS_DIRECTORY ${ROOT}/${to})
+    elseif(to STREQUAL from OR (NOT IS_DIRECTORY ${ROOT}/${to} AND NOT to IN_LIST elsewhere))
       continue()
     endif()
     rank(${to} theirs)

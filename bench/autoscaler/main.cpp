@@ -46,7 +46,7 @@ cluster_view made(int nodes, int jobs, unsigned seed) {
     }
   }
   for (int i = 0; i < jobs; ++i) {
-    job j{.uid = fmt::format("job-{}", i), .name = fmt::format("team/job-{}", i), .min = upto(1, 4)};
+    job_view j{.uid = fmt::format("job-{}", i), .name = fmt::format("team/job-{}", i), .min = upto(1, 4)};
     j.max = j.min + upto(0, 120);
     j.priority = upto(0, 9) == 0;
     j.submitted = i;
@@ -66,7 +66,7 @@ int apply(cluster_view& v, plan const& p) {
   int changes = 0;
   std::vector<std::string> leaving;
   for (std::size_t i = 0; i < v.jobs.size(); ++i) {
-    job& j = v.jobs[i];
+    job_view& j = v.jobs[i];
     job_plan const& to = p.jobs[i];
     leaving.insert(leaving.end(), to.leaving.begin(), to.leaving.end());
     changes += int(to.leaving.size() + to.nodes.size() + to.moves.size());

@@ -30,42 +30,42 @@ struct stretch {
 /// A trainer that outlives the jobs which it is lent to.
 class lent final : public edl::worker::trainer {
  public:
-  lent(std::shared_ptr<edl::worker::trainer> of, stretch& seen) : of_(std::move(of)), seen_(seen) {}
+  lent(std::shared_ptr<edl::worker::trainer> of, stretch& seen) : trainer_(std::move(of)), seen_(seen) {}
 
-  edl::data::batch make_batch() const override { return of_->make_batch(); }
+  edl::data::batch make_batch() const override { return trainer_->make_batch(); }
   void feed(edl::example const& record, edl::data::batch& b, int row, edl::mode m) const override {
-    of_->feed(record, b, row, m);
+    trainer_->feed(record, b, row, m);
   }
   std::string expect(std::uint64_t training, std::uint64_t evaluation) override {
-    return expected_ ? std::string() : of_->expect(training, evaluation);
+    return expected_ ? std::string() : trainer_->expect(training, evaluation);
   }
-  bool has(edl::data::batch& b) const override { return of_->has(b); }
-  std::string device() const override { return of_->device(); }
-  std::span<float> variables() override { return of_->variables(); }
-  void variables_written() override { of_->variables_written(); }
-  void resume() override { of_->resume(); }
-  edl::arena* arena() override { return of_->arena(); }
-  edl::view<float> gradients() const override { return of_->gradients(); }
+  bool has(edl::data::batch& b) const override { return trainer_->has(b); }
+  std::string device() const override { return trainer_->device(); }
+  std::span<float> variables() override { return trainer_->variables(); }
+  void variables_written() override { trainer_->variables_written(); }
+  void resume() override { trainer_->resume(); }
+  edl::arena* arena() override { return trainer_->arena(); }
+  edl::view<float> gradients() const override { return trainer_->gradients(); }
   double train(edl::data::batch const& b, std::uint64_t step,
                edl::worker::gradients_ready const& ready) override {
     if (!seen_.begun) seen_.begin = clock_type::now();
     seen_.begun = true;
-    return of_->train(b, step, ready);
+    return trainer_->train(b, step, ready);
   }
   void evaluate(edl::data::batch const& b, std::span<double> totals) override {
-    of_->evaluate(b, totals);
+    trainer_->evaluate(b, totals);
     seen_.end = clock_type::now();
   }
-  edl::view<float> predict(edl::data::batch const& b) override { return of_->predict(b); }
-  void share(std::function<void(int)> const& work) override { of_->share(work); }
-  int idle_threads() const override { return of_->idle_threads(); }
-  std::size_t totals() const override { return of_->totals(); }
-  edl::nn::trace const* profile() const override { return of_->profile(); }
+  edl::view<float> predict(edl::data::batch const& b) override { return trainer_->predict(b); }
+  void share(std::function<void(int)> const& work) override { trainer_->share(work); }
+  int idle_threads() const override { return trainer_->idle_threads(); }
+  std::size_t totals() const override { return trainer_->totals(); }
+  edl::nn::trace const* profile() const override { return trainer_->profile(); }
 
   void expected() { expected_ = true; }
 
  private:
-  std::shared_ptr<edl::worker::trainer> of_;
+  std::shared_ptr<edl::worker::trainer> trainer_;
   stretch& seen_;
   bool expected_ = false;
 };

@@ -116,9 +116,9 @@ int run(edl::cli::command_line const& l) {
   tell("trained", seconds_since(begin), t);
   // Training goes on while the whole is written, and then while what has changed is.
   for (char const* what : {"whole checkpoint, trained meanwhile", "changes of a tenth of the rows"}) {
-    auto const cut = t.store.cut();
+    auto const snapshot = t.store.full_snapshot();
     begin = clock_type::now();
-    auto done = std::async(std::launch::async, [&] { t.write(cut, directory); });
+    auto done = std::async(std::launch::async, [&] { t.write(snapshot, directory); });
     std::uint64_t steps = 0;
     for (; done.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready; ++steps)
       t.push(steps * per_batch % made);

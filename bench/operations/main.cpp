@@ -58,7 +58,7 @@ class bare_primitive {
 };
 
 struct line {
-  std::string what;
+  std::string name;
   double multiplications;
   work ours, bare;
 };
@@ -66,7 +66,7 @@ struct line {
 void print(line const& l) {
   auto const [ours, bare] = contest(l.ours, l.bare);
   auto const rate = [&](double ms) { return 2 * l.multiplications / (ms * 1e6); };
-  std::printf("| %s | %.3f | %.0f | %.3f | %.0f | %.2f |\n", l.what.c_str(), ours, rate(ours), bare,
+  std::printf("| %s | %.3f | %.0f | %.3f | %.0f | %.2f |\n", l.name.c_str(), ours, rate(ours), bare,
               rate(bare), ours / bare);
   std::fflush(stdout);
 }

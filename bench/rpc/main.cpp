@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   for (auto& c : bench::grpc()) all.push_back(std::move(c));
 #endif
   struct loaded {
-    load what;
+    load kind;
     char const* name;
   };
   std::array<loaded, 6> const loads{{{load::ping, "ping, 64 bytes"},
@@ -118,18 +118,18 @@ int main(int argc, char** argv) {
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (std::string_view(l.name).find(only) == std::string_view::npos) continue;
         child const c = start(side::calling, [&](int to) {
-          auto const figures = all[i].measure(where[i], l.what);
+          auto const figures = all[i].measure(where[i], l.kind);
           write_all(to, figures.data(), figures.size() * sizeof(double));
         });
-        auto& into = samples[{l.what, i}];
+        auto& into = samples[{l.kind, i}];
         for (double figure = 0; ::read(c.from, &figure, sizeof figure) == sizeof figure;)
           into.push_back(figure);
         ::close(c.from);
         rusage used{};
         ::wait4(c.id, nullptr, 0, &used);
         auto const seconds = [](timeval const& t) { return double(t.tv_sec) + double(t.tv_usec) / 1e6; };
-        int const calls = bench::repeats(l.what) + bench::repeats(l.what) / 10 + 1;
-        processor[{l.what, i}].push_back((seconds(used.ru_utime) + seconds(used.ru_stime)) / calls);
+        int const calls = bench::repeats(l.kind) + bench::repeats(l.kind) / 10 + 1;
+        processor[{l.kind, i}].push_back((seconds(used.ru_utime) + seconds(used.ru_stime)) / calls);
       }
   for (auto const& s : servers) {
     ::kill(s.id, SIGKILL);
@@ -141,23 +141,23 @@ int main(int argc, char** argv) {
     for (char const* transport : {"TCP", "Unix"}) {
       double bare = 0;
       for (std::size_t i = 0; i < all.size(); ++i) {
-        auto& v = samples[{l.what, i}];
+        auto& v = samples[{l.kind, i}];
         if (all[i].transport != transport || v.empty()) continue;
         double const p50 = quantile(v, 0.5), p99 = quantile(v, 0.99);
         if (all[i].name == "bare") bare = p50;
         std::printf("%-20s %-5s %-14s ", l.name, transport, all[i].name.c_str());
-        if (l.what == load::in_flight_16)
+        if (l.kind == load::in_flight_16)
           std::printf("%12s %12s %8.0f /s  ", "", "", p50);
-        else if (bench::bytes_of(l.what))
-          std::printf("%12.0f %12.0f %8.2f GB/s", p50, p99, double(bench::bytes_of(l.what)) / p50 / 1e3);
+        else if (bench::bytes_of(l.kind))
+          std::printf("%12.0f %12.0f %8.2f GB/s", p50, p99, double(bench::bytes_of(l.kind)) / p50 / 1e3);
         else
           std::printf("%12.1f %12.1f %14s", p50, p99, "");
         if (bare > 0)
-          std::printf(bench::bytes_of(l.what) ? " %8.0f %%" : " %8.2f x",
-                      bench::bytes_of(l.what) ? 100 * bare / p50 : p50 / bare);
-        if (bench::bytes_of(l.what) > 50'000'000)
+          std::printf(bench::bytes_of(l.kind) ? " %8.0f %%" : " %8.2f x",
+                      bench::bytes_of(l.kind) ? 100 * bare / p50 : p50 / bare);
+        if (bench::bytes_of(l.kind) > 50'000'000)
           std::printf("%*.2f", bare > 0 ? 19 : 30,
-                      quantile(processor[{l.what, i}], 0.5) * 1.25e9 / double(bench::bytes_of(l.what)));
+                      quantile(processor[{l.kind, i}], 0.5) * 1.25e9 / double(bench::bytes_of(l.kind)));
         std::printf("\n");
       }
     }

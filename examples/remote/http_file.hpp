@@ -147,14 +147,14 @@ class http_file {
     if (r.status == 200) return "the server answers with the whole file: it knows no range requests";
     if (r.status != 206) return fmt::format("the server answers {}", r.status);
     auto const range = r.get_header_value("Content-Range");
-    auto const asked = fmt::format("bytes {}-{}/", offset, offset + count - 1);
+    auto const wanted = fmt::format("bytes {}-{}/", offset, offset + count - 1);
     std::uint64_t size = 0;
-    for (char const c : range.substr(std::min(asked.size(), range.size()))) {
+    for (char const c : range.substr(std::min(wanted.size(), range.size()))) {
       if (c < '0' || c > '9' || size > std::uint64_t{1} << 58) return "the size in `" + range + "` is none";
       size = 10 * size + std::uint64_t(c - '0');
     }
-    if (!range.starts_with(asked) || size < offset + count)
-      return fmt::format("the server answers `{}` where `{}…` was asked for", range, asked);
+    if (!range.starts_with(wanted) || size < offset + count)
+      return fmt::format("the server answers `{}` where `{}…` was asked for", range, wanted);
     auto const tag = r.get_header_value("ETag");
     if (size_ && (*size_ != size || tag_ != tag))
       return "the file has changed since it was opened; start again";

@@ -68,11 +68,11 @@ class http_recordio : public edl::data::source {
 
   class one : public edl::data::reader {
    public:
-    explicit one(http_recordio const& of) : of_(of), file_(of.url_, of.limits_) {}
+    explicit one(http_recordio const& of) : owner_(of), file_(of.url_, of.limits_) {}
 
     void read(std::size_t, std::uint64_t record, edl::example& into) override {
       auto const after =
-          std::ranges::upper_bound(of_.chunks_, record, {}, [](chunk const& c) { return c.first; });
+          std::ranges::upper_bound(owner_.chunks_, record, {}, [](chunk const& c) { return c.first; });
       chunk const& c = *(after - 1);
       try {
         into.parse(find(c).read(record - c.first));
@@ -92,7 +92,8 @@ class http_recordio : public edl::data::source {
       }
       std::uint64_t bytes = c.bytes;
       for (entry const& e : cache_) bytes += e.bytes;
-      for (; cache_.size() >= 2 && bytes > of_.cache_bytes_; cache_.pop_back()) bytes -= cache_.back().bytes;
+      for (; cache_.size() >= 2 && bytes > owner_.cache_bytes_; cache_.pop_back())
+        bytes -= cache_.back().bytes;
       std::string all(std::size_t(c.bytes), '\0');
       file_.read(c.begin, all);
       cache_.push_front({c.begin, c.bytes, as_file(all)});
@@ -123,7 +124,7 @@ class http_recordio : public edl::data::source {
       std::uint64_t begin = 0, bytes = 0;
       std::unique_ptr<edl::data::recordio_reader> reader;
     };
-    http_recordio const& of_;
+    http_recordio const& owner_;
     http_file file_;
     std::list<entry> cache_;  // the last used first
   };

@@ -22,7 +22,7 @@ struct server {
   std::string message = "refused";
   json there = json::object();  ///< what is got
   std::mutex mutex;
-  words asked;
+  words requests;
   test::wire_server wire{nullptr, [this](test::request const& r, test::wire& w) { answer(r, w); }};
 
   void answer(test::request const& r, test::wire& w) {
@@ -33,10 +33,10 @@ struct server {
     bool const is_pod = body.value("kind", "") == "Pod";
     {
       std::lock_guard const lock(mutex);
-      asked.push_back(r.method + " " + name +
-                      (r.method == "PATCH"
-                           ? " " + body["metadata"]["ownerReferences"][0]["uid"].get<std::string>()
-                           : ""));
+      requests.push_back(r.method + " " + name +
+                         (r.method == "PATCH"
+                              ? " " + body["metadata"]["ownerReferences"][0]["uid"].get<std::string>()
+                              : ""));
     }
     int const code = is_pod && pods ? pods(body) : 200;
     json made = r.method == "GET" ? there : body;
@@ -60,9 +60,9 @@ TEST_CASE("a job's objects are made in order, and belong to the master's pod") {
   json const master =
       create_job(c, spec(), "token", {.note = [&](std::string const& n) { notes.push_back(n); }});
   CHECK(master["metadata"]["uid"] == "uid-of-elasticdl-j-master");
-  CHECK(s.asked == words{"POST elasticdl-j", "POST elasticdl-j-master", "POST elasticdl-j-master",
-                         "PATCH elasticdl-j uid-of-elasticdl-j-master",
-                         "PATCH elasticdl-j-master uid-of-elasticdl-j-master"});
+  CHECK(s.requests == words{"POST elasticdl-j", "POST elasticdl-j-master", "POST elasticdl-j-master",
+                            "PATCH elasticdl-j uid-of-elasticdl-j-master",
+                            "PATCH elasticdl-j-master uid-of-elasticdl-j-master"});
   CHECK(notes.empty());
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("a server that does not know rules for restarting is given a pod witho
   k8s::client c(k8s::access{.server = s.wire.url()});
   words notes;
   create_job(c, spec(), "token", {.note = [&](std::string const& n) { notes.push_back(n); }});
-  CHECK(s.asked.size() == 6);
+  CHECK(s.requests.size() == 6);
   REQUIRE(notes.size() == 1);
   CHECK(has(notes[0], "--restart_policy=OnFailure"));
 }
@@ -86,10 +86,10 @@ TEST_CASE("what was made is removed when the rest is refused") {
   s.pods = [](json const&) { return 422; };
   k8s::client c(k8s::access{.server = s.wire.url()});
   CHECK_THROWS_AS(create_job(c, spec(), "token", {.note = [](std::string const&) {}}), k8s::api_error);
-  CHECK(s.asked == words{"POST elasticdl-j", "POST elasticdl-j-master", "POST elasticdl-j-master",
-                         "DELETE elasticdl-j-master", "DELETE elasticdl-j"});
+  CHECK(s.requests == words{"POST elasticdl-j", "POST elasticdl-j-master", "POST elasticdl-j-master",
+                            "DELETE elasticdl-j-master", "DELETE elasticdl-j"});
 
-  s.asked.clear();
+  s.requests.clear();
   s.message = "pods \"elasticdl-j-master\" already exists";
   s.pods = [](json const&) { return 409; };
   std::string said;
@@ -99,7 +99,7 @@ TEST_CASE("what was made is removed when the rest is refused") {
     said = taken.what();
   }
   CHECK(has(said, "`edl delete j -n default`"));
-  CHECK(s.asked.size() == 7);  // it has looked whose the pod is, and whether it ends
+  CHECK(s.requests.size() == 7);  // it has looked whose the pod is, and whether it ends
 }
 
 TEST_CASE("a pod that was made by a request whose answer was lost is taken as made") {
@@ -109,7 +109,7 @@ TEST_CASE("a pod that was made by a request whose answer was lost is taken as ma
   k8s::client c(k8s::access{.server = s.wire.url()});
   json const master = create_job(c, spec(), "token", {.note = [](std::string const&) {}});
   CHECK(master["metadata"]["uid"] == "uid-of-elasticdl-j-master");
-  CHECK(s.asked.back() == "PATCH elasticdl-j-master uid-of-elasticdl-j-master");
+  CHECK(s.requests.back() == "PATCH elasticdl-j-master uid-of-elasticdl-j-master");
 }
 
 TEST_CASE("a job waits for the name of one that is being removed, and says so") {

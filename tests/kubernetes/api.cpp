@@ -61,7 +61,7 @@ json scale_for(type const& of, json const& d, bool strict = false) {
 void shape(request const& r, type const& of, json& o) {
   if (!of.is_custom()) return;
   std::vector<std::string> const gone = prune(of.schema, o);
-  if (!gone.empty() && r.asked("fieldValidation") == "Strict") {
+  if (!gone.empty() && r.parameter("fieldValidation") == "Strict") {
     std::string all;
     for (std::string const& path : gone)
       all += fmt::format("{}unknown field \"{}\"", all.empty() ? "" : ", ", path);
@@ -74,7 +74,7 @@ void shape(request const& r, type const& of, json& o) {
 
 // Custom resources are selected by name and namespace, and by no field besides.
 void check_fields(request const& r, type const& of) {
-  std::string const selector = r.asked("fieldSelector");
+  std::string const selector = r.parameter("fieldSelector");
   if (!of.is_custom() || selector.empty()) return;
   std::istringstream in(selector);
   for (std::string one; std::getline(in, one, ',');)
@@ -123,19 +123,21 @@ json request::object() const {
 }
 
 bool request::is_dry() const {
-  std::string const how = asked("dryRun");
+  std::string const how = parameter("dryRun");
   if (how.empty() || how == "All") return !how.empty();
   throw bad_request(fmt::format("dryRun: Unsupported value: \"{}\": supported values: \"All\"", how));
 }
 
 filter request::selector() const {
-  filter const labels = label_filter(asked("labelSelector")), fields = field_filter(asked("fieldSelector"));
+  filter const labels = label_filter(parameter("labelSelector")),
+               fields = field_filter(parameter("fieldSelector"));
   return [=](json const& o) { return labels(o) && fields(o); };
 }
 
 json event_of(watch const& w, store::change const& c) {
   json const& any = c.after ? *c.after : *c.before;
-  if (c.of != w.of || (!w.space.empty() && any["metadata"].value("namespace", "") != w.space)) return nullptr;
+  if (c.resource != w.resource || (!w.space.empty() && any["metadata"].value("namespace", "") != w.space))
+    return nullptr;
   bool const was = c.before && w.which(*c.before), is = c.after && w.which(*c.after);
   if (!was && !is) return nullptr;
   json o = is ? *c.after : *c.before;
@@ -157,12 +159,12 @@ api::target api::find_target(std::string const& path) const {
     t.space = steps[1];
     steps.erase(steps.begin(), steps.begin() + 2);
   }
-  t.of = store_.find_type(group, steps[0]);
-  if (!t.of || t.of->version != version || steps.size() > 3) throw no_such_path();
+  t.resource = store_.find_type(group, steps[0]);
+  if (!t.resource || t.resource->version != version || steps.size() > 3) throw no_such_path();
   if (steps.size() > 1) t.name = steps[1];
   if (steps.size() > 2) t.subresource = steps[2];
   if (!t.subresource.empty() &&
-      std::ranges::find(t.of->subresources, t.subresource) == t.of->subresources.end())
+      std::ranges::find(t.resource->subresources, t.subresource) == t.resource->subresources.end())
     throw no_such_path();
   return t;
 }
@@ -184,13 +186,13 @@ void api::forbid(std::vector<rule> rules) {
 }
 
 void api::authorize(request const& r, target const& t) const {
-  std::string const resource = t.of->plural + (t.subresource.empty() ? "" : "/" + t.subresource);
+  std::string const resource = t.resource->plural + (t.subresource.empty() ? "" : "/" + t.subresource);
   std::string const verb = verb_of(r, !t.name.empty());
   if (!r.user.empty() && allowed(verb, resource, t.space, r.user)) return;
   throw forbidden(
-      *t.of, t.name,
+      *t.resource, t.name,
       fmt::format("User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}",
-                  r.user.empty() ? "system:anonymous" : r.user, verb, resource, t.of->group,
+                  r.user.empty() ? "system:anonymous" : r.user, verb, resource, t.resource->group,
                   t.space.empty() ? "at the cluster scope" : "in the namespace \"" + t.space + "\""));
 }
 
@@ -224,8 +226,8 @@ response api::handle(request const& r) try {
 }
 
 object api::find(target const& t) const {
-  object const o = store_.find(*t.of, t.space, t.name);
-  if (!o) throw not_found(*t.of, t.name);
+  object const o = store_.find(*t.resource, t.space, t.name);
+  if (!o) throw not_found(*t.resource, t.name);
   return o;
 }
 
@@ -236,19 +238,19 @@ response api::read(request const& r, target const& t) {
   }
   object const o = find(t);
   if (t.subresource == "log") {
-    log_request l{t.space, t.name, r.asked("container"), r.is_set("previous"), r.is_set("follow"), {}};
-    if (std::string const n = r.asked("tailLines"); !n.empty()) l.tail = number(n);
+    log_request l{t.space, t.name, r.parameter("container"), r.is_set("previous"), r.is_set("follow"), {}};
+    if (std::string const n = r.parameter("tailLines"); !n.empty()) l.tail = number(n);
     if (r.is_set("timestamps")) l.begun = o->value("/status/startTime"_json_pointer, "1970-01-01T00:00:00Z");
     return l;
   }
-  if (t.subresource == "scale") return answer{200, scale_for(*t.of, *o, true).dump()};
-  return answer{200, (wants_table(r) ? table(*t.of, {o}) : *o).dump()};
+  if (t.subresource == "scale") return answer{200, scale_for(*t.resource, *o, true).dump()};
+  return answer{200, (wants_table(r) ? table(*t.resource, {o}) : *o).dump()};
 }
 
 answer api::list(request const& r, target const& t) {
-  check_fields(r, *t.of);
-  std::string const at = r.asked("resourceVersion"), match = r.asked("resourceVersionMatch");
-  std::string const place = r.asked("continue"), limit = r.asked("limit");
+  check_fields(r, *t.resource);
+  std::string const at = r.parameter("resourceVersion"), match = r.parameter("resourceVersionMatch");
+  std::string const place = r.parameter("continue"), limit = r.parameter("limit");
   if (match == "Exact" && number(at) <= store_.oldest() && number(at) != store_.version())
     throw refusal{410, expired("The resourceVersion for the provided list is too old.")};
   std::string after;
@@ -266,45 +268,45 @@ answer api::list(request const& r, target const& t) {
     return o["metadata"].value("namespace", "") + "/" + o["metadata"]["name"].get<std::string>();
   };
   std::vector<object> found = store_.list(
-      *t.of, t.space, [&](json const& o) { return which(o) && (after.empty() || key(o) > after); });
+      *t.resource, t.space, [&](json const& o) { return which(o) && (after.empty() || key(o) > after); });
   json meta{{"resourceVersion", std::to_string(store_.version())}};
   if (!limit.empty() && number(limit) > 0 && found.size() > number(limit)) {
-    if (r.asked("labelSelector").empty() && r.asked("fieldSelector").empty())
+    if (r.parameter("labelSelector").empty() && r.parameter("fieldSelector").empty())
       meta["remainingItemCount"] = found.size() - number(limit);
     found.resize(number(limit));
     meta["continue"] = fmt::format("{}.{}", store_.version(), key(*found.back()));
   }
   if (wants_table(r)) {
-    json rows = table(*t.of, found);
+    json rows = table(*t.resource, found);
     rows["metadata"] = meta;
     return {200, rows.dump()};
   }
   json items = json::array();
   for (object const& o : found) {
     items.push_back(*o);
-    if (!t.of->is_custom()) items.back().erase("kind"), items.back().erase("apiVersion");
+    if (!t.resource->is_custom()) items.back().erase("kind"), items.back().erase("apiVersion");
   }
-  return {200, json{{"kind", t.of->kind + "List"},
-                    {"apiVersion", t.of->api_version()},
+  return {200, json{{"kind", t.resource->kind + "List"},
+                    {"apiVersion", t.resource->api_version()},
                     {"metadata", meta},
                     {"items", items}}
                    .dump()};
 }
 
 watch api::follow(request const& r, target const& t) {
-  check_fields(r, *t.of);
+  check_fields(r, *t.resource);
   filter which = r.selector();
   if (!t.name.empty())
     which = [which, name = t.name](json const& o) { return o["metadata"]["name"] == name && which(o); };
-  watch w{t.of, t.space, which, store_.version()};
+  watch w{t.resource, t.space, which, store_.version()};
   w.bookmarks = r.is_set("allowWatchBookmarks");
   w.as_table = wants_table(r);
   w.timeout = std::chrono::duration_cast<std::chrono::seconds>(options_.longest_watch);
-  if (std::string const s = r.asked("timeoutSeconds"); !s.empty())
+  if (std::string const s = r.parameter("timeoutSeconds"); !s.empty())
     w.timeout = std::chrono::seconds(number(s));
-  std::string const from = r.asked("resourceVersion");
+  std::string const from = r.parameter("resourceVersion");
   if (from.empty() || from == "0") {
-    for (object const& o : store_.list(*t.of, t.space, which))
+    for (object const& o : store_.list(*t.resource, t.space, which))
       w.first.push_back({{"type", "ADDED"}, {"object", *o}});
   } else {
     w.from = number(from);
@@ -314,17 +316,17 @@ watch api::follow(request const& r, target const& t) {
 
 answer api::create(request const& r, target const& t) {
   json o = r.object();
-  if (t.of->plural.ends_with("subjectaccessreviews")) return review(r, t.space);
-  if (o.value("kind", t.of->kind) != t.of->kind ||
-      o.value("apiVersion", t.of->api_version()) != t.of->api_version())
+  if (t.resource->plural.ends_with("subjectaccessreviews")) return review(r, t.space);
+  if (o.value("kind", t.resource->kind) != t.resource->kind ||
+      o.value("apiVersion", t.resource->api_version()) != t.resource->api_version())
     throw bad_request(
         fmt::format("{} in version \"{}\" cannot be handled as a {}: no kind \"{}\" is registered",
-                    o.value("kind", ""), o.value("apiVersion", ""), t.of->kind, o.value("kind", "")));
-  o["kind"] = t.of->kind;
-  o["apiVersion"] = t.of->api_version();
+                    o.value("kind", ""), o.value("apiVersion", ""), t.resource->kind, o.value("kind", "")));
+  o["kind"] = t.resource->kind;
+  o["apiVersion"] = t.resource->api_version();
   json& meta = o["metadata"];
   if (!meta.is_object()) meta = json::object();
-  if (t.of->namespaced) {
+  if (t.resource->namespaced) {
     if (meta.value("namespace", t.space) != t.space)
       throw bad_request(
           "the namespace of the provided object does not match the namespace sent on the request");
@@ -336,27 +338,28 @@ answer api::create(request const& r, target const& t) {
     std::string const prefix = meta.value("generateName", "");
     if (prefix.empty())
       throw invalid(
-          *t.of, "",
+          *t.resource, "",
           {{"FieldValueRequired", "metadata.name", "Required value: name or generateName is required"}});
     meta["name"] = prefix + random_suffix(5);
   }
-  if (t.of->has_status) o.erase("status");
-  shape(r, *t.of, o);
-  if (t.of->is_custom() || (o.contains("spec") && t.of->plural != "services")) meta["generation"] = 1;
-  if (store_.find(*t.of, t.space, meta["name"])) throw already_exists(*t.of, meta["name"]);
-  admit(store_, *t.of, o, nullptr);
+  if (t.resource->has_status) o.erase("status");
+  shape(r, *t.resource, o);
+  if (t.resource->is_custom() || (o.contains("spec") && t.resource->plural != "services"))
+    meta["generation"] = 1;
+  if (store_.find(*t.resource, t.space, meta["name"])) throw already_exists(*t.resource, meta["name"]);
+  admit(store_, *t.resource, o, nullptr);
   if (r.is_dry()) {
     meta.update({{"uid", "00000000-0000-4000-a000-000000000000"}, {"creationTimestamp", timestamp()}});
     return {201, o.dump()};
   }
-  object const made = store_.add(*t.of, std::move(o));
-  if (t.of->plural == "customresourcedefinitions" && options_.establish_delay.count() == 0)
+  object const made = store_.add(*t.resource, std::move(o));
+  if (t.resource->plural == "customresourcedefinitions" && options_.establish_delay.count() == 0)
     establish(store_, (*made)["metadata"]["name"]);
   return {201, made->dump()};
 }
 
 answer api::change(request const& r, target const& t) {
-  object is = store_.find(*t.of, t.space, t.name);
+  object is = store_.find(*t.resource, t.space, t.name);
   bool const apply = r.content_type.starts_with("application/apply-patch+yaml") && t.subresource.empty();
   if (!is && apply) {
     request fresh = r;
@@ -368,66 +371,68 @@ answer api::change(request const& r, target const& t) {
     at.name.clear();
     return create(fresh, at);
   }
-  if (!is) throw not_found(*t.of, t.name);
+  if (!is) throw not_found(*t.resource, t.name);
   bool const scale = t.subresource == "scale";
-  json const base = scale ? scale_for(*t.of, *is) : *is;
+  json const base = scale ? scale_for(*t.resource, *is) : *is;
   json o = r.method == "PUT" ? r.object() : patched(base, r.content_type, r.body);
   std::string const seen = o.value("metadata", json::object()).value("resourceVersion", "");
-  if (!seen.empty() && seen != (*is)["metadata"]["resourceVersion"]) throw stale(*t.of, t.name);
+  if (!seen.empty() && seen != (*is)["metadata"]["resourceVersion"]) throw stale(*t.resource, t.name);
   // Another object of that name is not what was meant.
   if (std::string const uid = o.value("/metadata/uid"_json_pointer, "");
       !uid.empty() && uid != (*is)["metadata"]["uid"])
-    throw stale(*t.of, t.name);
+    throw stale(*t.resource, t.name);
   json next = *is;
   if (scale) {
     json const wanted = o.value("spec", json::object()).value("replicas", json(0));
-    if (t.of->is_custom())
-      set_scale(*t.of, next, wanted), shape(r, *t.of, next), admit(store_, *t.of, next, is.get());
+    if (t.resource->is_custom())
+      set_scale(*t.resource, next, wanted), shape(r, *t.resource, next),
+          admit(store_, *t.resource, next, is.get());
     else
       next["spec"]["replicas"] = wanted;
   } else if (t.subresource == "status") {
     next.erase("status");
     if (o.contains("status")) next["status"] = o["status"];
-    if (t.of->is_custom()) shape(r, *t.of, next), admit(store_, *t.of, next, is.get());
+    if (t.resource->is_custom()) shape(r, *t.resource, next), admit(store_, *t.resource, next, is.get());
   } else if (t.subresource == "resize") {
     for (std::size_t i = 0; i < next["spec"]["containers"].size(); ++i)
       next["spec"]["containers"][i]["resources"] =
           o["spec"]["containers"].at(i).value("resources", json::object());
   } else {
-    if (r.method == "PUT" && t.of->needs_version && seen.empty())
-      throw invalid(*t.of, t.name,
+    if (r.method == "PUT" && t.resource->needs_version && seen.empty())
+      throw invalid(*t.resource, t.name,
                     {{"FieldValueInvalid", "metadata.resourceVersion",
                       "Invalid value: 0x0: must be specified for an update"}});
     if (std::string const uid = o["metadata"].value("uid", "");
         !uid.empty() && uid != (*is)["metadata"]["uid"])
-      throw conflict(*t.of, t.name,
+      throw conflict(*t.resource, t.name,
                      fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid,
                                  (*is)["metadata"]["uid"].get<std::string>()));
     for (char const* fixed : {"uid", "creationTimestamp", "name", "namespace", "generation",
                               "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"})
       if ((*is)["metadata"].contains(fixed)) o["metadata"][fixed] = (*is)["metadata"][fixed];
-    o["kind"] = t.of->kind;
-    o["apiVersion"] = t.of->api_version();
-    if (t.of->has_status) o.erase("status");
-    if (t.of->has_status && is->contains("status")) o["status"] = (*is)["status"];
+    o["kind"] = t.resource->kind;
+    o["apiVersion"] = t.resource->api_version();
+    if (t.resource->has_status) o.erase("status");
+    if (t.resource->has_status && is->contains("status")) o["status"] = (*is)["status"];
     next = o;
-    shape(r, *t.of, next);
-    keep_finalizers_falling(*t.of, *is, next);
-    admit(store_, *t.of, next, is.get());
+    shape(r, *t.resource, next);
+    keep_finalizers_falling(*t.resource, *is, next);
+    admit(store_, *t.resource, next, is.get());
   }
-  if (spec_of(*t.of, next) != spec_of(*t.of, *is) && next["metadata"].contains("generation"))
+  if (spec_of(*t.resource, next) != spec_of(*t.resource, *is) && next["metadata"].contains("generation"))
     next["metadata"]["generation"] = next["metadata"]["generation"].get<int>() + 1;
   if (r.is_dry()) {
     is = std::make_shared<json const>(std::move(next));
-  } else if (is_leaving(next) && !has_finalizers(next) && has_finalizers(*is) && t.of->plural != "pods") {
-    store_.remove(*t.of, t.space, t.name);  // that was the last of them
+  } else if (is_leaving(next) && !has_finalizers(next) && has_finalizers(*is) &&
+             t.resource->plural != "pods") {
+    store_.remove(*t.resource, t.space, t.name);  // that was the last of them
     is = std::make_shared<json const>(std::move(next));
   } else {
-    is = store_.put(*t.of, std::move(next));
-    if (t.of->plural == "customresourcedefinitions" && t.subresource.empty() && is_established(*is))
+    is = store_.put(*t.resource, std::move(next));
+    if (t.resource->plural == "customresourcedefinitions" && t.subresource.empty() && is_established(*is))
       establish(store_, t.name);
   }
-  return {200, (scale ? scale_for(*t.of, *is) : *is).dump()};
+  return {200, (scale ? scale_for(*t.resource, *is) : *is).dump()};
 }
 
 answer api::review(request const& r, std::string const& space) const {

@@ -18,11 +18,11 @@ struct request {
   std::string body{}, content_type{}, accept{};
   std::string user{};  ///< empty: anonymous
 
-  std::string asked(std::string const& name) const {
+  std::string parameter(std::string const& name) const {
     auto const it = query.find(name);
     return it == query.end() ? "" : it->second;
   }
-  bool is_set(std::string const& name) const { return asked(name) == "true" || asked(name) == "1"; }
+  bool is_set(std::string const& name) const { return parameter(name) == "true" || parameter(name) == "1"; }
   json object() const;      ///< the body; throws refusal
   bool is_dry() const;      ///< dryRun=All; throws refusal
   filter selector() const;  ///< of labels and fields; throws refusal
@@ -37,7 +37,7 @@ struct answer {
 
 /// An answer without an end: the changes of one kind.
 struct watch {
-  type const* of;
+  type const* resource;
   std::string space;
   filter which;
   std::uint64_t from;
@@ -73,7 +73,7 @@ class api {
 
  private:
   struct target {
-    type const* of;
+    type const* resource;
     std::string space, name, subresource;
   };
   target find_target(std::string const& path) const;

@@ -51,8 +51,8 @@ object api::begin_deletion(target const& t, json const& how) {
     if (wanted && at == finalizers.end()) finalizers.push_back(finalizer);
     if (!wanted && !policy.empty() && at != finalizers.end()) finalizers.erase(at);
   }
-  if (finalizers.empty() || t.of->plural == "pods") return nullptr;
-  return store_.change_by(*t.of, t.space, t.name, [&](json& o) {
+  if (finalizers.empty() || t.resource->plural == "pods") return nullptr;
+  return store_.change_by(*t.resource, t.space, t.name, [&](json& o) {
     json& meta = o["metadata"];
     meta["finalizers"] = finalizers;
     if (meta.contains("deletionTimestamp")) return;
@@ -68,16 +68,16 @@ json api::remove_one(target const& t, json const& how, bool dry) {
   for (auto const& [field, of_name] : {std::pair{"uid", "UID"}, {"resourceVersion", "ResourceVersion"}})
     if (std::string const w = want.value(field, ""); !w.empty() && w != meta[field])
       throw conflict(
-          *t.of, t.name,
+          *t.resource, t.name,
           fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object "
                       "might have been deleted and then recreated",
                       of_name, w, meta[field].get<std::string>()));
-  json details = t.of->details(t.name);
+  json details = t.resource->details(t.name);
   details["uid"] = meta["uid"];
-  if (dry) return t.of->answers_deleted ? *o : success(0, details);
-  std::string const crd = t.of->plural == "customresourcedefinitions" ? t.name : "";
+  if (dry) return t.resource->answers_deleted ? *o : success(0, details);
+  std::string const crd = t.resource->plural == "customresourcedefinitions" ? t.name : "";
   if (object const waits = begin_deletion(t, how)) return *waits;
-  if (t.of->plural == "pods") {
+  if (t.resource->plural == "pods") {
     json const& spec = (*o)["spec"];
     std::string const phase = (*o)["status"].value("phase", "");
     std::int64_t grace = spec["terminationGracePeriodSeconds"];
@@ -85,19 +85,19 @@ json api::remove_one(target const& t, json const& how, bool dry) {
       grace = how["gracePeriodSeconds"];
     if (!spec.contains("nodeName") || phase == "Succeeded" || phase == "Failed") grace = 0;
     remove_pod(store_, *o, std::max<std::int64_t>(grace, 0));
-    object const left = store_.find(*t.of, t.space, t.name);
+    object const left = store_.find(*t.resource, t.space, t.name);
     return left ? *left : *o;
   }
-  if (t.of->plural == "namespaces")
+  if (t.resource->plural == "namespaces")
     for (type const* each : store_.types())
       for (object const& inside : store_.list(*each, t.name))
         remove_one({each, t.name, (*inside)["metadata"]["name"], ""}, json::object(), false);
-  store_.remove(*t.of, t.space, t.name);
+  store_.remove(*t.resource, t.space, t.name);
   if (!crd.empty() && is_established(*o)) {
     type const gone = defined_by(*o);
     store_.undefine(gone.group, gone.plural);
   }
-  return t.of->answers_deleted ? *o : success(0, details);
+  return t.resource->answers_deleted ? *o : success(0, details);
 }
 
 answer api::remove(request const& r, target const& t) {
@@ -108,8 +108,8 @@ answer api::remove(request const& r, target const& t) {
 answer api::remove_all(request const& r, target const& t) {
   json const how = r.body.empty() ? json::object() : r.object();
   answer const before = list(r, t);
-  for (object const& o : store_.list(*t.of, t.space, r.selector()))
-    remove_one({t.of, (*o)["metadata"].value("namespace", ""), (*o)["metadata"]["name"], ""}, how,
+  for (object const& o : store_.list(*t.resource, t.space, r.selector()))
+    remove_one({t.resource, (*o)["metadata"].value("namespace", ""), (*o)["metadata"]["name"], ""}, how,
                r.is_dry());
   return before;
 }
@@ -154,7 +154,7 @@ answer api::post_to(request const& r, target const& t) {
   if (!is_over(*o) && !(*o)["metadata"].contains("deletionTimestamp")) check_budgets(store_, *o);
   json const how = r.object().value("deleteOptions", json::object());
   if (!r.is_dry() && !is_over(*o) && !(*o)["metadata"].contains("deletionTimestamp"))
-    store_.change_by(*t.of, t.space, t.name, [](json& p) {
+    store_.change_by(*t.resource, t.space, t.name, [](json& p) {
       p["status"]["conditions"].push_back({{"type", "DisruptionTarget"},
                                            {"status", "True"},
                                            {"lastProbeTime", nullptr},

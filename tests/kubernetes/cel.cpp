@@ -102,8 +102,8 @@ class parser {
     if (!take("(")) return {kind::name, t};
     std::vector<expression> given = arguments(")");
     if (t == "has") {
-      if (given.size() != 1 || given[0].is != kind::member) throw error("invalid argument to has() macro");
-      given[0].is = kind::has;
+      if (given.size() != 1 || given[0].form != kind::member) throw error("invalid argument to has() macro");
+      given[0].form = kind::has;
       return given[0];
     }
     if (t != "size" || given.size() != 1)
@@ -127,7 +127,7 @@ class parser {
             {"all", 2},        {"exists", 2},   {"size", 0},   {"contains", 1},
             {"startsWith", 1}, {"endsWith", 1}, {"matches", 1}};
         auto const known = methods.find(name);
-        if (known == methods.end() || known->second != given.size() || (loop && given[0].is != kind::name))
+        if (known == methods.end() || known->second != given.size() || (loop && given[0].form != kind::name))
           throw error("found no matching overload for '" + name + "'");
         if (loop)
           e = {kind::loop, name, {}, {e, given[1]}, given[0].name};
@@ -233,7 +233,7 @@ json loop(expression const& e, variables const& in) {
 }
 
 json value_of(expression const& e, variables const& in) {
-  switch (e.is) {
+  switch (e.form) {
     case kind::literal:
       return e.value;
     case kind::list: {
@@ -247,7 +247,7 @@ json value_of(expression const& e, variables const& in) {
     case kind::has: {
       json const target = value_of(e.parts[0], in);
       bool const there = target.is_object() && target.contains(e.name);
-      if (e.is == kind::has) return there;
+      if (e.form == kind::has) return there;
       if (!there) throw error("no such key: " + e.name);
       return target[e.name];
     }
@@ -278,7 +278,7 @@ using schemas = std::map<std::string, json const*>;
 json const* schema_of(expression const& e, schemas const& in) {
   static json const text{{"type", "string"}, {"maxLength", 253}}, any = json::object();
   static json const metadata{{"type", "object"}, {"properties", {{"name", text}, {"generateName", text}}}};
-  if (e.is == kind::name) {
+  if (e.form == kind::name) {
     auto const it = in.find(e.name);
     if (it == in.end()) throw error("undeclared reference to '" + e.name + "' (in container '')");
     return it->second;
@@ -286,16 +286,16 @@ json const* schema_of(expression const& e, schemas const& in) {
   std::vector<json const*> parts;
   schemas inside = in;
   for (std::size_t i = 0; i < e.parts.size(); ++i) {
-    if (e.is == kind::loop && i == 1) {
+    if (e.form == kind::loop && i == 1) {
       json const* const over = parts[0];
       inside[e.variable] = over && over->contains("items") ? &over->at("items") : over ? &text : &any;
     }
     parts.push_back(schema_of(e.parts[i], inside));
   }
-  if (e.is == kind::index && parts[0])
+  if (e.form == kind::index && parts[0])
     for (char const* each : {"items", "additionalProperties"})
       if (parts[0]->contains(each)) return &parts[0]->at(each);
-  if (e.is != kind::member && e.is != kind::has) return nullptr;
+  if (e.form != kind::member && e.form != kind::has) return nullptr;
   if (!parts[0]) throw error("type does not support field selection");
   if (parts[0]->contains("additionalProperties")) return &parts[0]->at("additionalProperties");
   auto const members = parts[0]->find("properties");
@@ -314,14 +314,14 @@ double count(json const& schema) {
 
 double cost_of(expression const& e, schemas const& in) {
   schemas inside = in;
-  double sum = e.is == kind::literal ? 0 : 1, inner = 0;
+  double sum = e.form == kind::literal ? 0 : 1, inner = 0;
   auto const length = [&](expression const& part) {
-    if (part.is == kind::literal)
+    if (part.form == kind::literal)
       return part.value.is_string() ? double(part.value.get<std::string>().size()) : 1;
     json const* const s = schema_of(part, inside);
     return s ? longest(*s) : 1;
   };
-  if (e.is == kind::loop) {
+  if (e.form == kind::loop) {
     json const* const over = schema_of(e.parts[0], in);
     static json const text{{"type", "string"}, {"maxLength", 253}};
     inside[e.variable] = over && over->contains("items") ? &over->at("items") : &text;
@@ -329,13 +329,13 @@ double cost_of(expression const& e, schemas const& in) {
     return sum + cost_of(e.parts[0], in) + inner * (over ? count(*over) : 1);
   }
   for (expression const& part : e.parts) sum += cost_of(part, in);
-  if (e.is == kind::operation && (e.name == "==" || e.name == "!="))
+  if (e.form == kind::operation && (e.name == "==" || e.name == "!="))
     sum += 0.1 * std::min(length(e.parts[0]), length(e.parts[1]));
-  if (e.is == kind::operation && e.name == "in") {
+  if (e.form == kind::operation && e.name == "in") {
     json const* const list = schema_of(e.parts[1], inside);
     sum += list ? count(*list) : length(e.parts[1]);
   }
-  if (e.is == kind::method && e.name != "size")
+  if (e.form == kind::method && e.name != "size")
     sum += 0.1 * length(e.parts[0]) * (e.name == "matches" ? 0.25 * length(e.parts[1]) + 1 : 1);
   return sum;
 }
@@ -350,7 +350,8 @@ bool holds(expression const& rule, json const& self, json const* old_self) {
 }
 
 bool uses_old_self(expression const& rule) {
-  return (rule.is == kind::name && rule.name == "oldSelf") || std::ranges::any_of(rule.parts, uses_old_self);
+  return (rule.form == kind::name && rule.name == "oldSelf") ||
+         std::ranges::any_of(rule.parts, uses_old_self);
 }
 
 void check(expression const& rule, json const& schema) {

@@ -20,7 +20,7 @@ struct error : std::runtime_error {
 /// One node of an expression. `name`: of an identifier, a member, a function, a method or an operator.
 struct expression {
   enum class kind { literal, list, name, member, has, index, call, method, loop, operation };
-  kind is;
+  kind form;
   std::string name{};
   json value{};
   std::vector<expression>

@@ -242,10 +242,11 @@ struct cluster::implementation {
 
   // The same for scripts: POST /double/ORDER?NAME=VALUE.
   answer control(request const& r) {
-    std::string const order = r.path.substr(8), pod = r.asked("pod");
-    std::string const space = r.asked("namespace").empty() ? with.namespaces.front() : r.asked("namespace");
+    std::string const order = r.path.substr(8), pod = r.parameter("pod");
+    std::string const space =
+        r.parameter("namespace").empty() ? with.namespaces.front() : r.parameter("namespace");
     auto const number = [&](char const* name, int otherwise) {
-      std::string const text = r.asked(name);
+      std::string const text = r.parameter(name);
       return text.empty() ? otherwise : std::stoi(text);
     };
     auto const at = clock::now() + milliseconds(number("ms", 0));
@@ -258,10 +259,10 @@ struct cluster::implementation {
       open_at = at, close_now = true;
     else if (order == "hang")
       hang(true), answer_at = at;
-    else if (order == "delay" && !r.asked("path").empty())
-      delay_path(r.asked("path"), milliseconds(number("ms", 0)));
-    else if (order == "fail" && !r.asked("path").empty())
-      fail_path(r.asked("path"), number("requests", 1), number("code", 503), number("retry_after", 0));
+    else if (order == "delay" && !r.parameter("path").empty())
+      delay_path(r.parameter("path"), milliseconds(number("ms", 0)));
+    else if (order == "fail" && !r.parameter("path").empty())
+      fail_path(r.parameter("path"), number("requests", 1), number("code", 503), number("retry_after", 0));
     else if (order == "events")
       wrong.events_late_ms = number("late_ms", 0), wrong.events_twice = r.is_set("twice");
     else if (order == "delay")
@@ -273,10 +274,11 @@ struct cluster::implementation {
     else if (order == "end_watches")
       ++wrong.watch_generation, all.wake();
     else if (order == "forbid")
-      server.forbid(r.asked("verb").empty() ? std::vector<rule>()
-                                            : std::vector<rule>{{r.asked("verb"), r.asked("resource")}});
+      server.forbid(r.parameter("verb").empty()
+                        ? std::vector<rule>()
+                        : std::vector<rule>{{r.parameter("verb"), r.parameter("resource")}});
     else if (order == "rotate_token")
-      rotate(r.asked("to"));
+      rotate(r.parameter("to"));
     else
       return {404, fmt::format("there is no order {}\n", order), "text/plain"};
     ::eventfd_write(wake, 1);

@@ -219,7 +219,7 @@ void front::stream(watch w, httplib::Response& to) {
     std::string out;
     auto const write = [&](json event) {
       if (w.as_table && event["type"] != "ERROR")
-        event["object"] = table(*w.of, {std::make_shared<json const>(event["object"])});
+        event["object"] = table(*w.resource, {std::make_shared<json const>(event["object"])});
       out += event.dump() + "\n";
       if (faults_.events_twice && event["type"] != "ERROR" && event["type"] != "BOOKMARK")
         out += event.dump() + "\n";
@@ -227,8 +227,8 @@ void front::stream(watch w, httplib::Response& to) {
     auto const bookmark = [&] {
       write({{"type", "BOOKMARK"},
              {"object",
-              {{"kind", w.of->kind},
-               {"apiVersion", w.of->api_version()},
+              {{"kind", w.resource->kind},
+               {"apiVersion", w.resource->api_version()},
                {"metadata", {{"resourceVersion", std::to_string(w.from)}}}}}});
       s->bookmark = clock::now() + options_.bookmarks;
     };

@@ -77,7 +77,7 @@ void garbage_collector::pass() {
     if (seen_ < store_.oldest())
       note_all();
     else
-      for (store::change const& c : store_.since(seen_)) note(*c.of, c.before, c.after);
+      for (store::change const& c : store_.since(seen_)) note(*c.resource, c.before, c.after);
     seen_ = store_.version();
     for (place const& at : std::exchange(next_, {})) look_at(at);
   } while (store_.version() != seen_);

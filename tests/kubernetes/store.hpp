@@ -40,7 +40,7 @@ class store {
  public:
   struct change {
     std::uint64_t version;
-    type const* of;
+    type const* resource;
     object before, after;  ///< null: there was none, there is none. A deleted object stands in `before`.
   };
 

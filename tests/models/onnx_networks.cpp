@@ -40,7 +40,7 @@ struct shifted {
 };
 edl::onnx::value to_onnx(edl::onnx::graph& g, shifted const&, edl::onnx::value const& x) {
   auto const from = g.as(x, edl::onnx::form::rows);
-  return {g.add("Add", {from.name, g.variable("offset")}), x.of};
+  return {g.add("Add", {from.name, g.variable("offset")}), x.extents};
 }
 
 constexpr nn::image picture{.height = 7, .width = 9, .channels = 4};
@@ -162,7 +162,8 @@ class records {
     std::size_t first = 0;
     std::apply(
         [&](auto const&... n) {
-          (..., (one(std::string(n.name), std::string(n.table), n.of, first), first += n.of.input().size()));
+          (...,
+           (one(std::string(n.name), std::string(n.table), n.spec, first), first += n.spec.input().size()));
         },
         all.all);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: this layer has no `template <class D> void backward
-// facts: layer_lacks<0, .*forgetful, edl::shape.1, 1, 3., .*lacking::backward>
+// facts: layer_misses<0, .*forgetful, edl::shape.1, 1, 3., .*missing_part::backward>
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/model.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rejects: edl: this layer says `recomputes`, and has `scratch`
-// facts: layer_lacks<0, .*own,
+// facts: layer_misses<0, .*own,
 #include "edl/edl.hpp"
 
 namespace nn = edl::nn;

@@ -191,14 +191,14 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
                                     fmt::join(model_folders(), ", ")));
   bool const has_one = fs::exists(here / zoo / "CMakeLists.txt");
   if (has_one) fmt::print(out, "kept    {}: there is a zoo in it\n", zoo);
-  auto const asked_for = [&](std::string const& folder) {
+  auto const is_wanted = [&](std::string const& folder) {
     return std::ranges::find(models, folder) != models.end() ||
            std::ranges::find(models, "all") != models.end();
   };
   for (template_file const& t : zoo_template()) {
-    if (std::string const folder = folder_of(t); !folder.empty() && !asked_for(folder)) continue;
+    if (std::string const folder = folder_of(t); !folder.empty() && !is_wanted(folder)) continue;
     std::string text = filled(std::string(t.content), values);
-    if (t.path == "README.md") text = readme_of(text, asked_for);
+    if (t.path == "README.md") text = readme_of(text, is_wanted);
     if (t.path == "Dockerfile")
       files.push_back({"Dockerfile", signed_text(std::move(text)), true});
     else if (!has_one)

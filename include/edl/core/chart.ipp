@@ -83,7 +83,7 @@ struct range {
 };
 
 struct axis {
-  range of;
+  range limits;
   std::vector<double> ticks;
   std::vector<std::string> labels;
 };
@@ -92,15 +92,15 @@ struct axis {
 inline axis y_axis(chart::panel const& p) {
   axis a;
   for (chart::line const& l : p.lines)
-    for (auto const& [x, y] : l.points) a.of.take(y);
-  if (p.least) a.of.take(*p.least);
-  if (p.most) a.of.take(*p.most);
-  a.of = a.of.proper();
-  auto const inside = round_ticks(a.of.from, a.of.to, 5);
-  double const step = inside.size() > 1 ? inside[1] - inside[0] : a.of.to - a.of.from;
-  double const first = std::floor(a.of.from / step + 1e-9), last = std::ceil(a.of.to / step - 1e-9);
+    for (auto const& [x, y] : l.points) a.limits.take(y);
+  if (p.least) a.limits.take(*p.least);
+  if (p.most) a.limits.take(*p.most);
+  a.limits = a.limits.proper();
+  auto const inside = round_ticks(a.limits.from, a.limits.to, 5);
+  double const step = inside.size() > 1 ? inside[1] - inside[0] : a.limits.to - a.limits.from;
+  double const first = std::floor(a.limits.from / step + 1e-9), last = std::ceil(a.limits.to / step - 1e-9);
   for (double i = first; i <= last; ++i) a.ticks.push_back(i * step);
-  a.of = {first * step, last * step};
+  a.limits = {first * step, last * step};
   a.labels = tick_labels(a.ticks);
   return a;
 }
@@ -109,15 +109,15 @@ inline axis x_axis(chart const& c, double room) {
   axis a;
   for (chart::panel const& p : c.panels)
     for (chart::line const& l : p.lines)
-      for (auto const& [x, y] : l.points) a.of.take(x);
-  if (a.of.from > 0 && a.of.from < a.of.to / 5) a.of.from = 0;
-  a.of = a.of.proper();
+      for (auto const& [x, y] : l.points) a.limits.take(x);
+  if (a.limits.from > 0 && a.limits.from < a.limits.to / 5) a.limits.from = 0;
+  a.limits = a.limits.proper();
   for (std::size_t n = 10; n > 1; --n) {
-    a.ticks = round_ticks(a.of.from, a.of.to, n);
+    a.ticks = round_ticks(a.limits.from, a.limits.to, n);
     a.labels = tick_labels(a.ticks);
     double widest = 0;
     for (std::string const& l : a.labels) widest = std::max(widest, width_of(l) + 2 * letter);
-    if (a.ticks.size() < 2 || widest < room * a.of.share(a.of.from + a.ticks[1] - a.ticks[0])) break;
+    if (a.ticks.size() < 2 || widest < room * a.limits.share(a.limits.from + a.ticks[1] - a.ticks[0])) break;
   }
   return a;
 }
@@ -156,8 +156,8 @@ inline std::string drawn(chart::line const& l, std::size_t number, frame const& 
       pen = false;
       continue;
     }
-    double const at_x = f.left + f.wide * x.of.share(px);
-    std::string const at_y = fmt::format("{:.1f}", f.top + f.high * (1 - y.of.share(py)));
+    double const at_x = f.left + f.wide * x.limits.share(px);
+    std::string const at_y = fmt::format("{:.1f}", f.top + f.high * (1 - y.limits.share(py)));
     if (pen && l.steps) path += fmt::format("L{:.1f} {}", at_x, before);
     // A point alone is a line without a length, whose round end is seen.
     path += fmt::format("{}{:.1f} {}{}", pen ? "L" : "M", at_x, at_y, pen ? "" : "h0");
@@ -246,15 +246,15 @@ EDL_INLINE std::string to_svg(chart const& of) {
     body += heading(p, left, at);
     frame const f{left, at + 4, wide, high};
     for (std::size_t t = 0; t < y.ticks.size(); ++t) {
-      double const v = f.top + high * (1 - y.of.share(y.ticks[t]));
+      double const v = f.top + high * (1 - y.limits.share(y.ticks[t]));
       body += fmt::format(
           "<path class=\"grid\" d=\"M{:.1f} {:.1f}h{:.1f}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" "
           "text-anchor=\"end\">{}</text>\n",
           left, v, wide, left - letter, v + 4, y.labels[t]);
     }
     for (double const t : x.ticks)
-      body += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}v{:.1f}\"/>\n", left + wide * x.of.share(t),
-                          f.top, high);
+      body += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}v{:.1f}\"/>\n",
+                          left + wide * x.limits.share(t), f.top, high);
     body +=
         fmt::format("<rect class=\"frame\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
                     left, f.top, wide, high);
@@ -263,7 +263,7 @@ EDL_INLINE std::string to_svg(chart const& of) {
   }
   for (std::size_t t = 0; t < x.ticks.size(); ++t)
     body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
-                        left + wide * x.of.share(x.ticks[t]), at + 2, x.labels[t]);
+                        left + wide * x.limits.share(x.ticks[t]), at + 2, x.labels[t]);
   body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", left + wide / 2,
                       at + 22, escaped(of.x_name));
   std::string const title = escaped(fitting(of.title, (width - 2 * edge) * 12 / 17));

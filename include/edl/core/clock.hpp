@@ -5,9 +5,12 @@
 
 namespace edl {
 
+/// The clock of all timeouts. Only what waits for others reads it: processes, calls, files.
+using clock = std::chrono::steady_clock;
+
 /// Time as decisions know it: handed in with each event, never read from a clock, so that a test says what
 /// time it is. What others are told of a moment are seconds since 1970 (`cluster/kubernetes/clock_text.hpp`).
-using time_point = std::chrono::steady_clock::time_point;
-using duration = std::chrono::steady_clock::duration;
+using time_point = clock::time_point;
+using duration = clock::duration;
 
 }  // namespace edl

@@ -30,16 +30,16 @@ struct extent {
 
 /// Extents of one variable, at most four: a convolution's kernel is {height, width, in, out}.
 struct extents {
-  std::array<int, 4> of{};
+  std::array<int, 4> sizes{};
   int rank = 0;
 
   constexpr extents() = default;
   template <class... Int>
   constexpr explicit(false) extents(int first, Int... rest)
-      : of{first, int(rest)...}, rank(1 + int(sizeof...(rest))) {}
+      : sizes{first, int(rest)...}, rank(1 + int(sizeof...(rest))) {}
   constexpr std::size_t size() const {
     std::size_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= std::size_t(of[std::size_t(i)]);
+    for (int i = 0; i < rank; ++i) n *= std::size_t(sizes[std::size_t(i)]);
     return n;
   }
   friend constexpr bool operator==(extents const&, extents const&) = default;

@@ -6,11 +6,11 @@
 
 #include <doctest/doctest.h>
 
-#include "cluster/autoscaler/settled_plans.hpp"
+#include "cluster/autoscaler/converged_plans.hpp"
 
 namespace autoscaler_test {
 
-using namespace settled_plans;
+using namespace converged_plans;
 
 TEST_CASE(
     "random clusters and histories: plans end, fit, hold their bounds, and the same again changes nothing" *
@@ -27,13 +27,13 @@ TEST_CASE(
       w.happen();
       cluster_view& v = w.view;
       std::map<std::string, int> before;
-      for (job const& j : v.jobs) before[j.uid] = workers_of(v, j.uid);
+      for (job_view const& j : v.jobs) before[j.uid] = workers_of(v, j.uid);
       plan const p = make_plan(v, o);
       plan const again = make_plan(v, o);
       REQUIRE(p.jobs.size() == v.jobs.size());
       for (std::size_t i = 0; i < p.jobs.size(); ++i) {
         job_plan const& to = p.jobs[i];
-        job const& j = v.jobs[i];
+        job_view const& j = v.jobs[i];
         CAPTURE(to.uid);
         REQUIRE(to.uid == j.uid);
         REQUIRE(to.workers == again.jobs[i].workers);
@@ -71,20 +71,20 @@ TEST_CASE("fair: nobody has two workers more than another who could have one of 
     cluster_view v = of(std::move(nodes), {});
     for (int event = 0; event < 8; ++event) {
       int const min = upto(0, 3);
-      job j = one("j" + std::to_string(event), min, min + upto(0, 20), cores(1));
+      job_view j = one("j" + std::to_string(event), min, min + upto(0, 20), cores(1));
       j.submitted = event;
       v.jobs.push_back(std::move(j));
       if (event > 4 && upto(0, 1)) {
         std::erase_if(v.pods, [&](pod const& p) { return p.job == v.jobs[0].uid; });
         v.jobs.erase(v.jobs.begin());
       }
-      settle(v, {.max_load = 1});
+      converge(v, {.max_load = 1});
       int most = 0, capacity = 0, taken = 0;
       for (node const& n : v.nodes) capacity += int(n.allocatable.at("cpu") / 1000);
-      for (job const& a : v.jobs) taken += a.workers;
-      for (job const& a : v.jobs)
+      for (job_view const& a : v.jobs) taken += a.workers;
+      for (job_view const& a : v.jobs)
         if (a.workers > a.min) most = std::max(most, a.workers);
-      for (job const& a : v.jobs) {
+      for (job_view const& a : v.jobs) {
         if (!a.admitted || a.workers == a.max) continue;
         CHECK(a.workers >= most - 1);
         CHECK(taken == capacity);
@@ -113,7 +113,7 @@ TEST_CASE("an extended resource is used to its last, and the loop over it ends")
 
 TEST_CASE("a job is let in at its min by shrinking others, at once") {
   cluster_view v = of({machine("n", 10)}, {one("a", 2, 60, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "a").workers == 10);
   job_of(v, "a").last_resized = v.now;  // even one that was just resized
   v.jobs.push_back(one("b", 3, 3, cores(1)));
@@ -130,7 +130,7 @@ TEST_CASE("a job is let in at its min by shrinking others, at once") {
 }
 
 TEST_CASE("a job that waits says what is missing") {
-  auto const why = [](std::vector<node> nodes, job j) {
+  auto const why = [](std::vector<node> nodes, job_view j) {
     return plan_of(make_plan(of(std::move(nodes), {std::move(j)}), {.max_load = 1}), "a").reason;
   };
   auto const says = [&](std::string const& text, std::string const& part) {
@@ -152,7 +152,7 @@ TEST_CASE("a job that waits says what is missing") {
 
 TEST_CASE("pods of others have room at once, from those above their min, and never from below it") {
   cluster_view v = of({machine("m", 4), machine("n", 4)}, {one("a", 3, 60, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "a").workers == 8);
   v.pods.push_back({.name = "web", .shape = cores(3)});
   plan const p = make_plan(v, {.max_load = 1});
@@ -169,7 +169,7 @@ TEST_CASE("pods of others have room at once, from those above their min, and nev
 
 TEST_CASE("room that a leaving pod still holds is counted once") {
   cluster_view v = of({machine("n", 4)}, {one("a", 1, 4, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   v.pods.push_back({.name = "web", .shape = cores(2)});
   plan const p = make_plan(v, {.max_load = 1});
   for (pod& w : v.pods)
@@ -182,33 +182,33 @@ TEST_CASE("room that a leaving pod still holds is counted once") {
 }
 
 TEST_CASE("higher priorities first, and the lower ones keep their min") {
-  job high = one("high", 1, 6, cores(1)), low = one("low", 2, 60, cores(1));
+  job_view high = one("high", 1, 6, cores(1)), low = one("low", 2, 60, cores(1));
   high.priority = 5;
   cluster_view v = of({machine("n", 9)}, {low});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   v.jobs.push_back(high);
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "high").workers == 6);
   CHECK(job_of(v, "low").workers == 3);
   v.pods.push_back({.name = "web", .shape = cores(2)});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "high").workers == 5);
   CHECK(job_of(v, "low").workers == 2);
 }
 
 TEST_CASE("headroom is left, and given back when services have taken it") {
   cluster_view v = of({machine("n", 20)}, {one("a", 1, 60, cores(1))});
-  settle(v, {.max_load = 0.9});
+  converge(v, {.max_load = 0.9});
   CHECK(job_of(v, "a").workers == 18);
   v.pods.push_back({.name = "web", .node = "n", .shape = cores(2)});
-  settle(v, {.max_load = 0.9});
+  converge(v, {.max_load = 0.9});
   CHECK(job_of(v, "a").workers == 16);
   CHECK(plan_of(make_plan(v, {.max_load = 0.9}), "a").reason ==
         "16 of 1 to 60: the rest is headroom for services");
 }
 
 TEST_CASE("a job that gains nothing from another worker is not given one") {
-  job j = one("a", 1, 60, cores(1));
+  job_view j = one("a", 1, 60, cores(1));
   j.speeds = {{2, 200}, {4, 390}, {8, 391}};
   cluster_view v = of({machine("n", 20)}, {j});
   plan const p = make_plan(v);
@@ -244,8 +244,8 @@ TEST_CASE("pods that wait for a node without hope are taken back, and those that
 TEST_CASE(
     "a large job that has waited is not passed by for ever, and one that fits nowhere holds nobody up") {
   cluster_view v = of({machine("n", 8)}, {one("a", 2, 2, cores(1))});
-  settle(v, {.max_load = 1});
-  job large = one("large", 7, 7, cores(1)), small = one("small", 1, 1, cores(1));
+  converge(v, {.max_load = 1});
+  job_view large = one("large", 7, 7, cores(1)), small = one("small", 1, 1, cores(1));
   large.submitted = v.now;
   small.submitted = v.now + 1;
   v.jobs.insert(v.jobs.end(), {large, small});
@@ -275,43 +275,43 @@ TEST_CASE("who is left alone for now is looked at again when the time has come")
 TEST_CASE("a size that its owner set is kept: nobody is given its workers, and it is given no more") {
   cluster_view v = of({machine("n", 10)}, {one("a", 1, 8, cores(1)), one("b", 1, 60, cores(1))});
   v.jobs[0].manual = 6;
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "a").workers == 6);
   CHECK(job_of(v, "b").workers == 4);
   CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason == "6 of 6: its owner set this size");
   v.pods.push_back({.name = "web", .shape = cores(4)});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "a").workers == 6);
   CHECK(job_of(v, "b").workers == 4);  // three could leave, which is not enough
   job_of(v, "a").manual = 2;
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "a").workers == 2);
   CHECK(job_of(v, "b").workers == 4);
   job_of(v, "a").manual = 100;
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "a").workers == 8);  // never more than max
 }
 
 TEST_CASE("a suspended job holds nothing, and is not let in") {
   cluster_view v = of({machine("n", 10)}, {one("a", 2, 60, cores(1)), one("b", 2, 60, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   v.jobs[0].suspended = true;
   plan const p = make_plan(v, {.max_load = 1});
   CHECK_FALSE(plan_of(p, "a").admitted);
   CHECK(plan_of(p, "a").leaving.size() == 5);
   CHECK(plan_of(p, "a").reason == "its owner suspended it");
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "b").workers == 10);
   v.jobs[0].suspended = false;
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(job_of(v, "a").workers == 5);
 }
 
 TEST_CASE("a job is let in with all of its pods or with none, and who would have made room keeps it") {
-  job gang = one("gang", 2, 4, cores(2));
+  job_view gang = one("gang", 2, 4, cores(2));
   gang.fixed = {cores(1), cores(3)};
   cluster_view v = of({machine("m", 4), machine("n", 3)}, {one("a", 1, 7, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   v.jobs.push_back(gang);
   plan const p = make_plan(v, {.max_load = 1});  // seven cores are not enough for eight and a's one
   CHECK_FALSE(plan_of(p, "gang").admitted);
@@ -333,7 +333,7 @@ TEST_CASE("a job is let in with all of its pods or with none, and who would have
 
 TEST_CASE("pods that wait for something else than room, or that nobody would miss, make nobody shrink") {
   cluster_view v = of({machine("n", 4)}, {one("a", 1, 60, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   v.pods.push_back({.name = "gated", .blocked = true, .shape = cores(1)});
   v.pods.push_back({.name = "balloon", .priority = -11, .shape = cores(1)});
   v.pods.push_back({.name = "pulls", .node = "elsewhere", .shape = cores(1)});
@@ -345,7 +345,7 @@ TEST_CASE("pods that wait for something else than room, or that nobody would mis
 
 TEST_CASE("pods of others with a higher priority are given room first") {
   cluster_view v = of({machine("n", 4)}, {one("a", 1, 60, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   v.pods.push_back({.name = "large", .shape = cores(2)});
   v.pods.push_back({.name = "important", .priority = 1000, .shape = cores(2)});
   plan const p = make_plan(v, {.max_load = 1});
@@ -356,7 +356,7 @@ TEST_CASE("pods of others with a higher priority are given room first") {
 
 TEST_CASE("a pod whose selector no node has, or that is larger than any node, makes nobody shrink") {
   cluster_view v = of({machine("n", 4), machine("m", 4)}, {one("a", 1, 60, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   pod_shape nowhere = cores(1);
   nowhere.node_selector["zone"] = "moon";
   v.pods.push_back({.name = "moon", .shape = nowhere});
@@ -369,7 +369,7 @@ TEST_CASE("a pod whose selector no node has, or that is larger than any node, ma
 TEST_CASE("room that the scheduler does not use is not kept for ever") {
   cluster_view v = of({machine("n", 4)}, {one("a", 1, 60, cores(1))});
   plan_options const o{.max_load = 1, .promise = 120};
-  settle(v, o);
+  converge(v, o);
   v.pods.push_back({.name = "web", .shape = cores(2)});
   apply(v, make_plan(v, o), false);
   CHECK(job_of(v, "a").workers == 2);
@@ -396,7 +396,7 @@ TEST_CASE("room that the scheduler does not use is not kept for ever") {
 
 TEST_CASE("nodes that are cordoned or not ready are given nothing, and what runs there counts") {
   cluster_view v = of({machine("m", 4), machine("n", 4)}, {one("a", 1, 60, cores(1))});
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   v.nodes[0].schedulable = false;
   CHECK(changes(v, make_plan(v, {.max_load = 1})) == "");
   std::erase_if(v.pods, [](pod const& p) { return p.node == "m"; });
@@ -411,7 +411,7 @@ TEST_CASE("two jobs of one name in two namespaces are two jobs") {
   cluster_view v = of({machine("n", 10)}, {one("uid-1", 1, 3, cores(1)), one("uid-2", 1, 60, cores(1))});
   v.jobs[0].name = "red/mnist";
   v.jobs[1].name = "blue/mnist";
-  settle(v, {.max_load = 1});
+  converge(v, {.max_load = 1});
   CHECK(workers_of(v, "uid-1") == 3);
   CHECK(workers_of(v, "uid-2") == 7);
   v.jobs[0].suspended = true;

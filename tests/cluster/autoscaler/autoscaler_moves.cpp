@@ -3,24 +3,24 @@
 // Workers that the autoscaler puts together.
 #include <doctest/doctest.h>
 
-#include "cluster/autoscaler/settled_plans.hpp"
+#include "cluster/autoscaler/converged_plans.hpp"
 #include "edl/cluster/autoscaler/autoscaler.hpp"
 
 namespace autoscaler_moves_test {
 
-using namespace settled_plans;
+using namespace converged_plans;
 
 TEST_CASE("workers are put together, unless that is not wanted") {
   for (bool move : {true, false}) {
     cluster_view v =
         of({machine("m", 4), machine("n", 4)}, {one("a", 2, 4, cores(1)), one("b", 2, 2, cores(1))});
-    for (job& j : v.jobs) {
+    for (job_view& j : v.jobs) {
       j.admitted = true;
       j.workers = 2;
       for (char const* on : {"m", "n"})
         v.pods.push_back({.name = j.uid + on, .job = j.uid, .node = on, .shape = cores(1)});
     }
-    settle(v, {.max_load = 1, .move = move});
+    converge(v, {.max_load = 1, .move = move});
     std::map<std::string, std::set<std::string>> on;
     for (pod const& w : v.pods) on[w.job].insert(w.node);
     CHECK(on["a"].size() == (move ? 1 : 2));

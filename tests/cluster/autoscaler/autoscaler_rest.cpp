@@ -2,12 +2,12 @@
 // The autoscaler leaves alone what is well: noise, clusters at rest, random histories.
 #include <doctest/doctest.h>
 
-#include "cluster/autoscaler/settled_plans.hpp"
+#include "cluster/autoscaler/converged_plans.hpp"
 #include "edl/cluster/autoscaler/autoscaler.hpp"
 
 namespace autoscaler_rest_test {
 
-using namespace settled_plans;
+using namespace converged_plans;
 
 TEST_CASE("no thrash: noise of 5 % in the speeds resizes nobody, in hundreds of plans") {
   for (policy const& who : policies())
@@ -26,7 +26,7 @@ TEST_CASE("no thrash: noise of 5 % in the speeds resizes nobody, in hundreds of 
         for (job_plan const& to : p.jobs) resizes += t >= settling && to.workers != job_of(v, to.uid).workers;
         apply(v, p);
         for (std::size_t i = 0; i < v.jobs.size(); ++i) {
-          job& j = v.jobs[i];
+          job_view& j = v.jobs[i];
           j.records_left = 1e6;
           std::erase_if(j.speeds, [&](measured_speed const& m) { return m.workers == j.workers; });
           j.speeds.push_back({j.workers, 100 * noise(random) / (loss[i] + 1.0 / j.workers)});
@@ -49,7 +49,7 @@ TEST_CASE("no thrash: whether more workers are of use is not asked anew with eve
         plan const p = make_plan(v, {.who = who, .max_load = 1});
         for (job_plan const& to : p.jobs) resizes += t >= 40 && to.workers != job_of(v, to.uid).workers;
         apply(v, p);
-        for (job& j : v.jobs) {
+        for (job_view& j : v.jobs) {
           j.records_left = 1e6;
           if (t == 0) j.speeds.push_back({10, 1000});
           std::erase_if(j.speeds, [&](measured_speed const& m) { return m.workers == j.workers; });
@@ -109,7 +109,7 @@ TEST_CASE("random histories: where the headroom is used, nobody has a worker abo
         for (node const& n : v.nodes) has += n.schedulable ? amount(n.allocatable) : 0;
         for (pod const& p : v.pods) used += p.node.empty() ? 0 : amount(p.shape->requests);
         if (used <= has * o.max_load * (1 + 1e-9)) continue;
-        for (job const& j : v.jobs) {
+        for (job_view const& j : v.jobs) {
           CAPTURE(j.uid);
           REQUIRE(j.workers <= std::max(j.min, 0));
         }
@@ -135,7 +135,7 @@ TEST_CASE(
       v.now += 1000;
       if (int const what = upto(0, 5); what < 3) {
         int const min = upto(0, 3);
-        job j = one("j" + std::to_string(++serial), min, min + upto(0, 12), cores(1));
+        job_view j = one("j" + std::to_string(++serial), min, min + upto(0, 12), cores(1));
         j.priority = upto(-2, 2);
         j.submitted = v.now;
         v.jobs.push_back(std::move(j));
@@ -157,17 +157,17 @@ TEST_CASE(
         kept += p.job.empty() && !p.node.empty();
         lacks = lacks || (p.job.empty() && p.node.empty());
       }
-      for (job const& j : v.jobs) kept += j.admitted ? j.min : 0;
-      for (job const& low : v.jobs) {
+      for (job_view const& j : v.jobs) kept += j.admitted ? j.min : 0;
+      for (job_view const& low : v.jobs) {
         CAPTURE(low.uid);
         if (lacks) REQUIRE(low.workers <= low.min);
-        for (job const& high : v.jobs) {
+        for (job_view const& high : v.jobs) {
           CAPTURE(high.uid);
           if (high.priority > low.priority && high.admitted && high.workers < high.max)
             REQUIRE(low.workers <= low.min);
         }
       }
-      for (job const& j : v.jobs)
+      for (job_view const& j : v.jobs)
         if (!j.admitted) REQUIRE(kept + j.min > capacity);  // not even if all others shrink to their min
     }
   }

@@ -25,14 +25,14 @@ inline node machine(std::string name, std::int64_t cpus, std::int64_t cards = 0)
   if (cards > 0) n.allocatable["nvidia.com/gpu"] = cards * 1000;
   return n;
 }
-inline job one(std::string uid, int min, int max, pod_shape worker) {
-  job j{.uid = uid, .min = min, .max = max, .worker = std::move(worker)};
+inline job_view one(std::string uid, int min, int max, pod_shape worker) {
+  job_view j{.uid = uid, .min = min, .max = max, .worker = std::move(worker)};
   j.name = std::move(uid);
   return j;
 }
 
-inline job& job_of(cluster_view& v, std::string const& uid) {
-  return *std::find_if(v.jobs.begin(), v.jobs.end(), [&](job const& j) { return j.uid == uid; });
+inline job_view& job_of(cluster_view& v, std::string const& uid) {
+  return *std::find_if(v.jobs.begin(), v.jobs.end(), [&](job_view const& j) { return j.uid == uid; });
 }
 inline job_plan const& plan_of(plan const& p, std::string const& uid) {
   return *std::find_if(p.jobs.begin(), p.jobs.end(), [&](job_plan const& j) { return j.uid == uid; });
@@ -42,7 +42,7 @@ inline job_plan const& plan_of(plan const& p, std::string const& uid) {
 inline void apply(cluster_view& v, plan const& p, bool bind = true) {
   static int serial = 0;
   for (job_plan const& to : p.jobs) {
-    job& j = job_of(v, to.uid);
+    job_view& j = job_of(v, to.uid);
     std::erase_if(v.pods, [&](pod const& w) {
       return std::find(to.leaving.begin(), to.leaving.end(), w.name) != to.leaving.end();
     });
@@ -79,7 +79,8 @@ inline void apply(cluster_view& v, plan const& p, bool bind = true) {
 inline std::string changes(cluster_view const& v, plan const& p) {
   std::string all;
   for (job_plan const& to : p.jobs) {
-    job const& j = *std::find_if(v.jobs.begin(), v.jobs.end(), [&](job const& x) { return x.uid == to.uid; });
+    job_view const& j =
+        *std::find_if(v.jobs.begin(), v.jobs.end(), [&](job_view const& x) { return x.uid == to.uid; });
     if (to.leaving.empty() && to.nodes.empty() && to.moves.empty() && to.workers == j.workers &&
         to.admitted == j.admitted)
       continue;
@@ -144,7 +145,7 @@ inline cluster_view large(int nodes, int jobs, unsigned seed) {
   }
   for (int i = 0; i < jobs; ++i) {
     int const min = upto(1, 4);
-    job j = one("j" + std::to_string(i), min, min + upto(0, 120), cores(upto(1, 6), upto(1, 16)));
+    job_view j = one("j" + std::to_string(i), min, min + upto(0, 120), cores(upto(1, 6), upto(1, 16)));
     j.priority = upto(0, 9) == 0;
     j.submitted = i;
     if (upto(0, 1)) j.worker.requests["nvidia.com/gpu"] = upto(1, 2) * 1000;
@@ -209,13 +210,13 @@ class world {
         return;
       }
       case 8: {  // a job tells its speed
-        for (job& j : view.jobs)
+        for (job_view& j : view.jobs)
           if (j.workers > 0)
             j.speeds.push_back({j.workers, 100.0 * j.workers / (1 + 0.01 * upto(0, 30) * j.workers)});
         return;
       }
       default: {
-        for (job& j : view.jobs)
+        for (job_view& j : view.jobs)
           if (chance(10)) {
             j.suspended = !j.suspended;
           } else if (chance(20)) {
@@ -243,7 +244,7 @@ class world {
   }
   void add_job() {
     int const min = upto(0, 3);
-    job j = one("j" + std::to_string(++serial_), min, min + upto(0, 12), shape());
+    job_view j = one("j" + std::to_string(++serial_), min, min + upto(0, 12), shape());
     j.priority = chance(30) ? upto(-1, 2) : 0;
     j.submitted = view.now;
     j.change_cost = chance(80) ? 1 : 30;

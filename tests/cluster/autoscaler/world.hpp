@@ -453,7 +453,7 @@ inline std::string says(cluster const& c, std::string const& type, std::string c
 
 /// Rounds of a controller and the cluster, at most `most` of them. They go on until nothing happens any more
 /// and the controller does not want to look again within 15 s. `check` is asked after each step of either.
-inline void settle(cluster& c, pass& with, int most = 60, std::function<void()> const& check = {}) {
+inline void converge(cluster& c, pass& with, int most = 60, std::function<void()> const& check = {}) {
   for (int rounds = 0, quiet = 0; rounds < most && quiet < 3; ++rounds) {
     auto const before = c.objects;
     int const done = with.work(c);

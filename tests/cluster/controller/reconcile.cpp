@@ -27,7 +27,7 @@ TEST_CASE("a job is let in, started at its least size, grows into what is free, 
   c.add_node("n", 10);
   c.add_job("a", 2, 6, 1);
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(says(c, "Admitted") == "True Admitted");
   CHECK(says(c, "Running") == "True MasterRuns");
   CHECK(says(c, "Resizing") == "False AtSize");
@@ -37,7 +37,7 @@ TEST_CASE("a job is let in, started at its least size, grows into what is free, 
   CHECK(c.status("a")["workers"] == json{{"desired", 6}, {"running", 6}, {"pending", 0}});
   CHECK(c.status("a")["attempts"] == 1);
   c.ends(master, 0);
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "succeeded");
   CHECK(c.workers("a") == 0);
   CHECK(c.status("a").contains("completionTime"));
@@ -48,7 +48,7 @@ TEST_CASE("a job is let in, started at its least size, grows into what is free, 
   c.step();
   CHECK_FALSE(c.objects.contains(cluster::pod_path(master)));
   pass fresh;
-  settle(c, fresh);
+  converge(c, fresh);
   CHECK(c.phase("a") == "succeeded");
   CHECK(c.created.size() == 1);
 }
@@ -58,12 +58,12 @@ TEST_CASE("a job that ended while no controller ran stays ended, though its pod 
   c.add_node("n", 10);
   c.add_job("a", 1, 2);
   pass p;
-  settle(c, p);
+  converge(c, p);
   c.ends(master, 0);
   c.erase(cluster::pod_path(master));
   c.step();
   pass fresh;
-  settle(c, fresh);
+  converge(c, fresh);
   CHECK(c.phase("a") == "succeeded");
   CHECK(c.created.size() == 1);
   CHECK_FALSE(c.objects.contains(cluster::pod_path(master)));
@@ -75,20 +75,20 @@ TEST_CASE("an attempt that fails is counted once, and the next begins when its p
   c.add_job("a", 2, 4, 1);
   c.change_spec("a", {{"backoffLimit", 1}});
   pass p;
-  settle(c, p);
+  converge(c, p);
   c.ends(master, 1);
   p.work(c);
   CHECK(c.status("a")["attempts"] == 2);
   CHECK(says(c, "Running") == "False AttemptFailed");
   CHECK(c.workers("a") == 0);
   CHECK(c.created.size() == 1);
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "running");
   CHECK(c.status("a")["attempts"] == 2);
   CHECK(c.objects.at(cluster::pod_path(master))["metadata"]["annotations"][attempt_annotation] == "2");
   CHECK(c.status("a").value("restarts", 0) == 0);
   c.ends(master, 1);
-  settle(c, p);
+  converge(c, p);
   CHECK(says(c, "Failed") == "True BackoffLimitExceeded");
   CHECK(c.created.size() == 2);
   CHECK(c.workers("a") == 0);
@@ -101,7 +101,7 @@ TEST_CASE("a master that is taken away is replaced within its attempt, and its m
   c.add_node("n", 10);
   c.add_job("a", 2, 4, 1);
   pass p;
-  settle(c, p);
+  converge(c, p);
   auto const uid_of = [&] {
     return c.objects.at(cluster::pod_path("elasticdl-a-worker-0"))["metadata"]["uid"];
   };
@@ -117,7 +117,7 @@ TEST_CASE("a master that is taken away is replaced within its attempt, and its m
     c.erase(cluster::pod_path(master));
     c.lose_node("m");
   }
-  settle(c, p, 100);
+  converge(c, p, 100);
   CHECK(c.phase("a") == "running");
   CHECK(c.status("a")["attempts"] == 1);
   CHECK(c.status("a")["restarts"] == 1);
@@ -130,18 +130,18 @@ TEST_CASE("a job is suspended by its master, and goes on with the same attempt")
   c.add_node("n", 10);
   c.add_job("a", 2, 4, 1);
   pass p;
-  settle(c, p);
+  converge(c, p);
   c.change_spec("a", {{"suspend", true}});
   p.work(c);
   CHECK(c.objects.at(cluster::pod_path(master))["metadata"]["annotations"][annotation::suspend] == "true");
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "suspended");
   CHECK(c.paths("/pods/").empty());
   CHECK(says(c, "Admitted") == "False Suspended");
   auto const used = c.status("a").value("activeSeconds", c.status("a").value("used", 0));
   CHECK(used > 0);
   c.change_spec("a", {{"suspend", false}});
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "running");
   CHECK(c.status("a")["attempts"] == 1);
   CHECK(c.status("a").value("restarts", 0) == 0);
@@ -154,14 +154,14 @@ TEST_CASE("a deadline counts while the job is active, and a finished job goes af
   c.add_job("a", 1, 2);
   c.change_spec("a", {{"activeDeadlineSeconds", 30}, {"ttlSecondsAfterFinished", 20}});
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "running");
   c.now += 40;
-  settle(c, p);
+  converge(c, p);
   CHECK(says(c, "Failed") == "True DeadlineExceeded");
   CHECK(c.paths("/pods/").empty());
   c.now += 30;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.objects.size() == 1);  // the node
 }
 
@@ -171,11 +171,11 @@ TEST_CASE("jobs of one name in two namespaces have nothing to do with each other
   c.add_job("a", 1, 3);
   c.add_job("a", 2, 2, 1, "other");
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.workers("a") == 3);
   CHECK(c.workers("a", "other") == 2);
   c.ends(master, 0);
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "succeeded");
   CHECK(c.phase("a", "other") == "running");
   CHECK(c.workers("a", "other") == 2);
@@ -186,10 +186,10 @@ TEST_CASE("a job that is made again under its name begins anew, when what is lef
   c.add_node("n", 10);
   c.add_job("a", 1, 2);
   pass p;
-  settle(c, p);
+  converge(c, p);
   c.erase(cluster::job_path("a"), 0);
   c.add_job("a", 2, 2);
-  settle(c, p, 200);
+  converge(c, p, 200);
   CHECK(c.phase("a") == "running");
   CHECK(c.workers("a") == 2);
   CHECK(c.created.size() == 2);
@@ -208,16 +208,16 @@ TEST_CASE("a name that is taken, and what the server refuses, are told with the 
     c.objects[cluster::pod_path(master)] =
         R"({"kind": "Pod", "metadata": {"name": "elasticdl-a-master", "namespace": "team",
       "uid": "x", "resourceVersion": "1"}, "spec": {}, "status": {"phase": "Running"}})"_json;
-    settle(c, p, 20);
+    converge(c, p, 20);
     CHECK(says(c, "Stalled") == "True NameTaken");
     c.add_job("b", 2, 2);
     p.work(c);
-    settle(c, p, 20);
+    converge(c, p, 20);
     CHECK(c.phase("b") == "running");  // the room of a job that cannot start is not kept
     c.ends("elasticdl-b-master", 0);
     c.objects.erase(cluster::pod_path(master));
     c.now += 30;
-    settle(c, p, 300);
+    converge(c, p, 300);
   }
   SUBCASE("a pod of an earlier TrainingJob of this name") {
     auto& there = c.objects[cluster::pod_path(master)] =
@@ -227,23 +227,23 @@ TEST_CASE("a name that is taken, and what the server refuses, are told with the 
         "controller": true}]}, "spec": {}, "status": {"phase": "Running"}})"_json;
     CHECK(there.is_object());
     p.work(c);  // the cluster collects it, because its owner is not there
-    settle(c, p, 300);
+    converge(c, p, 300);
   }
   SUBCASE("a template that is not valid") {
     c.refuse = [](std::string const& verb, std::string const& path) {
       if (verb == "create" && path.ends_with("/pods"))
         throw k8s::api_error(422, "Invalid", "spec.x is not valid", "spec.x is not valid");
     };
-    settle(c, p, 20);
+    converge(c, p, 20);
     CHECK(says(c, "Stalled") == "True Refused");
     c.add_job("b", 2, 2);
     c.refuse = nullptr;
     p.work(c);
-    settle(c, p, 20);
+    converge(c, p, 20);
     CHECK(c.phase("b") == "running");
     c.ends("elasticdl-b-master", 0);
     c.now += 200;
-    settle(c, p, 300);
+    converge(c, p, 300);
   }
   CHECK(c.phase("a") == "running");
   CHECK(says(c, "Stalled").starts_with("False"));
@@ -256,18 +256,18 @@ TEST_CASE(
   c.add_job("a", 1, 1);
   c.change_spec("a", {{"backoffLimit", 0}});
   pass p;
-  settle(c, p);
+  converge(c, p);
   for (int crashes = 1; crashes <= 4; ++crashes) {
     c.ends(master, 139);
     for (int i = 0; i < 3; ++i) {
-      settle(c, p, 50);
+      converge(c, p, 50);
       c.now += 50;
     }
     CHECK(c.phase("a") == "running");
     CHECK(c.created.size() == std::size_t(crashes + 1));
   }
   c.ends(master, 139);
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "failed");
   CHECK(says(c, "Failed") == "True BackoffLimitExceeded");
 }
@@ -278,11 +278,11 @@ TEST_CASE("a master that lived for long before it crashed is replaced without an
   c.add_job("a", 1, 1);
   c.change_spec("a", {{"backoffLimit", 0}});
   pass p;
-  settle(c, p);
+  converge(c, p);
   for (int crashes = 0; crashes < 8; ++crashes) {
     c.now += 1000;
     c.ends(master, 139);
-    settle(c, p);
+    converge(c, p);
     CHECK(c.phase("a") == "running");
   }
 }
@@ -292,10 +292,10 @@ TEST_CASE("a job whose master's node is not heard does not run, though the API s
   c.add_node("n", 10);
   c.add_job("a", 1, 1);
   pass p;
-  settle(c, p);
+  converge(c, p);
   REQUIRE(says(c, "Running") == "True MasterRuns");
   c.silence_node("n");
-  settle(c, p, 20);
+  converge(c, p, 20);
   CHECK(says(c, "Running") == "False MasterLost");
 }
 
@@ -304,11 +304,11 @@ TEST_CASE("a job that is made smaller while it has no master gets smaller") {
   c.add_node("n", 10);
   c.add_job("a", 2, 6);
   pass p;
-  settle(c, p);
+  converge(c, p);
   REQUIRE(c.workers("a") == 6);
   c.erase(cluster::pod_path(master), 0);
   c.change_spec("a", {{"workers", {{"replicas", 3}}}});
-  settle(c, p);
+  converge(c, p);
   CHECK(c.workers("a") == 3);
   CHECK(says(c, "Resizing") == "False AtSize");
 }
@@ -319,7 +319,7 @@ TEST_CASE("another controller's jobs are left alone") {
   c.add_job("a", 1, 1);
   c.change_spec("a", {{"managedBy", "somebody.else/x"}});
   pass p;
-  settle(c, p, 20);
+  converge(c, p, 20);
   CHECK(c.status("a").empty());
   CHECK(c.created.empty());
 }
@@ -406,7 +406,7 @@ TEST_CASE("a controller that is killed after any request is followed by one that
       c.add_node("n", 10);
       pass first;
       h.before(c);
-      settle(c, first, 100);
+      converge(c, first, 100);
       auto const created = c.created.size();
       h.act(c);
       c.budget = budget;
@@ -423,14 +423,14 @@ TEST_CASE("a controller that is killed after any request is followed by one that
       };
       bool killed_once = false;
       try {
-        settle(c, first, 100, check);
+        converge(c, first, 100, check);
       } catch (killed const&) {
         killed_once = true;
         least.clear();
       }
       c.budget = -1;
       pass second;
-      settle(c, second, 400, check);
+      converge(c, second, 400, check);
       return std::tuple(outcome(c), c.created.size() - created, killed_once);
     };
     auto const [expected, masters, never] = play(-1);
@@ -473,7 +473,7 @@ TEST_CASE("who set a size is why the job has it, though the plan is older") {
   c.add_node("n", 10);
   c.add_job("a", 1, 3);
   pass p;
-  settle(c, p);
+  converge(c, p);
   REQUIRE(c.workers("a") == 3);
   c.change_spec("a", {{"workers", {{"replicas", 2}}}});
   // The controller looks at the job before it has planned again.
@@ -489,11 +489,11 @@ TEST_CASE("a master whose image is on no node, and is never pulled, is stalled u
   c.add_job("a", 1, 2);
   c.no_image = true;
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(says(c, "Stalled") == "True ErrImageNeverPull");
   CHECK(c.phase("a") == "creating");
   c.no_image = false;
-  settle(c, p);
+  converge(c, p);
   CHECK(says(c, "Stalled") == "False GoesOn");
   CHECK(c.phase("a") == "running");
 }
@@ -504,7 +504,7 @@ TEST_CASE("what is wrong with a job is told by its fields, not by flags that it 
   json& made = c.add_job("a", 1, 2);
   made["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {{"cpu", "500m"}};
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(says(c, "Stalled") == "True InvalidSpec");
   std::string const text = c.status("a").dump();
   INFO(text);
@@ -525,7 +525,7 @@ TEST_CASE("a missing account is told with the command that makes this one") {
     }
   };
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(says(c, "Stalled") == "True ServiceAccountMissing");
   std::string const text = c.status("a").dump();
   INFO(text);

@@ -94,7 +94,7 @@ std::string parameter(test::request const& r, std::string const& name) {
 struct script {
   std::function<void(test::request const&, test::wire&, int)> on_list, on_watch;
   std::mutex mutex;
-  std::vector<std::string> asked;  ///< "list", "watch 5"
+  std::vector<std::string> requests;  ///< "list", "watch 5"
   int lists = 0, watches = 0;
 
   void operator()(test::request const& r, test::wire& w) {
@@ -102,7 +102,7 @@ struct script {
     int number;
     {
       std::lock_guard const lock(mutex);
-      asked.push_back(watch ? "watch " + parameter(r, "resourceVersion") : "list");
+      requests.push_back(watch ? "watch " + parameter(r, "resourceVersion") : "list");
       number = watch ? ++watches : ++lists;
     }
     (watch ? on_watch : on_list)(r, w, number);
@@ -204,7 +204,7 @@ TEST_CASE("recorded watches are told event by event, however their bytes arrive"
     }
     std::lock_guard const lock(s.mutex);
     CHECK(got == events);
-    CHECK(s.asked == words{"list", "watch 1", "watch " + last});
+    CHECK(s.requests == words{"list", "watch 1", "watch " + last});
   }
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("a watch that ends, or is cut in the middle of a line, goes on where i
     w.stall();
   };
   CHECK(told(s, 4) == words{"listed", "ADDED a", "ADDED b", "ADDED after-40"});
-  CHECK(s.asked == words{"list", "watch 1", "watch 2", "watch 3", "watch 40"});
+  CHECK(s.requests == words{"list", "watch 1", "watch 2", "watch 3", "watch 40"});
 }
 
 TEST_CASE("a place that has expired is listed anew") {
@@ -252,7 +252,7 @@ TEST_CASE("a place that has expired is listed anew") {
     // No pause is made, however long pauses are.
     CHECK(told(s, 3, {.first_pause = 1h, .longest_pause = 1h}, &log) ==
           words{"listed p1", "listed p2", "ADDED a"});
-    CHECK(s.asked == words{"list", "watch 10", "list", "watch 20"});
+    CHECK(s.requests == words{"list", "watch 10", "list", "watch 20"});
     CHECK(log == "");
   }
 }
@@ -305,7 +305,7 @@ TEST_CASE("what fails is tried again: refusals, a silent server, damaged events,
       then(w);
     };
     CHECK(told(s, 2, quick, &log) == words{"listed", "ADDED a"});
-    CHECK(s.asked == words{"list", "watch 10", "watch 10", "watch 10", "watch 10"});
+    CHECK(s.requests == words{"list", "watch 10", "watch 10", "watch 10", "watch 10"});
     CHECK(count(log, "trying again") == 1);  // one line for many tries
   }
   SUBCASE("another ERROR than expiry") {
@@ -328,7 +328,7 @@ TEST_CASE("what fails is tried again: refusals, a silent server, damaged events,
     auto o = quick;
     o.idle = 300ms;
     CHECK(told(s, 3, o, &log) == words{"listed", "ADDED first", "ADDED a"});
-    CHECK(s.asked[2] == "watch 11");
+    CHECK(s.requests[2] == "watch 11");
     CHECK(count(log, "has not answered for 0.3 s") == 1);
   }
   SUBCASE("no event") {

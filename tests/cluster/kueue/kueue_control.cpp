@@ -25,12 +25,12 @@ TEST_CASE("a queued job waits for Kueue, then runs on what it was assigned, up t
   c.kueue.stopped = true;
   c.add_queued("a", 1, 8, 1);
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(says(c, "Admitted") == "False Queued");
   CHECK(c.phase("a") == "pending");
   CHECK(c.created.empty());
   c.kueue.stopped = false;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "running");
   CHECK(c.workers("a") == 3);
   json const pod = master_of(c);
@@ -43,7 +43,7 @@ TEST_CASE("a queued job waits for Kueue, then runs on what it was assigned, up t
   CHECK_FALSE(c.objects.at(cluster::job_path("a"))["spec"].contains("suspend"));
 
   c.ends("elasticdl-a-master", 0);
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "succeeded");
   CHECK(c.workload_of("a").empty());
   CHECK(c.kueue.used(c.queue, "q") == 0);
@@ -56,10 +56,10 @@ TEST_CASE("a job of a queue takes no room from others before Kueue lets it in") 
   c.add_queued("a", 4, 4);
   c.add_job("b", 1, 9);
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.workers("b") == 5);
   c.kueue.stopped = false;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "pending");  // it has quota, and b cannot shrink so far that it has room
 }
 
@@ -70,19 +70,19 @@ TEST_CASE(
   c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
   c.add_queued("a", 1, 4);
   pass p;
-  settle(c, p);
+  converge(c, p);
   REQUIRE(c.workers("a") == 4);
   c.kueue.evict(c.queue, c.workload_of("a"), "Preempted");
   c.kueue_runs = false;
   p.work(c);
   CHECK(master_of(c)["metadata"]["annotations"].contains("elasticdl/suspend"));
   CHECK(condition_true(c.queue.objects.at(c.workload_of("a")), "QuotaReserved"));
-  settle(c, p);
+  converge(c, p);
   CHECK(c.kueue.used(c.queue, "q") == 0);
   CHECK(says(c, "Admitted") == "False Queued");
   CHECK(says(c, "Suspended").substr(0, 5) == "False");
   c.kueue_runs = true;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.workers("a") == 4);
   CHECK(c.status("a")["attempts"] == 1);
 }
@@ -93,13 +93,13 @@ TEST_CASE("a person suspends a queued job: its quota is given back, and it is qu
   c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
   c.add_queued("a", 1, 4);
   pass p;
-  settle(c, p);
+  converge(c, p);
   c.change_spec("a", {{"suspend", true}});
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "suspended");
   CHECK(c.queue.objects.empty());
   c.change_spec("a", {{"suspend", false}});
-  settle(c, p);
+  converge(c, p);
   CHECK(c.phase("a") == "running");
 }
 
@@ -109,9 +109,9 @@ TEST_CASE("a job that is deleted gives its quota back when its pods are gone") {
   c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
   c.add_queued("a", 1, 4);
   pass p;
-  settle(c, p);
+  converge(c, p);
   c.erase(cluster::job_path("a"));
-  settle(c, p);
+  converge(c, p);
   CHECK(c.queue.objects.empty());
   CHECK(c.paths("/pods/").empty());
 }
@@ -121,7 +121,7 @@ TEST_CASE("managedBy another: nothing is asked of Kueue") {
   c.add_node("n", 20);
   c.add_queued("a", 1, 4)["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue";
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.queue.objects.empty());
   CHECK(c.created.empty());
 }
@@ -132,11 +132,11 @@ TEST_CASE("elastic: the job grows by slices as the autoscaler would have it, and
   c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
   c.add_queued("a", 1, 10, 0, true);
   pass p;
-  settle(c, p);
+  converge(c, p);
   CHECK(c.workers("a") == 7);  // what the node has room for
   CHECK(c.kueue.used(c.queue, "q") == 8000);
   c.add_job("b", 3, 3);
-  settle(c, p);
+  converge(c, p);
   CHECK(c.workers("b") == 3);
   CHECK(c.workers("a") == 3);
   CHECK(c.kueue.used(c.queue, "q") == 4000);
@@ -195,7 +195,7 @@ TEST_CASE("the controller is killed after any request of any change, and the nex
       c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
       auto p = std::make_unique<pass>();
       a.before(c);
-      settle(c, *p, 300);
+      converge(c, *p, 300);
       a.then(c);
       c.budget = n;
       bool killed_once = false;

@@ -187,7 +187,7 @@ class pass {
   execute_options options_;
 };
 
-inline void settle(cluster& c, pass& with, int most = 150) {
+inline void converge(cluster& c, pass& with, int most = 150) {
   for (int rounds = 0, quiet = 0; rounds < most && quiet < 4; ++rounds) {
     auto const before = c.objects;
     auto const queued = c.queue.objects;

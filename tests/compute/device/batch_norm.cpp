@@ -181,7 +181,7 @@ TEST_CASE("gelu, beta with a gain, and no gamma") {
     CHECK(greatest_difference(whole.dx, plain.dx) < 1e-12);
     CHECK(greatest_difference(whole.dbeta, plain.dbeta) < 1e-11);
     std::vector<double> again(x.size());
-    whole.cpu.batch_norm_again(whole.chain, 5, x, whole.gamma, whole.beta, whole.kept, again);
+    whole.cpu.batch_norm_recompute(whole.chain, 5, x, whole.gamma, whole.beta, whole.kept, again);
     CHECK(again == whole.y);
   }
 }
@@ -214,7 +214,7 @@ TEST_CASE("samples may be bfloat16 on either side, in any chain, on any number o
               std::vector<float> mean(c), variance(c), kept(2 * c), y(above.size()), again(above.size()),
                   dx(from.size()), dgamma(c), dbeta(c);
               cpu.batch_norm_train(chain, batch, 0.9f, 1e-3f, from, gamma, beta, {}, mean, variance, y, kept);
-              cpu.batch_norm_again(chain, batch, from, gamma, beta, kept, again);
+              cpu.batch_norm_recompute(chain, batch, from, gamma, beta, kept, again);
               CHECK(again == y);
               cpu.batch_norm_backward(chain, batch, true, from, gamma, beta, above, kept, dx, dgamma, dbeta);
               return std::vector{

@@ -125,21 +125,21 @@ TEST_CASE("a layer that does not fit is found, however deep") {
 
 TEST_CASE("an option that a layer lacks is named") {
   constexpr auto missing_option = [](auto const& l) {
-    return nn::find_misfit(nn::sequential(l), {4, 4, 2}).what;
+    return nn::find_misfit(nn::sequential(l), {4, 4, 2}).missing;
   };
-  CHECK(missing_option(nn::dense{}) == nn::lacking::units);
-  CHECK(missing_option(nn::conv2d{.kernel = 3}) == nn::lacking::filters);
-  CHECK(missing_option(nn::dense{.units = -1}) == nn::lacking::nothing);
-  CHECK(missing_option(nn::dropout{.rate = 2}) == nn::lacking::nothing);
-  CHECK(nn::missing_option(nn::embedding{.width = 2}) == nn::lacking::vocabulary);
-  CHECK(nn::missing_option(nn::embedding{.vocabulary = 2}) == nn::lacking::width);
+  CHECK(missing_option(nn::dense{}) == nn::missing_part::units);
+  CHECK(missing_option(nn::conv2d{.kernel = 3}) == nn::missing_part::filters);
+  CHECK(missing_option(nn::dense{.units = -1}) == nn::missing_part::nothing);
+  CHECK(missing_option(nn::dropout{.rate = 2}) == nn::missing_part::nothing);
+  CHECK(nn::missing_option(nn::embedding{.width = 2}) == nn::missing_part::vocabulary);
+  CHECK(nn::missing_option(nn::embedding{.vocabulary = 2}) == nn::missing_part::width);
   CHECK_FALSE(nn::find_misfit(nn::sequential(nn::dense{}), {4, 4, 2}).none());
 }
 
 TEST_CASE("a layer that lacks a part of its code is found, however deep") {
   constexpr auto bad = nn::sequential(nn::relu{}, nn::residual(nn::sequential(nn::relu{}, forgetful{})));
   constexpr auto found = nn::find_unfinished<edl::basic_backend<float>>(bad, {1, 1, 3});
-  CHECK(found.what == nn::lacking::backward);
+  CHECK(found.missing == nn::missing_part::backward);
   REQUIRE(found.depth == 3);
   CHECK(std::ranges::equal(std::span(found.path).first(3), std::array{1, 0, 1}));
   CHECK(nn::find_unfinished<edl::basic_backend<float>>(net, {4, 4, 1}).none());

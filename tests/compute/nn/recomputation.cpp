@@ -51,7 +51,7 @@ auto after_both_passes() {
 
 using usual = edl::basic_backend<float>;
 static_assert(std::is_same_v<decltype(nn::pass<usual>::random), edl::random_stream>);
-static_assert(!std::is_same_v<decltype(nn::pass<nn::computing_again<usual>>::random), edl::random_stream>);
+static_assert(!std::is_same_v<decltype(nn::pass<nn::recomputing<usual>>::random), edl::random_stream>);
 
 }  // namespace
 

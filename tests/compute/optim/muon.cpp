@@ -57,7 +57,7 @@ TEST_CASE("muon: the published step, in double and in float") {
   for (muon const& o : {muon{}, muon{.nesterov = false}, muon{.momentum = 0.5f, .weight_decay = 0.1f}})
     for (edl::extents const dims : {edl::extents{12, 30}, edl::extents{30, 12}, edl::extents{3, 2, 4, 5}}) {
       std::size_t const n = dims.size();
-      int const rows = int(n) / dims.of[std::size_t(dims.rank) - 1];
+      int const rows = int(n) / dims.sizes[std::size_t(dims.rank) - 1];
       check::memory<double, muon> wide(o, check::normal<double>(n, 1, 0));
       check::memory<float, muon> narrow(o, {wide.weights.begin(), wide.weights.end()});
       published p{o, as_matrix(wide.weights, rows)};

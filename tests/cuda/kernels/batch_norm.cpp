@@ -69,8 +69,8 @@ struct norms {
     CHECK(close(g.get(device_kept, 2 * n), kept, false));
   }
   void again() {
-    cpu.batch_norm_again(c, batch, x, gamma, beta, kept, y);
-    kernels::batch_norm_again(g.q, c, batch, device_x, device_gamma, device_beta, device_kept, device_y);
+    cpu.batch_norm_recompute(c, batch, x, gamma, beta, kept, y);
+    kernels::batch_norm_recompute(g.q, c, batch, device_x, device_gamma, device_beta, device_kept, device_y);
     CHECK(close(g.get_activations(device_y, out), y, g.q.half, 4e-6));
   }
   void backward(bool through, bool inputs_too = true) {

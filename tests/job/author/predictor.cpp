@@ -223,7 +223,7 @@ TEST_CASE("what feed asks for is found out, with names, kinds and extents") {
   CHECK(in[1].name == "sign");
   CHECK(in[1].kind == edl::example::kind::integers);
   CHECK(in[1].extents.empty());
-  auto const told = edl::features_asked_for(
+  auto const told = edl::features_read_by(
       [](edl::example const& r) {
         r.bytes("a");
         if (r.float_values("b").size() != 5) throw edl::data_error("five");

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 namespace {
 
 lock_options options(scratch const& dir, std::string const& job) {
-  return {.directory = dir.path(), .what = "--checkpoint_dir=" + dir.path(), .job = job};
+  return {.directory = dir.path(), .description = "--checkpoint_dir=" + dir.path(), .job = job};
 }
 
 /// What a job of another machine, whose locks are not seen here, writes: in one piece, as jobs do.
@@ -98,8 +98,8 @@ TEST_CASE("a full disk does not take the lock away") {
 TEST_CASE("a command and its master share the directory, and a second of either does not") {
   scratch const dir;
   lock_options command = options(dir, "mnist"), master = command;
-  command.of = lock_options::part::command;
-  master.of = lock_options::part::master;
+  command.holder = lock_options::part::command;
+  master.holder = lock_options::part::master;
   master.timeout = 100ms;
   directory_lock const outer(command);
   auto inner = std::make_unique<directory_lock>(master);
@@ -115,8 +115,8 @@ TEST_CASE("a command and its master share the directory, and a second of either 
 TEST_CASE("who comes early waits for the end of an earlier start's master, and says so") {
   scratch const dir;
   lock_options command = options(dir, "mnist"), master = command;
-  command.of = lock_options::part::command;
-  master.of = lock_options::part::master;
+  command.holder = lock_options::part::command;
+  master.holder = lock_options::part::master;
   auto outer = std::make_unique<directory_lock>(command);
   auto inner = std::make_unique<directory_lock>(master);
   outer.reset();

@@ -105,7 +105,7 @@ TEST_CASE("a world begins when all have entered it, with the newest copy among t
   model m(with_copies(2));
   m.join(role::worker, 0);
   m.join(role::worker, 1);
-  m.enter(0, copy_position{.version = 2, .applied = {}, .of = 1});
+  m.enter(0, copy_position{.version = 2, .applied = {}, .world = 1});
   CHECK_FALSE(m.it.world_of(0, 1));
   m.enter(1);
   world const* const w = m.it.world_of(0, 1);
@@ -125,7 +125,7 @@ TEST_CASE("a worker's loss ends its world, and the others go on") {
   CHECK_FALSE(m.it.worker_lost(1, start));
   CHECK(m.job.generation() == first + 1);
   CHECK(m.it.ever_begun());
-  m.enter(0, copy_position{.version = 0, .applied = {}, .of = first}, first);
+  m.enter(0, copy_position{.version = 0, .applied = {}, .world = first}, first);
   REQUIRE(m.it.world_of(0, 1));
   CHECK(m.it.world_of(0, 1)->members.size() == 1);
 }

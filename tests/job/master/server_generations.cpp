@@ -21,7 +21,7 @@ server_generations made(std::uint32_t servers, unsigned copies = 2, std::uint64_
 }
 
 /// Two servers with copies of both ranges, configured once.
-server_generations settled() {
+server_generations configured_servers() {
   server_generations g = made(2);
   g.configure(1, {0, 1}, "");
   CHECK_FALSE(g.configured(0, {}, {0, 1}));
@@ -44,7 +44,7 @@ TEST_CASE("the first generation takes what the job begins with") {
 }
 
 TEST_CASE("while every range has a holder the servers' state goes on") {
-  server_generations g = settled();
+  server_generations g = configured_servers();
   CHECK(g.whole({0, 1}));
   g.lost(1);
   CHECK(g.whole({0}));
@@ -70,13 +70,13 @@ TEST_CASE("a range without a holder is lost, and whoever comes later does not br
 }
 
 TEST_CASE("whoever has served a range is its source, for it may be ahead of its backup") {
-  server_generations g = settled();
+  server_generations g = configured_servers();
   g.keep(true);
   CHECK(g.configure(2, {0, 1}, "").sources == std::vector<std::uint32_t>{0, 1});
 }
 
 TEST_CASE("what is kept is what all have applied, at the oldest of their versions") {
-  server_generations g = settled();
+  server_generations g = configured_servers();
   g.keep(true);
   g.configure(2, {0, 1}, "");
   g.configured(0, copy_position{.version = 12}, {0, 1});
@@ -132,7 +132,7 @@ TEST_CASE("a state newer than the master knows of replaces the past that it knew
 }
 
 TEST_CASE("once a generation is configured nobody brings another past") {
-  server_generations g = settled();
+  server_generations g = configured_servers();
   CHECK_FALSE(g.joined(2, 99, {0, 1}, true));
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("generations leap farther each time that a server is ahead, until all 
 }
 
 TEST_CASE("servers that are not wanted any more are sources, and serve nothing") {
-  server_generations g = settled();
+  server_generations g = configured_servers();
   g.want(1);
   g.keep(true);
   configure_servers const c = g.configure(2, {0, 1}, "");

@@ -80,7 +80,7 @@ class simulated_copies : public simulated_time {
     double hangs = 0;  // until then it does nothing
     doing now = doing::nothing;
     std::uint64_t number = 0;  // of the world that it is in
-    std::uint64_t of = 0;      // of the last one that its copy is of
+    std::uint64_t copied = 0;  // of the last one that its copy is of
     std::uint64_t life = 0;    // what was begun in an earlier life is void
     std::optional<copy_state> copy;
     std::map<std::uint64_t, copy_state> to_write;

@@ -116,7 +116,7 @@ class simulated : public simulated_copies {
     w->hands.clear();
     turn(w, doing::entering);
     entry e{.incarnation = w->incarnation, .last = w->number, .copy = {}, .suspect = suspect};
-    if (w->copy) e.copy = copy_position{w->copy->version, w->copy->applied, w->of};
+    if (w->copy) e.copy = copy_position{w->copy->version, w->copy->applied, w->copied};
     later(w, uniform(0.001, 0.1), [this, w, e] { ask(w, e); });
   }
 
@@ -140,7 +140,7 @@ class simulated : public simulated_copies {
       if (m.id == w->id) current = m.current;
     }
     if (current) {
-      w->of = now.number;
+      w->copied = now.number;
       if (!w->copy || w->copy->version != now.version)
         failure = "a copy that is not the world's was taken for it";
       return begin(w);
@@ -171,7 +171,7 @@ class simulated : public simulated_copies {
   }
 
   void begin(worker* w) {
-    w->of = w->number;
+    w->copied = w->number;
     turn(w, doing::idle);
     // The first whose copy went on tells what it has frozen.
     auto const& all = master.current_world().members;

@@ -33,7 +33,7 @@ struct job {
   /// The first world, of all, at version 0.
   void begin() {
     for (auto const& [id, m] : workers.all()) enter(id);
-    REQUIRE(it.next(workers, false, start).what == worker_worlds::step::kind::begin);
+    REQUIRE(it.next(workers, false, start).action == worker_worlds::step::kind::begin);
     it.begin(1, workers, 0, "");
   }
   auto next(bool restorable = true, time_point at = start) { return it.next(workers, restorable, at); }
@@ -47,9 +47,9 @@ TEST_CASE("the first world waits for all that are expected, but not for ever") {
   job j(2);
   j.workers.lose(1, 101);
   j.enter(0);
-  CHECK(j.next(false).what == wait);
-  CHECK(j.next(false, start + 9s).what == wait);
-  CHECK(j.next(false, start + 10s).what == begin);
+  CHECK(j.next(false).action == wait);
+  CHECK(j.next(false, start + 9s).action == wait);
+  CHECK(j.next(false, start + 10s).action == begin);
 }
 
 TEST_CASE("a world begins when all have entered, from the newest copy") {
@@ -57,10 +57,10 @@ TEST_CASE("a world begins when all have entered, from the newest copy") {
   j.begin();
   j.it.broke(start);
   j.enter(0, copy(5));
-  CHECK(j.next().what == wait);
+  CHECK(j.next().action == wait);
   j.enter(1, copy(6));
   auto const step = j.next();
-  CHECK(step.what == go_on);
+  CHECK(step.action == go_on);
   CHECK(step.newest->version == 6);
 }
 
@@ -69,9 +69,9 @@ TEST_CASE("without a copy a checkpoint is asked for, once") {
   j.begin();
   j.it.broke(start);
   j.enter(0);
-  CHECK(j.next().what == find);
+  CHECK(j.next().action == find);
   CHECK(j.it.asks());
-  CHECK(j.next().what == wait);
+  CHECK(j.next().action == wait);
   CHECK(j.it.found());
   CHECK_FALSE(j.it.found());  // an answer that nobody waits for
 }
@@ -81,19 +81,19 @@ TEST_CASE("when somebody comes meanwhile, the checkpoint is decided on again") {
   j.begin();
   j.it.broke(start);
   j.enter(0);
-  CHECK(j.next().what == find);
+  CHECK(j.next().action == find);
   j.join(1);
   j.it.changed();
   CHECK_FALSE(j.it.found());
-  CHECK(j.next().what == wait);
+  CHECK(j.next().action == wait);
   j.enter(1, copy(3));
-  CHECK(j.next().what == go_on);
+  CHECK(j.next().action == go_on);
 }
 
 TEST_CASE("where nothing can be restored the job begins as at the start") {
   job j(1);
   j.enter(0);
-  CHECK(j.next(false).what == begin);
+  CHECK(j.next(false).action == begin);
 }
 
 TEST_CASE("whoever does not come while others wait is absent; who has just joined has its time") {

@@ -145,6 +145,23 @@ TEST_CASE("who falls silent while a world is formed is lost, and the world begin
   CHECK(m.members() == "0*");
 }
 
+TEST_CASE("who is given up because another was lost is lost once, though it had fallen silent, too") {
+  master m;
+  m.start(4);
+  std::uint64_t w = 1;
+  for (; w < 4; ++w) {
+    m.enter(0, w, copy(5), 2u);
+    for (std::uint32_t const id : {1u, 2u, 3u}) m.enter(id, w, copy(5));
+    REQUIRE(m.it.ready());
+  }
+  m.enter(0, w, copy(5), 2u);
+  for (std::uint32_t const id : {2u, 3u}) m.enter(id, w, copy(5));
+  m.pass(seconds(7), {1, 2});
+  CHECK(m.said("worker 1 is lost: it gave no sign of life"));
+  CHECK(m.said("worker 2 is lost: others cannot reach it"));
+  CHECK_FALSE(m.said("worker 2 is lost: it gave no sign of life"));
+}
+
 TEST_CASE("strangers do not enter, and end no world") {
   master m;
   m.start();

@@ -27,7 +27,7 @@ namespace {
 struct taker {
   struct taken {
     byte_stream socket;
-    std::string what, peer;
+    std::string text, peer;
   };
 
   explicit taker(std::vector<address> const& where = {any_port()}, edl::net::limits bounds = {})
@@ -123,7 +123,7 @@ TEST_CASE("a stream carries bytes both ways, over TCP and Unix sockets, and says
     // At once: the listener may still be at its greeting.
     put(here, "first bytes");
     auto& there = t.at(i);
-    CHECK(there.what == what);
+    CHECK(there.text == what);
     CHECK_FALSE(there.peer.empty());
     CHECK(take(there.socket, 11) == "first bytes");
     put(there.socket, "an answer");
@@ -150,8 +150,8 @@ TEST_CASE("a stream's end is seen by the other side, and ends no other") {
   }
   auto& first = t.at(0);
   auto& second = t.at(1);
-  auto& ended = first.what == "gone" ? first : second;
-  auto& other = first.what == "gone" ? second : first;
+  auto& ended = first.text == "gone" ? first : second;
+  auto& other = first.text == "gone" ? second : first;
   CHECK(take(ended.socket, 100) == "last");
   put(other.socket, "still here");
   CHECK(take(kept, 10) == "still here");
@@ -318,7 +318,7 @@ TEST_CASE("many streams at once, each with its own bytes") {
   for (std::size_t i = 0; i < 100; ++i) {
     auto& s = t.at(i);
     std::string const number = take(s.socket, 4);
-    CHECK(s.what == "stream " + std::to_string(std::stoi(number) - 1000));
+    CHECK(s.text == "stream " + std::to_string(std::stoi(number) - 1000));
     seen.insert(number);
   }
   CHECK(seen.size() == 100);

@@ -16,12 +16,12 @@ struct at_version final : freezer::source {
   explicit at_version(std::uint64_t v, edl::element_range s = {}) : version(v), slots(s) {}
   snapshot averaged() const override { return {version, buffer(1)}; }
   edl::ps::full_snapshot full_snapshot() const override {
-    ++cuts;
+    ++snapshots;
     return {.variables = {version, buffer(1)}, .hash_slots = slots};
   }
   std::uint64_t version;
   edl::element_range slots;
-  mutable int cuts = 0;
+  mutable int snapshots = 0;
 };
 
 freezer make(bool rests = false) {
@@ -44,7 +44,7 @@ TEST_CASE("a version is frozen when it is due, and a store is asked for no other
     auto const [evaluate, checkpoint] = f.advanced(v, now);
     CHECK(evaluate == (v % 2 == 0));
     CHECK(checkpoint == (v % 3 == 0));
-    CHECK(now.cuts == (v % 3 == 0));
+    CHECK(now.snapshots == (v % 3 == 0));
   }
   CHECK(f.evaluation(4).version() == 4);
   CHECK(f.checkpoint(3).version() == 3);
@@ -69,11 +69,11 @@ TEST_CASE("what has other rows now is frozen once more") {
   at_version const all(3, {0, 4096}), half(3, {0, 2048});
   f.advanced(3, half);
   f.with_rows(3, {0, 2048}, all);
-  CHECK(all.cuts == 0);
+  CHECK(all.snapshots == 0);
   f.with_rows(3, {0, 4096}, all);
   CHECK(f.checkpoint(3).hash_slots == edl::element_range{0, 4096});
   f.with_rows(4, {0, 4096}, all);  // never to be written
-  CHECK(all.cuts == 1);
+  CHECK(all.snapshots == 1);
 }
 
 TEST_CASE("with rests the version to evaluate is frozen when it is asked for, and no older one is kept") {

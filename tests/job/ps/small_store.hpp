@@ -38,14 +38,14 @@ inline std::vector<float> values(edl::view<float> of) { return {of.begin(), of.e
 
 /// A checkpoint of stores that lie side by side; its path.
 inline std::string save(scratch const& dir, edl::parameter_layout const& layout, std::uint64_t version,
-                        std::vector<edl::ps::full_snapshot> const& cuts) {
+                        std::vector<edl::ps::full_snapshot> const& snapshots) {
   auto const path = edl::checkpoint::checkpoint_path(dir.path(), version);
   edl::checkpoint::begin_checkpoint(path);
   edl::checkpoint::manifest all{
       .job = "j", .version = version, .layout = edl::checkpoint::layout_digest(layout)};
-  for (std::uint32_t i = 0; i < cuts.size(); ++i)
+  for (std::uint32_t i = 0; i < snapshots.size(); ++i)
     for (auto& file :
-         write_snapshot(cuts[i], path, layout, {.server = i, .servers = std::uint32_t(cuts.size())}))
+         write_snapshot(snapshots[i], path, layout, {.server = i, .servers = std::uint32_t(snapshots.size())}))
       all.files.push_back(std::move(file));
   edl::checkpoint::commit_checkpoint(path, all);
   return path;

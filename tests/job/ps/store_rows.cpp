@@ -249,7 +249,7 @@ TEST_CASE("a step of several minibatches gives each row the mean over all of the
   CHECK(row(all, high[0]) == 10);
 }
 
-TEST_CASE("where memory ends, a store says so once and for all, and is cut no more") {
+TEST_CASE("where memory ends, a store says so once and for all, and is frozen no more") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   MESSAGE("skipped: sanitizers need more address space than this test leaves");
   return;

@@ -106,7 +106,7 @@ TEST_CASE("a step with elements whose histories differ counts every minibatch on
   scratch const dir;
   edl::parameter_layout const layout{{{"w", {48}, 0}}, 48, 0};
   std::vector<float> const part(16, 1);
-  std::vector<edl::ps::full_snapshot> cuts;
+  std::vector<edl::ps::full_snapshot> snapshots;
   // Three servers: one has task 0 and the half of 2, one the half of task 0 and task 1, one nothing.
   store a({.layout = layout, .elements = {0, 16}, .rule = adding, .when = at_once});
   store b({.layout = layout, .elements = {16, 32}, .rule = adding, .when = at_once});

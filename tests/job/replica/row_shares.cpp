@@ -161,7 +161,7 @@ std::vector<std::string> worker::call(std::vector<member_call> const& calls) {
     if (calls_left > 0) --calls_left;
     edl::net::channel to(process.node, in->members[c.member]->process.listener.addresses(), "worker");
     for (;;) try {
-        answers.push_back(edl::net::wait(to, c.what).message);
+        answers.push_back(edl::net::wait(to, c.request).message);
         break;
       } catch (call_error const& e) {
         if (e.code() != status::not_ready) throw;

@@ -37,7 +37,7 @@ void write_model(std::string const& path, std::uint64_t version, float more) {
   std::vector<float> values(layout.size());
   for (auto const& v : layout.variables)
     if (v.dims.rank == 2)
-      values[v.offset] = values[v.offset + (v.dims.of[0] == 2 ? 3 : 1)] = 1;
+      values[v.offset] = values[v.offset + (v.dims.sizes[0] == 2 ? 3 : 1)] = 1;
     else
       values[v.offset] = more;
   edl::checkpoint::export_model(path + ".new", layout, values, {}, version, {});

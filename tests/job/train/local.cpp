@@ -155,6 +155,19 @@ TEST_CASE("an interrupted run writes a checkpoint and goes on from it") {
   CHECK(slurp(dir / "resumed/model.safetensors").size() == slurp(dir / "whole/model.safetensors").size());
 }
 
+TEST_CASE("what a run ends with is written again where its storage fails, as a master does it") {
+  job::scratch const dir;
+  std::string const obstacle = dir / "model/model.safetensors";
+  std::filesystem::create_directories(obstacle + "/in the way");
+  job::run j(train({"--num_epochs=1", "--output=" + dir / "model"}));
+  CHECK(j.says("the model cannot be written yet, it is tried again: "));
+  std::filesystem::remove_all(obstacle);
+  CAPTURE(j.log());
+  CHECK(j.wait() == 0);
+  CHECK(count(j.log(), "it is tried again: ") == 1);
+  CHECK(std::filesystem::is_regular_file(obstacle));
+}
+
 TEST_CASE("a step that was reached already is told, and nothing is trained") {
   for (lines const& how : {lines{}, lines{"--num_ps_pods=1", "--num_workers=1"}}) {
     job::scratch const dir;

@@ -30,7 +30,7 @@ struct transcript {
     std::string const text((std::istreambuf_iterator<char>(in)), {});
     std::size_t const line = text.find("\n=====\n");
     std::string const response = text.substr(line + 7);
-    std::istringstream asked(text.substr(0, line)), answered(response);
+    std::istringstream parameter(text.substr(0, line)), answered(response);
     std::string version, word;
     asked >> method >> path >> version;
     std::getline(asked, word);

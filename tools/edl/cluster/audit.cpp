@@ -13,6 +13,7 @@
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
 #include "common/advice.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/app/audit.hpp"
 
@@ -43,7 +44,7 @@ class passing_pod {
 
   /// Waits for its end.
   pod_state end(std::chrono::seconds limit) const {
-    auto const until = std::chrono::steady_clock::now() + limit;
+    auto const until = clock::now() + limit;
     bool announced = false;
     for (std::string said;;) {
       pod_state s;
@@ -51,7 +52,7 @@ class passing_pod {
       if (s.ended) return s;
       std::string const why = s.hinders ? in_words(s.hinders->reason, s.hinders->message, job_) : "";
       if (s.hinders && s.hinders->hopeless) throw error("the reading pod cannot start: " + why);
-      if (std::chrono::steady_clock::now() > until)
+      if (clock::now() > until)
         throw error(fmt::format("the reading pod has not ended after {} s{}{}", limit.count(),
                                 why.empty() ? "" : ": ", why));
       if (!why.empty() && why != said) fmt::print(stderr, "edl: the reading pod waits: {}\n", said = why);
@@ -110,11 +111,11 @@ pod_answer ask_pod(command_line const& l, words const& before, words const& behi
         "job '{}' has no --checkpoint_dir: name the directory in its volumes with that flag", job));
   json one = audit_pod(master, job, directory);
   json& command = one["spec"]["containers"][0]["command"];
-  json asked = json::array({command[0]});
-  for (std::string const& word : before) asked.push_back(word);
-  asked.push_back(directory);
-  for (std::string const& word : behind) asked.push_back(word);
-  command = std::move(asked);
+  json wrapped = json::array({command[0]});
+  for (std::string const& word : before) wrapped.push_back(word);
+  wrapped.push_back(directory);
+  for (std::string const& word : behind) wrapped.push_back(word);
+  command = std::move(wrapped);
   passing_pod const pod(c, job, one);
   pod_state const end = pod.end(limit);
   return {end.phase == "Succeeded", pod.log()};

@@ -11,6 +11,7 @@
 #include "cluster/training_jobs.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 
 namespace edl::tool {
@@ -46,7 +47,7 @@ std::string without_blanks(std::string const& answer) {
 char const* const scaled_at = "/metadata/annotations/elasticdl~1scaled";
 
 /// Until `limit` from now.
-auto after(std::chrono::seconds limit) { return std::chrono::steady_clock::now() + limit; }
+auto after(std::chrono::seconds limit) { return clock::now() + limit; }
 
 /// What the controller makes of a change: waits until it has read it, and the job is as `reached` asks.
 /// Throws error that says `what` it did not do.
@@ -58,7 +59,7 @@ live_job await_controller(cluster& c, std::string const& job, std::int64_t gener
     live_job now = training_job_again(c, job, until);
     bool const seen = now.resource.status.observed_generation >= generation;
     if (seen && (now.resource.finished() || reached(now.resource))) return now;
-    if (std::chrono::steady_clock::now() > until)
+    if (clock::now() > until)
       throw error(fmt::format("{0} within {1} s: {2}; the request stays", what, limit.count(),
                               seen ? fmt::format("`edl explain {}` tells why", job)
                                    : "no controller has read it; `edl doctor` says whether there is one"));
@@ -214,14 +215,14 @@ int remove(words const& line) {
     std::fflush(stdout);
   }
   if (!l.truth("wait")) return done;
-  auto const until = std::chrono::steady_clock::now() + limit;
+  auto const until = clock::now() + limit;
   bool announced = false;
   for (std::string const& job : l.arguments())
     for (;;) {
       json pods;
       if (!answered([&] { pods = c.pods_of(job); }, until, announced)) continue;
       if (pods.empty() && !find_training_job(c, job)) break;
-      if (std::chrono::steady_clock::now() > until)
+      if (clock::now() > until)
         throw error(
             pods.empty()
                 ? fmt::format("job '{}' is still there after {} s, without pods: a finalizer holds it", job,
@@ -277,13 +278,13 @@ int scale(words const& line) {
   std::string const path = c.path("pods", text_at(pod, "/metadata/name"));
   c.api.patch(path, json{{"metadata", {{"annotations", wanted}}}});
   bool announced = false;
-  for (auto const until = std::chrono::steady_clock::now() + limit;;) {
+  for (auto const until = clock::now() + limit;;) {
     if (!answered([&] { pod = c.api.get(path); }, until, announced)) continue;
     if (std::string const answer = text_at(pod, scaled_at); answer.starts_with("refused"))
       throw error(fmt::format("the master of job '{}' {}", job, answer));
     else if (!answer.empty())
       return fmt::print("job {}: {}\n", job, printable(without_blanks(answer))), done;
-    if (std::chrono::steady_clock::now() > until)
+    if (clock::now() > until)
       throw error(fmt::format(
           "the master of job '{0}' did not answer within {1} s; it will when it runs: `edl explain {0}`", job,
           limit.count()));

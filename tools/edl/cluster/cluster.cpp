@@ -9,6 +9,7 @@
 
 #include "cluster/pods.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/version.hpp"
 
@@ -93,17 +94,16 @@ std::string usual_account(cluster& c) {
   return who.name;
 }
 
-bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until,
-              bool& announced) {
+bool answered(std::function<void()> const& ask, time_point until, bool& announced) {
   std::string away;
   try {
     ask();
     return true;
   } catch (k8s::unreachable const& bad) {
-    if (std::chrono::steady_clock::now() >= until) throw;
+    if (clock::now() >= until) throw;
     away = bad.what();
   } catch (k8s::api_error const& bad) {
-    if ((bad.code() < 500 && bad.code() != 429) || std::chrono::steady_clock::now() >= until) throw;
+    if ((bad.code() < 500 && bad.code() != 429) || clock::now() >= until) throw;
     away = bad.what();
   }
   if (!std::exchange(announced, true)) say(away + "; asking again");

@@ -10,6 +10,7 @@
 #include "common/command_line.hpp"
 #include "common/fields.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
+#include "edl/core/clock.hpp"
 
 namespace edl::tool {
 
@@ -45,7 +46,7 @@ std::string usual_account(cluster& c);
 
 /// Who waits does not give up because an API server is away for a moment, which is told once: whether `ask`
 /// was answered. Throws what `ask` throws otherwise, and that as well when it is past `until`.
-bool answered(std::function<void()> const& ask, std::chrono::steady_clock::time_point until, bool& announced);
+bool answered(std::function<void()> const& ask, time_point until, bool& announced);
 
 /// The namespace that `connect` would choose; "default" where no cluster is known. Asks no server.
 std::string namespace_of(command_line const& line);

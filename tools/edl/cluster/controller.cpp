@@ -14,6 +14,7 @@
 #include "cluster/pods.hpp"
 #include "common/text_file.hpp"
 #include "common/yaml.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 
 namespace edl::tool {
@@ -57,12 +58,12 @@ void move_to(json& o, std::string const& space) {
 
 /// A kind is not there at once when its definition is.
 void await_established(cluster& c, std::string const& path) {
-  auto const until = std::chrono::steady_clock::now() + 30s;
+  auto const until = clock::now() + 30s;
   for (;; std::this_thread::sleep_for(200ms)) {
     json const now = c.api.get(path);
     for (json const& condition : now.value("/status/conditions"_json_pointer, json::array()))
       if (text_at(condition, "/type") == "Established" && text_at(condition, "/status") == "True") return;
-    if (std::chrono::steady_clock::now() > until)
+    if (clock::now() > until)
       throw error(fmt::format("{} is not established after 30 s: `kubectl describe crd` shows why",
                               text_at(now, "/metadata/name")));
   }

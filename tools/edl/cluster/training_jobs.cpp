@@ -10,6 +10,7 @@
 
 #include "edl/cli/nearest.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 
@@ -73,8 +74,7 @@ std::optional<live_job> find_training_job(cluster& c, std::string const& name) {
   }
 }
 
-live_job training_job_again(cluster& c, std::string const& name,
-                            std::chrono::steady_clock::time_point until) {
+live_job training_job_again(cluster& c, std::string const& name, time_point until) {
   std::optional<live_job> found;
   bool announced = false;
   while (!answered([&] { found = find_training_job(c, name); }, until, announced)) continue;

@@ -9,6 +9,7 @@
 #include "cluster/cluster.hpp"
 #include "cluster/pods.hpp"
 #include "edl/cluster/training_job/training_job.hpp"
+#include "edl/core/clock.hpp"
 
 namespace edl::tool {
 
@@ -30,7 +31,7 @@ std::optional<live_job> find_training_job(cluster& c, std::string const& name);
 
 /// The same, of a cluster that is asked again until `until` where it does not answer. It throws error that
 /// says which job is gone when it is.
-live_job training_job_again(cluster& c, std::string const& name, std::chrono::steady_clock::time_point until);
+live_job training_job_again(cluster& c, std::string const& name, time_point until);
 
 struct live_jobs {
   std::vector<live_job> list;

@@ -64,12 +64,12 @@ json describe_shard(std::string const& path, data::shard const& s) {
 /// Neighbouring records that cannot be read for one reason, as those of a chunk.
 struct bad_run {
   std::uint64_t first = 0, last = 0;
-  std::string what;    ///< of the first
-  std::string reason;  ///< the same without the record's number
+  std::string message;  ///< of the first
+  std::string reason;   ///< the same without the record's number
 
   std::string text() const {
-    return first == last ? what
-                         : fmt::format("{} (the same for all records from {} to {})", what, first, last);
+    return first == last ? message
+                         : fmt::format("{} (the same for all records from {} to {})", message, first, last);
   }
 };
 
@@ -87,7 +87,7 @@ std::uint64_t verify(data::source const& of, std::vector<std::string>& damage) {
   for (std::size_t s = 0; s < of.shards().size(); ++s) {
     bad_run now;
     auto const finish = [&] {
-      if (now.what.empty()) return;
+      if (now.message.empty()) return;
       if (damage.size() < before + most)
         damage.push_back(now.text());
       else
@@ -99,7 +99,7 @@ std::uint64_t verify(data::source const& of, std::vector<std::string>& damage) {
         ++good;
       } catch (data_error const& bad) {
         std::string const reason = without(bad.what(), fmt::format(": record {}", i));
-        if (now.what.empty() || reason != now.reason || now.last + 1 != i) {
+        if (now.message.empty() || reason != now.reason || now.last + 1 != i) {
           finish();
           now = {i, i, bad.what(), reason};
         }

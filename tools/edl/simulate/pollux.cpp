@@ -143,14 +143,16 @@ pollux_application::times pollux_application::time_of(placement const& on, doubl
   return between(on.size(), std::accumulate(on.begin(), on.end(), 0), local);
 }
 
-double pollux_work::records(std::size_t part) const { return of_->progress_of(part) * of_->first_batch(); }
+double pollux_work::records(std::size_t part) const {
+  return application_->progress_of(part) * application_->first_batch();
+}
 
 int pollux_work::most_workers() const {
-  return std::max(1, (may_change_ ? of_->largest_batch() : batch_) / of_->least_local());
+  return std::max(1, (may_change_ ? application_->largest_batch() : batch_) / application_->least_local());
 }
 
 std::vector<double> pollux_work::compute(placement const& on) const {
-  pollux_application const& app = *of_;
+  pollux_application const& app = *application_;
   int const n = std::accumulate(on.begin(), on.end(), 0);
   struct way {
     double batch, seconds;

@@ -59,8 +59,8 @@ class pollux_application {
 class pollux_work : public work_model {
  public:
   pollux_work(std::shared_ptr<pollux_application const> of, int batch, bool may_change)
-      : of_(std::move(of)), batch_(batch), may_change_(may_change) {}
-  std::size_t parts() const override { return of_->epochs(); }
+      : application_(std::move(of)), batch_(batch), may_change_(may_change) {}
+  std::size_t parts() const override { return application_->epochs(); }
   double records(std::size_t part) const override;
 
   /// The largest useful number of workers: each needs the least local batch.
@@ -68,7 +68,7 @@ class pollux_work : public work_model {
 
  private:
   std::vector<double> compute(placement const& on) const override;
-  std::shared_ptr<pollux_application const> of_;
+  std::shared_ptr<pollux_application const> application_;
   int batch_;
   bool may_change_;
 };

@@ -22,7 +22,7 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 class simulation {
  public:
-  simulation(scenario const& what, rules const& by) : what_(what), by_(by) {
+  simulation(scenario const& what, rules const& by) : scenario_(what), by_(by) {
     std::map<std::string, double> total;
     for (node const& n : what.nodes) {
       if (!node_by_name_.emplace(n.name, int(node_by_name_.size())).second)
@@ -82,7 +82,7 @@ class simulation {
       pass(next);
     }
     for (int p : waiting_)
-      if (at(p).service >= 0) out_.service_waits.push_back(now_ - at(p).asked);
+      if (at(p).service >= 0) out_.service_waits.push_back(now_ - at(p).created);
     out_.end = now_;
     for (double& u : out_.utilisation) u /= std::max(1e-9, until_ - start_);
     return std::move(out_);
@@ -110,7 +110,7 @@ class simulation {
     bool is_worker = false, ready = false, leaving = false, there = true;
     int node = -1, wanted_node = -1;
     int replaces = -1, successor = -1;  ///< pods: a worker that is moved, and the one that takes over from it
-    double asked = 0;
+    double created = 0;
     pod_shape const* shape = nullptr;
     std::string nominated{};
     double nominated_at = 0;
@@ -128,7 +128,7 @@ class simulation {
     }
   };
 
-  job_spec const& spec(int j) const { return what_.jobs[std::size_t(j)]; }
+  job_spec const& spec(int j) const { return scenario_.jobs[std::size_t(j)]; }
   live_job& live(int j) { return jobs_[std::size_t(j)]; }
   live_pod& at(int p) { return pods_[std::size_t(p)]; }
 
@@ -200,10 +200,10 @@ class simulation {
       burst_[std::size_t(s)] = -1;
       if (wanted > has) {
         burst_[std::size_t(s)] = int(out_.bursts.size());
-        out_.bursts.push_back({what_.services[std::size_t(s)].name, now_, has, wanted, -1});
+        out_.bursts.push_back({scenario_.services[std::size_t(s)].name, now_, has, wanted, -1});
       }
       for (int n = has; n < wanted; ++n) {
-        live_pod p{.service = s, .asked = now_, .shape = &what_.services[std::size_t(s)].pod};
+        live_pod p{.service = s, .created = now_, .shape = &scenario_.services[std::size_t(s)].pod};
         mine.push_back(make(std::move(p)));
       }
       // Those that still wait are the first to go, then the youngest.
@@ -232,7 +232,7 @@ class simulation {
     if (w.node < 0) {
       waiting_.erase(p);
       there_.erase(p);
-      if (w.service >= 0) out_.service_waits.push_back(now_ - w.asked);
+      if (w.service >= 0) out_.service_waits.push_back(now_ - w.created);
     }
     if (w.is_worker) {
       live_job& l = live(w.job);
@@ -266,7 +266,7 @@ class simulation {
       if (w.leaving) continue;
       w.ready = true;
       if (w.service >= 0) {
-        out_.service_waits.push_back(now_ - w.asked);
+        out_.service_waits.push_back(now_ - w.created);
         int const b = burst_[std::size_t(w.service)];
         auto const& mine = service_pods_[std::size_t(w.service)];
         if (b >= 0 && std::all_of(mine.begin(), mine.end(), [&](int p) { return at(p).ready; }))
@@ -326,7 +326,7 @@ class simulation {
   bool fits(live_pod const& w, int node) {
     for (auto const& [r, amount] : need(*w.shape))
       if (free_[std::size_t(node)][r] < amount) return false;
-    return allows(what_.nodes[std::size_t(node)], *w.shape);
+    return allows(scenario_.nodes[std::size_t(node)], *w.shape);
   }
 
   /// The part of the node that is free, of what the pod requests.
@@ -335,7 +335,7 @@ class simulation {
     int kinds = 0;
     for (auto const& [r, amount] : need(*w.shape)) {
       if (r == slots_) continue;
-      auto const has = what_.nodes[std::size_t(node)].allocatable.find(out_.resources[r]);
+      auto const has = scenario_.nodes[std::size_t(node)].allocatable.find(out_.resources[r]);
       sum += double(free_[std::size_t(node)][r]) / double(has->second);
       ++kinds;
     }
@@ -389,7 +389,8 @@ class simulation {
       live_job& l = live(j);
       job_spec const& s = spec(j);
       advance(j);
-      job v{.uid = std::to_string(j), .name = s.name, .priority = s.priority, .min = s.min, .max = s.max};
+      job_view v{
+          .uid = std::to_string(j), .name = s.name, .priority = s.priority, .min = s.min, .max = s.max};
       v.worker = s.worker;
       if (!l.admitted) v.fixed = s.fixed;
       v.submitted = s.submitted;
@@ -405,7 +406,7 @@ class simulation {
       live_pod const& w = at(p);
       view_.pods.push_back({.name = std::to_string(p),
                             .job = w.is_worker ? std::to_string(w.job) : "",
-                            .node = w.node < 0 ? "" : what_.nodes[std::size_t(w.node)].name,
+                            .node = w.node < 0 ? "" : scenario_.nodes[std::size_t(w.node)].name,
                             .nominated = w.nominated,
                             .nominated_at = w.nominated_at,
                             .replaces = w.replaces < 0 ? "" : std::to_string(w.replaces),
@@ -434,13 +435,13 @@ class simulation {
         for (std::size_t f = 0; f < spec(j).fixed.size(); ++f)
           l.fixed.push_back(make({.job = j,
                                   .wanted_node = wanted_node(to.fixed_nodes.at(f)),
-                                  .asked = now_,
+                                  .created = now_,
                                   .shape = &spec(j).fixed[f]}));
       for (std::size_t n = 0; int(l.workers.size()) < to.workers; ++n)
         l.workers.insert(make({.job = j,
                                .is_worker = true,
                                .wanted_node = n < to.nodes.size() ? wanted_node(to.nodes[n]) : -1,
-                               .asked = now_,
+                               .created = now_,
                                .shape = &spec(j).worker}));
       for (worker_move const& m : to.moves) {
         int const old = std::stoi(m.pod);
@@ -448,7 +449,7 @@ class simulation {
                                .is_worker = true,
                                .wanted_node = wanted_node(m.node),
                                .replaces = old,
-                               .asked = now_,
+                               .created = now_,
                                .shape = &spec(j).worker,
                                .nominated = m.node});
         at(old).successor = next;
@@ -494,7 +495,7 @@ class simulation {
                             now_ - start_, active_.size()));
   }
 
-  scenario const& what_;
+  scenario const& scenario_;
   rules const& by_;
   outcome out_;
   cluster_view view_;

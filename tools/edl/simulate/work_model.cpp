@@ -17,10 +17,10 @@ std::vector<double> plain_work::compute(placement const& on) const {
   return {records_ / (per_second_ * n / (1 + overhead_ * (n - 1)))};
 }
 
-std::size_t progress::part() const { return std::min(std::size_t(at_), of_->parts() - 1); }
+std::size_t progress::part() const { return std::min(std::size_t(at_), model_->parts() - 1); }
 
 double progress::work(placement const& on, double seconds) {
-  auto const& each = of_->seconds(on);
+  auto const& each = model_->seconds(on);
   double spent = 0;
   while (!done()) {
     std::size_t const p = part();
@@ -37,7 +37,7 @@ double progress::work(placement const& on, double seconds) {
 
 double progress::seconds_left(placement const& on) const {
   if (done()) return 0;
-  auto const& each = of_->seconds(on);
+  auto const& each = model_->seconds(on);
   double all = (double(part() + 1) - at_) * each[part()];
   for (std::size_t p = part() + 1; p < each.size(); ++p) all += each[p];
   return all;
@@ -45,11 +45,13 @@ double progress::seconds_left(placement const& on) const {
 
 double progress::records_left() const {
   if (done()) return 0;
-  double all = (double(part() + 1) - at_) * of_->records(part());
-  for (std::size_t p = part() + 1; p < of_->parts(); ++p) all += of_->records(p);
+  double all = (double(part() + 1) - at_) * model_->records(part());
+  for (std::size_t p = part() + 1; p < model_->parts(); ++p) all += model_->records(p);
   return all;
 }
 
-double progress::speed(placement const& on) const { return of_->records(part()) / of_->seconds(on)[part()]; }
+double progress::speed(placement const& on) const {
+  return model_->records(part()) / model_->seconds(on)[part()];
+}
 
 }  // namespace edl::simulate

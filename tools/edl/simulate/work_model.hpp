@@ -48,8 +48,8 @@ class plain_work : public work_model {
 /// How far a job is: parts, and of the next one a fraction.
 class progress {
  public:
-  explicit progress(work_model const& of) : of_(&of) {}
-  bool done() const { return at_ >= double(of_->parts()); }
+  explicit progress(work_model const& of) : model_(&of) {}
+  bool done() const { return at_ >= double(model_->parts()); }
 
   /// Works for so many seconds; returns how many of them it needed, less when it is done.
   double work(placement const& on, double seconds);
@@ -61,7 +61,7 @@ class progress {
 
  private:
   std::size_t part() const;
-  work_model const* of_;
+  work_model const* model_;
   double at_ = 0;
 };
 

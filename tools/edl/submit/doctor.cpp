@@ -31,7 +31,7 @@ namespace k8s = platform::kubernetes;
 
 /// What was looked at: "ok", "fail", or "note" for what is not wrong in itself.
 struct finding {
-  std::string result, what, detail, remedy{};
+  std::string result, subject, detail, remedy{};
 };
 
 /// What is wrong with an image's name; empty: nothing.
@@ -467,11 +467,11 @@ int doctor(words const& line) {
   if (l.text("output_format") != "table") {
     json list = json::array();
     for (finding const& f : all)
-      list.push_back({{"result", f.result}, {"what", f.what}, {"detail", f.detail}, {"remedy", f.remedy}});
+      list.push_back({{"result", f.result}, {"what", f.subject}, {"detail", f.detail}, {"remedy", f.remedy}});
     fmt::print("{}", to_text(list, l.text("output_format")));
   } else {
     for (finding const& f : all)
-      fmt::print("{}\n", printable(fmt::format("{:<5} {:<16} {}{}{}", f.result, f.what, f.detail,
+      fmt::print("{}\n", printable(fmt::format("{:<5} {:<16} {}{}{}", f.result, f.subject, f.detail,
                                                f.remedy.empty() ? "" : "; ", f.remedy)));
   }
   return good ? done : failed;

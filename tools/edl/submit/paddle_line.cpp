@@ -48,8 +48,8 @@ paddle_line line_from_paddle(json const& document, std::string const& origin, co
         fmt::format("{}: '{}' is not run; {} takes its place: name the program of edl in the image", entry,
                     theirs_is, out.line.back()));
   }
-  out.lacks_data = program == without_program::guessed && !given.given("training_data");
-  if (out.lacks_data) {
+  out.needs_data = program == without_program::guessed && !given.given("training_data");
+  if (out.needs_data) {
     out.line.push_back("--training_data=later");
     out.notes.push_back(
         "spec.flags: lacks --training_data, which PaddlePaddle's jobs do not say: give it, or write it in");
@@ -61,7 +61,7 @@ training_job_line from_paddle(json const& document, std::string const& origin, c
                               without_program program) {
   paddle_line theirs = line_from_paddle(document, origin, given, program);
   training_job_line job = read_training_job_line("train", theirs.line, "1");
-  if (theirs.lacks_data) std::erase(job.submission.spec.command, "--training_data=later");
+  if (theirs.needs_data) std::erase(job.submission.spec.command, "--training_data=later");
   job.options.labels = std::move(theirs.labels);
   job.options.annotations = std::move(theirs.annotations);
   job.submission.notes.insert(job.submission.notes.begin(), theirs.notes.begin(), theirs.notes.end());

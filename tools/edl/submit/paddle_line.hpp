@@ -21,7 +21,7 @@ struct paddle_line {
   words line, notes;  ///< `notes`: of what has no counterpart
   std::uint32_t min = 1;
   nlohmann::json labels, annotations;
-  bool lacks_data = false;  ///< --training_data stands for one that is to be given later
+  bool needs_data = false;  ///< --training_data stands for one that is to be given later
 };
 paddle_line line_from_paddle(nlohmann::json const& document, std::string const& origin,
                              command_line const& given, without_program program);

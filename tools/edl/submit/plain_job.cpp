@@ -22,6 +22,7 @@
 #include "common/yaml.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/net/security/token.hpp"
 #include "submit/submission.hpp"
@@ -81,7 +82,7 @@ class made {
  public:
   /// `timeout`: for names that an older job is about to give up.
   made(k8s::client& api, k8s::job_spec const& spec, submission_options const& with)
-      : api_(api), spec_(spec), with_(with), until_(std::chrono::steady_clock::now() + with.timeout) {}
+      : api_(api), spec_(spec), with_(with), until_(clock::now() + with.timeout) {}
   made(made const&) = delete;
   ~made() {
     for (auto it = paths_.rbegin(); it != paths_.rend(); ++it) try {
@@ -128,7 +129,7 @@ class made {
   /// Waits a moment where the job that has the name is being removed: its master's pod ends, or is gone and
   /// what it owned follows. False: it stays, or it has taken too long.
   bool await_removal() {
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = clock::now();
     bool gone = false;
     try {
       json const pod = api_.get(fmt::format("/api/v1/namespaces/{}/pods/{}", spec_.space,
@@ -150,8 +151,8 @@ class made {
   k8s::client& api_;
   k8s::job_spec const& spec_;
   submission_options const& with_;
-  std::chrono::steady_clock::time_point until_;
-  std::optional<std::chrono::steady_clock::time_point> gone_since_;
+  time_point until_;
+  std::optional<time_point> gone_since_;
   bool announced_ = false;
   std::string id_ = net::token::random().secret().substr(0, 16);
   words paths_;
@@ -174,7 +175,7 @@ class made {
 
 /// Waits for the master's container to run.
 void await_start(cluster& c, submission const& s) {
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(s.line.number("start_timeout"));
+  auto const until = clock::now() + std::chrono::seconds(s.line.number("start_timeout"));
   std::string const& job = s.spec.name;
   std::string said;
   bool announced = false;
@@ -192,7 +193,7 @@ void await_start(cluster& c, submission const& s) {
       throw error(fmt::format("job '{}' cannot start, and was removed: {}", job, why));
     }
     if (!why.empty() && why != said) fmt::print(stderr, "edl: the master waits: {}\n", said = why);
-    if (std::chrono::steady_clock::now() >= until)
+    if (clock::now() >= until)
       throw error(fmt::format(
           "the master of job '{0}' still waits: {1}; the job stays and starts when it can: "
           "`edl explain {0}`, `edl delete {0}`",

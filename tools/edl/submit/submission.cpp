@@ -62,13 +62,13 @@ std::vector<std::string> model_line(std::string const& command, command_line con
   }
   words line{command, "--job_name=" + l.text("job_name"), "--distribution_strategy=" + how,
              "--num_workers=" + workers, "--num_ps_pods=" + servers};
-  std::set<std::string> const settled{"job_name", "distribution_strategy", "num_workers", "num_ps_pods"};
+  std::set<std::string> const own_flags{"job_name", "distribution_strategy", "num_workers", "num_ps_pods"};
   std::set<std::string> own;
   for (flag const& f : model_flags(command)) own.insert(f.name);
   for (gone_flag const& g : gone_flags()) own.erase(g.flag.name);
   for (auto const& [name, value] : l.in_order()) {
     if (name == "prediction_outputs" && value.empty()) continue;
-    if (settled.count(name) > 0 || own.count(name) == 0) continue;
+    if (own_flags.count(name) > 0 || own.count(name) == 0) continue;
     if (name == "checkpoint_steps" && value != "0" && l.text("checkpoint_dir").empty()) {
       notes.push_back(
           fmt::format("--checkpoint_steps={}: no checkpoints are written, because --checkpoint_dir does not "
@@ -112,8 +112,8 @@ std::string read_cluster_spec(command_line const& l) {
 /// Where an image comes from that is made at submission.
 void read_image(command_line const& l, submission& s, std::string const& stamp) {
   s.spec.image = l.text("image_name");
-  bool const asked = !l.text("docker_image_repository").empty() || !l.text("image_base").empty();
-  if (!asked) {
+  bool const wanted = !l.text("docker_image_repository").empty() || !l.text("image_base").empty();
+  if (!wanted) {
     if (l.given("model_zoo"))
       s.notes.push_back(
           "--model_zoo: the image holds the zoo's programs already, so nothing is read from there");

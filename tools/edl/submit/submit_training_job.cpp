@@ -17,6 +17,7 @@
 #include "common/yaml.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/net/security/token.hpp"
 #include "submit/job_file.hpp"
@@ -100,7 +101,7 @@ holder holder_of_name(cluster& c, wanted_job const& job) {
 
 void create(cluster& c, wanted_job const& job, command_line const& l) {
   bool const try_only = l.text("dry_run") == "server";
-  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(l.number("start_timeout"));
+  auto const until = clock::now() + std::chrono::seconds(l.number("start_timeout"));
   for (bool announced = false;;) try {
       k8s::query q{{"fieldValidation", "Strict"}};
       if (try_only) q.emplace_back("dryRun", "All");
@@ -110,7 +111,7 @@ void create(cluster& c, wanted_job const& job, command_line const& l) {
       if (bad.reason() != "AlreadyExists") explain_refusal(bad);
       holder const who = holder_of_name(c, job);
       if (who == holder::ours) return;
-      if (who == holder::another || std::chrono::steady_clock::now() >= until)
+      if (who == holder::another || clock::now() >= until)
         throw k8s::api_error(
             bad.code(), bad.reason(), bad.message(),
             fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n "
@@ -148,7 +149,7 @@ bool waits_for_room(controller::training_job const& job) {
 
 /// Waits for the master to run, and says meanwhile what it waits for. False: it waits for room.
 bool await_start(cluster& c, std::string const& name, std::chrono::seconds timeout) {
-  auto const until = std::chrono::steady_clock::now() + timeout;
+  auto const until = clock::now() + timeout;
   std::string said;
   for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
     live_job const now = training_job_again(c, name, until);
@@ -163,7 +164,7 @@ bool await_start(cluster& c, std::string const& name, std::chrono::seconds timeo
     }
     if (!why.empty() && why != said && now.resource.status.observed_generation > 0)
       fmt::print(stderr, "edl: job '{}' waits: {}\n", name, said = why);
-    bool const late = std::chrono::steady_clock::now() >= until;
+    bool const late = clock::now() >= until;
     if (late && waits_for_room(now.resource))
       return fmt::print("it waits, and starts when it can: {}\n", why), false;
     if (late)

@@ -19,6 +19,7 @@
 #include "cluster/training_jobs.hpp"
 #include "common/yaml.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
@@ -33,7 +34,6 @@ namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-using clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 namespace k8s = platform::kubernetes;
 
@@ -45,8 +45,8 @@ constexpr std::chrono::seconds report_timeout{10}, name_timeout{60};
 /// A trial's job, from its turn to its end.
 struct turn {
   std::string job;
-  std::string uid{};        ///< of its master's pod; empty: it is not there yet
-  clock::time_point since;  ///< of its turn, or of its good end
+  std::string uid{};  ///< of its master's pod; empty: it is not there yet
+  time_point since;   ///< of its turn, or of its good end
   bool ended_well = false;
   std::string announced{};  ///< what it waits for, as was said last
 };
@@ -70,7 +70,7 @@ class sweep_run {
         trials_(s.all),
         lock_((make_directory(s.output),
                checkpoint::lock_options{
-                   .directory = s.output, .what = "--output=" + s.output, .job = "sweep " + s.name})) {
+                   .directory = s.output, .description = "--output=" + s.output, .job = "sweep " + s.name})) {
     if (fs::exists(list_)) go_on();
   }
 
@@ -143,7 +143,7 @@ class sweep_run {
 
   /// Whether the cluster has answered. It is asked again without end: its jobs go on meanwhile.
   bool ask(std::function<void()> const& what) {
-    if (!answered(what, clock::time_point::max(), away_)) return false;
+    if (!answered(what, time_point::max(), away_)) return false;
     away_ = false;
     return true;
   }

@@ -28,7 +28,7 @@ using nlohmann::json;
 namespace k8s = platform::kubernetes;
 
 /// What a sweep says to its jobs itself, and what is about one job that somebody waits for.
-bool is_told_by_sweep(std::string const& name) {
+bool is_set_by_sweep(std::string const& name) {
   static std::set<std::string> const all{"export_onnx",    "save_best",    "keep_checkpoint_max",
                                          "early_stopping", "output",       "yaml",
                                          "dry_run",        "detach",       "wait",
@@ -44,7 +44,7 @@ std::string why_not_in_sweep(std::string const& name) {
   if (name == "yaml") return "is not for a sweep; --dry_run prints the objects of its jobs";
   if (name == "save_best" || name == "keep_checkpoint_max")
     return "is set by the sweep, for each trial; leave it out";
-  if (is_told_by_sweep(name))
+  if (is_set_by_sweep(name))
     return "is about one job that somebody waits for, and a sweep looks after many; leave it out";
   return "";
 }
@@ -150,20 +150,20 @@ void check(cluster_sweep const& s) {
 std::vector<flag> sweep_job_flags() {
   std::vector<flag> all = own_flags();
   for (flag& f : job_flags())
-    if (!is_told_by_sweep(f.name)) all.push_back(std::move(f));
+    if (!is_set_by_sweep(f.name)) all.push_back(std::move(f));
   return all;
 }
 
 std::vector<flag> sweep_model_flags() {
   std::vector<flag> all = model_flags("train");
-  std::erase_if(all, [](flag const& f) { return is_told_by_sweep(f.name); });
+  std::erase_if(all, [](flag const& f) { return is_set_by_sweep(f.name); });
   return all;
 }
 
 std::vector<flag> cluster_sweep_flags() {
   std::vector<flag> all = own_flags();
   for (flag& f : submission_flags("train"))
-    if (!is_told_by_sweep(f.name)) all.push_back(std::move(f));
+    if (!is_set_by_sweep(f.name)) all.push_back(std::move(f));
   return all;
 }
 

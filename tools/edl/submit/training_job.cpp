@@ -203,10 +203,10 @@ json training_job_of(submission const& s, training_job_options const& o) {
   json servers{{"replicas", j.num_servers}};
   if (j.num_servers > 0) servers["template"] = template_of(j, role::server);
   json flags = json::array();
-  static std::set<std::string> const settled{"--job_name", "--distribution_strategy", "--num_workers",
-                                             "--num_ps_pods"};
+  static std::set<std::string> const own_flags{"--job_name", "--distribution_strategy", "--num_workers",
+                                               "--num_ps_pods"};
   for (std::size_t i = 2; i < j.command.size(); ++i)  // after the program and its command
-    if (!settled.contains(j.command[i].substr(0, j.command[i].find('=')))) flags.push_back(j.command[i]);
+    if (!own_flags.contains(j.command[i].substr(0, j.command[i].find('=')))) flags.push_back(j.command[i]);
   bool const one = s.line.text("distribution_strategy") == "Local";
   json spec{{"model", j.command.at(0)},
             {"strategy", one ? "Local" : value_of(j.command, "distribution_strategy")},

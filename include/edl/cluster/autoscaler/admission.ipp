@@ -68,10 +68,10 @@ EDL_INLINE bool fill_up(allocation& a) {
   for (int j : a.order) {
     job_state& s = a.at(j);
     if (!s.in) continue;
-    s.fixed_nodes.resize(s.of->fixed.size(), -1);
-    for (std::size_t f = 0; f < s.of->fixed.size(); ++f) {
+    s.fixed_nodes.resize(s.job->fixed.size(), -1);
+    for (std::size_t f = 0; f < s.job->fixed.size(); ++f) {
       if (s.fixed_nodes[f] >= 0) continue;
-      int const shape = a.room.shape(s.of->fixed[f]), node = find_room(a, shape, {cause::room_for_job, j});
+      int const shape = a.room.shape(s.job->fixed[f]), node = find_room(a, shape, {cause::room_for_job, j});
       if (node < 0) continue;
       a.room.take(shape, node);
       s.fixed_nodes[f] = node;
@@ -92,7 +92,7 @@ EDL_INLINE void replace_missing(allocation& a) {
   for (int j : a.order) {
     job_state& s = a.at(j);
     if (!s.in) continue;
-    for (int const announced = std::min(s.who.most, s.of->workers); s.count() < announced;) {
+    for (int const announced = std::min(s.who.most, s.job->workers); s.count() < announced;) {
       int node = a.room.first_fit(s.shape);
       if (node < 0) node = a.room.first_fit_with_leaving(s.shape);
       if (node < 0) break;
@@ -104,9 +104,9 @@ EDL_INLINE void replace_missing(allocation& a) {
 /// Whether its pods would each find a node that lets them in. Only such a job can make others wait.
 inline bool fits_empty(allocation const& a, job_state const& s) {
   for (node const& n : a.view.nodes) {
-    if (!allows(n, s.of->worker)) continue;
+    if (!allows(n, s.job->worker)) continue;
     bool all = true;
-    for (auto const& [name, amount] : s.of->worker.requests) {
+    for (auto const& [name, amount] : s.job->worker.requests) {
       auto const has = n.allocatable.find(name);
       all = all && has != n.allocatable.end() && has->second >= amount;
     }
@@ -118,7 +118,7 @@ inline bool fits_empty(allocation const& a, job_state const& s) {
 inline bool let_in(allocation& a, int j) {
   job_state& s = a.at(j);
   a.steps.clear();
-  std::vector<int> fixed(s.of->fixed.size(), -1);
+  std::vector<int> fixed(s.job->fixed.size(), -1);
   bool fits = true;
   auto const light = [&](int shape) {
     while (a.room.overloaded(shape)) {
@@ -133,7 +133,7 @@ inline bool let_in(allocation& a, int j) {
   };
   // The largest choose first.
   std::vector<std::pair<int, int>> all;  // shape, and which of the fixed pods; -1: a worker
-  for (std::size_t f = 0; f < fixed.size(); ++f) all.emplace_back(a.room.shape(s.of->fixed[f]), int(f));
+  for (std::size_t f = 0; f < fixed.size(); ++f) all.emplace_back(a.room.shape(s.job->fixed[f]), int(f));
   for (int n = s.count(); n < s.who.min; ++n) all.emplace_back(s.shape, -1);
   std::stable_sort(all.begin(), all.end(), [&](auto const& x, auto const& y) {
     return a.room.dominant_share(x.first) > a.room.dominant_share(y.first);
@@ -167,16 +167,16 @@ EDL_INLINE bool admit(allocation& a) {
   std::set<std::tuple<int, int, std::vector<int>>> failed;
   for (int j : a.order) {
     job_state& s = a.at(j);
-    if (s.in || s.of->suspended) continue;
+    if (s.in || s.job->suspended) continue;
     std::vector<int> fixed;
-    for (pod_shape const& f : s.of->fixed) fixed.push_back(a.room.shape(f));
+    for (pod_shape const& f : s.job->fixed) fixed.push_back(a.room.shape(f));
     std::tuple const kind(s.shape, s.who.min, fixed);
     if (blocked)
       s.why = {cause::behind_another};
     else if (failed.count(kind) > 0 || !let_in(a, j)) {
       failed.insert(kind);
       s.why = {cause::no_room};
-      blocked = a.view.now - s.of->submitted > a.options.starvation_timeout && fits_empty(a, s);
+      blocked = a.view.now - s.job->submitted > a.options.starvation_timeout && fits_empty(a, s);
     } else {
       s.why = {};
       any_in = true;

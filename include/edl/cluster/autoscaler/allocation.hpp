@@ -49,7 +49,7 @@ struct tenant {
 
 /// A job while a plan is made.
 struct job_state {
-  job const* of = nullptr;
+  job_view const* job = nullptr;
   int shape = 0;
   claimant who{};
   int grows_to = 0;  ///< workers: more of them are not clearly of use
@@ -101,7 +101,7 @@ class allocation {
   std::vector<tenant> const& on_node(int node) const { return on_node_[std::size_t(node)]; }
 
   /// The claim of the worker that comes when the job has n.
-  claim next(job_state const& s, int n) const { return {s.of->priority, options.who.worth(s.who, n)}; }
+  claim next(job_state const& s, int n) const { return {s.job->priority, options.who.worth(s.who, n)}; }
 
   /// Whether the job is left alone, because it was resized lately; if so, `again_at` is noted. One that is
   /// paused has nothing to lose.

@@ -16,7 +16,7 @@ namespace edl::controller::detail {
 
 inline std::vector<pod_shape const*> shapes_of(cluster_view const& view) {
   std::vector<pod_shape const*> all;
-  for (job const& j : view.jobs) {
+  for (job_view const& j : view.jobs) {
     all.push_back(&j.worker);
     for (pod_shape const& f : j.fixed) all.push_back(&f);
   }
@@ -61,8 +61,8 @@ EDL_INLINE void allocation::read_jobs() {
   std::vector<claimant*> sharing;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     job_state& s = jobs[i];
-    job const& j = view.jobs[i];
-    s.of = &j;
+    job_view const& j = view.jobs[i];
+    s.job = &j;
     s.shape = room.shape(j.worker);
     s.in = j.admitted && !j.suspended;
     speed_curve const speed(j.speeds);
@@ -101,14 +101,14 @@ EDL_INLINE void allocation::read_pods() {
     for (worker const& w : jobs[j].workers) on_node_[std::size_t(w.node)].push_back({int(j), w.shape});
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     job_state& s = jobs[i];
-    s.in = !s.of->suspended && (s.in || s.count() > 0);
+    s.in = !s.job->suspended && (s.in || s.count() > 0);
     s.before = s.workers;
     s.who.there = s.count();
     // Within the doubt it has what it has.
     s.who.most = std::clamp(s.count(), std::min(s.grows_to, s.who.most), s.who.most);
     // What is no use is taken away, but not from who was resized lately: measurements are noisy.
-    bool const spare = s.cooling && !s.of->manual;
-    int const most = s.of->suspended ? 0 : spare ? std::max(s.who.min, s.of->max) : s.who.most;
+    bool const spare = s.cooling && !s.job->manual;
+    int const most = s.job->suspended ? 0 : spare ? std::max(s.who.min, s.job->max) : s.who.most;
     note(int(i));
     while (s.count() > most) remove(int(i), s.workers.back());
   }
@@ -128,7 +128,7 @@ EDL_INLINE void allocation::put_in_order() {
   rank.resize(jobs.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
-    job const &x = *at(a).of, &y = *at(b).of;
+    job_view const &x = *at(a).job, &y = *at(b).job;
     using key = std::tuple<int, double, std::string const&>;
     return key(-x.priority, x.submitted, x.uid) < key(-y.priority, y.submitted, y.uid);
   });
@@ -137,7 +137,7 @@ EDL_INLINE void allocation::put_in_order() {
 
 EDL_INLINE bool allocation::frozen(job_state const& s) {
   if (!s.cooling || s.count() == 0) return false;
-  double const until = *s.of->last_resized + s.of->change_cost / options.change_share;
+  double const until = *s.job->last_resized + s.job->change_cost / options.change_share;
   again_at = std::min(again_at.value_or(until), until);
   return true;
 }

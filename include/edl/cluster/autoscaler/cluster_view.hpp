@@ -98,7 +98,7 @@ struct measured_speed {
       0;  ///< of useful work: where the batch may change, records of the first batch's worth
 };
 
-struct job {
+struct job_view {
   std::string uid;
   std::string name{};           ///< namespace/name, for a person
   int priority = 0;             ///< higher ones first
@@ -120,7 +120,7 @@ struct cluster_view {
   double now = 0;  ///< seconds
   std::vector<node> nodes{};
   std::vector<pod> pods{};
-  std::vector<job> jobs{};
+  std::vector<job_view> jobs{};
 };
 
 }  // namespace edl::controller

@@ -89,7 +89,7 @@ class fitting {
 
  private:
   struct need {
-    std::vector<std::pair<std::uint32_t, std::int64_t>> of;  ///< resource and amount, both positive
+    std::vector<std::pair<std::uint32_t, std::int64_t>> amounts;  ///< resource and amount, both positive
     double share = 0;
   };
   struct by_value {

@@ -86,11 +86,11 @@ EDL_INLINE int fitting::add(pod_shape const& s) {
 }
 
 EDL_INLINE void fitting::read_nodes(cluster_view const& view, double max_load) {
-  std::set<std::string> asked;  // labels that make a difference
+  std::set<std::string> keys;  // labels that make a difference
   for (pod_shape const* s : shapes_) {
-    for (auto const& [key, value] : s->node_selector) asked.insert(key);
+    for (auto const& [key, value] : s->node_selector) keys.insert(key);
     for (auto const& term : s->affinity)
-      for (requirement const& r : term) asked.insert(r.key);
+      for (requirement const& r : term) keys.insert(r.key);
   }
   free_.assign(std::size_t(nodes_) * kinds_, 0);
   leaving_.assign(free_.size(), 0);
@@ -109,7 +109,7 @@ EDL_INLINE void fitting::read_nodes(cluster_view const& view, double max_load) {
     node_by_name_.emplace(on.name, n);
     key.assign(1, on.schedulable ? '1' : '0');
     for (taint const& t : on.taints) append(t.key), append(t.value), append(t.effect);
-    for (std::string const& a : asked) {
+    for (std::string const& a : keys) {
       key += ',';
       if (std::string const* has = detail::label_of(on, a)) append(*has);
     }
@@ -139,11 +139,11 @@ EDL_INLINE void fitting::measure(pod_shape const& s) {
   for (auto const& [name, amount] : s.requests) {
     std::uint32_t const k = kind_by_name_.at(name);
     if (amount <= 0 || k == 0) continue;
-    n.of.emplace_back(k, amount);
+    n.amounts.emplace_back(k, amount);
     if (allowed_load_[k] > 0) n.share = std::max(n.share, double(amount) / allowed_load_[k]);
   }
   if (n.share <= 0) n.share = 1.0 / std::max(1, nodes_);
-  n.of.emplace_back(0, 1000);
+  n.amounts.emplace_back(0, 1000);
   needs_.push_back(std::move(n));
 }
 
@@ -155,7 +155,7 @@ EDL_INLINE void fitting::read_pods(cluster_view const& view) {
     if (node < 0) continue;
     neighbours_.add(pods_[i].shape, node);
     std::size_t const row = std::size_t(node) * kinds_;
-    for (auto const& [k, amount] : needs_[std::size_t(pods_[i].shape)].of) {
+    for (auto const& [k, amount] : needs_[std::size_t(pods_[i].shape)].amounts) {
       free_[row + k] -= amount;
       if (p.leaving)
         leaving_[row + k] += amount;
@@ -180,7 +180,7 @@ EDL_INLINE bool fitting::find_out(int shape, int node) const {
 EDL_INLINE bool fitting::fits(int shape, int node, bool leaving) const {
   if (!allowed(shape, node)) return false;
   std::size_t const row = std::size_t(node) * kinds_;
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     if (free_[row + k] + (leaving ? leaving_[row + k] : 0) < amount) return false;
   return neighbours_.allow(shape, node);
 }
@@ -188,7 +188,7 @@ EDL_INLINE bool fitting::fits(int shape, int node, bool leaving) const {
 EDL_INLINE std::size_t fitting::how_many(int shape, int node, std::size_t most) const {
   if (!allowed(shape, node) || !neighbours_.allow(shape, node)) return 0;
   if (neighbours_.alone(shape)) most = std::min<std::size_t>(most, 1);
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     most = std::min(most,
                     std::size_t(std::max<std::int64_t>(0, free_[std::size_t(node) * kinds_ + k] / amount)));
   return most;
@@ -199,15 +199,15 @@ EDL_INLINE bool fitting::missing(int shape, int node, bool leaving,
   missing.clear();
   if (!allowed(shape, node)) return false;
   std::size_t const row = std::size_t(node) * kinds_;
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     missing.push_back(amount - free_[row + k] - (leaving ? leaving_[row + k] : 0));
   return true;
 }
 
 EDL_INLINE void fitting::cover(int shape, int gone, std::vector<std::int64_t>& missing) const {
-  auto const& of = needs_[std::size_t(shape)].of;
+  auto const& of = needs_[std::size_t(shape)].amounts;
   for (std::size_t i = 0; i < of.size(); ++i)
-    for (auto const& [k, more] : needs_[std::size_t(gone)].of)
+    for (auto const& [k, more] : needs_[std::size_t(gone)].amounts)
       if (k == of[i].first) missing[i] -= more;
 }
 
@@ -236,11 +236,11 @@ EDL_INLINE int fitting::first_fit_with_leaving(int shape) const {
 }
 
 EDL_INLINE void fitting::note_taken(need const& n, double sign) {
-  for (auto const& [k, amount] : n.of) taken_[k] += sign * double(amount);
+  for (auto const& [k, amount] : n.amounts) taken_[k] += sign * double(amount);
 }
 
 EDL_INLINE void fitting::take(int shape, int node) {
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     free_[std::size_t(node) * kinds_ + k] -= amount;
   neighbours_.add(shape, node);
   note_taken(needs_[std::size_t(shape)], 1);
@@ -248,7 +248,7 @@ EDL_INLINE void fitting::take(int shape, int node) {
 }
 
 EDL_INLINE void fitting::give_back(int shape, int node) {
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     free_[std::size_t(node) * kinds_ + k] += amount;
   note_taken(needs_[std::size_t(shape)], -1);
   neighbours_.remove(shape, node);
@@ -261,10 +261,10 @@ EDL_INLINE void fitting::look_again(int first) {
 }
 
 EDL_INLINE bool fitting::within_load(int shape, std::vector<int> const& gone) const {
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of) {
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts) {
     double after = taken_[k] + double(amount);
     for (int g : gone)
-      for (auto const& [of, less] : needs_[std::size_t(g)].of)
+      for (auto const& [of, less] : needs_[std::size_t(g)].amounts)
         if (of == k) after -= double(less);
     if (after > allowed_load_[k] * (1 + 1e-12)) return false;
   }
@@ -272,7 +272,7 @@ EDL_INLINE bool fitting::within_load(int shape, std::vector<int> const& gone) co
 }
 
 EDL_INLINE bool fitting::within_load(int shape, std::size_t n) const {
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     if (taken_[k] + double(n) * double(amount) > allowed_load_[k] * (1 + 1e-12)) return false;
   return true;
 }
@@ -284,22 +284,22 @@ EDL_INLINE bool fitting::allowed_somewhere(int shape) const {
 
 EDL_INLINE std::string fitting::shortage(std::map<int, int> const& wanted,
                                          std::map<int, int> const& leaving) const {
-  std::vector<double> asked(kinds_), left(kinds_);
+  std::vector<double> needed(kinds_), left(kinds_);
   for (std::size_t k = 0; k < kinds_; ++k) left[k] = std::min(all_[k], allowed_load_[k]) - taken_[k];
-  for (auto const& [all, to] : {std::pair(&wanted, &asked), std::pair(&leaving, &left)})
+  for (auto const& [all, to] : {std::pair(&wanted, &needed), std::pair(&leaving, &left)})
     for (auto const& [shape, times] : *all)
-      for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+      for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
         (*to)[k] += double(times) * double(amount);
   std::string text;
   for (auto const& [name, k] : kind_by_name_)
-    if (asked[k] > left[k] * (1 + 1e-12) + 1e-6)
+    if (needed[k] > left[k] * (1 + 1e-12) + 1e-6)
       text += fmt::format("{}{} {}, of which {} are left", text.empty() ? "" : ", ", name,
-                          detail::amount_text(name, asked[k]), detail::amount_text(name, left[k]));
+                          detail::amount_text(name, needed[k]), detail::amount_text(name, left[k]));
   return text;
 }
 
 EDL_INLINE bool fitting::overloaded(int shape) const {
-  for (auto const& [k, amount] : needs_[std::size_t(shape)].of)
+  for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     if (taken_[k] > allowed_load_[k] * (1 + 1e-12)) return true;
   return false;
 }

@@ -19,7 +19,7 @@ namespace edl::controller::detail {
 /// What stands in the way of a job whose pods have no room. `spare`: workers of others above their min.
 inline std::string what_is_missing(allocation const& a, job_state const& s, std::map<int, int> const& spare) {
   std::map<int, int> wanted{{s.shape, s.who.min}};
-  for (pod_shape const& f : s.of->fixed) ++wanted[a.room.shape(f)];
+  for (pod_shape const& f : s.job->fixed) ++wanted[a.room.shape(f)];
   for (auto const& [shape, times] : wanted)
     if (times > 0 && !a.room.allowed_somewhere(shape))
       return fmt::format("no node takes {} by its labels and taints",
@@ -31,7 +31,7 @@ inline std::string what_is_missing(allocation const& a, job_state const& s, std:
 inline std::string why_it_waits(allocation const& a, job_state const& s, std::map<int, int> const& spare) {
   if (s.why.reason == cause::behind_another) return "it waits behind a job that has waited longer";
   return fmt::format("it waits: its {} pods have no room, even if all others shrink to their min: {}",
-                     s.who.min + int(s.of->fixed.size()), what_is_missing(a, s, spare));
+                     s.who.min + int(s.job->fixed.size()), what_is_missing(a, s, spare));
 }
 
 /// Workers above the min of their jobs, by shape.
@@ -46,7 +46,7 @@ inline std::map<int, int> spare_workers(allocation const& a) {
 inline std::string why_it_shrank(allocation const& a, job_state const& s) {
   switch (s.why.reason) {
     case cause::room_for_job:
-      return "it made room for " + a.at(s.why.subject).of->name;
+      return "it made room for " + a.at(s.why.subject).job->name;
     case cause::room_for_pod:
       return "it made room for pod " + a.view.pods[std::size_t(s.why.subject)].name;
     default:
@@ -55,7 +55,7 @@ inline std::string why_it_shrank(allocation const& a, job_state const& s) {
 }
 
 inline std::string reason(allocation& a, job_state const& s, int n, std::map<int, int> const& spare) {
-  job const& j = *s.of;
+  job_view const& j = *s.job;
   if (j.suspended) return "its owner suspended it";
   if (!s.in) return why_it_waits(a, s, spare);
   if (j.manual) {
@@ -84,7 +84,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
   for (int o : a.others) p.hopeless.push_back(a.view.pods[std::size_t(o)].name);
   auto const spare = spare_workers(a);
   for (job_state& s : a.jobs) {
-    job_plan out{.uid = s.of->uid, .admitted = s.in};
+    job_plan out{.uid = s.job->uid, .admitted = s.in};
     std::vector<int> waiting = s.waiting;
     for (worker const& w : s.workers) {
       if (w.pod >= 0) continue;

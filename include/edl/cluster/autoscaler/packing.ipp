@@ -84,8 +84,8 @@ inline bool may_move(allocation const& a, job_state const& s) {
     if (w.old >= 0) return false;
     changes = changes || w.pod < 0;
   }
-  return changes || !s.of->last_resized ||
-         a.view.now - *s.of->last_resized > 10 * s.of->change_cost / a.options.change_share;
+  return changes || !s.job->last_resized ||
+         a.view.now - *s.job->last_resized > 10 * s.job->change_cost / a.options.change_share;
 }
 
 /// A job's workers on one node, as indices.

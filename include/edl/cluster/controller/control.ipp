@@ -83,8 +83,8 @@ EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& ent
   // An elastic job's plan has no bound: what it would have is what it asks quota for.
   std::uint32_t const most = kueue::elastic(job) ? 0 : v.most_workers.value_or(0);
   job_memo& memo = entry.memo;
-  t.plan_anew = !memo.queue_asked || memo.queue_holds == v.may_run || memo.queue_most != most;
-  memo.queue_asked = true;
+  t.plan_anew = !memo.queue_decided || memo.queue_holds == v.may_run || memo.queue_most != most;
+  memo.queue_decided = true;
   memo.queue_holds = !v.may_run;
   memo.queue_most = most;
   return v;

@@ -292,7 +292,7 @@ struct controller::implementation {
         result = came.stalled.empty() ? "acted" : "stalled";
         if (came.status_written) events->send(task.job, task.decision.events, now());
         note(state.learn(task, came, now()));
-        if (came.again) queue.add(key, steady::now() + std::chrono::milliseconds(100));
+        if (came.look_again) queue.add(key, steady::now() + std::chrono::milliseconds(100));
         if (!came.stalled.empty()) log.warning(fmt::format("job {}: {}", key, came.why));
       }
       if (task.decision.again_at) queue.add(key, at(*task.decision.again_at));

@@ -9,6 +9,7 @@
 #include "edl/cluster/controller/event_sender.hpp"
 #include "edl/cluster/controller/job_objects.hpp"
 #include "edl/cluster/controller/rate_limit.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/security/token.hpp"
 
@@ -49,7 +50,7 @@ EDL_INLINE void event_sender::work() {
     if (stopped_) return;
     auto const [path, object] = std::move(waiting_.front());
     waiting_.pop_front();
-    auto const wait = limit.reserve(std::chrono::steady_clock::now());
+    auto const wait = limit.reserve(clock::now());
     if (there_.wait_for(lock, wait, [&] { return stopped_; })) return;
     lock.unlock();
     try {

@@ -18,7 +18,7 @@ struct execution {
   std::vector<nlohmann::json> workloads{};                     ///< the same of Workloads
   bool status_written = false;
   bool job_gone = false;
-  bool again = false;  ///< something had changed meanwhile: the rest was left undone
+  bool look_again = false;  ///< something had changed meanwhile: the rest was left undone
 
   /// What the API server refuses to make, why, and when to ask again; empty: nothing.
   std::string stalled{}, why{};

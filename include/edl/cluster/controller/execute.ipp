@@ -28,10 +28,10 @@ class executor {
       : api_(api), job_(job), options_(options) {}
 
   execution run(decision const& what) {
-    what_ = &what;
+    decision_ = &what;
     for (action const& a : what.actions) {
       std::visit([this](auto const& one) { carry_out(one); }, a);
-      if (out_.again || out_.job_gone || !out_.stalled.empty()) return std::move(out_);
+      if (out_.look_again || out_.job_gone || !out_.stalled.empty()) return std::move(out_);
     }
     return std::move(out_);
   }
@@ -57,7 +57,7 @@ class executor {
   }
 
   void look_again() {
-    out_.again = true;
+    out_.look_again = true;
     try {
       out_.seen.emplace_back(object_kind::job, api_.get(path_of(job_)));
     } catch (api_error const& e) {
@@ -70,7 +70,7 @@ class executor {
     namespace k8s = platform::kubernetes;
     std::string made = "secret";
     try {
-      training_job here = placed(job_, what_->changes);
+      training_job here = placed(job_, decision_->changes);
       if (!options_.pod_groups.empty()) {
         made = "PodGroup";
         gather(how.alone);
@@ -157,7 +157,7 @@ class executor {
       there = api_.get(core_path(job_.space, plural, name));
     } catch (api_error const& e) {
       if (e.code() != 404) throw;
-      out_.again = true;  // it has gone just now
+      out_.look_again = true;  // it has gone just now
       return false;
     }
     if (plural == "pods") out_.seen.emplace_back(object_kind::pod, there);
@@ -256,7 +256,7 @@ class executor {
           "merge");
     } catch (api_error const& e) {
       if (!vanished(e)) throw;
-      out_.again = e.code() == 409;
+      out_.look_again = e.code() == 409;
     }
   }
 
@@ -296,7 +296,7 @@ class executor {
   }
 
   void read_workload(std::string const& path) {
-    out_.again = true;
+    out_.look_again = true;
     try {
       out_.workloads.push_back(api_.get(path));
     } catch (api_error const& e) {
@@ -312,7 +312,7 @@ class executor {
   api_requests& api_;
   training_job const& job_;
   execute_options& options_;
-  decision const* what_ = nullptr;
+  decision const* decision_ = nullptr;
   execution out_;
 };
 

@@ -17,7 +17,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   training_job const& is = e.job;
   if (!e.invalid.empty() || !is.ours() || is.finished() || !is.deleted.empty()) return;
   auto const mine = pods_of(is.uid);
-  edl::controller::job j{.uid = is.uid, .name = title(is)};
+  edl::controller::job_view j{.uid = is.uid, .name = title(is)};
   j.priority = priority_of(e.worker_class);
   j.min = int(is.spec.workers.min);
   j.max = int(is.spec.workers.max);
@@ -34,7 +34,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   j.workers = j.admitted ? int(is.status.workers.desired) : 0;
   if (!kueue::queue_of(is).empty()) {
     // Before Kueue was asked, a plan must not make room for it.
-    if (e.memo.queue_asked ? e.memo.queue_holds : mine.empty()) j.suspended = true;
+    if (e.memo.queue_decided ? e.memo.queue_holds : mine.empty()) j.suspended = true;
     if (e.memo.queue_most > 0) j.max = std::max(j.min, std::min(j.max, int(e.memo.queue_most)));
   }
   // What the API server refuses must not keep room from others.

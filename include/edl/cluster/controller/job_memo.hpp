@@ -18,13 +18,13 @@ struct job_memo {
   std::int64_t generation = 0;
 
   /// What Kueue decided last, for a job with a queue: whether it may not run, and its largest size.
-  bool queue_asked = false, queue_holds = false;
+  bool queue_decided = false, queue_holds = false;
   std::uint32_t queue_most = 0;  ///< 0: no bound
 
   double gang_opened = 0;                      ///< the scheduler was told that the gang is placed
-  std::string asked{};                         ///< the size that the master was told last
+  std::string requested_size{};                ///< the size that the master was told last
   std::vector<std::uint32_t> leave{};          ///< workers that the last shrinking was meant for
-  double asked_until = 0;                      ///< a size that was refused is not told again before
+  double size_refused_until = 0;               ///< a size that was refused is not told again before
   std::map<std::string, double> nodes_gone{};  ///< nodes of the job's pods, and since when they do not exist
   double pause_until = 0;                      ///< before the next master is made
   std::string master{};                        ///< uid of the master's pod that lives, or lived last

@@ -11,6 +11,7 @@
 
 #include "edl/cluster/controller/election.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/log.hpp"
 
 namespace edl::controller {
@@ -46,7 +47,7 @@ class leader {
   mutable std::mutex mutex_;
   std::condition_variable stopping_;
   election election_;  // under the mutex
-  std::atomic<std::chrono::steady_clock::time_point> seen_;
+  std::atomic<time_point> seen_;
   bool stopped_ = false, was_ = false;
   std::string trouble_;
   std::thread thread_;

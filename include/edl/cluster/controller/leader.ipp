@@ -8,6 +8,7 @@
 
 #include "edl/cluster/controller/leader.hpp"
 #include "edl/cluster/kubernetes/clock_text.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
@@ -24,7 +25,7 @@ EDL_INLINE leader::leader(platform::kubernetes::access via, election e, std::str
       changed_(std::move(changed)),
       log_(std::move(log)),
       election_(std::move(e)),
-      seen_(std::chrono::steady_clock::now()),
+      seen_(clock::now()),
       thread_([this] { run(); }) {}
 
 EDL_INLINE leader::~leader() {
@@ -38,12 +39,10 @@ EDL_INLINE leader::~leader() {
 
 EDL_INLINE bool leader::leads() const {
   std::lock_guard const lock(mutex_);
-  return !stopped_ && election_.leads(std::chrono::steady_clock::now());
+  return !stopped_ && election_.leads(clock::now());
 }
 
-EDL_INLINE std::chrono::steady_clock::duration leader::silent() const {
-  return std::chrono::steady_clock::now() - seen_.load();
-}
+EDL_INLINE std::chrono::steady_clock::duration leader::silent() const { return clock::now() - seen_.load(); }
 
 EDL_INLINE bool leader::pause(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
@@ -51,7 +50,6 @@ EDL_INLINE bool leader::pause(std::chrono::milliseconds time) {
 }
 
 EDL_INLINE void leader::turn() {
-  using clock = std::chrono::steady_clock;
   nlohmann::json lease;
   try {
     lease = client_.get(path_ + "/" + name_);
@@ -84,7 +82,7 @@ EDL_INLINE void leader::run() {
     } catch (error const& e) {
       trouble = e.what();
     }
-    seen_ = std::chrono::steady_clock::now();
+    seen_ = clock::now();
     bool const now = leads();
     if (!trouble.empty() && trouble != trouble_)
       log_.warning(fmt::format("the lease {} could not be {}: {}; trying again", name_,

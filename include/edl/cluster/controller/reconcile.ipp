@@ -31,7 +31,7 @@ inline constexpr char not_started[] = "NotStarted", starting[] = "Starting", run
 class reconciler {
  public:
   reconciler(job_situation const& is, job_memo& memo, reconcile_options const& o)
-      : is_(is), job_(is.entry.job), memo_(memo), options_(o), next_(job_.status), now_(is.now) {
+      : situation_(is), job_(is.entry.job), memo_(memo), options_(o), next_(job_.status), now_(is.now) {
     if (is.master && is.master->owner == job_.uid && is.master->master) master_ = is.master;
   }
 
@@ -45,8 +45,8 @@ class reconciler {
     next_.observed_generation = job_.generation;
     next_.selector = fmt::format("elasticdl-job-name={},elasticdl-replica-type=worker", job_.name);
     if (memo_.generation != job_.generation) memo_.stalled.clear(), memo_.generation = job_.generation;
-    if (!is_.entry.invalid.empty()) {
-      stall("InvalidSpec", is_.entry.invalid);
+    if (!situation_.entry.invalid.empty()) {
+      stall("InvalidSpec", situation_.entry.invalid);
     } else if (!job_.finished()) {
       advance();
     }
@@ -85,12 +85,12 @@ class reconciler {
     if (p.held && (ended || force)) out_.actions.push_back(release_pod{p.name(), p.uid});
   }
   void discard_members() {
-    for (pod_record const* p : is_.members)
+    for (pod_record const* p : situation_.members)
       if (!p->leaving) discard(*p);
   }
 
   bool node_answers(pod_record const& p) const {
-    return p.node.empty() || is_.state_of(p.node) == inventory::node_state::ready;
+    return p.node.empty() || situation_.state_of(p.node) == inventory::node_state::ready;
   }
 
   /// Pods that a node which is lost will not let go.
@@ -98,7 +98,7 @@ class reconciler {
     std::map<std::string, double> gone;
     auto const check = [&](pod_record const& p) {
       if (p.node.empty()) return;
-      auto const node = is_.state_of(p.node);
+      auto const node = situation_.state_of(p.node);
       if (node == inventory::node_state::ready) return;
       bool const late = p.leaving && now_ >= p.leave_by;
       if (p.leaving && !late) out_.look_again(p.leave_by);
@@ -112,7 +112,7 @@ class reconciler {
         discard(p, true);
       }
     };
-    for (pod_record const* p : is_.members) check(*p);
+    for (pod_record const* p : situation_.members) check(*p);
     if (master_) check(*master_);
     memo_.nodes_gone = std::move(gone);
   }
@@ -221,19 +221,20 @@ class reconciler {
   }
 
   /// Kueue does not let the job run.
-  bool held_by_kueue() const { return is_.queue && !is_.queue->may_run; }
+  bool held_by_kueue() const { return situation_.queue && !situation_.queue->may_run; }
 
   void add_kueue_requests() {
-    if (!is_.queue) return;
-    for (kueue::api_write const& r : is_.queue->requests) {
+    if (!situation_.queue) return;
+    for (kueue::api_write const& r : situation_.queue->requests) {
       out_.actions.push_back(ask_kueue{r});
       if (!r.why.empty()) out_.events.push_back({false, "Kueue", r.why});
     }
-    if (is_.queue->again_at) out_.look_again(*is_.queue->again_at);
+    if (situation_.queue->again_at) out_.look_again(*situation_.queue->again_at);
   }
 
   void suspend() {
-    if (held_by_kueue() && is_.queue->stalled) stall(is_.queue->reason, is_.queue->message);
+    if (held_by_kueue() && situation_.queue->stalled)
+      stall(situation_.queue->reason, situation_.queue->message);
     bool const running =
         master_ && master_->at != pod_record::phase::over && master_->master->started && !master_->leaving;
     if (running) {
@@ -252,7 +253,7 @@ class reconciler {
     memo_.suspend_since = 0;
     if (master_) discard(*master_);
     discard_members();
-    if (master_ || !is_.members.empty()) {
+    if (master_ || !situation_.members.empty()) {
       set(ct::suspended, false, "Suspending", "Pods of the job are still there.");
       return;
     }
@@ -264,7 +265,7 @@ class reconciler {
     } else {  // it waits for Kueue, and nobody has suspended it
       if (find_condition(next_, ct::suspended))
         set(ct::suspended, false, "Queued", "Kueue decides when the job runs.");
-      set(ct::admitted, false, is_.queue->reason, is_.queue->message);
+      set(ct::admitted, false, situation_.queue->reason, situation_.queue->message);
       if (!was_in) return;
     }
     set(ct::running, false, run::suspended, "The job is suspended.");
@@ -284,8 +285,8 @@ class reconciler {
       wait_after_refusal();
       return false;
     }
-    if (!there && (!is_.plan || !is_.plan->admitted)) {
-      if (is_.plan) set(ct::admitted, false, "NoRoom", is_.plan->reason);
+    if (!there && (!situation_.plan || !situation_.plan->admitted)) {
+      if (situation_.plan) set(ct::admitted, false, "NoRoom", situation_.plan->reason);
       return false;
     }
     set(ct::admitted, true, "Admitted", "There is room for the job's pods at its least size.");
@@ -293,7 +294,7 @@ class reconciler {
     next_.attempts = std::max(1u, next_.attempts);
     if (!find_condition(next_, ct::running))
       set(ct::running, false, run::not_started, "No master has been made yet.");
-    if (there && !is_.plan) next_.workers.desired = size_of_master();
+    if (there && !situation_.plan) next_.workers.desired = size_of_master();
     return true;
   }
 
@@ -307,25 +308,26 @@ class reconciler {
   void choose_size() {
     worker_range const& range = job_.spec.workers;
     std::uint32_t least = range.replicas.value_or(range.min), most = range.replicas.value_or(range.max);
-    if (is_.queue && is_.queue->most_workers) {
-      most = std::max(range.min, std::min(most, *is_.queue->most_workers));
+    if (situation_.queue && situation_.queue->most_workers) {
+      most = std::max(range.min, std::min(most, *situation_.queue->most_workers));
       least = std::min(least, most);
     }
     std::uint32_t want = next_.workers.desired;
     std::string why;
-    if (is_.plan && is_.plan->admitted)
-      want = std::uint32_t(std::max(0, is_.plan->workers)), why = is_.plan->reason;
+    if (situation_.plan && situation_.plan->admitted)
+      want = std::uint32_t(std::max(0, situation_.plan->workers)), why = situation_.plan->reason;
     std::uint32_t const planned = std::exchange(want, std::clamp(want, least, most));
     if (want == next_.workers.desired) return;
     // The plan may be older than the spec, and what it says is of another size then.
     if (range.replicas == want)
       why = "its owner set this size";
     else if (planned != want)
-      why = want < planned && is_.queue && is_.queue->most_workers ? "Kueue has admitted no more"
-                                                                   : "the spec allows no other size";
+      why = want < planned && situation_.queue && situation_.queue->most_workers
+                ? "Kueue has admitted no more"
+                : "the spec allows no other size";
     add_scale_record(next_, {stamp_of(now_), next_.workers.desired, want, why});
     memo_.leave.clear();
-    if (want < next_.workers.desired && is_.plan) memo_.leave = leaving_workers();
+    if (want < next_.workers.desired && situation_.plan) memo_.leave = leaving_workers();
     out_.events.push_back(
         {false, "Scaled", fmt::format("{} -> {}: {}", next_.workers.desired, counted(want, "worker"), why)});
     next_.workers.desired = want;
@@ -392,7 +394,7 @@ class reconciler {
   /// Opens the gang, and once more each minute while a member waits for a node: a request may be lost.
   void open_gang_once() {
     std::uint32_t placed = 0, waiting = 0;
-    for (pod_record const* p : is_.members)
+    for (pod_record const* p : situation_.members)
       if (p->at != pod_record::phase::over) ++(p->node.empty() ? waiting : placed);
     bool const due = memo_.gang_opened == 0 || (waiting > 0 && now_ >= memo_.gang_opened + 60);
     if (!due || placed < gang_size(job_)) return;
@@ -403,8 +405,8 @@ class reconciler {
   /// The workers that leave, as the plan chose when it made the job smaller.
   std::vector<std::uint32_t> leaving_workers() const {
     std::set<std::uint32_t> ids;
-    for (std::string const& key : is_.plan->leaving)
-      for (pod_record const* p : is_.members)
+    for (std::string const& key : situation_.plan->leaving)
+      for (pod_record const* p : situation_.members)
         if (p->key == key && p->who.role == role::worker && !p->leaving) ids.insert(p->who.id);
     return {ids.begin(), ids.end()};
   }
@@ -420,8 +422,8 @@ class reconciler {
       notes[annotation::leave] = fmt::format("{}", fmt::join(memo_.leave, ","));
     else if (!m.leave.empty())
       notes[annotation::leave] = std::nullopt;
-    memo_.asked = want;
-    memo_.asked_until = now_ + options_.refusal_backoff;
+    memo_.requested_size = want;
+    memo_.size_refused_until = now_ + options_.refusal_backoff;
     out_.actions.push_back(annotate_master{master_->name(), master_->uid, std::move(notes)});
   }
 
@@ -429,12 +431,12 @@ class reconciler {
     std::string const want = std::to_string(next_.workers.desired);
     bool const refused = m.requested_size.empty() && m.scaled.starts_with("refused") &&
                          size_of_master() != next_.workers.desired;
-    if (refused && memo_.asked == want && now_ < memo_.asked_until)
-      out_.look_again(memo_.asked_until);
+    if (refused && memo_.requested_size == want && now_ < memo_.size_refused_until)
+      out_.look_again(memo_.size_refused_until);
     else if (size_of_master() != next_.workers.desired || may_have_adopted(m))
       request_size(m, want);
     std::uint32_t running = 0;
-    for (pod_record const* p : is_.members)
+    for (pod_record const* p : situation_.members)
       running += p->who.role == role::worker && p->at == pod_record::phase::running && !p->leaving;
     bool const there = is_true(next_, ct::running) && running == next_.workers.desired &&
                        m.requested_size.empty() && (!m.size || m.size->workers == next_.workers.desired);
@@ -449,11 +451,11 @@ class reconciler {
 
   /// Makes the master's pod, which is missing.
   void make_master() {
-    if (is_.master) {  // somebody else's
-      bool const going = is_.master->leaving, earlier = !is_.master->owner.empty();
+    if (situation_.master) {  // somebody else's
+      bool const going = situation_.master->leaving, earlier = !situation_.master->owner.empty();
       memo_.stalled = "NameTaken";
       memo_.why =
-          fmt::format("pod {} belongs to {}", is_.master->name(),
+          fmt::format("pod {} belongs to {}", situation_.master->name(),
                       earlier ? "an earlier TrainingJob of this name, and goes with it"
                       : going ? "another job; it is being removed"
                               : "another job: delete that one, or create this one under another name");
@@ -463,7 +465,7 @@ class reconciler {
     std::string const was = reason_of(ct::running);
     if (was == run::attempt_failed || was == run::suspended) {
       discard_members();
-      if (!is_.members.empty()) return;
+      if (!situation_.members.empty()) return;
     }
     bool const replaced = was == run::starting || was == run::runs || was == run::lost;
     if (was == run::attempt_failed && memo_.pause_until == 0)
@@ -479,18 +481,18 @@ class reconciler {
     if (replaced && was != run::lost) set(ct::running, false, run::lost, "The master's pod is gone.");
     if (!memo_.stalled.empty() && now_ < memo_.retry_at) return wait_after_refusal();
     if (now_ < memo_.pause_until) return out_.look_again(memo_.pause_until);
-    if (is_.queue && !is_.queue->may_start)
-      return set(ct::running, false, was.empty() ? run::not_started : was, is_.queue->message);
-    if (is_.members.empty()) memo_.gang_opened = 0;
-    if (is_.queue) out_.changes = is_.queue->changes;
+    if (situation_.queue && !situation_.queue->may_start)
+      return set(ct::running, false, was.empty() ? run::not_started : was, situation_.queue->message);
+    if (situation_.members.empty()) memo_.gang_opened = 0;
+    if (situation_.queue) out_.changes = situation_.queue->changes;
     out_.actions.push_back(create_master{next_.attempts, next_.restarts + (replaced ? 1 : 0),
-                                         next_.workers.desired, is_.members.empty()});
+                                         next_.workers.desired, situation_.members.empty()});
   }
 
   // Status and events.
 
   void update_status() {
-    count_pods(next_, job_, is_.members, master_);
+    count_pods(next_, job_, situation_.members, master_);
     if (master_ && master_->master->report) take_report(next_, *master_->master->report, now_);
     if (!stalled_ && is_true(next_, ct::stalled))
       set(ct::stalled, false, "GoesOn", "Nothing stands in the way.");
@@ -516,7 +518,7 @@ class reconciler {
     return std::move(out_);
   }
 
-  job_situation const& is_;
+  job_situation const& situation_;
   training_job const& job_;
   job_memo& memo_;
   reconcile_options const& options_;

@@ -47,9 +47,9 @@ class work_queue {
 
  private:
   struct entry {
-    std::optional<time_point> at{};     ///< is in `due_`
-    std::optional<time_point> again{};  ///< to be added when it is done
-    time_point not_before{};            ///< the pause after a failure
+    std::optional<time_point> at{};        ///< is in `due_`
+    std::optional<time_point> readd_at{};  ///< to be added when it is done
+    time_point not_before{};               ///< the pause after a failure
     int failures = 0;
     bool working = false, slow = false, removed = false;
   };

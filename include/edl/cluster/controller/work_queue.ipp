@@ -22,7 +22,7 @@ EDL_INLINE void work_queue::add(std::string const& key, time_point at, bool urge
   e.removed = false;
   if (urgent) e.not_before = {};
   if (e.working)
-    e.again = std::min(e.again.value_or(at), at);
+    e.readd_at = std::min(e.readd_at.value_or(at), at);
   else
     put(key, e, std::max(at, e.not_before));
 }
@@ -50,7 +50,7 @@ EDL_INLINE void work_queue::done(std::string const& key, time_point now, duratio
   slow_working_ -= e.slow;
   e.working = false;
   e.slow = failed || took > options_.slow;
-  auto const again = std::exchange(e.again, {});
+  auto const again = std::exchange(e.readd_at, {});
   if (e.removed) {
     entries_.erase(it);
     return;
@@ -74,7 +74,7 @@ EDL_INLINE void work_queue::remove(std::string const& key) {
   if (it->second.at) due_.erase({*it->second.at, key});
   it->second.at.reset();
   it->second.removed = true;
-  it->second.again.reset();
+  it->second.readd_at.reset();
   if (!it->second.working) entries_.erase(it);
 }
 

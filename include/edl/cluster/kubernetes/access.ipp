@@ -52,7 +52,7 @@ struct kubeconfig_file {
 // An entry of clusters, users or contexts.
 struct entry {
   YAML::Node value;
-  std::string file, what;  // what: "user 'x' of FILE"
+  std::string file, description;  // what: "user 'x' of FILE"
 };
 
 inline std::vector<kubeconfig_file> load_kubeconfig(std::string const& paths) {
@@ -89,14 +89,15 @@ inline std::vector<kubeconfig_file> load_kubeconfig(std::string const& paths) {
 inline std::string text_of(entry const& e, YAML::Node const& node, char const* key) {
   auto const value = node[key];
   if (!value || value.IsNull()) return {};
-  if (!value.IsScalar()) throw error(fmt::format("{}: {} must be a text", e.what, key));
+  if (!value.IsScalar()) throw error(fmt::format("{}: {} must be a text", e.description, key));
   return value.Scalar();
 }
 
 inline bool truth_of(entry const& e, YAML::Node const& node, char const* key) {
   auto const text = text_of(e, node, key);
   if (!text.empty() && text != "true" && text != "false")
-    throw error(fmt::format("{}: {} must be true or false, not '{}'", e.what, key, one_line(text, 100)));
+    throw error(
+        fmt::format("{}: {} must be true or false, not '{}'", e.description, key, one_line(text, 100)));
   return text == "true";
 }
 
@@ -111,7 +112,7 @@ inline std::optional<entry> find_entry(std::vector<kubeconfig_file> const& files
         continue;
       entry found{item[kind], f.path, fmt::format("{} '{}' of {}", kind, name, f.path)};
       if (!found.value || found.value.IsNull()) found.value = YAML::Node(YAML::NodeType::Map);
-      if (!found.value.IsMap()) throw error(fmt::format("{}: it must be a map", found.what));
+      if (!found.value.IsMap()) throw error(fmt::format("{}: it must be a map", found.description));
       return found;
     }
   }
@@ -146,10 +147,10 @@ struct material {
 
 inline material material_of(entry const& e, std::string const& key) {
   if (auto const data = text_of(e, e.value, (key + "-data").c_str()); !data.empty())
-    return {base64_decoded(data, fmt::format("{}: {}-data", e.what, key)), nullptr};
+    return {base64_decoded(data, fmt::format("{}: {}-data", e.description, key)), nullptr};
   auto const path = text_of(e, e.value, key.c_str());
   if (path.empty()) return {};
-  auto file = std::make_shared<watched_file>(beside(e.file, path), fmt::format("{}: {}", e.what, key));
+  auto file = std::make_shared<watched_file>(beside(e.file, path), fmt::format("{}: {}", e.description, key));
   auto text = file->text();
   return {std::move(text), std::move(file)};
 }
@@ -190,10 +191,10 @@ inline std::string cluster_info(entry const& cluster, std::string const& ca) {
 
 inline exec_plugin plugin_of(entry const& user, entry const& cluster, std::string const& ca) {
   auto const node = user.value["exec"];
-  entry const e{node, user.file, user.what + ": exec"};
-  if (!node.IsMap()) throw error(e.what + " must be a map");
+  entry const e{node, user.file, user.description + ": exec"};
+  if (!node.IsMap()) throw error(e.description + " must be a map");
   exec_plugin p;
-  p.origin = e.what;
+  p.origin = e.description;
   auto const version = text_of(e, node, "apiVersion");
   for (char const* known : {"v1", "v1beta1"})
     if (version == std::string("client.authentication.k8s.io/") + known) p.version = known;
@@ -201,9 +202,9 @@ inline exec_plugin plugin_of(entry const& user, entry const& cluster, std::strin
     throw error(
         fmt::format("{}: apiVersion '{}' is not known: client.authentication.k8s.io/v1 or v1beta1, which "
                     "the plugin's own tool writes when it is up to date",
-                    e.what, one_line(version, 100)));
+                    e.description, one_line(version, 100)));
   p.command = text_of(e, node, "command");
-  if (p.command.empty()) throw error(e.what + ": it has no command");
+  if (p.command.empty()) throw error(e.description + ": it has no command");
   if (p.command.find('/') != p.command.npos) p.command = beside(e.file, p.command);
   if (auto const args = node["args"]; args && args.IsSequence())
     for (auto const& a : args)
@@ -214,8 +215,8 @@ inline exec_plugin plugin_of(entry const& user, entry const& cluster, std::strin
   p.install_hint = text_of(e, node, "installHint");
   if (auto const mode = text_of(e, node, "interactiveMode"); !mode.empty()) p.interactive = mode;
   if (p.interactive != "Never" && p.interactive != "IfAvailable" && p.interactive != "Always")
-    throw error(fmt::format("{}: interactiveMode must be Never, IfAvailable or Always, not '{}'", e.what,
-                            one_line(p.interactive, 100)));
+    throw error(fmt::format("{}: interactiveMode must be Never, IfAvailable or Always, not '{}'",
+                            e.description, one_line(p.interactive, 100)));
   if (truth_of(e, node, "provideClusterInfo")) p.cluster = cluster_info(cluster, ca);
   return p;
 }
@@ -225,13 +226,14 @@ inline void refuse_outdated(entry const& user) {
     throw error(
         fmt::format("{}: username and password are no longer taken by any API server: use a token, a client "
                     "certificate or an exec plugin",
-                    user.what));
+                    user.description));
   if (user.value["auth-provider"])
-    throw error(fmt::format("{}: auth-provider was removed from Kubernetes: use an exec plugin", user.what));
+    throw error(
+        fmt::format("{}: auth-provider was removed from Kubernetes: use an exec plugin", user.description));
   for (char const* key : {"as", "as-uid", "as-groups", "as-user-extra"})
     if (user.value[key])
       throw error(fmt::format("{}: {}: edl does not act as another user: give it that user's own credentials",
-                              user.what, key));
+                              user.description, key));
 }
 
 inline void set_user(access& a, entry const& user, entry const& cluster) {
@@ -248,12 +250,12 @@ inline void set_user(access& a, entry const& user, entry const& cluster) {
     return changed;
   };
   if (auto const path = text_of(user, user.value, "tokenFile"); !path.empty()) {
-    auto const what = user.what + ": tokenFile";
+    auto const what = user.description + ": tokenFile";
     auto const file = std::make_shared<watched_file>(beside(user.file, path), what);
     checked_token(file->text(), what);
     a.token = [file, what](bool) { return checked_token(file->text(), what); };
   } else if (auto const token = text_of(user, user.value, "token"); !token.empty()) {
-    a.token = [token = checked_token(token, user.what + ": token")](bool) { return token; };
+    a.token = [token = checked_token(token, user.description + ": token")](bool) { return token; };
   } else if (user.value["exec"] && a.certificate.empty()) {
     auto const given = std::make_shared<exec_credentials>(plugin_of(user, cluster, a.ca));
     a.token = [given](bool refused) { return given->get(refused, std::time(nullptr)).token; };
@@ -323,18 +325,19 @@ EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& co
     auto const wanted = detail::text_of(*chosen, chosen->value, key);
     auto found = detail::find_entry(files, list, key, wanted);
     if (!found)
-      throw error(fmt::format("{}: there is no {} '{}'; there are: {}", chosen->what, key,
+      throw error(fmt::format("{}: there is no {} '{}'; there are: {}", chosen->description, key,
                               one_line(wanted, 100), detail::names_in(files, list)));
     return *found;
   };
   access a;
-  a.origin = chosen->what;
+  a.origin = chosen->description;
   auto const cluster = of_context("cluster", "clusters");
   a.server = detail::text_of(cluster, cluster.value, "server");
   if (a.server.empty())
-    throw error(cluster.what + ": it has no server: add its address, as https://host:port");
+    throw error(cluster.description + ": it has no server: add its address, as https://host:port");
   if (!detail::text_of(cluster, cluster.value, "proxy-url").empty())
-    throw error(cluster.what + ": edl does not use a proxy-url: name a server that it can reach itself");
+    throw error(cluster.description +
+                ": edl does not use a proxy-url: name a server that it can reach itself");
   a.server_name = detail::text_of(cluster, cluster.value, "tls-server-name");
   a.insecure = detail::truth_of(cluster, cluster.value, "insecure-skip-tls-verify");
   // Without a user the server is asked anonymously.
@@ -343,7 +346,7 @@ EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& co
       a, somebody ? of_context("user", "users") : detail::entry{YAML::Node(YAML::NodeType::Map), "", ""},
       cluster);
   if (a.insecure && !a.ca.empty())
-    throw error(cluster.what +
+    throw error(cluster.description +
                 ": insecure-skip-tls-verify contradicts certificate-authority: remove one of them");
   if (auto const space = detail::text_of(*chosen, chosen->value, "namespace"); !space.empty())
     a.user_space = space;

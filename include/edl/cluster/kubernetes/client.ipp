@@ -17,6 +17,7 @@
 #include "edl/cluster/kubernetes/connection.hpp"
 #include "edl/cluster/kubernetes/http.hpp"
 #include "edl/cluster/kubernetes/trust.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/text.hpp"
@@ -99,7 +100,7 @@ struct client::implementation {
   std::shared_ptr<ssl_ctx_st> certificates;
   struct resting {
     std::unique_ptr<connection> line;
-    std::chrono::steady_clock::time_point since;
+    time_point since;
   };
   std::vector<resting> pool;
 
@@ -138,7 +139,7 @@ struct client::implementation {
 
   // A connection that has served before, or nothing.
   std::unique_ptr<connection> reuse() {
-    auto const now_ = std::chrono::steady_clock::now();
+    auto const now_ = clock::now();
     for (;;) {
       resting r;
       {
@@ -154,7 +155,7 @@ struct client::implementation {
   void keep(std::unique_ptr<connection> line, std::shared_ptr<ssl_ctx_st> const& made_with) {
     std::lock_guard const lock(mutex);
     if (made_with == certificates && pool.size() < detail::most_idle)
-      pool.push_back({std::move(line), std::chrono::steady_clock::now()});
+      pool.push_back({std::move(line), clock::now()});
   }
 
   std::string text(detail::request const& r, std::string const& token) const {
@@ -228,7 +229,7 @@ struct client::implementation {
         return a;
       } catch (unreachable const&) {
         // Most likely the server closed it just then. An answer that has begun is another matter.
-        if (head.started() || !r.harmless || std::chrono::steady_clock::now() >= within.until) throw;
+        if (head.started() || !r.harmless || clock::now() >= within.until) throw;
       }
       head = {};
       sent = false;
@@ -260,8 +261,8 @@ struct client::implementation {
   }
 
   // Waits, unless that would take longer than there is time.
-  bool pause(std::chrono::milliseconds time, std::chrono::steady_clock::time_point end) {
-    auto const until = std::chrono::steady_clock::now() + time;
+  bool pause(std::chrono::milliseconds time, time_point end) {
+    auto const until = clock::now() + time;
     if (until > end) return false;
     std::unique_lock lock(mutex);
     return !stopping.wait_until(lock, until, [&] { return stopped.load(); });
@@ -269,7 +270,7 @@ struct client::implementation {
 
   nlohmann::json call(detail::request const& r) {
     std::function<bool()> const is_stopped = [this] { return stopped.load(); };
-    auto const end = std::chrono::steady_clock::now() + set.retry_timeout;
+    auto const end = clock::now() + set.retry_timeout;
     backoff pauses(detail::first_pause, detail::longest_pause, std::random_device()());
     for (int times = 1;; ++times) {
       bool sent = false;

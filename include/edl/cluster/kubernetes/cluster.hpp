@@ -72,7 +72,7 @@ class cluster final : public platform {
   void execute(pod_note const& c);
   void execute(not_allowed const& c) { refused(c.why); }
 
-  asio::awaitable<void> again(delete_pod c);
+  asio::awaitable<void> retry_deletion(delete_pod c);
   asio::awaitable<void> tick();
   void listed(nlohmann::json const& items);
   void changed(std::string const& type, nlohmann::json const& object);

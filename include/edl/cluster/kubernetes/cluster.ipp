@@ -15,6 +15,7 @@
 #include "edl/cluster/kubernetes/cluster.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/pod_template.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
@@ -96,7 +97,7 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items) {
     }
   if (!self) return self_is_gone();
   node_.post([this, all = std::move(all)] {
-    pods_.listed(all, std::chrono::steady_clock::now());
+    pods_.listed(all, clock::now());
     run_commands();
   });
   see_self(*self);  // what is requested is requested of those that run
@@ -111,7 +112,7 @@ EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& 
   }
   if (s->owner != members_owner()) return;
   node_.post([this, gone = type == "DELETED", s = std::move(*s)] {
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = clock::now();
     gone ? pods_.deleted(s, now) : pods_.changed(s, now);
     run_commands();
   });
@@ -128,7 +129,7 @@ EDL_INLINE void cluster::self_is_gone() {
 }
 
 EDL_INLINE void cluster::start(process_id who, std::optional<std::uint32_t> instead_of) {
-  pods_.start(who, instead_of, std::chrono::steady_clock::now());
+  pods_.start(who, instead_of, clock::now());
   run_commands();
 }
 
@@ -139,9 +140,8 @@ EDL_INLINE void cluster::stop(process_id who, std::chrono::milliseconds grace) {
 
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
   auto const within = [](std::chrono::milliseconds limit, auto const& done) {
-    auto const until = std::chrono::steady_clock::now() + limit;
-    while (!done() && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    auto const until = clock::now() + limit;
+    while (!done() && clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return done();
   };
   // What the node's thread has heard of until now counts, too.
@@ -196,7 +196,7 @@ EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds
 EDL_INLINE asio::awaitable<void> cluster::tick() {
   asio::steady_timer timer(node_.executor());
   for (;;) {
-    pods_.tick(std::chrono::steady_clock::now());
+    pods_.tick(clock::now());
     run_commands();
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
@@ -224,12 +224,12 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
       return;
     } catch (api_error const& e) {
       why = {e.code(), e.reason(), e.message()};
-      if (why.lacks_right()) why.message += way_out();
+      if (why.forbidden()) why.message += way_out();
     } catch (std::exception const& e) {
       why = {0, {}, e.what()};
     }
     node_.post([this, c, why] {
-      pods_.refused(c.who, why, std::chrono::steady_clock::now());
+      pods_.refused(c.who, why, clock::now());
       run_commands();
     });
   });
@@ -240,10 +240,10 @@ EDL_INLINE void cluster::execute(delete_pod const& c) {
   asio::post(requests_, [this, c] {
     bool repeated = false;
     struct finally {
-      cluster& of;
+      cluster& owner;
       bool const& repeated;
       ~finally() {
-        if (!repeated) --of.deleting_;
+        if (!repeated) --owner.deleting_;
       }
     } const answered{*this, repeated};
     try {
@@ -261,11 +261,11 @@ EDL_INLINE void cluster::execute(delete_pod const& c) {
       return log_.warning(e.what());
     }
     repeated = true;
-    node_.spawn([this, c] { return again(c); });
+    node_.spawn([this, c] { return retry_deletion(c); });
   });
 }
 
-EDL_INLINE asio::awaitable<void> cluster::again(delete_pod c) {
+EDL_INLINE asio::awaitable<void> cluster::retry_deletion(delete_pod c) {
   asio::steady_timer timer(node_.executor(), std::chrono::seconds(1));
   co_await timer.async_wait(asio::use_awaitable);
   execute(c);
@@ -388,12 +388,12 @@ EDL_INLINE void cluster::scale(requested_size const& request) {
   // Its user waits for the answer, and a size request whose answer is lost would be ignored for ever.
   note_surely([this, request, text, good, size = to_text(size_)] {
     struct finally {
-      cluster& of;
+      cluster& owner;
       requested_size const& request;
       ~finally() {
-        std::lock_guard const lock(of.request_mutex_);
-        if (of.request_ == request)
-          of.request_.reset();  // the next, which may be the same, is another question
+        std::lock_guard const lock(owner.request_mutex_);
+        if (owner.request_ == request)
+          owner.request_.reset();  // the next, which may be the same, is another question
       }
     } const forget{*this, request};
     if (!answer(request, text, size)) return;
@@ -433,9 +433,9 @@ EDL_INLINE void cluster::raise_memory(nlohmann::json const& pod) {
   std::string const had =
       text(field(first(field(pod, {"spec", "containers"})), {"resources", "limits", "memory"}));
   resources const limit = limit_of(spec_.master.request, spec_.master.limit);
-  auto const asked = limit.find("memory");
-  if (had.empty() || asked == limit.end()) return;
-  if (bytes_of(had) >= 8 * bytes_of(asked->second)) {
+  auto const requested = limit.find("memory");
+  if (had.empty() || requested == limit.end()) return;
+  if (bytes_of(had) >= 8 * bytes_of(requested->second)) {
     log_.error(
         fmt::format("the master has used more memory than its limit of {}, eight times what was asked for: "
                     "give it more with --master_resource_limit",

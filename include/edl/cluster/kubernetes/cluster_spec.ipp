@@ -26,7 +26,7 @@ enum class how { labelled, appended, in_containers, merged, replaced };
 
 struct field {
   how done;
-  kind is;
+  kind type;
 };
 
 inline std::map<std::string, field, std::less<>> const& fields() {
@@ -123,8 +123,8 @@ inline void check_pod(std::string const& where, json const& overrides) {
       for (auto const& [name, f] : fields()) all += (all.empty() ? "" : ", ") + name;
       refuse(where, fmt::format("'{}' is none of what can be asked for: {}", key, all));
     }
-    if (value.type() != known->second.is)
-      refuse(where, fmt::format("'{}': expected {}", key, name_of(known->second.is)));
+    if (value.type() != known->second.type)
+      refuse(where, fmt::format("'{}': expected {}", key, name_of(known->second.type)));
     check_value(where, key, value);
   }
   if (!overrides.contains("container")) return;

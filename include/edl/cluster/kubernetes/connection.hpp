@@ -10,6 +10,7 @@
 
 #include "edl/cluster/kubernetes/access.hpp"
 #include "edl/cluster/kubernetes/errors.hpp"
+#include "edl/core/clock.hpp"
 
 struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 struct ssl_st;      // and SSL
@@ -30,11 +31,11 @@ endpoint parse_server(std::string const& server);
 /// How far waiting may go.
 struct limit {
   std::chrono::milliseconds time;                  ///< what was granted, for the message
-  std::chrono::steady_clock::time_point until;     ///< its end
+  time_point until;                                ///< its end
   std::function<bool()> const* stopped = nullptr;  ///< asked every 100 ms
 
   static limit of(std::chrono::milliseconds time, std::function<bool()> const* stopped = nullptr) {
-    return {time, std::chrono::steady_clock::now() + time, stopped};
+    return {time, clock::now() + time, stopped};
   }
 };
 

@@ -19,6 +19,7 @@
 
 #include "edl/cluster/kubernetes/connection.hpp"
 #include "edl/cluster/kubernetes/trust.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/net/security/openssl.hpp"
@@ -31,8 +32,7 @@ inline constexpr std::chrono::milliseconds ask_every{100};
 // What is left of the time, at most what may pass before `stopped` is asked again.
 inline std::chrono::milliseconds slice(limit const& within) {
   if (within.stopped && (*within.stopped)()) throw stopped_error("stopped");
-  auto const left =
-      std::chrono::ceil<std::chrono::milliseconds>(within.until - std::chrono::steady_clock::now());
+  auto const left = std::chrono::ceil<std::chrono::milliseconds>(within.until - clock::now());
   return std::clamp(left, std::chrono::milliseconds(0), ask_every);
 }
 
@@ -174,7 +174,7 @@ EDL_INLINE void connection::open(endpoint const& to, limit const& within) {
   std::string why;
   for (auto const* a = found->list; a; a = a->ai_next, --left) {
     limit share = within;  // so that an address that is silent leaves time for the next one
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = clock::now();
     share.until = now + (within.until - now) / left;
     fd_ = ::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd_ < 0) {

@@ -18,6 +18,7 @@
 
 #include "edl/cluster/kubernetes/errors.hpp"
 #include "edl/cluster/kubernetes/exec_plugin.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
@@ -158,7 +159,7 @@ EDL_INLINE exec_credential run(exec_plugin const& p) {
   if (p.interactive == "Always" && !interactive)
     throw error(fmt::format("{}: '{}' must ask a person, and there is no terminal", p.origin, p.command));
   detail::child c(p, interactive);
-  auto const end = std::chrono::steady_clock::now() + p.time;
+  auto const end = clock::now() + p.time;
   std::string output;
   std::optional<int> status;
   for (bool open = true;;) {
@@ -175,7 +176,7 @@ EDL_INLINE exec_credential run(exec_plugin const& p) {
     if (output.size() > longest)
       throw error(fmt::format("{}: '{}' prints more than 1 MiB", p.origin, p.command));
     if (!status) status = c.status();
-    if (!status && std::chrono::steady_clock::now() > end)
+    if (!status && clock::now() > end)
       throw error(
           fmt::format("{}: '{}' has not ended for {} s", p.origin, p.command, double(p.time.count()) / 1000));
   }

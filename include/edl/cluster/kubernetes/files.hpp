@@ -24,7 +24,7 @@ class watched_file {
   bool changed() const { return changed_; }
 
  private:
-  std::string path_, what_, text_;
+  std::string path_, description_, text_;
   std::array<std::int64_t, 4> state_{};  // device, inode, size, time of the last change
   bool read_ = false, changed_ = false;
 };

@@ -36,7 +36,7 @@ EDL_INLINE std::string read_text(std::string const& path, std::string const& wha
 }
 
 EDL_INLINE watched_file::watched_file(std::string path, std::string what)
-    : path_(std::move(path)), what_(std::move(what)) {}
+    : path_(std::move(path)), description_(std::move(what)) {}
 
 EDL_INLINE std::string const& watched_file::text() {
   changed_ = false;
@@ -47,7 +47,7 @@ EDL_INLINE std::string const& watched_file::text() {
   if (read_ && (!there || state == state_)) return text_;
   std::string now;
   try {
-    now = read_text(path_, what_);
+    now = read_text(path_, description_);
   } catch (error const&) {
     // It is being replaced just now: the next call will find it.
     if (read_) return text_;

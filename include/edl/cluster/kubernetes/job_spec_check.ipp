@@ -42,14 +42,14 @@ inline void image(std::string const& flag, std::string const& name) {
 
 inline void check_role(std::string const& what, role_spec const& r) {
   for (auto const& [name, amount] : limit_of(r.request, r.limit)) {
-    auto const asked = r.request.find(name);
-    if (asked == r.request.end()) continue;
-    bool const less = thousandths_of(amount) < thousandths_of(asked->second);
-    bool const other = thousandths_of(amount) != thousandths_of(asked->second);
+    auto const requested = r.request.find(name);
+    if (requested == r.request.end()) continue;
+    bool const less = thousandths_of(amount) < thousandths_of(requested->second);
+    bool const other = thousandths_of(amount) != thousandths_of(requested->second);
     if (less || (other && name.find('/') != std::string::npos))
       throw usage_error(
           fmt::format("--{0}_resource_limit: {1}={2} is {3} {4} of --{0}_resource_request: make them {5}",
-                      what, name, amount, less ? "less than the" : "not the", asked->second,
+                      what, name, amount, less ? "less than the" : "not the", requested->second,
                       less ? "equal, or the limit greater" : "equal"));
   }
   if (what != "worker" && !r.priority.empty())

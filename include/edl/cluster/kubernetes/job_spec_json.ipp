@@ -84,7 +84,7 @@ inline json whole(job_spec const& s) {
 /// Takes the fields of an object one by one; what nobody has taken is unknown.
 class fields {
  public:
-  fields(json const& of, std::string where) : of_(of), where_(std::move(where)) {
+  fields(json const& of, std::string where) : object_(of), where_(std::move(where)) {
     if (!of.is_object()) fail("is no object");
   }
 
@@ -161,7 +161,7 @@ class fields {
   }
 
   void end() const {
-    for (auto const& [name, value] : of_.items())
+    for (auto const& [name, value] : object_.items())
       if (!taken_.contains(name))
         fail(fmt::format(
             "'{}' is unknown here: build the image with the version of the command that starts it", name));
@@ -170,8 +170,8 @@ class fields {
  private:
   json const* find(char const* name) {
     taken_.insert(name);
-    auto const found = of_.find(name);
-    return found == of_.end() ? nullptr : &*found;
+    auto const found = object_.find(name);
+    return found == object_.end() ? nullptr : &*found;
   }
   json const& list(char const* name) {
     static json const none = json::array();
@@ -187,7 +187,7 @@ class fields {
     throw error(fmt::format("this is no job: {}{}", where_, what));
   }
 
-  json const& of_;
+  json const& object_;
   std::string where_;
   std::set<std::string> taken_;
 };

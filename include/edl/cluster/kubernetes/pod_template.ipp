@@ -138,9 +138,9 @@ EDL_INLINE void check_pod_template(std::string const& field, std::string const& 
   // It would end a pod in the middle of the job; the whole job has a field for it.
   if (!kubernetes::field(like, {"spec", "activeDeadlineSeconds"}).is_null())
     refuse("spec.activeDeadlineSeconds ends single pods: use spec.activeDeadlineSeconds of the TrainingJob");
-  role_spec const asked = role_of_template(text);
-  check_amounts(field, asked.request);
-  check_amounts(field, asked.limit);
+  role_spec const requested = role_of_template(text);
+  check_amounts(field, requested.request);
+  check_amounts(field, requested.limit);
 }
 
 EDL_INLINE role_spec role_of_template(std::string const& text) {

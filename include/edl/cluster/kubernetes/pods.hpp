@@ -114,7 +114,7 @@ class pods {
   struct refusal {
     int code = 0;  ///< HTTP status; 0: the server was not reached
     std::string reason, message;
-    bool lacks_right() const;  ///< the account may not create pods
+    bool forbidden() const;  ///< the account may not create pods
   };
   void refused(process_id who, refusal const& why, time_point now);
 
@@ -134,7 +134,7 @@ class pods {
     std::string uid;              // of the object that has the name; empty: none, as far as is known
     bool wanted = false;          // the master has asked for it, and has not been told of its end
     bool creating = false;        // asked for, and no answer yet
-    bool again = false;           // to be created when the name is free
+    bool recreate = false;        // to be created when the name is free
     bool stop_requested = false;  // told to leave by the master
     bool leaving = false;         // told to leave by others, which the master knows
     bool over = false;            // its process has ended, which the master knows

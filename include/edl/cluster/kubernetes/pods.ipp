@@ -22,7 +22,7 @@ inline bool passing(pods::refusal const& why) {
 
 }  // namespace detail
 
-EDL_INLINE bool pods::refusal::lacks_right() const {
+EDL_INLINE bool pods::refusal::forbidden() const {
   return code == 403 && message.find("cannot create resource") != std::string::npos;
 }
 
@@ -47,7 +47,7 @@ EDL_INLINE void pods::start(process_id who, std::optional<std::uint32_t> instead
   // What was asked of the one before it is not asked of this one.
   if (p.creating && p.uid.empty()) p.stop_requested = false;
   if (p.uid.empty()) return p.creating ? void() : create(who, p);
-  p.again = true;
+  p.recreate = true;
   discard(who, p);
 }
 
@@ -58,7 +58,7 @@ EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds
 EDL_INLINE void pods::create(process_id who, pod& p) {
   invariant(p.uid.empty() && !closed_, "a pod is made where none is, while the job lasts");
   p.creating = true;
-  p.again = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
+  p.recreate = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
   p.retry_at.reset();
   p.troubled_since.reset();
   role_spec const& s = spec(who.role);
@@ -68,6 +68,7 @@ EDL_INLINE void pods::create(process_id who, pod& p) {
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
   resources more = of;
   auto const times = doublings_.find(what);
+  invariant(times == doublings_.end() || times->second < 32, "memory is doubled as often as is allowed");
   if (auto const memory = more.find("memory"); memory != more.end() && times != doublings_.end())
     memory->second = grown_quantity(memory->second, 1u << times->second);
   return more;
@@ -77,7 +78,7 @@ EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
-  p.wanted = p.again = false;
+  p.wanted = p.recreate = false;
   p.retry_at.reset();
   if (p.over || (p.stop_requested && grace.count() > 0)) return;
   p.stop_requested = true;
@@ -87,7 +88,7 @@ EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
 EDL_INLINE void pods::close() {
   closed_ = true;
   for (auto& [who, p] : pods_) {
-    p.again = false;
+    p.recreate = false;
     p.retry_at.reset();
     if (p.creating) p.wanted = false, p.stop_requested = true;
   }
@@ -127,7 +128,7 @@ EDL_INLINE void pods::created(process_id who, std::string const& uid) {
   // The master has changed its mind meanwhile.
   if (!p.wanted)
     discard(who, p);
-  else if (!p.again)  // otherwise the successor is wanted, and this one is to leave
+  else if (!p.recreate)  // otherwise the successor is wanted, and this one is to leave
     p.stop_requested = false;
 }
 
@@ -139,10 +140,10 @@ EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now
   // It was made all the same: the API server has told of it, and what was refused is a repetition.
   if (!p.uid.empty()) return p.wanted ? void() : discard(who, p);
   if (!p.wanted) return;
-  bool const never = why.lacks_right() && !made_;
+  bool const never = why.forbidden() && !made_;
   // No process of the job can be made: the failure of each would only say it in more words.
   if (never) commands_.emplace_back(not_allowed{why.message});
-  if (never || (!detail::passing(why) && !why.lacks_right())) {
+  if (never || (!detail::passing(why) && !why.forbidden())) {
     commands_.emplace_back(pod_note{severity::error, "CannotStart",
                                     fmt::format("{} cannot be created: {}", to_string(who), why.message)});
     return end(who, p, {.who = who, .code = 1, .words = "cannot be created: " + why.message});
@@ -218,7 +219,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
     end(s.who, p, std::move(e));
   }
   p.uid.clear();
-  if (p.again && !closed_)
+  if (p.recreate && !closed_)
     create(s.who, p);
   else if (!p.wanted && !p.creating)
     pods_.erase(it);
@@ -226,7 +227,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
 
 EDL_INLINE void pods::end(process_id who, pod& p, ending e) {
   p.over = true;
-  p.wanted = p.again;  // its successor of that name is wanted already
+  p.wanted = p.recreate;  // its successor of that name is wanted already
   e.stop_requested = p.stop_requested;
   if (!p.stop_requested && !p.leaving) ends_[who] = describe(e);
   commands_.emplace_back(pod_ended{std::move(e)});
@@ -235,9 +236,9 @@ EDL_INLINE void pods::end(process_id who, pod& p, ending e) {
 EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
   auto const limit = spec(s.who.role).limit.find("memory");
   if (limit == spec(s.who.role).limit.end() || s.memory.empty()) return;
-  std::uint64_t const asked = bytes_of(limit->second), had = bytes_of(s.memory);
+  std::uint64_t const requested = bytes_of(limit->second), had = bytes_of(s.memory);
   std::uint32_t times = 0;
-  while (times < 32 && (asked << times) < had) ++times;
+  while (times < 32 && (requested << times) < had) ++times;
   if (times + 1 > options_.most_doublings) return;
   auto& now = doublings_[s.who.role];
   now = std::max(now, times + 1);

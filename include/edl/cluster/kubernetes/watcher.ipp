@@ -10,6 +10,7 @@
 
 #include "edl/cluster/kubernetes/backoff.hpp"
 #include "edl/cluster/kubernetes/watcher.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 
@@ -85,8 +86,8 @@ EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
 EDL_INLINE void watcher::run() {
   backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
   trouble t{log_, path_};
-  std::optional<std::chrono::steady_clock::time_point> refused;  // since when
-  int fruitless = 0;  // watches in a row that have brought nothing and ended at once
+  std::optional<time_point> refused;  // since when
+  int fruitless = 0;                  // watches in a row that have brought nothing and ended at once
   while (!stopped_) {
     auto time = std::chrono::milliseconds(0);
     try {
@@ -95,12 +96,11 @@ EDL_INLINE void watcher::run() {
         list();
         continue;
       }
-      auto const began = std::chrono::steady_clock::now();
+      auto const began = clock::now();
       bool const good = follow(t);
       followed_ = true;
       refused.reset();
-      fruitless =
-          moved_ || std::chrono::steady_clock::now() - began > detail::short_watch ? 0 : fruitless + 1;
+      fruitless = moved_ || clock::now() - began > detail::short_watch ? 0 : fruitless + 1;
       if (good || fruitless == 0) t.over();
       if (!good) version_.clear();
       // A place that has expired costs no time; a server that always says so must not be asked without pause.
@@ -118,7 +118,7 @@ EDL_INLINE void watcher::run() {
       if (gone) version_.clear();
       if (detail::lasting(e.code())) {
         time = followed_ ? options_.longest_pause : std::min(options_.longest_pause, detail::early_pause);
-        auto const now = std::chrono::steady_clock::now();
+        auto const now = clock::now();
         if (!refused) refused = now;
         if (to_.refused)
           to_.refused(e, std::chrono::duration_cast<std::chrono::milliseconds>(now - *refused), followed_);
@@ -141,12 +141,12 @@ EDL_INLINE void watcher::run() {
 
 EDL_INLINE std::string watcher::page(query const& q) {
   std::string body;
-  auto const end = std::chrono::steady_clock::now() + options_.page;
+  auto const end = clock::now() + options_.page;
   client_.stream(
       path_, q,
       [&](std::string_view part) {
         if (body.size() + part.size() > detail::longest_page) throw error("the list is longer than 64 MiB");
-        if (std::chrono::steady_clock::now() > end) throw unreachable("the list does not end");
+        if (clock::now() > end) throw unreachable("the list does not end");
         body.append(part);
         return true;
       },

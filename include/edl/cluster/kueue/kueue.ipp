@@ -17,7 +17,7 @@ namespace detail {
 class judgement {
  public:
   judgement(situation const& is, options const& o)
-      : is_(is), job_(is.job), options_(o), now_(stamp_of(is.now)), elastic_(elastic(job_)) {
+      : situation_(is), job_(is.job), options_(o), now_(stamp_of(is.now)), elastic_(elastic(job_)) {
     out_.queued = !queue_of(job_).empty();
     ceiling_ = job_.spec.workers.replicas.value_or(job_.spec.workers.max);
     all_ = is.workloads;
@@ -31,11 +31,11 @@ class judgement {
     bool const over = job_.finished() || !job_.deleted.empty();
     if (over || !out_.queued || job_.spec.suspend) {
       wind_up(over);
-    } else if (!is_.served && !gone()) {
+    } else if (!situation_.served && !gone()) {
       out_.may_start = false;  // what runs was let in by a Kueue that has gone since
       out_.reason = "KueueNotServed";
       out_.message = "This cluster has no Kueue any more.";
-    } else if (!is_.served) {
+    } else if (!situation_.served) {
       hold(
           "KueueNotServed",
           fmt::format("label {} names a queue, and this cluster has no Kueue ({}): install it, or remove the "
@@ -49,7 +49,7 @@ class judgement {
   }
 
  private:
-  bool gone() const { return is_.pods.all == 0; }
+  bool gone() const { return situation_.pods.all == 0; }
   void owe(api_write r) { out_.requests.push_back(std::move(r)); }
 
   void hold(std::string reason, std::string message) {
@@ -149,8 +149,8 @@ class judgement {
   }
 
   std::optional<priority_choice> resolved() {
-    priority_choice p = priority_asked(job_);
-    auto const value = is_.priority ? is_.priority(p) : std::optional<std::int64_t>(0);
+    priority_choice p = requested_priority(job_);
+    auto const value = situation_.priority ? situation_.priority(p) : std::optional<std::int64_t>(0);
     if (!value && out_.may_run) return std::nullopt;  // it runs, and does not grow
     if (!value) {
       hold("NoPriorityClass", fmt::format("{} {} does not exist: create it, or name another",
@@ -243,7 +243,7 @@ class judgement {
   std::uint32_t bound_of(workload const& w, workload const* replaced) const {
     if (w.admitted()) return w.granted(workers_set);
     pod_set const* const before = replaced ? replaced->set(workers_set) : nullptr;
-    return std::min(w.granted(workers_set), before ? before->count : is_.pods.workers);
+    return std::min(w.granted(workers_set), before ? before->count : situation_.pods.workers);
   }
 
   std::string checks_of(workload const& w) const {
@@ -276,7 +276,7 @@ class judgement {
     for (auto const& [set, given] : *w.admission) {
       pod_changes& all = out_.changes[set];
       for (std::string const& name : given.flavors) {
-        pod_changes const* const f = is_.flavor ? is_.flavor(name) : nullptr;
+        pod_changes const* const f = situation_.flavor ? situation_.flavor(name) : nullptr;
         if (!f) {
           out_.may_start = false;
           out_.reason = "NoResourceFlavor";
@@ -312,8 +312,8 @@ class judgement {
   }
 
   bool ready() const {
-    return is_.pods.master_ready && is_.pods.servers_running >= job_.spec.servers &&
-           is_.pods.workers_running >= job_.spec.workers.min;
+    return situation_.pods.master_ready && situation_.pods.servers_running >= job_.spec.servers &&
+           situation_.pods.workers_running >= job_.spec.workers.min;
   }
 
   /// Kueue may give a job up that has no pods for long (waitForPodsReady).
@@ -331,7 +331,7 @@ class judgement {
   /// Quota of one size: what was given back does not come again until the job is queued anew.
   void keep_one(workload const& w, std::vector<workload const*> const& waiting) {
     for (workload const* s : waiting) take_if_idle(*s, "the job has another one");
-    std::uint32_t const have = w.granted(workers_set), need = std::max(ceiling_, is_.pods.workers);
+    std::uint32_t const have = w.granted(workers_set), need = std::max(ceiling_, situation_.pods.workers);
     pod_set const* const workers = w.set(workers_set);
     if (need < have) owe(reclaim(w, workers_set, workers->count - need));
   }
@@ -340,7 +340,7 @@ class judgement {
 
   void follow(workload const& w, std::vector<workload const*> const& waiting) {
     std::uint32_t const have = w.granted(workers_set);
-    std::uint32_t const want = std::clamp(is_.wanted, job_.spec.workers.min, ceiling_);
+    std::uint32_t const want = std::clamp(situation_.wanted, job_.spec.workers.min, ceiling_);
     workload const* slice = nullptr;
     for (workload const* s : waiting) {
       bool const next = !slice && (!s->leaving || s->reserved()) && s->replaces == w.space + "/" + w.name &&
@@ -350,7 +350,7 @@ class judgement {
       else
         take_if_idle(*s, "the job does not grow by it");
     }
-    std::uint32_t const least = std::max(want, is_.pods.workers);
+    std::uint32_t const least = std::max(want, situation_.pods.workers);
     if (least < have) return owe(resize(w, workers_set, least));
     if (want <= have) return;
     if (!slice) {
@@ -361,14 +361,14 @@ class judgement {
       return owe(create(job_, n + 1, {want}, *priority, &w));
     }
     // One that waits for long asks for the least that there is, so that it is admitted as soon as possible.
-    double const since = seconds_of(slice->created).value_or(is_.now);
-    bool const late = is_.now >= since + options_.slice_timeout;
+    double const since = seconds_of(slice->created).value_or(situation_.now);
+    bool const late = situation_.now >= since + options_.slice_timeout;
     std::uint32_t const ask = late ? have + 1 : want;
     if (!late) out_.again_at = since + options_.slice_timeout;
     if (!slice->reserved() && slice->set(workers_set)->count != ask) owe(resize(*slice, workers_set, ask));
   }
 
-  situation const& is_;
+  situation const& situation_;
   training_job const& job_;
   options const& options_;
   std::string now_;

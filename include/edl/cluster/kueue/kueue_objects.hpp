@@ -53,7 +53,7 @@ std::string workload_name(training_job const& job, std::uint32_t n);
 std::uint32_t workload_number(training_job const& job, std::string const& name);
 
 /// The class that the job asks for: by its label, or of its pods' template. An empty name: none.
-priority_choice priority_asked(training_job const& job);
+priority_choice requested_priority(training_job const& job);
 
 /// The pod sets of a job: its master, its servers and its workers.
 std::vector<pod_set> pod_sets_of(training_job const& job, worker_ask ask);

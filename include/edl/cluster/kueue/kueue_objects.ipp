@@ -117,7 +117,7 @@ EDL_INLINE std::uint32_t workload_number(training_job const& job, std::string co
   return platform::kubernetes::number(name.substr(base.size() + 1)).value_or(0);
 }
 
-EDL_INLINE priority_choice priority_asked(training_job const& job) {
+EDL_INLINE priority_choice requested_priority(training_job const& job) {
   using namespace detail::objects;
   if (auto const at = job.labels.find(priority_label); at != job.labels.end() && !at->second.empty())
     return {at->second, true};

@@ -32,7 +32,7 @@ inline constexpr char way_out_of_damage[] = "; mend the record, or leave it out 
 
 struct loader::state {
   struct pending {
-    work of;
+    work assigned;
     std::vector<std::uint64_t> order;            // empty: ascending
     std::uint64_t next = 0, end = 0, count = 0;  // minibatches: the next, where it ends, all of the task
   };
@@ -89,14 +89,16 @@ struct loader::state {
     free.pop_back();
     auto& p = queue.front();
     auto const size = std::uint64_t(options.minibatch_size), first = p.next * size;
-    auto const records = std::min(size, p.of.end - p.of.begin - first);
+    auto const records = std::min(size, p.assigned.end - p.assigned.begin - first);
     b->records.resize(std::size_t(records));
     for (std::uint64_t i = 0; i < records; ++i)
-      b->records[std::size_t(i)] = p.order.empty() ? p.of.begin + first + i : p.order[std::size_t(first + i)];
-    b->identity = {{p.of.task, std::uint32_t(p.next), std::uint32_t(p.count)}, p.of.m, p.of.ticket};
-    b->shard = from.shards()[p.of.shard].name;
-    b->shard_number = p.of.shard;
-    b->first_place = first_places[p.of.shard];
+      b->records[std::size_t(i)] =
+          p.order.empty() ? p.assigned.begin + first + i : p.order[std::size_t(first + i)];
+    b->identity = {
+        {p.assigned.task, std::uint32_t(p.next), std::uint32_t(p.count)}, p.assigned.m, p.assigned.ticket};
+    b->shard = from.shards()[p.assigned.shard].name;
+    b->shard_number = p.assigned.shard;
+    b->first_place = first_places[p.assigned.shard];
     given.push_back({b});
     if (++p.next == p.end) queue.pop_front();
     return b;
@@ -358,7 +360,7 @@ EDL_INLINE void loader::recycle(batch* b) {
 EDL_INLINE void loader::cancel(std::uint64_t ticket) {
   auto& s = *state_;
   std::lock_guard const lock{s.mutex};
-  std::erase_if(s.queue, [&](auto const& p) { return p.of.ticket == ticket; });
+  std::erase_if(s.queue, [&](auto const& p) { return p.assigned.ticket == ticket; });
   std::erase_if(s.given, [&](auto& slot) {
     if (slot.b->identity.ticket != ticket) return false;
     slot.dropped = true;

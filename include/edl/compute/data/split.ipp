@@ -21,20 +21,20 @@ inline constexpr std::uint64_t million = 1'000'000;
 class split_reader final : public reader {
  public:
   explicit split_reader(split_source const& of, std::unique_ptr<reader> whole)
-      : of_(of), whole_(std::move(whole)) {}
+      : source_(of), whole_(std::move(whole)) {}
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
-    auto const& shards = of_.shards();
+    auto const& shards = source_.shards();
     if (shard >= shards.size())
       throw data_error(fmt::format("there is no shard {}, only {}", shard, shards.size()));
     if (record >= shards[shard].records)
       throw data_error(fmt::format("{}: there is no record {}, this part of it has {}", shards[shard].name,
                                    record, shards[shard].records));
-    whole_->read(of_.whole_shard(shard), of_.place(shard, record), into);
+    whole_->read(source_.whole_shard(shard), source_.place(shard, record), into);
   }
 
  private:
-  split_source const& of_;
+  split_source const& source_;
   std::unique_ptr<reader> whole_;
 };
 

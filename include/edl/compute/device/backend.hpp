@@ -118,7 +118,8 @@ class basic_backend {
                                    in more, in running_mean, in running_variance, out y, out kept) = 0;
 
   /// y once more, from what either of them kept; nothing is added.
-  virtual void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) = 0;
+  virtual void batch_norm_recompute(norm_chain const& c, int batch, in x, in gamma, in beta, in kept,
+                                    out y) = 0;
 
   /// Gradients after `batch_norm_train` (`through` the batch's statistics) or `batch_norm_evaluate` (where
   /// they are constants). An empty `dx` is not computed; dgamma is empty where gamma is.

@@ -22,15 +22,15 @@ inline std::shared_ptr<void> pin(std::shared_ptr<accelerator> const& of, std::sp
 class pinned_buffer {
  public:
   pinned_buffer(std::shared_ptr<accelerator> of, std::size_t size)
-      : of_(std::move(of)), data_(of_->allocate_host(size)), size_(size) {}
+      : accelerator_(std::move(of)), data_(accelerator_->allocate_host(size)), size_(size) {}
   pinned_buffer(pinned_buffer const&) = delete;
-  ~pinned_buffer() { of_->release_host(data_); }
+  ~pinned_buffer() { accelerator_->release_host(data_); }
 
   std::span<float> span() { return {data_, size_}; }
   view<float> span() const { return {data_, size_}; }
 
  private:
-  std::shared_ptr<accelerator> of_;
+  std::shared_ptr<accelerator> accelerator_;
   float* data_;
   std::size_t size_;
 };

@@ -18,24 +18,24 @@ class pieces {
 
   class iterator {
    public:
-    constexpr iterator(pieces const& of) : of_(&of) { find(); }
-    constexpr std::string_view operator*() const { return of_->text_.substr(first_, last_ - first_); }
+    constexpr iterator(pieces const& of) : pieces_(&of) { find(); }
+    constexpr std::string_view operator*() const { return pieces_->text_.substr(first_, last_ - first_); }
     constexpr iterator& operator++() {
       first_ = last_ + 1;
       find();
       return *this;
     }
-    constexpr bool operator==(sentinel) const { return first_ > of_->text_.size(); }
+    constexpr bool operator==(sentinel) const { return first_ > pieces_->text_.size(); }
 
    private:
     constexpr void find() {
-      for (std::string_view const text = of_->text_; first_ <= text.size(); first_ = last_ + 1) {
-        last_ = std::min(text.find(of_->separator_, first_), text.size());
-        if (**this != of_->ignored_) return;
+      for (std::string_view const text = pieces_->text_; first_ <= text.size(); first_ = last_ + 1) {
+        last_ = std::min(text.find(pieces_->separator_, first_), text.size());
+        if (**this != pieces_->ignored_) return;
       }
     }
 
-    pieces const* of_;
+    pieces const* pieces_;
     std::size_t first_ = 0, last_ = 0;
   };
 

@@ -176,7 +176,7 @@ struct chain {
   template <class D, class Step, class T>
   void recompute(pass<D>& p, Step const& s, backward_args<T> const& of, std::span<T> y,
                  view<T> kept_as_bfloat16, std::span<T> room) const {
-    int const all = of.batch, most = kept_as_bfloat16.empty() ? all : samples_again(all);
+    int const all = of.batch, most = kept_as_bfloat16.empty() ? all : recomputed_samples(all);
     for (int first = 0; first < all; first += most) {
       int const some = std::min(most, all - first);
       std::size_t const from = std::size_t(first) * of.in.size(), n = std::size_t(some) * of.in.size();

@@ -32,7 +32,7 @@ constexpr std::array<bool, Length + 1> narrow_places(std::array<bfloat16_io, Len
 }
 
 /// Samples whose result is computed again at a time, where what it is made of is kept as bfloat16.
-constexpr int samples_again(int batch) { return (batch + 7) / 8; }
+constexpr int recomputed_samples(int batch) { return (batch + 7) / 8; }
 
 /// A result between two steps, and its gradient: where they are.
 struct between_steps {
@@ -80,7 +80,7 @@ struct chain_memory {
         b.bfloat16 = halved && !b.recomputed && !s.exact && !b.narrow;
         if (b.recomputed && between[i].bfloat16)
           b.source = rounded(of[i - 1].result / std::size_t(std::max(1, batch.samples)) *
-                             std::size_t(samples_again(batch.samples)));
+                             std::size_t(recomputed_samples(batch.samples)));
         b.result = b.bfloat16 || b.recomputed ? b.gradient : 0;
         b.kept = b.recomputed ? 0 : rounded(scalars_of(s.result, b.bfloat16 || b.narrow));
         saved += b.kept;

@@ -13,19 +13,19 @@ enum class combiner { sum, mean, sqrtn };
 template <class T>
 class weight_norm {
  public:
-  explicit weight_norm(combiner how) : how_(how) {}
+  explicit weight_norm(combiner how) : combiner_(how) {}
 
-  void add(T weight) { sum_ += how_ == combiner::sqrtn ? weight * weight : weight; }
+  void add(T weight) { sum_ += combiner_ == combiner::sqrtn ? weight * weight : weight; }
 
   /// To be multiplied by; 0 where the weights sum to 0.
   T reciprocal() const {
-    if (how_ == combiner::sum) return T(1);
-    T const norm = how_ == combiner::sqrtn ? std::sqrt(sum_) : sum_;
+    if (combiner_ == combiner::sum) return T(1);
+    T const norm = combiner_ == combiner::sqrtn ? std::sqrt(sum_) : sum_;
     return norm == T(0) ? T(0) : T(1) / norm;
   }
 
  private:
-  combiner how_;
+  combiner combiner_;
   T sum_ = 0;
 };
 

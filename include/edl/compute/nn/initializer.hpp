@@ -21,9 +21,9 @@ struct fans {
     if (e.rank == 0) return;
     auto const rank = std::size_t(e.rank);
     double window = 1;
-    for (std::size_t i = 0; i + 2 < rank; ++i) window *= e.of[i];
-    in = window * e.of[rank < 2 ? 0 : rank - 2];
-    out = window * e.of[rank - 1];
+    for (std::size_t i = 0; i + 2 < rank; ++i) window *= e.sizes[i];
+    in = window * e.sizes[rank < 2 ? 0 : rank - 2];
+    out = window * e.sizes[rank - 1];
   }
 };
 

@@ -36,7 +36,7 @@ void fill_truncated(double mean, double stddev, random_stream const& random, std
 template <class T>
 void fill_passing(extents const& dims, random_stream const& random, std::size_t first, std::span<T> to) {
   auto const extent_from_last = [&](int i) {
-    return dims.rank > i ? std::size_t(dims.of[std::size_t(dims.rank - 1 - i)]) : 1;
+    return dims.rank > i ? std::size_t(dims.sizes[std::size_t(dims.rank - 1 - i)]) : 1;
   };
   std::size_t const filters = extent_from_last(0), channels = extent_from_last(1),
                     width = extent_from_last(2), height = extent_from_last(3), window = width * height;
@@ -50,7 +50,7 @@ void fill_passing(extents const& dims, random_stream const& random, std::size_t 
 }
 
 /// The standard deviation of a standard normal that is cut at ±2.
-inline constexpr double cut_deviation = 0.87962566103423978;
+inline constexpr double truncated_deviation = 0.87962566103423978;
 
 }  // namespace detail
 
@@ -60,7 +60,7 @@ void fill(initializer const& how, extents const& dims, random_stream const& rand
   fans const of(dims);
   auto const within = [&](double limit) { detail::fill_uniform(-limit, limit, random, first, to); };
   auto const around = [&](double variance) {
-    detail::fill_truncated(0.0, std::sqrt(variance) / detail::cut_deviation, random, first, to);
+    detail::fill_truncated(0.0, std::sqrt(variance) / detail::truncated_deviation, random, first, to);
   };
   std::visit(
       [&](auto const& i) {

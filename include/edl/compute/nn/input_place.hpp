@@ -46,9 +46,9 @@ template <class... Named>
 constexpr std::array<input_place, sizeof...(Named)> input_places(input_list<Named...> const& all) {
   std::size_t first = 0, first_id = 0;
   auto const next = [&](auto const& n) {
-    auto const place = detail::place_of(n.name, n.of, first, first_id);
-    first += n.of.input().size();
-    first_id += std::size_t(ids_of_sample(n.of));
+    auto const place = detail::place_of(n.name, n.spec, first, first_id);
+    first += n.spec.input().size();
+    first_id += std::size_t(ids_of_sample(n.spec));
     return place;
   };
   return std::apply([&](auto const&... n) { return std::array<input_place, sizeof...(Named)>{next(n)...}; },

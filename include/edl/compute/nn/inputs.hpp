@@ -20,7 +20,7 @@ struct named_input {
   using kind = Kind;
   static constexpr std::string_view name = Name.view(), table = Table.view();
 
-  Kind of;
+  Kind spec;
 };
 
 /// Gives an input its name: `input<"age">(features{.count = 1})`. A served embedding's table has that name,
@@ -53,7 +53,7 @@ struct input_list {
 
   /// The row: all inputs, one after the other.
   constexpr shape input() const {
-    return {1, 1, std::apply([](auto const&... n) { return (0 + ... + int(n.of.input().size())); }, all)};
+    return {1, 1, std::apply([](auto const&... n) { return (0 + ... + int(n.spec.input().size())); }, all)};
   }
 
   template <literal Name>
@@ -72,7 +72,9 @@ struct input_list {
     int first = 0;
     std::size_t index = 0;
     std::apply(
-        [&](auto const&... n) { ((index++ < index_of<Name> ? first += int(n.of.input().size()) : 0), ...); },
+        [&](auto const&... n) {
+          ((index++ < index_of<Name> ? first += int(n.spec.input().size()) : 0), ...);
+        },
         all);
     return first;
   }
@@ -83,17 +85,18 @@ struct input_list {
     int first = 0;
     std::size_t index = 0;
     std::apply(
-        [&](auto const&... n) { ((index++ < index_of<Name> ? first += ids_of_sample(n.of) : 0), ...); }, all);
+        [&](auto const&... n) { ((index++ < index_of<Name> ? first += ids_of_sample(n.spec) : 0), ...); },
+        all);
     return first;
   }
   constexpr int ids() const {
-    return std::apply([](auto const&... n) { return (0 + ... + ids_of_sample(n.of)); }, all);
+    return std::apply([](auto const&... n) { return (0 + ... + ids_of_sample(n.spec)); }, all);
   }
 
   template <literal Name>
   constexpr auto kind_of() const {
     static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
-    return std::get<index_of<Name>>(all).of;
+    return std::get<index_of<Name>>(all).spec;
   }
 
   /// What `masked` takes: the places of `ids` whose id is this one are padding, or those behind a `length`.
@@ -144,13 +147,13 @@ constexpr int table_ids(input_list<Named...> const& all) {
 /// Whether all inputs have sizes that they can have.
 template <class... Named>
 constexpr bool sizes_fit(input_list<Named...> const& all) {
-  return std::apply([](auto const&... n) { return (true && ... && sizes_fit(n.of)); }, all.all);
+  return std::apply([](auto const&... n) { return (true && ... && sizes_fit(n.spec)); }, all.all);
 }
 
 /// Whether the options of all inputs that are rows of tables are ones that they can have.
 template <class... Named>
 constexpr bool table_options_fit(input_list<Named...> const& all) {
-  return std::apply([](auto const&... n) { return (true && ... && table_options_fit(n.of)); }, all.all);
+  return std::apply([](auto const&... n) { return (true && ... && table_options_fit(n.spec)); }, all.all);
 }
 
 /// Whether inputs that share a table agree on the width and the policy of its rows.
@@ -162,9 +165,9 @@ template <class... Named>
 constexpr bool tables_agree(input_list<Named...> const& all) {
   bool agree = true;
   auto const compare = [&](auto const& a, auto const& b) {
-    if constexpr (holds_rows<std::remove_cvref_t<decltype(a.of)>> &&
-                  holds_rows<std::remove_cvref_t<decltype(b.of)>>)
-      agree = agree && (a.table != b.table || (a.of.width == b.of.width && a.of.rows == b.of.rows));
+    if constexpr (holds_rows<std::remove_cvref_t<decltype(a.spec)>> &&
+                  holds_rows<std::remove_cvref_t<decltype(b.spec)>>)
+      agree = agree && (a.table != b.table || (a.spec.width == b.spec.width && a.spec.rows == b.spec.rows));
   };
   std::apply(
       [&](auto const&... a) {

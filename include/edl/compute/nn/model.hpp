@@ -131,7 +131,7 @@ class model {
     narrow_ = device_->narrows();
     in_ = of;
     out_ = of == input ? output : Net.body.output(of);
-    what_ = what;
+    mode_ = what;
     step_ = step;
     if (!as_before) make_room();
     auto p = pass();
@@ -193,7 +193,7 @@ class model {
     workspace_ = buffer(device_, needed);
   }
   nn::pass<basic_backend<scalar>> pass() {
-    return {*device_, what_, random_stream{mix(seed_, 1), step_}, {}, trace_, nullptr, set_};
+    return {*device_, mode_, random_stream{mix(seed_, 1), step_}, {}, trace_, nullptr, set_};
   }
 
   std::shared_ptr<typename Device::backend> device_;
@@ -203,7 +203,7 @@ class model {
   nn::storage keep_ = nn::storage::recomputed;
   bool narrow_ = false;  // of the last forward pass: layers that can pass samples on as bfloat16 do
   hyperparameter_view set_;
-  mode what_ = mode::training;
+  mode mode_ = mode::training;
   nn::trace* trace_ = nullptr;
   buffer variables_, gradients_, workspace_, y_, dy_, dx_;
   std::span<scalar> all_;  // of the variables

@@ -21,20 +21,20 @@ struct inside {};
 
 /// What a layer lacks: an option that has no default, or a part that an own layer has to have.
 /// `recomputation`: it says that it can be computed again, and keeps something that would be another then.
-enum class lacking { nothing, units, filters, vocabulary, width, forward, backward, recomputation };
+enum class missing_part { nothing, units, filters, vocabulary, width, forward, backward, recomputation };
 
 /// The option that a layer lacks whose options are out of range.
 template <layer L>
-constexpr lacking missing_option(L const& l) {
+constexpr missing_part missing_option(L const& l) {
   if constexpr (requires { l.units == 0; })
-    if (l.units == 0) return lacking::units;
+    if (l.units == 0) return missing_part::units;
   if constexpr (requires { l.filters == 0; })
-    if (l.filters == 0) return lacking::filters;
+    if (l.filters == 0) return missing_part::filters;
   if constexpr (requires { l.vocabulary == 0; })
-    if (l.vocabulary == 0) return lacking::vocabulary;
+    if (l.vocabulary == 0) return missing_part::vocabulary;
   if constexpr (requires { l.width == 0; })
-    if (l.width == 0) return lacking::width;
-  return lacking::nothing;
+    if (l.width == 0) return missing_part::width;
+  return missing_part::nothing;
 }
 
 /// Whether `layer_receives` has a sentence for this reason alone.
@@ -95,23 +95,24 @@ struct layer_receives {
 };
 
 /// The same of a layer that lacks something.
-template <int Index, class Layer, shape Input, lacking What, class... Where>
-struct layer_lacks {
-  static_assert(What != lacking::units,
+template <int Index, class Layer, shape Input, missing_part What, class... Where>
+struct layer_misses {
+  static_assert(What != missing_part::units,
                 "edl: this layer lacks `units`, which have no default: `.units = 10`");
-  static_assert(What != lacking::filters,
+  static_assert(What != missing_part::filters,
                 "edl: this layer lacks `filters`, which have no default: `.filters = 32`");
-  static_assert(What != lacking::vocabulary,
+  static_assert(What != missing_part::vocabulary,
                 "edl: this layer lacks `vocabulary`, which has no default: `.vocabulary = 1'000`");
-  static_assert(What != lacking::width, "edl: this layer lacks `width`, which has no default: `.width = 16`");
-  static_assert(What != lacking::forward,
+  static_assert(What != missing_part::width,
+                "edl: this layer lacks `width`, which has no default: `.width = 16`");
+  static_assert(What != missing_part::forward,
                 "edl: this layer has no `template <class D> void forward(edl::nn::pass<D>&, "
                 "edl::nn::forward_args<typename D::scalar> const&) const`");
-  static_assert(What != lacking::backward,
+  static_assert(What != missing_part::backward,
                 "edl: this layer has no `template <class D> void backward(edl::nn::pass<D>&, "
                 "edl::nn::backward_args<typename D::scalar> const&) const`");
   static_assert(
-      What != lacking::recomputation,
+      What != missing_part::recomputation,
       "edl: this layer says `recomputes`, and has `scratch` or variables that are not trained; what "
       "is computed again has neither");
 };
@@ -124,12 +125,12 @@ struct misfit {
   shape input;
   std::size_t depth = 0;
   std::array<int, deepest> path{};
-  lacking what = lacking::nothing;
+  missing_part missing = missing_part::nothing;
 
-  constexpr bool none() const { return why == fit::fits && what == lacking::nothing; }
+  constexpr bool none() const { return why == fit::fits && missing == missing_part::nothing; }
   /// The same, seen from the container in which it is within child number `index`.
   constexpr misfit within(int index) const {
-    misfit outer{why, input, depth + 1, {}, what};
+    misfit outer{why, input, depth + 1, {}, missing};
     outer.path[0] = index;
     for (std::size_t i = 0; i < depth; ++i) outer.path[i + 1] = path[i];
     return outer;
@@ -140,7 +141,7 @@ struct misfit {
 template <layer L>
 constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0) {
   misfit found{l.check(in), in, 0, {}};
-  if (found.why == fit::option_out_of_range) found.what = missing_option(l);
+  if (found.why == fit::option_out_of_range) found.missing = missing_option(l);
   if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
   if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l))
     found.why = fit::sees_padding;
@@ -177,11 +178,11 @@ constexpr misfit find_unfinished(L const& l, shape in) {
       return below.none();
     });
   } else if constexpr (!has_forward<Device, L>) {
-    found.what = lacking::forward;
+    found.missing = missing_part::forward;
   } else if constexpr (!has_backward<Device, L>) {
-    found.what = lacking::backward;
+    found.missing = missing_part::backward;
   } else if constexpr (recomputes<L>) {
-    if (scratch_of(l, in, 1) > 0 || count(l, in).state > 0) found.what = lacking::recomputation;
+    if (scratch_of(l, in, 1) > 0 || count(l, in).state > 0) found.missing = missing_part::recomputation;
   }
   return found;
 }
@@ -196,10 +197,10 @@ constexpr bool explain() {
   using child = typename L::template child<std::size_t(index)>;
   if constexpr (Level + 1 < Found.depth)
     return explain<child, Found, Level + 1, Outer..., index>();
-  else if constexpr (Found.what != lacking::nothing && sizeof...(Outer) == 0)
-    return sizeof(layer_lacks<index, child, Found.input, Found.what>) > 0;
-  else if constexpr (Found.what != lacking::nothing)
-    return sizeof(layer_lacks<index, child, Found.input, Found.what, inside<Outer...>>) > 0;
+  else if constexpr (Found.missing != missing_part::nothing && sizeof...(Outer) == 0)
+    return sizeof(layer_misses<index, child, Found.input, Found.missing>) > 0;
+  else if constexpr (Found.missing != missing_part::nothing)
+    return sizeof(layer_misses<index, child, Found.input, Found.missing, inside<Outer...>>) > 0;
   else if constexpr (sizeof...(Outer) == 0)
     return sizeof(layer_receives<index, child, Found.input, Found.why>) > 0;
   else

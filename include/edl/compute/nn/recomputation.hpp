@@ -12,7 +12,7 @@ namespace edl::nn {
 
 /// A device for which the compiler looks at a layer that can be computed again. There is none of it.
 template <class Device>
-struct computing_again : Device {};
+struct recomputing : Device {};
 
 /// Instantiated where such a layer draws.
 template <class Drawn>
@@ -64,14 +64,14 @@ struct no_random_stream {
 };
 
 template <class Device>
-struct random_numbers<computing_again<Device>> {
+struct random_numbers<recomputing<Device>> {
   using type = no_random_stream;
 };
 
 /// Instantiated for a layer that says `recomputes`, so that the compiler reads its `forward` once more.
 template <layer L, class Device>
 struct recomputation {
-  using device = computing_again<Device>;
+  using device = recomputing<Device>;
   static void forward(L const& l, pass<device>& p, forward_args<typename Device::scalar> const& a) {
     l.forward(p, a);
   }

@@ -46,16 +46,16 @@ class trace {
    public:
     /// `name()` is only called where there is a trace.
     template <std::invocable Name>
-    scope(trace* of, direction way, Name&& name, shape in, shape out) : of_(of) {
-      if (of_) of_->begin(way, name(), in, out);
+    scope(trace* of, direction way, Name&& name, shape in, shape out) : trace_(of) {
+      if (trace_) trace_->begin(way, name(), in, out);
     }
     scope(scope const&) = delete;
     ~scope() {
-      if (of_) of_->end();
+      if (trace_) trace_->end();
     }
 
    private:
-    trace* of_;
+    trace* trace_;
   };
 
   /// In the order in which they were first called.

@@ -19,18 +19,18 @@
 namespace edl::onnx {
 namespace detail {
 
-inline value same(value const& x, std::string name) { return {std::move(name), x.of, x.as}; }
+inline value same(value const& x, std::string name) { return {std::move(name), x.extents, x.as}; }
 
 /// The same samples with the channels as the last axis.
 inline value channels_last(graph& g, value const& x) {
-  return g.as(x, x.of.flat() ? form::rows : form::places);
+  return g.as(x, x.extents.flat() ? form::rows : form::places);
 }
 
 }  // namespace detail
 
 EDL_INLINE value to_onnx(graph& g, nn::dense const& l, value const& x) {
-  shape const out = l.output(x.of);
-  bool const rows = !l.each_place || x.of.flat();
+  shape const out = l.output(x.extents);
+  bool const rows = !l.each_place || x.extents.flat();
   std::vector<std::string> inputs{g.as(x, rows ? form::rows : form::places).name, g.variable("kernel")};
   if (rows) {
     if (l.use_bias) inputs.push_back(g.variable("bias"));
@@ -43,7 +43,7 @@ EDL_INLINE value to_onnx(graph& g, nn::dense const& l, value const& x) {
 
 EDL_INLINE value to_onnx(graph& g, nn::flatten const& l, value const& x) {
   value y = g.as(x, form::rows);
-  y.of = l.output(x.of);
+  y.extents = l.output(x.extents);
   return y;
 }
 EDL_INLINE value to_onnx(graph&, nn::identity const&, value const& x) { return x; }
@@ -84,7 +84,7 @@ EDL_INLINE value to_onnx(graph& g, nn::scale const& l, value const& x) {
 EDL_INLINE value to_onnx(graph& g, nn::slice const& l, value const& x) {
   value const from = detail::channels_last(g, x);
   return {g.add("Slice", {from.name, g.numbers({l.first}), g.numbers({l.first + l.count}), g.numbers({-1})}),
-          l.output(x.of), from.as};
+          l.output(x.extents), from.as};
 }
 EDL_INLINE value to_onnx(graph& g, nn::softmax const&, value const& x) {
   value const from = detail::channels_last(g, x);

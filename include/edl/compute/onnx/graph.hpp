@@ -31,7 +31,7 @@ enum class form {
 /// What a layer takes or gives.
 struct value {
   std::string name;  ///< of the tensor
-  shape of;          ///< extents of one sample
+  shape extents;     ///< extents of one sample
   form as = form::rows;
   bool ids = false;     ///< they are of int64
   std::string weights;  ///< the tensor of the ids' weights; empty: they have none
@@ -40,7 +40,7 @@ struct value {
 /// A named option of a node.
 struct attribute {
   std::string_view name;
-  std::variant<std::int64_t, float, std::string_view, std::vector<std::int64_t>, std::vector<float>> is;
+  std::variant<std::int64_t, float, std::string_view, std::vector<std::int64_t>, std::vector<float>> value;
 };
 
 /// A table's rows, as they are written: ids, what an id without a row has in place of one, and the rows.

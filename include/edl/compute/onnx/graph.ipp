@@ -26,16 +26,16 @@ enum attribute_type : std::uint8_t { float_one = 1, int_one = 2, text_one = 3, f
 inline std::string attribute_proto(attribute const& a) {
   message m;
   m.text(1, a.name);
-  if (auto const* const i = std::get_if<std::int64_t>(&a.is))
+  if (auto const* const i = std::get_if<std::int64_t>(&a.value))
     m.number(3, std::uint64_t(*i)).number(20, int_one);
-  else if (auto const* const f = std::get_if<float>(&a.is))
+  else if (auto const* const f = std::get_if<float>(&a.value))
     m.real(2, *f).number(20, float_one);
-  else if (auto const* const s = std::get_if<std::string_view>(&a.is))
+  else if (auto const* const s = std::get_if<std::string_view>(&a.value))
     m.text(4, *s).number(20, text_one);
-  else if (auto const* const all = std::get_if<std::vector<std::int64_t>>(&a.is))
+  else if (auto const* const all = std::get_if<std::vector<std::int64_t>>(&a.value))
     m.packed(8, *all).number(20, int_list);
   else
-    m.packed(7, std::get<std::vector<float>>(a.is)).number(20, float_list);
+    m.packed(7, std::get<std::vector<float>>(a.value)).number(20, float_list);
   return m.bytes();
 }
 
@@ -56,7 +56,7 @@ inline std::vector<std::int64_t> dims_of(shape s, form as) {
 inline std::string value_info(std::string_view name, value const& of) {
   message extents;
   extents.text(1, message().text(2, "n").bytes());
-  for (std::int64_t const d : dims_of(of.of, of.as))
+  for (std::int64_t const d : dims_of(of.extents, of.as))
     extents.text(1, message().number(1, std::uint64_t(d)).bytes());
   message tensor;
   tensor.number(1, of.ids ? of_int64 : of_float).text(2, extents.bytes());
@@ -99,16 +99,16 @@ EDL_INLINE value graph::as(value const& x, form wanted) {
   if (x.as == wanted) return x;
   auto const known = forms_.find({x.name, wanted});
   value y{.name = known == forms_.end() ? std::string() : known->second,
-          .of = x.of,
+          .extents = x.extents,
           .as = wanted,
           .ids = x.ids,
           .weights = x.weights};
   if (!y.name.empty()) return y;
   bool const from = x.as == form::channels_first, to = wanted == form::channels_first;
-  if ((from || to) && !x.of.flat()) {
+  if ((from || to) && !x.extents.flat()) {
     if (from) {
-      value const rows{add("Transpose", {x.name}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}}), x.of,
-                       form::pictures};
+      value const rows{add("Transpose", {x.name}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}}),
+                       x.extents, form::pictures};
       y.name = as(rows, wanted).name;
     } else {
       y.name =
@@ -116,7 +116,7 @@ EDL_INLINE value graph::as(value const& x, form wanted) {
     }
   } else {
     std::vector<std::int64_t> dims{0};  // as many samples as there are
-    for (std::int64_t const d : detail::dims_of(x.of, wanted)) dims.push_back(d);
+    for (std::int64_t const d : detail::dims_of(x.extents, wanted)) dims.push_back(d);
     y.name = add("Reshape", {x.name, numbers(dims)});
   }
   forms_[{x.name, wanted}] = y.name;
@@ -151,7 +151,7 @@ EDL_INLINE std::vector<float> graph::elements(std::string_view name) const {
 EDL_INLINE std::string graph::variable(std::string_view name, std::vector<int> const& order) {
   edl::variable const& v = find(name);
   auto const rank = std::size_t(v.dims.rank);
-  std::vector<std::int64_t> dims(v.dims.of.begin(), v.dims.of.begin() + v.dims.rank);
+  std::vector<std::int64_t> dims(v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank);
   if (order.empty())
     return store({.name = v.name,
                   .dims = dims,
@@ -205,7 +205,7 @@ EDL_INLINE void graph::leave() {
 }
 
 EDL_INLINE value graph::input(std::string_view name, shape of, form as, bool ids) {
-  value v{.name = std::string(name), .of = of, .as = as, .ids = ids};
+  value v{.name = std::string(name), .extents = of, .as = as, .ids = ids};
   taken_.insert(v.name);
   ends_ += message().text(11, detail::value_info(name, v)).bytes();
   return v;
@@ -254,7 +254,7 @@ EDL_INLINE value graph::whole_row() {
     value const flat = as(v, form::rows);
     parts.push_back(v.ids ? add("Cast", {flat.name}, {{"to", std::int64_t(detail::of_float)}}) : flat.name);
     if (!v.weights.empty()) parts.push_back(v.weights);
-    size += int(v.of.size());
+    size += int(v.extents.size());
   }
   row_ = value{add("Concat", parts, {{"axis", std::int64_t(1)}}), {1, 1, size}};
   return *row_;

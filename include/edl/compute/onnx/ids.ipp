@@ -37,7 +37,7 @@ EDL_INLINE std::string combine(graph& g, std::string const& rows, std::string co
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::embedding const& l, value const& x) {
-  return {g.add("Gather", {g.variable("embeddings"), x.name}), l.output(x.of), form::places};
+  return {g.add("Gather", {g.variable("embeddings"), x.name}), l.output(x.extents), form::places};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::embedding_bag const& l, value const& x) {
@@ -47,7 +47,7 @@ EDL_INLINE value to_onnx(graph& g, nn::embedding_bag const& l, value const& x) {
   std::string const rows =
       g.add("Gather", {g.variable("embeddings"), g.add("Where", {has, x.name, g.numbers({0})})});
   std::string const weights = g.add("Where", {has, x.weights.empty() ? g.number(1) : x.weights, zero});
-  return {combine(g, rows, weights, l.combiner), l.output(x.of)};
+  return {combine(g, rows, weights, l.combiner), l.output(x.extents)};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::factorization_machine const&, value const& x) {
@@ -59,7 +59,7 @@ EDL_INLINE value to_onnx(graph& g, nn::factorization_machine const&, value const
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::cross const& l, value const& x) {
-  auto const n = x.of.size(), m = l.vectors ? 1 : n;
+  auto const n = x.extents.size(), m = l.vectors ? 1 : n;
   std::vector<float> const kernel = g.elements("kernel"), bias = g.elements("bias");
   std::string const first = g.as(x, form::rows).name;
   std::string y = first;
@@ -78,12 +78,12 @@ EDL_INLINE value to_onnx(graph& g, nn::cross const& l, value const& x) {
     if (l.vectors) z = g.add("Add", {z, b});
     y = g.add("Add", {z, y});
   }
-  return {y, l.output(x.of)};
+  return {y, l.output(x.extents)};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::compressed_interaction const& l, value const& x) {
   std::string const first = g.as(x, form::places).name;
-  std::int64_t const fields = x.of.height * x.of.width, maps = l.maps, depth = x.of.channels;
+  std::int64_t const fields = x.extents.height * x.extents.width, maps = l.maps, depth = x.extents.channels;
   auto const beside = g.add("Unsqueeze", {first, g.numbers({1})});
   std::vector<std::string> sums;
   std::string y = first;
@@ -106,7 +106,7 @@ EDL_INLINE value to_onnx(graph& g, nn::compressed_interaction const& l, value co
     y = g.add("MatMul", {kernel, rows});
     sums.push_back(detail::sum(g, y, 2));
   }
-  return {g.add("Concat", sums, {{"axis", std::int64_t(1)}}), l.output(x.of)};
+  return {g.add("Concat", sums, {{"axis", std::int64_t(1)}}), l.output(x.extents)};
 }
 
 }  // namespace edl::onnx

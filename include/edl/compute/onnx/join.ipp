@@ -13,7 +13,7 @@ namespace edl::onnx {
 EDL_INLINE value join(graph& g, nn::merge how, std::vector<value> branches, shape out) {
   bool const flat = out.flat(), beside = how == nn::merge::concat;
   auto const first = std::ranges::any_of(
-      branches, [](value const& v) { return v.as == form::channels_first && !v.of.flat(); });
+      branches, [](value const& v) { return v.as == form::channels_first && !v.extents.flat(); });
   form const as = flat ? form::rows : first ? form::channels_first : form::places;
   std::vector<std::string> names;
   for (value const& v : branches) names.push_back(g.as(v, as).name);
@@ -25,7 +25,7 @@ EDL_INLINE value join(graph& g, nn::merge how, std::vector<value> branches, shap
 }
 
 EDL_INLINE void add_outputs(graph& g, value const& y, output_names const& names) {
-  form const as = y.of.flat() ? form::rows : y.of.height > 1 ? form::pictures : form::places;
+  form const as = y.extents.flat() ? form::rows : y.extents.height > 1 ? form::pictures : form::places;
   value const all = g.as(y, names.empty() ? as : form::rows);
   if (names.empty()) return g.output("output", all);
   std::int64_t first = 0;

@@ -49,7 +49,7 @@ value apply(graph& g, L const& l, value const& x) {
 /// Those of a container's child number `index`.
 template <nn::container C, nn::layer L>
 value apply_child(graph& g, C const& of, std::size_t index, L const& l, value const& row, value const& x) {
-  inside const named(g, nn::child_name(of, row.of, index));
+  inside const named(g, nn::child_name(of, row.extents, index));
   return apply(g, l, x);
 }
 
@@ -76,16 +76,16 @@ value to_onnx(graph& g, nn::parallel<How, Branches...> const& l, value const& x)
   std::size_t index = 0;
   std::apply([&](auto const&... b) { (all.push_back(apply_child(g, l, index++, b, x, x)), ...); },
              l.branches);
-  return join(g, How, std::move(all), l.output(x.of));
+  return join(g, How, std::move(all), l.output(x.extents));
 }
 
 template <class Body, class Projection>
 value to_onnx(graph& g, nn::shortcut<Body, Projection> const& l, value const& x) {
   value const body = apply_child(g, l, 0, l.body, x, x);
   if constexpr (nn::shortcut<Body, Projection>::projects)
-    return join(g, nn::merge::sum, {body, apply_child(g, l, 1, l.projection, x, x)}, body.of);
+    return join(g, nn::merge::sum, {body, apply_child(g, l, 1, l.projection, x, x)}, body.extents);
   else
-    return join(g, nn::merge::sum, {body, x.name.empty() ? g.whole_row() : x}, body.of);
+    return join(g, nn::merge::sum, {body, x.name.empty() ? g.whole_row() : x}, body.extents);
 }
 
 template <bool Ids, bool Portable>
@@ -99,7 +99,7 @@ value add_input(graph& g, std::string const& name, std::string_view table, Kind 
   shape const s = kind.input();
   if constexpr (std::is_same_v<Kind, nn::weighted_ids>) {
     value ids = g.input(name, {1, 1, kind.most}, form::rows, true);
-    ids.of = s;
+    ids.extents = s;
     ids.weights = g.input(name + "_weights", {1, 1, kind.most}, form::rows).name;
     return ids;
   } else if constexpr (std::is_same_v<Kind, nn::served_embedding_bag>) {
@@ -124,11 +124,11 @@ value add_inputs(graph& g, nn::input_list<Named...> const& all) {
   int first = 0;
   auto const one = [&](auto const& n) {
     inside const named(g, n.name);
-    g.place(first, add_input(g, std::string(n.name), n.table, n.of));
-    first += int(n.of.input().size());
+    g.place(first, add_input(g, std::string(n.name), n.table, n.spec));
+    first += int(n.spec.input().size());
   };
   std::apply([&](auto const&... n) { (one(n), ...); }, all.all);
-  return {.name = {}, .of = all.input()};  // branches take what they name
+  return {.name = {}, .extents = all.input()};  // branches take what they name
 }
 
 /// Adds all of a network to a graph.

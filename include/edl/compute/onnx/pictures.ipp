@@ -35,7 +35,7 @@ numbers pads_of(Geometry const& g, extent window) {
 
 template <class Pool>
 value pool(graph& g, Pool const& l, value const& x, std::string_view op) {
-  auto const over = l.geometry(x.of);
+  auto const over = l.geometry(x.extents);
   return {g.add(op, {g.as(x, form::channels_first).name},
                 {{"kernel_shape", pair_of(l.window)},
                  {"strides", pair_of(over.stride)},
@@ -45,9 +45,9 @@ value pool(graph& g, Pool const& l, value const& x, std::string_view op) {
 
 /// The mean or the greatest of each channel. `absent` stands where a place does not count.
 inline value pool_places(graph& g, value const& x, bool mean) {
-  shape const out{1, 1, x.of.channels};
-  if (x.of.flat()) return g.as(x, form::rows);
-  auto const mask = g.mask_of(x.of);
+  shape const out{1, 1, x.extents.channels};
+  if (x.extents.flat()) return g.as(x, form::rows);
+  auto const mask = g.mask_of(x.extents);
   if (mask.name.empty()) {
     value const y{g.add(mean ? "GlobalAveragePool" : "GlobalMaxPool", {g.as(x, form::channels_first).name}),
                   out, form::channels_first};
@@ -70,7 +70,7 @@ inline value pool_places(graph& g, value const& x, bool mean) {
 }  // namespace detail
 
 EDL_INLINE value to_onnx(graph& g, nn::conv2d const& l, value const& x) {
-  auto const over = l.geometry(x.of);
+  auto const over = l.geometry(x.extents);
   std::vector<std::string> inputs{g.as(x, form::channels_first).name, g.variable("kernel", {3, 2, 0, 1})};
   if (l.use_bias) inputs.push_back(g.variable("bias"));
   return {g.add("Conv", inputs,
@@ -82,11 +82,11 @@ EDL_INLINE value to_onnx(graph& g, nn::conv2d const& l, value const& x) {
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::conv2d_transpose const& l, value const& x) {
-  auto const back = l.geometry(x.of);
+  auto const back = l.geometry(x.extents);
   // What the whole result is larger than the one that is wanted; where it is smaller, zeros are behind it.
-  auto const cut = [](int in, int out, int size, int stride) { return (in - 1) * stride + size - out; };
-  int const rows = cut(x.of.height, back.in.height, l.kernel.height, l.stride.height),
-            columns = cut(x.of.width, back.in.width, l.kernel.width, l.stride.width);
+  auto const excess = [](int in, int out, int size, int stride) { return (in - 1) * stride + size - out; };
+  int const rows = excess(x.extents.height, back.in.height, l.kernel.height, l.stride.height),
+            columns = excess(x.extents.width, back.in.width, l.kernel.width, l.stride.width);
   auto const after = [](int all, int before) { return std::int64_t(std::max(all - before, 0)); };
   std::vector<std::string> inputs{g.as(x, form::channels_first).name, g.variable("kernel", {3, 2, 0, 1})};
   if (l.use_bias) inputs.push_back(g.variable("bias"));
@@ -119,36 +119,36 @@ EDL_INLINE value to_onnx(graph& g, nn::upsample const& l, value const& x) {
       g.add(
           "Resize", {g.as(x, form::channels_first).name, "", scales},
           {{"mode", "nearest"}, {"coordinate_transformation_mode", "asymmetric"}, {"nearest_mode", "floor"}}),
-      l.output(x.of), form::channels_first};
+      l.output(x.extents), form::channels_first};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::batch_norm const& l, value const& x) {
-  auto const c = std::size_t(x.of.channels);
+  auto const c = std::size_t(x.extents.channels);
   std::vector<float> beta = g.elements("beta");
   for (float& b : beta) b *= l.shift_gain;
   std::string const gamma = l.scale ? g.variable("gamma")
-                                    : g.tensor("gamma", {x.of.channels}, std::vector<float>(c, 1)),
-                    shift = g.tensor("beta", {x.of.channels}, std::move(beta));
-  value const from = g.as(x, x.of.flat() && x.as == form::rows ? form::rows : form::channels_first);
+                                    : g.tensor("gamma", {x.extents.channels}, std::vector<float>(c, 1)),
+                    shift = g.tensor("beta", {x.extents.channels}, std::move(beta));
+  value const from = g.as(x, x.extents.flat() && x.as == form::rows ? form::rows : form::channels_first);
   return {g.add("BatchNormalization",
                 {from.name, gamma, shift, g.variable("moving_mean"), g.variable("moving_variance")},
                 {{"epsilon", l.epsilon}}),
-          x.of, from.as};
+          x.extents, from.as};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::group_norm const& l, value const& x) {
   value const from = g.as(x, form::channels_first);
-  std::int64_t const c = x.of.channels;
+  std::int64_t const c = x.extents.channels;
   auto const groups = std::size_t(l.groups);
   std::string const rows = g.add("Reshape", {from.name, g.numbers({0, l.groups, -1})});
   std::string const normal = g.add("InstanceNormalization",
                                    {rows, g.tensor("ones", {l.groups}, std::vector<float>(groups, 1)),
                                     g.tensor("zeros", {l.groups}, std::vector<float>(groups, 0))},
                                    {{"epsilon", l.epsilon}});
-  std::string const back = g.add("Reshape", {normal, g.numbers({0, c, x.of.height, x.of.width})});
+  std::string const back = g.add("Reshape", {normal, g.numbers({0, c, x.extents.height, x.extents.width})});
   return {g.add("Add", {g.add("Mul", {back, g.tensor("gamma", {c, 1, 1}, g.elements("gamma"))}),
                         g.tensor("beta", {c, 1, 1}, g.elements("beta"))}),
-          x.of, form::channels_first};
+          x.extents, form::channels_first};
 }
 
 }  // namespace edl::onnx

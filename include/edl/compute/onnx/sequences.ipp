@@ -53,8 +53,9 @@ inline std::string turned(graph& g, std::string const& x, attention_geometry con
 template <class L>
 value recurrent(graph& g, L const& l, value const& x, std::string_view op,
                 std::vector<std::size_t> const& gates, std::vector<float> const& bias) {
-  auto const units = std::size_t(l.units), all = gates.size() * units, inputs = std::size_t(x.of.channels);
-  int const steps = x.of.height * x.of.width;
+  auto const units = std::size_t(l.units), all = gates.size() * units,
+             inputs = std::size_t(x.extents.channels);
+  int const steps = x.extents.height * x.extents.width;
   auto const by_gate = [&](std::string_view name, std::size_t rows) {
     std::vector<float> const from = g.elements(name);
     std::vector<float> to;
@@ -68,7 +69,7 @@ value recurrent(graph& g, L const& l, value const& x, std::string_view op,
     for (std::size_t const gate : gates)
       for (std::size_t u = 0; u < units; ++u) both.push_back(bias[first + gate * units + u]);
 
-  auto const mask = g.mask_of(x.of);
+  auto const mask = g.mask_of(x.extents);
   std::string rows = g.as(x, form::places).name, order, counts;
   auto const along = [&](std::string const& to) {
     return g.add("Expand", {g.add("Unsqueeze", {order, g.numbers({-1})}), g.add("Shape", {to})});
@@ -100,28 +101,28 @@ value recurrent(graph& g, L const& l, value const& x, std::string_view op,
     if (!mask.name.empty())
       state = g.add("Mul", {state, g.add("ReduceMax", {g.add("Cast", {mask.name}, {{"to", as_float}})},
                                          {{"axes", std::vector<std::int64_t>{1}}})});
-    return {state, l.output(x.of)};
+    return {state, l.output(x.extents)};
   }
   std::string all_states = g.add("Transpose", {g.add("Squeeze", {y[0], g.numbers({1})})}, {{"perm", turn}});
   if (!order.empty())
     all_states =
         g.add("ScatterElements", {all_states, along(all_states), all_states}, {{"axis", std::int64_t(1)}});
   if (!mask.name.empty()) all_states = g.add("Mul", {all_states, ones_of(g, mask)});
-  return {all_states, l.output(x.of), form::places};
+  return {all_states, l.output(x.extents), form::places};
 }
 
 }  // namespace detail
 
 EDL_INLINE graph::mask mask_of(graph& g, nn::padding_mask const& l, value const& x) {
   value const& from = l.row > 0 ? *g.placed(l.first) : x;
-  int const places = l.places(from.of);
+  int const places = l.places(from.extents);
   if (l.by_length) return {g.add("Less", {g.numbers(detail::counted_to(places)), from.name}), places, true};
   return {g.add("Not", {g.add("Equal", {from.name, g.numbers({l.id})})}), places};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
-  auto const of = l.geometry(x.of);
-  std::int64_t const c = x.of.channels;
+  auto const of = l.geometry(x.extents);
+  std::int64_t const c = x.extents.channels;
   auto const linear = [&](std::string const& from, std::string const& kernel, std::string const& bias) {
     std::string const y = g.add("MatMul", {from, g.variable(kernel)});
     return l.use_bias ? g.add("Add", {y, g.variable(bias)}) : y;
@@ -131,8 +132,8 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
       "Split", 3, {linear(g.as(x, form::places).name, "query_key_value_kernel", "query_key_value_bias")},
       {{"axis", std::int64_t(-1)}});
   auto const heads = [&](std::size_t part) {
-    std::string const cut = g.add("Reshape", {parts[part], g.numbers({0, of.places, of.heads, of.width})});
-    std::string const y = g.add("Transpose", {cut}, {{"perm", by_head}});
+    std::string const slice = g.add("Reshape", {parts[part], g.numbers({0, of.places, of.heads, of.width})});
+    std::string const y = g.add("Transpose", {slice}, {{"perm", by_head}});
     return part < 2 && l.rotary ? detail::turned(g, y, of) : y;
   };
   std::string const query = heads(0), key = heads(1), data = heads(2);
@@ -147,7 +148,7 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
       for (std::size_t k = i + 1; k < n; ++k) later[i * n + k] = never;
     scores = g.add("Add", {scores, g.tensor("later", {of.places, of.places}, std::move(later))});
   }
-  auto const mask = g.mask_of(x.of);
+  auto const mask = g.mask_of(x.extents);
   if (!mask.name.empty()) {
     std::string const keys = g.add("Unsqueeze", {mask.name, g.numbers({1, 2})});
     scores = g.add("Where", {keys, scores, g.number(never)});
@@ -156,7 +157,7 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
   std::string const back = g.add("Transpose", {g.add("MatMul", {weights, data})}, {{"perm", by_head}});
   std::string joined = g.add("Reshape", {back, g.numbers({0, of.places, c})});
   if (!mask.name.empty()) joined = g.add("Mul", {joined, detail::ones_of(g, mask)});
-  return {linear(joined, "output_kernel", "output_bias"), x.of, form::places};
+  return {linear(joined, "output_kernel", "output_bias"), x.extents, form::places};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::lstm const& l, value const& x) {
@@ -172,23 +173,24 @@ EDL_INLINE value to_onnx(graph& g, nn::gru const& l, value const& x) {
 
 EDL_INLINE value to_onnx(graph& g, nn::positions const&, value const& x) {
   std::vector<float> rows = g.elements("rows");
-  rows.resize(x.of.size());
+  rows.resize(x.extents.size());
   value const from = g.as(x, form::places);
-  std::string const used = g.tensor("rows", {x.of.height * x.of.width, x.of.channels}, std::move(rows));
-  return {g.add("Add", {from.name, used}), x.of, form::places};
+  std::string const used =
+      g.tensor("rows", {x.extents.height * x.extents.width, x.extents.channels}, std::move(rows));
+  return {g.add("Add", {from.name, used}), x.extents, form::places};
 }
 EDL_INLINE value to_onnx(graph& g, nn::sinusoidal_positions const&, value const& x) {
-  auto const places = x.of.height * x.of.width, half = x.of.channels / 2;
-  std::vector<float> rows(x.of.size());
+  auto const places = x.extents.height * x.extents.width, half = x.extents.channels / 2;
+  std::vector<float> rows(x.extents.size());
   for (int i = 0; i < half; ++i)
     for (int place = 0; place < places; ++place) {
       double const angle = double(place) * std::pow(10'000.0, -double(i) / double(half));
-      rows[std::size_t(place * x.of.channels + i)] = float(std::sin(angle));
-      rows[std::size_t(place * x.of.channels + half + i)] = float(std::cos(angle));
+      rows[std::size_t(place * x.extents.channels + i)] = float(std::sin(angle));
+      rows[std::size_t(place * x.extents.channels + half + i)] = float(std::cos(angle));
     }
   value const from = g.as(x, form::places);
-  return {g.add("Add", {from.name, g.tensor("rows", {places, x.of.channels}, std::move(rows))}), x.of,
-          form::places};
+  return {g.add("Add", {from.name, g.tensor("rows", {places, x.extents.channels}, std::move(rows))}),
+          x.extents, form::places};
 }
 
 }  // namespace edl::onnx

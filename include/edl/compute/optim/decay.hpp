@@ -122,7 +122,7 @@ void step_in_parts(Optimizer const& o, view<element_range> ranges, std::size_t f
   for (std::size_t at = first; at < last;) {
     bool const within = next != ranges.end() && next->first <= at;
     std::size_t const end = next == ranges.end() ? last : std::min(last, within ? next->last : next->first);
-    std::array<std::span<float>, slot_list{}.of.size()> parts;
+    std::array<std::span<float>, slot_list{}.slots.size()> parts;
     for (std::size_t i = 0; i < slots.size(); ++i) parts[i] = slots[i].subspan(at - first, end - at);
     step(within ? spared : o, weights.subspan(at - first, end - at), gradients.subspan(at - first, end - at),
          std::span<std::span<float> const>(parts).first(slots.size()));

@@ -14,11 +14,11 @@ namespace detail {
 /// Sums of squares, side by side in a fixed order, so that they are computed several at a time.
 struct square_sums {
   static constexpr std::size_t lanes = 8;
-  std::array<double, lanes> of{};
+  std::array<double, lanes> sums{};
 
   double norm() const {
     double sum = 0;
-    for (double const x : of) sum += x;
+    for (double const x : sums) sum += x;
     return std::sqrt(sum);
   }
 };
@@ -55,8 +55,8 @@ void lamb::apply_whole(variable const&, std::span<T> weights, view<T> gradients,
     m[i] = b1 * m[i] + c1 * g[i];
     v[i] = b2 * v[i] + c2 * (g[i] * g[i]);
     auto const u = double(direction(m[i], v[i], w[i]));
-    of_w.of[lane] += double(w[i]) * double(w[i]);
-    of_u.of[lane] += u * u;
+    of_w.sums[lane] += double(w[i]) * double(w[i]);
+    of_u.sums[lane] += u * u;
   };
   std::size_t i = 0;
   for (; i + square_sums::lanes <= n; i += square_sums::lanes)

@@ -39,7 +39,7 @@ struct lookahead {
   /// The other's, and "slow".
   constexpr slot_list slots() const {
     slot_list all = optimizer.slots();
-    all.of[all.count++] = slot{"slow"};
+    all.slots[all.count++] = slot{"slow"};
     return all;
   }
 

@@ -30,7 +30,7 @@ class moving_average final : public update_rule {
 
   std::vector<std::string> slots() const override;
   float initial(std::size_t slot) const override;
-  float learning_rate(std::uint64_t version) const override { return of_.learning_rate(version); }
+  float learning_rate(std::uint64_t version) const override { return rule_.learning_rate(version); }
   void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
              float learning_rate, std::uint64_t step) const override {
     apply_at(0, weights, gradients, slots, learning_rate, step);
@@ -38,14 +38,14 @@ class moving_average final : public update_rule {
   void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
                 std::span<std::span<float> const> slots, float learning_rate,
                 std::uint64_t step) const override;
-  update_rule const& of_table(std::size_t number) const override { return of_.of_table(number); }
-  view<std::size_t> borders() const override { return of_.borders(); }
+  update_rule const& of_table(std::size_t number) const override { return rule_.of_table(number); }
+  view<std::size_t> borders() const override { return rule_.borders(); }
 
   /// How much of the average is kept by step number `step`, from 0.
   double kept_after(std::uint64_t step) const;
 
  private:
-  update_rule const& of_;
+  update_rule const& rule_;
   double decay_;
   std::size_t others_;  // slots of the other rule
 };

@@ -14,20 +14,20 @@
 namespace edl {
 
 EDL_INLINE moving_average::moving_average(update_rule const& of, double decay)
-    : of_(of), decay_(decay), others_(of.slots().size()) {
+    : rule_(of), decay_(decay), others_(of.slots().size()) {
   if (!(decay >= 0 && decay < 1))
     throw error(
         fmt::format("a moving average with a decay of {}: expected at least 0 and less than 1", decay));
 }
 
 EDL_INLINE std::vector<std::string> moving_average::slots() const {
-  auto all = of_.slots();
+  auto all = rule_.slots();
   if (averages()) all.emplace_back(slot_name);
   return all;
 }
 
 EDL_INLINE float moving_average::initial(std::size_t slot) const {
-  return slot < others_ ? of_.initial(slot) : 0.0f;
+  return slot < others_ ? rule_.initial(slot) : 0.0f;
 }
 
 EDL_INLINE double moving_average::kept_after(std::uint64_t step) const {
@@ -39,10 +39,10 @@ EDL_INLINE double moving_average::kept_after(std::uint64_t step) const {
 EDL_INLINE void moving_average::apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
                                          std::span<std::span<float> const> slots, float learning_rate,
                                          std::uint64_t step) const {
-  if (!averages()) return of_.apply_at(first, weights, gradients, slots, learning_rate, step);
+  if (!averages()) return rule_.apply_at(first, weights, gradients, slots, learning_rate, step);
   // Blocks that a cache holds, unless the rule wants whole variables.
   std::array<float, 2048> block{};
-  std::vector<float> whole(of_.borders().empty() ? 0 : weights.size());
+  std::vector<float> whole(rule_.borders().empty() ? 0 : weights.size());
   std::span<float> const before = whole.empty() ? std::span<float>(block) : whole;
   std::vector<std::span<float>> own(others_);
   auto const keep = float(kept_after(step));
@@ -51,7 +51,7 @@ EDL_INLINE void moving_average::apply_at(std::size_t first, std::span<float> wei
     auto const now = weights.subspan(at, n), more = slots[others_].subspan(at, n);
     std::ranges::copy(now, before.begin());
     for (std::size_t i = 0; i < others_; ++i) own[i] = slots[i].subspan(at, n);
-    of_.apply_at(first + at, now, gradients.subspan(at, n), own, learning_rate, step);
+    rule_.apply_at(first + at, now, gradients.subspan(at, n), own, learning_rate, step);
     for (std::size_t i = 0; i < n; ++i) more[i] = keep * (more[i] + (before[i] - now[i]));
   }
 }

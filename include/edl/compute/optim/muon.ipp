@@ -17,7 +17,7 @@ EDL_INLINE std::optional<matrix_extents> muon::matrix_of(variable const& v) cons
   for (char const* const no_matrix : {"bias", "/embeddings", "/rows"})
     if (v.name.ends_with(no_matrix)) return std::nullopt;
   if (v.dims.rank < 2 || matches_name(adamw_for, v.name)) return std::nullopt;
-  auto const columns = std::size_t(v.dims.of[std::size_t(v.dims.rank) - 1]);
+  auto const columns = std::size_t(v.dims.sizes[std::size_t(v.dims.rank) - 1]);
   matrix_extents const all{v.dims.size() / std::max<std::size_t>(columns, 1), columns};
   return all.rows >= 2 && all.columns >= 2 ? std::optional(all) : std::nullopt;
 }

@@ -21,19 +21,19 @@ struct slot {
 
 /// The slots of an optimiser, at most four, in the order in which `apply` gets them.
 struct slot_list {
-  std::array<slot, 4> of{};
+  std::array<slot, 4> slots{};
   std::size_t count = 0;
 
   constexpr slot_list() = default;
   template <std::same_as<slot>... More>
     requires(sizeof...(More) < 4)
   constexpr explicit(false) slot_list(slot first, More... more)
-      : of{first, more...}, count(1 + sizeof...(More)) {}
+      : slots{first, more...}, count(1 + sizeof...(More)) {}
 
   constexpr std::size_t size() const { return count; }
-  constexpr slot const& operator[](std::size_t i) const { return of[i]; }
-  constexpr slot const* begin() const { return of.data(); }
-  constexpr slot const* end() const { return of.data() + count; }
+  constexpr slot const& operator[](std::size_t i) const { return slots[i]; }
+  constexpr slot const* begin() const { return slots.data(); }
+  constexpr slot const* end() const { return slots.data() + count; }
 };
 
 /// An optimiser is a value: a rate and what `apply` does with it. That is one step of the rule on a span of

@@ -18,23 +18,23 @@ namespace edl {
 class rated_rule final : public update_rule {
  public:
   /// `of` outlives this.
-  rated_rule(update_rule const& of, std::vector<rated_range> rated) : of_(of), rated_(std::move(rated)) {}
+  rated_rule(update_rule const& of, std::vector<rated_range> rated) : rule_(of), rated_(std::move(rated)) {}
 
-  std::vector<std::string> slots() const override { return of_.slots(); }
-  float initial(std::size_t slot) const override { return of_.initial(slot); }
-  float learning_rate(std::uint64_t version) const override { return of_.learning_rate(version); }
+  std::vector<std::string> slots() const override { return rule_.slots(); }
+  float initial(std::size_t slot) const override { return rule_.initial(slot); }
+  float learning_rate(std::uint64_t version) const override { return rule_.learning_rate(version); }
   void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
              float learning_rate, std::uint64_t step) const override {
-    of_.apply(weights, gradients, slots, learning_rate, step);
+    rule_.apply(weights, gradients, slots, learning_rate, step);
   }
   void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
                 std::span<std::span<float> const> slots, float learning_rate,
                 std::uint64_t step) const override;
-  update_rule const& of_table(std::size_t number) const override { return of_.of_table(number); }
-  view<std::size_t> borders() const override { return of_.borders(); }
+  update_rule const& of_table(std::size_t number) const override { return rule_.of_table(number); }
+  view<std::size_t> borders() const override { return rule_.borders(); }
 
  private:
-  update_rule const& of_;
+  update_rule const& rule_;
   std::vector<rated_range> rated_;
 };
 

@@ -30,8 +30,8 @@ struct rmsprop {
   /// "v", "mean" where it is centered, and "momentum" where there is momentum.
   constexpr slot_list slots() const {
     slot_list all{slot{"v"}};
-    if (centered) all.of[all.count++] = slot{"mean"};
-    if (momentum != 0) all.of[all.count++] = slot{"momentum"};
+    if (centered) all.slots[all.count++] = slot{"mean"};
+    if (momentum != 0) all.slots[all.count++] = slot{"momentum"};
     return all;
   }
 

@@ -96,7 +96,7 @@ class rule final : public update_rule {
 
  private:
   static constexpr bool whole = whole_optimizer<Optimizer>;
-  using slot_spans = std::array<std::span<float>, slot_list{}.of.size()>;
+  using slot_spans = std::array<std::span<float>, slot_list{}.slots.size()>;
 
   bool spares(variable const& v) const {
     return std::ranges::any_of(

@@ -43,7 +43,7 @@ embedding_layout embedding_layout_of(nn::input_list<Named...> const& all) {
   embedding_layout out;
   std::size_t feature = 0;
   auto const one = [&](auto const& n) {
-    auto const& kind = n.of;
+    auto const& kind = n.spec;
     if constexpr (nn::holds_rows<std::remove_cvref_t<decltype(kind)>>) {
       std::size_t table = 0;
       while (table < out.tables.size() && out.tables[table].name != n.table) ++table;

@@ -26,7 +26,7 @@ class table_snapshot {
   table_snapshot(table_snapshot const&) = delete;
   table_snapshot& operator=(table_snapshot const&) = delete;
 
-  table const& of() const { return of_; }
+  table const& of() const { return table_; }
   std::uint64_t size() const { return rows_; }                           ///< rows
   std::uint32_t size(std::uint32_t slot) const { return sizes_[slot]; }  ///< rows of a hash slot
   std::uint64_t removed() const { return removed_; }                     ///< the place among `removals`
@@ -52,7 +52,7 @@ class table_snapshot {
   void keep(row r, bool fresh);
   void keep_candidate(row_header const& was, bool fresh);
 
-  table& of_;
+  table& table_;
   std::vector<std::uint32_t> sizes_;
   std::uint64_t rows_ = 0, removed_ = 0;
   std::vector<std::unordered_map<std::uint64_t, kept_row>> kept_;  // by hash slot, then id

@@ -10,19 +10,19 @@
 namespace edl::sparse {
 
 EDL_INLINE table_snapshot::table_snapshot(table& of)
-    : of_(of), sizes_(hash_slots), kept_(hash_slots), kept_candidates_(hash_slots) {
+    : table_(of), sizes_(hash_slots), kept_(hash_slots), kept_candidates_(hash_slots) {
   // All at once, so that no push is seen by half.
   std::vector<std::unique_lock<std::mutex>> locks;
-  for (std::size_t s = 0; s < table::stripes; ++s) locks.emplace_back(of_.stripes_[s].mutex);
-  for (std::uint32_t slot = 0; slot < hash_slots; ++slot) rows_ += sizes_[slot] = of_.slot(slot).size();
-  for (std::size_t s = 0; s < table::stripes; ++s) of_.stripes_[s].snapshots.push_back(this);
-  removed_ = of_.removed_.end();
+  for (std::size_t s = 0; s < table::stripes; ++s) locks.emplace_back(table_.stripes_[s].mutex);
+  for (std::uint32_t slot = 0; slot < hash_slots; ++slot) rows_ += sizes_[slot] = table_.slot(slot).size();
+  for (std::size_t s = 0; s < table::stripes; ++s) table_.stripes_[s].snapshots.push_back(this);
+  removed_ = table_.removed_.end();
 }
 
 EDL_INLINE table_snapshot::~table_snapshot() {
   for (std::size_t s = 0; s < table::stripes; ++s) {
-    std::lock_guard const lock(of_.stripes_[s].mutex);
-    std::erase(of_.stripes_[s].snapshots, this);
+    std::lock_guard const lock(table_.stripes_[s].mutex);
+    std::erase(table_.stripes_[s].snapshots, this);
   }
 }
 
@@ -38,8 +38,8 @@ EDL_INLINE void table_snapshot::keep(row r, bool fresh) {
   auto const [at, first] = kept_[id_hash(r.header->id).slot()].try_emplace(r.header->id);
   if (!first || fresh) return;
   at->second.header = *r.header;
-  at->second.values.resize(of_.values());
-  of_.format_.read(r, at->second.values);
+  at->second.values.resize(table_.values());
+  table_.format_.read(r, at->second.values);
 }
 
 EDL_INLINE void table_snapshot::keep_candidate(row_header const& was, bool fresh) {
@@ -48,11 +48,11 @@ EDL_INLINE void table_snapshot::keep_candidate(row_header const& was, bool fresh
 
 EDL_INLINE void table_snapshot::for_each(
     std::uint32_t slot, std::function<void(row_header const&, view<float>)> const& visit) const {
-  std::vector<float> values(of_.values());
-  std::lock_guard const lock(of_.stripes_[slot / table::slots_per_stripe].mutex);
+  std::vector<float> values(table_.values());
+  std::lock_guard const lock(table_.stripes_[slot / table::slots_per_stripe].mutex);
   auto const& kept = kept_[slot];
-  of_.slot(slot).for_each(of_.rows_, [&](row r) {
-    if (!kept.contains(r.header->id)) visit(*r.header, of_.format_.look(r, values));
+  table_.slot(slot).for_each(table_.rows_, [&](row r) {
+    if (!kept.contains(r.header->id)) visit(*r.header, table_.format_.look(r, values));
   });
   for (auto const& [id, was] : kept)
     if (!was.values.empty()) visit(was.header, was.values);
@@ -60,9 +60,9 @@ EDL_INLINE void table_snapshot::for_each(
 
 EDL_INLINE void table_snapshot::for_each_candidate(
     std::uint32_t slot, std::function<void(row_header const&)> const& visit) const {
-  std::lock_guard const lock(of_.stripes_[slot / table::slots_per_stripe].mutex);
+  std::lock_guard const lock(table_.stripes_[slot / table::slots_per_stripe].mutex);
   auto const& kept = kept_candidates_[slot];
-  of_.candidates(slot).for_each(of_.candidates_, [&](row r) {
+  table_.candidates(slot).for_each(table_.candidates_, [&](row r) {
     if (!kept.contains(r.header->id)) visit(*r.header);
   });
   for (auto const& [id, was] : kept)

@@ -31,6 +31,7 @@
 #include "edl/compute/data/format/convert.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/optim/name_patterns.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -113,30 +114,30 @@ inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, process
 
 inline int run_locally(train::program& p, arguments const& a, process_environment const& s, logger const& log,
                        signals const& stop, cli::status_sink show) {
-  std::atomic<int> asked{0};
+  std::atomic<int> stop_signal{0};
   // Not between minibatches: one may take long, and the second signal must not be taken for the first.
   std::jthread const watch([&](std::stop_token const& over) {
     std::optional<int> signal;
     while (!over.stop_requested() && !signal) signal = stop.wait(std::chrono::milliseconds(20));
     if (!signal) return;
-    asked = *signal;
-    auto const first = std::chrono::steady_clock::now();
+    stop_signal = *signal;
+    auto const first = clock::now();
     if (train::keeps_state(a.job))
       log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
     stop.give_back(SIGINT);
     while (!over.stop_requested()) {
       signal = stop.wait(std::chrono::milliseconds(20));
-      if (!signal || !ends_at_once(*signal, std::chrono::steady_clock::now() - first)) continue;
+      if (!signal || !ends_at_once(*signal, clock::now() - first)) continue;
       stop.give_back(*signal);
       ::raise(*signal);
     }
   });
   int const code = train::run_local(p, a.job, log,
-                                    {.interrupted = [&] { return asked != 0; },
+                                    {.interrupted = [&] { return stop_signal != 0; },
                                      .show = std::move(show),
                                      .command = own_command(),
                                      .token = s.token});
-  return code == 0 || asked == 0 ? code : 128 + asked;
+  return code == 0 || stop_signal == 0 ? code : 128 + stop_signal;
 }
 
 /// Makes the program the one that a model was trained with, as far as the user has not set something else.
@@ -169,7 +170,7 @@ inline void print_variables(std::ostream& to, parameter_layout const& of, std::s
   for (std::size_t i = 0; i < of.variables.size(); ++i) {
     edl::variable const& v = of.variables[i];
     fmt::print(to, "  {:<44} ({}){}\n", v.name,
-               fmt::join(v.dims.of.begin(), v.dims.of.begin() + v.dims.rank, ", "),
+               fmt::join(v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank, ", "),
                v.offset >= of.parameters      ? ", not trained"
                : matches_name(frozen, v.name) ? ", frozen"
                                               : "");

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "edl/cluster/kubernetes/cluster.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
@@ -99,13 +100,11 @@ inline checkpoint::lock_options::part lock_of(process_environment const& s) {
 /// This one waits for a while, then makes room for another look, which is no failure of the job.
 inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, process_environment const& s,
                                                                   bool owned, logger const& log) {
-  for (auto const until = std::chrono::steady_clock::now() + lock_timeout;;
-       std::this_thread::sleep_for(lock_timeout / 12))
-    try {
+  for (auto const until = clock::now() + lock_timeout;; std::this_thread::sleep_for(lock_timeout / 12)) try {
       return train::lock_outputs(j, lock_of(s), log);
     } catch (checkpoint::directory_taken const& e) {
       if (!owned) throw;
-      if (std::chrono::steady_clock::now() > until) throw master_away(e.what());
+      if (clock::now() > until) throw master_away(e.what());
       log.warning(fmt::format("{} (it may be the last master of this job: it is waited for)", e.what()));
     }
 }
@@ -113,7 +112,7 @@ inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, 
 /// What the master before has left. Storage that does not answer is waited for: its successor must not begin
 /// with less than there is.
 inline std::optional<master::persisted_state> read_journal(master::journal& from, logger const& log) {
-  for (auto const until = std::chrono::steady_clock::now() + 60s;; std::this_thread::sleep_for(1s)) try {
+  for (auto const until = clock::now() + 60s;; std::this_thread::sleep_for(1s)) try {
       auto found = from.read();
       if (!from.trouble().empty())
         log.warning(
@@ -121,7 +120,7 @@ inline std::optional<master::persisted_state> read_journal(master::journal& from
                         found ? "goes by the journal before" : "begins anew, none before is of this run"));
       return found;
     } catch (storage_error const& e) {
-      if (!e.may_pass() || std::chrono::steady_clock::now() > until) throw;
+      if (!e.may_pass() || clock::now() > until) throw;
       log.warning(fmt::format("{}; it is tried again for a minute", e.what()));
     }
 }
@@ -227,7 +226,7 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
   while (!alone_) {
     bool const over = server_.processes().over();
     if (!over) {
-      auto const now = std::chrono::steady_clock::now();
+      auto const now = clock::now();
       if (std::string const line = reporter_.view().update(decisions.progress(), now); !line.empty())
         show("Running", line);
       report();
@@ -244,7 +243,7 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
 
 EDL_INLINE void master_role::report() {
   if (!cluster_ || !platform_) return;
-  auto const now = std::chrono::steady_clock::now();
+  auto const now = clock::now();
   auto const workers = server_.decisions().workers().all().size();
   auto const pause = workers == reported_workers_ ? detail::report_pause : detail::resize_pause;
   if (reported_ != master::time_point{} && now - reported_ < pause) return;
@@ -334,8 +333,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   node_.post([this] { server_.processes().end({}); });
   if (platform_) platform_->stop_all(2s);
   node_.stop();
-  reporter_.history().close(server_.decisions(), server_.decisions().progress(),
-                            std::chrono::steady_clock::now());
+  reporter_.history().close(server_.decisions(), server_.decisions().progress(), clock::now());
   reporter_.close(server_.decisions());
   if (signal) {
     // Who gives the same command again goes on from the checkpoint, by all that this master knows.

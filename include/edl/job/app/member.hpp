@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/process_id.hpp"
 #include "edl/job/app/master_absence.hpp"
 #include "edl/job/net/address.hpp"
@@ -87,7 +88,7 @@ class member {
   asio::awaitable<void> keep_watch();
   asio::awaitable<void> join_again();
   net::outgoing join_call(std::chrono::milliseconds timeout) const;
-  void missed(net::call_error const& why, std::chrono::steady_clock::time_point began);
+  void missed(net::call_error const& why, time_point began);
 
   net::node& node_;
   net::channel& master_;

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/app/environment.hpp"
@@ -64,8 +65,8 @@ EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) co
       .method = wire::method::join, .message = wire::pack(request), .timeout = timeout, .idempotent = true};
 }
 
-EDL_INLINE void member::missed(net::call_error const& why, std::chrono::steady_clock::time_point began) {
-  auto const now = std::chrono::steady_clock::now();
+EDL_INLINE void member::missed(net::call_error const& why, time_point began) {
+  auto const now = clock::now();
   if (std::string const line = absence_.missed(why.what(), began, now); !line.empty())
     node_.options().log.warning(line);
   if (!absence_.over(now)) return;
@@ -89,7 +90,7 @@ EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> con
   layout_ = layout;
   listening_ = listening;
   for (;;) {
-    auto const began = std::chrono::steady_clock::now();
+    auto const began = clock::now();
     try {
       net::started_call call = net::start(master_, join_call(worker::master_try));
       while (!call.wait_for(std::chrono::milliseconds(100)))
@@ -109,7 +110,7 @@ EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> con
     }
     if (lost_) explain_loss("process");
   }
-  std::string const line = absence_.answered(std::chrono::steady_clock::now());
+  std::string const line = absence_.answered(clock::now());
   if (!line.empty()) node_.options().log.info(line);
   auto const failed = [this](std::string const& why) {
     {
@@ -201,7 +202,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
     }
     if (version_) beat.set_version(version_());
     beat.set_resident_bytes(detail::resident_bytes());
-    auto const began = std::chrono::steady_clock::now();
+    auto const began = clock::now();
     try {
       net::outgoing what{.method = wire::method::heartbeat,
                          .message = wire::pack(beat),
@@ -209,7 +210,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
                          .idempotent = true};
       net::reply const answer = co_await master_.call(what);
       auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
-      std::string const line = absence_.answered(std::chrono::steady_clock::now());
+      std::string const line = absence_.answered(clock::now());
       if (!line.empty()) node_.options().log.info(line);
       if (!reply.known() && !reply.stranger()) lost_ = true;
       if (reply.finished()) finished_ = true;

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "edl/compute/device/cpu/team.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/job/app/environment.hpp"
@@ -166,10 +167,10 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
   self.watch(session.seen());
   auto const metrics = serve_metrics(
       node, j, s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
-  bool asked = false;  // a signal is told once, and all may ask
+  bool stop_requested = false;  // a signal is told once, and all may ask
   // A job that is suspended is over while a worker still has something in hand.
   auto const stopping = [&] {
-    return asked = asked || self.lost() || self.finished() || stop.wait(0ms).has_value();
+    return stop_requested = stop_requested || self.lost() || self.finished() || stop.wait(0ms).has_value();
   };
   work.stop_when(stopping);
   session.stop_when(stopping);
@@ -177,8 +178,8 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
   bool const complete = [&] {
     // The heartbeats read what the session shows: they end before it, however it ends.
     struct last_word {
-      net::node& of;
-      ~last_word() { of.stop(); }
+      net::node& node;
+      ~last_word() { node.stop(); }
     } const stopped{node};
     bool done = false;
     try {
@@ -324,29 +325,30 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
                            {"EDL_JOB_TOKEN", token}});
   };
   start();
-  std::optional<int> asked;
-  std::vector<std::chrono::steady_clock::time_point> deaths;
+  std::optional<int> stop_signal;
+  std::vector<time_point> deaths;
   std::vector<pid_t> leave_requests;
-  std::chrono::steady_clock::time_point heeded, asked_at;
+  time_point heeded, signalled_at;
   for (;;) {
     auto const came = stop.next(50ms);
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = clock::now();
     // What tells every process of this job to leave tells this one, too, perhaps last, and the master
     // decides.
-    if (asked || now >= heeded)
-      for (pid_t const who : std::exchange(leave_requests, {})) launcher.let_leave(who, asked.has_value());
+    if (stop_signal || now >= heeded)
+      for (pid_t const who : std::exchange(leave_requests, {}))
+        launcher.let_leave(who, stop_signal.has_value());
     if (came && came->signal == leave_signal()) {
       if (leave_requests.empty()) heeded = now + latecomer;
       leave_requests.push_back(came->from);
-    } else if (came && asked) {
-      if (ends_at_once(came->signal, now - asked_at)) {
+    } else if (came && stop_signal) {
+      if (ends_at_once(came->signal, now - signalled_at)) {
         log.warning("every process of the job ends at once");
         launcher.stop_all(0s);
         return 128 + came->signal;
       }
     } else if (came) {
-      asked = came->signal;
-      asked_at = now;
+      stop_signal = came->signal;
+      signalled_at = now;
       bool const keeps = train::keeps_state(a.job);
       if (keeps) log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
       // How long a checkpoint takes nobody knows, and the user can end it.
@@ -358,9 +360,9 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
     }
     int const how = ended.exchange(0);
     if (how == 0) continue;
-    if (how > 0 || asked) {
+    if (how > 0 || stop_signal) {
       launcher.stop_all(2s);
-      return asked ? 128 + *asked : how - 1;
+      return stop_signal ? 128 + *stop_signal : how - 1;
     }
     std::string const death = platform::describe({.who = {}, .signal = -how, .memory = starved});
     std::erase_if(deaths, [&](auto at) { return now - at > 60s; });

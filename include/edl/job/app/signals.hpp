@@ -51,7 +51,7 @@ class signals {
 
  private:
   sigset_t set_;
-  terminate how_;
+  terminate termination_;
   int handle_;
 };
 

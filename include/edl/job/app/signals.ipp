@@ -21,7 +21,7 @@ EDL_INLINE bool ends_at_once(int signal, std::chrono::steady_clock::duration aft
   return signal == SIGINT || (signal == SIGTERM && after >= std::chrono::seconds(2));
 }
 
-EDL_INLINE signals::signals(std::initializer_list<int> which, terminate how) : how_(how) {
+EDL_INLINE signals::signals(std::initializer_list<int> which, terminate how) : termination_(how) {
   sigemptyset(&set_);
   for (int s : which) {
     struct sigaction before {};
@@ -41,7 +41,7 @@ EDL_INLINE std::optional<signals::arrival> signals::next(std::chrono::millisecon
   if (::poll(&p, 1, int(timeout.count())) <= 0 || ::read(handle_, &info, sizeof info) != sizeof info)
     return std::nullopt;
   arrival const one{int(info.ssi_signo), pid_t(info.ssi_pid)};
-  if (how_ == terminate::here || one.signal != SIGTERM || one.from == ::getppid()) return one;
+  if (termination_ == terminate::here || one.signal != SIGTERM || one.from == ::getppid()) return one;
   ::kill(::getppid(), leave_signal());
   return std::nullopt;
 }

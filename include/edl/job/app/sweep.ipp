@@ -17,6 +17,7 @@
 #include <optional>
 #include <system_error>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
@@ -47,16 +48,16 @@ class sweep_runs {
     if (std::string const why = train::unknown_metric("by", of.by.metric, p.metric_names); !why.empty())
       throw usage_error(why);
     make_directory(of.output);
-    lock_.emplace(
-        checkpoint::lock_options{.directory = of.output, .what = "--output=" + of.output, .job = "sweep"});
+    lock_.emplace(checkpoint::lock_options{
+        .directory = of.output, .description = "--output=" + of.output, .job = "sweep"});
     if (std::filesystem::exists(list_)) go_on();
     parallel_ = of.parallel > 0 ? of.parallel : std::max(1, granted_cores());
     threads_ = std::max(1, granted_cores() / parallel_);
   }
 
   int run(signals const& stop) {
-    auto const seconds = [since = std::chrono::steady_clock::now()] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+    auto const seconds = [since = clock::now()] {
+      return std::chrono::duration<double>(clock::now() - since).count();
     };
     for (std::size_t round = 0; round < rounds_.size(); ++round) {
       std::vector<std::size_t> left = runs_of(round, trials_, sweep_.options, sweep_.by);
@@ -202,11 +203,11 @@ class sweep_runs {
       for (auto& [i, r] : under_way) r.process->stop({role::worker, std::uint32_t(i)}, timeout);
     };
     ask(stop_timeout);
-    auto const first = std::chrono::steady_clock::now();
+    auto const first = clock::now();
     for (auto& [i, r] : under_way)
       while (r.process->pid({role::worker, std::uint32_t(i)}) != 0)
         if (auto const more = stop.wait(std::chrono::milliseconds(5));
-            more && ends_at_once(*more, std::chrono::steady_clock::now() - first))
+            more && ends_at_once(*more, clock::now() - first))
           ask(std::chrono::milliseconds(0));
   }
 

@@ -46,12 +46,12 @@ class checked_iterator {
 
   checked_iterator() = default;
   checked_iterator(std::span<T> of, difference_type at, std::string_view name)
-      : of_(of), at_(at), name_(name) {}
+      : span_(of), at_(at), name_(name) {}
 
   T& operator*() const { return (*this)[0]; }
   T& operator[](difference_type n) const {
-    if (std::size_t(at_ + n) >= of_.size()) refuse_place(name_, at_ + n, of_.size());
-    return of_[std::size_t(at_ + n)];
+    if (std::size_t(at_ + n) >= span_.size()) refuse_place(name_, at_ + n, span_.size());
+    return span_[std::size_t(at_ + n)];
   }
   T* operator->() const { return &**this; }
   self& operator+=(difference_type n) { return at_ += n, *this; }
@@ -68,7 +68,7 @@ class checked_iterator {
   friend auto operator<=>(self const& a, self const& b) { return a.at_ <=> b.at_; }
 
  private:
-  std::span<T> of_;
+  std::span<T> span_;
   difference_type at_ = 0;
   std::string_view name_;
 };

@@ -22,19 +22,19 @@ class class_list {
   /// One label, which takes any integer.
   class place {
    public:
-    place(class_list const& of, std::size_t number) : of_(of), number_(number) {}
+    place(class_list const& of, std::size_t number) : list_(of), number_(number) {}
     place(place const&) = default;
     template <std::integral Label>
     void operator=(Label label) const {
-      of_.set(number_, std::int64_t(label));
+      list_.set(number_, std::int64_t(label));
     }
     void operator=(place const& other) const { *this = std::int64_t(other); }
     operator std::int64_t() const {
-      return of_.labels_[number_] == author::unfed_class ? none : of_.labels_[number_];
+      return list_.labels_[number_] == author::unfed_class ? none : list_.labels_[number_];
     }
 
    private:
-    class_list const& of_;
+    class_list const& list_;
     std::size_t number_;
   };
 

@@ -176,8 +176,8 @@ struct sample {
     std::apply(
         [&](auto const&... n) {
           (..., [&] {
-            std::size_t const size = n.of.input().size();
-            if constexpr (std::same_as<std::remove_cvref_t<decltype(n.of)>, nn::weighted_ids>)
+            std::size_t const size = n.spec.input().size();
+            if constexpr (std::same_as<std::remove_cvref_t<decltype(n.spec)>, nn::weighted_ids>)
               id_list(row_.subspan(first, size), n.name).clear();
             first += size;
           }());

@@ -34,7 +34,7 @@ struct piece {
 };
 
 EDL_INLINE std::vector<std::uint64_t> dims_of(extents const& of) {
-  return {of.of.begin(), of.of.begin() + of.rank};
+  return {of.sizes.begin(), of.sizes.begin() + of.rank};
 }
 
 EDL_INLINE std::vector<piece> pieces_of(parameter_layout const& layout, element_range range) {

@@ -16,13 +16,13 @@
 namespace edl::checkpoint {
 
 struct lock_options {
-  std::string directory;  ///< exists
-  std::string what;       ///< how errors call it, as "--checkpoint_dir=checkpoints"
-  std::string job;        ///< the holder's, for others' errors
+  std::string directory;    ///< exists
+  std::string description;  ///< how errors call it, as "--checkpoint_dir=checkpoints"
+  std::string job;          ///< the holder's, for others' errors
 
   /// Both, or one of two locks: a command that has its master started holds the first, that master the
   /// second.
-  enum class part { whole, command, master } of = part::whole;
+  enum class part { whole, command, master } holder = part::whole;
 
   std::chrono::milliseconds beat{2'000};      ///< the holder shows at this interval that it lives
   std::chrono::milliseconds timeout{15'000};  ///< who shows nothing for so long counts as dead

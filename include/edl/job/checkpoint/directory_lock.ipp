@@ -15,6 +15,7 @@
 #include <random>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -59,7 +60,7 @@ EDL_INLINE directory_lock::directory_lock(lock_options options) : options_(std::
     ::close(std::exchange(fd_, -1));
     throw;
   }
-  if (options_.of != lock_options::part::master) keeper_ = std::thread([this] { keep(); });
+  if (options_.holder != lock_options::part::master) keeper_ = std::thread([this] { keep(); });
 }
 
 EDL_INLINE directory_lock::~directory_lock() {
@@ -96,23 +97,24 @@ EDL_INLINE void directory_lock::acquire() {
   using part = lock_options::part;
   self_.machine = options_.machine.empty() ? detail::machine_of(fd_) : options_.machine;
   bool decides = true;
-  if (options_.of != part::master) {
+  if (options_.holder != part::master) {
     grip const got = seize(0);
     if (got == grip::taken) refuse(read());
     decides = got == grip::held;
   }
-  if (options_.of != part::command) {
+  if (options_.holder != part::command) {
     // The master of a command that was killed may need a moment to end.
-    auto const until = std::chrono::steady_clock::now() + options_.timeout;
+    auto const until = clock::now() + options_.timeout;
     bool announced = false;
     for (grip got = seize(1); got == grip::taken; got = seize(1)) {
-      if (std::chrono::steady_clock::now() >= until) refuse(read());
+      if (clock::now() >= until) refuse(read());
       if (!std::exchange(announced, true) && options_.tell)
-        options_.tell(fmt::format("waits for the master of an earlier start to end ({})", options_.what));
+        options_.tell(
+            fmt::format("waits for the master of an earlier start to end ({})", options_.description));
       std::this_thread::sleep_for(options_.look);
     }
   }
-  if (options_.of == part::master) {
+  if (options_.holder == part::master) {
     // The text is the command's, which has started this process.
     if (auto const now = read()) self_ = *now;
     return;
@@ -140,8 +142,8 @@ EDL_INLINE void directory_lock::watch_foreign(bool decides) {
   if (options_.tell)
     options_.tell(fmt::format("{} waits up to {} s to see whether it still runs", describe(first),
                               std::chrono::ceil<std::chrono::seconds>(options_.timeout).count()));
-  auto const until = std::chrono::steady_clock::now() + options_.timeout;
-  while (std::chrono::steady_clock::now() < until) {
+  auto const until = clock::now() + options_.timeout;
+  while (clock::now() < until) {
     std::this_thread::sleep_for(options_.look);
     auto const seen = read(&now);
     if (!seen) return;  // it has ended
@@ -197,8 +199,8 @@ EDL_INLINE void directory_lock::write(std::string const& content) const {
 }
 
 EDL_INLINE std::string directory_lock::describe(std::optional<holder> const& by) const {
-  if (!by || by->job.empty()) return fmt::format("{} is in use by another process;", options_.what);
-  return fmt::format("{} is in use by job '{}' (process {} on {}, since {});", options_.what, by->job,
+  if (!by || by->job.empty()) return fmt::format("{} is in use by another process;", options_.description);
+  return fmt::format("{} is in use by job '{}' (process {} on {}, since {});", options_.description, by->job,
                      by->process, by->host, by->since);
 }
 

@@ -23,7 +23,7 @@ inline std::uint64_t layout_digest(parameter_layout const& layout) {
     number(v.name.size());
     for (char c : v.name) byte(static_cast<unsigned char>(c));
     number(static_cast<std::uint64_t>(v.dims.rank));
-    for (int i = 0; i < v.dims.rank; ++i) number(static_cast<std::uint64_t>(v.dims.of[std::size_t(i)]));
+    for (int i = 0; i < v.dims.rank; ++i) number(static_cast<std::uint64_t>(v.dims.sizes[std::size_t(i)]));
   }
   for (table_shape const& t : layout.tables) {
     number(t.name.size());

@@ -30,11 +30,11 @@ EDL_INLINE std::uint32_t text_crc32(std::string_view text) {
 /// The fields of a manifest; what is missing or of another type is an error.
 class manifest_fields {
  public:
-  manifest_fields(nlohmann::json const& of, std::string_view where) : of_(of), where_(where) {}
+  manifest_fields(nlohmann::json const& of, std::string_view where) : fields_(of), where_(where) {}
 
   nlohmann::json const& at(char const* name) const {
-    if (!of_.is_object() || !of_.contains(name)) fail(name, "is missing");
-    return of_[name];
+    if (!fields_.is_object() || !fields_.contains(name)) fail(name, "is missing");
+    return fields_[name];
   }
 
   std::uint64_t number(char const* name,
@@ -68,7 +68,7 @@ class manifest_fields {
   }
 
  private:
-  nlohmann::json const& of_;
+  nlohmann::json const& fields_;
   std::string_view where_;
 };
 

@@ -62,7 +62,7 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
   std::vector<tensor_source> tensors;
   for (variable const& v : layout.variables)
     tensors.push_back({.name = v.name,
-                       .dims = {v.dims.of.begin(), v.dims.of.begin() + v.dims.rank},
+                       .dims = {v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank},
                        .data = std::as_bytes(variables.subspan(v.offset, v.dims.size()))});
   if (tables.size() != layout.tables.size())
     throw error(fmt::format("cannot write {}: {} tables for a model of {}", path, tables.size(),

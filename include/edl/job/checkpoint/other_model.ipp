@@ -24,7 +24,7 @@ namespace edl::checkpoint {
 namespace detail {
 
 inline std::vector<std::uint64_t> extents_of(variable const& v) {
-  return {v.dims.of.begin(), v.dims.of.begin() + v.dims.rank};
+  return {v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank};
 }
 
 /// Which extent of a variable is extent number i of the tensor.
@@ -83,7 +83,7 @@ inline parameter_layout layout_in(safetensors_file const& file, std::uint64_t mo
       if (d > std::uint64_t(std::numeric_limits<int>::max()) || (d > 0 && size > most / d))
         facts.fail("layout");
       size *= d;
-      v.dims.of[std::size_t(v.dims.rank++)] = int(d);
+      v.dims.sizes[std::size_t(v.dims.rank++)] = int(d);
     }
     if (size > most - at) facts.fail("layout");
     at += size;

@@ -20,7 +20,7 @@ namespace detail {
 
 /// Rows of a table in a file, or candidates.
 struct stored_rows {
-  tensor const* of = nullptr;
+  tensor const* rows = nullptr;
   std::vector<std::uint64_t> counts;  // of each hash slot
 };
 
@@ -34,7 +34,7 @@ EDL_INLINE stored_rows rows_in(opened_part const& part, std::string const& name,
                                std::size_t row_bytes) {
   part_facts const facts(part.file);
   if (!counts.is_array() || (!counts.empty() && counts.size() != part.elements.size())) facts.fail("tables");
-  stored_rows r{.of = part.file.find(name), .counts = {}};
+  stored_rows r{.rows = part.file.find(name), .counts = {}};
   std::uint64_t all = 0;
   for (auto const& n : counts) {
     r.counts.push_back(facts.number(n, "tables"));
@@ -42,7 +42,7 @@ EDL_INLINE stored_rows rows_in(opened_part const& part, std::string const& name,
     all += r.counts.back();
   }
   r.counts.resize(part.elements.size());
-  if (!r.of || r.of->dtype != "U8" || r.of->dims != std::vector<std::uint64_t>{all, row_bytes})
+  if (!r.rows || r.rows->dtype != "U8" || r.rows->dims != std::vector<std::uint64_t>{all, row_bytes})
     facts.fail("tables");
   return r;
 }
@@ -81,7 +81,7 @@ EDL_INLINE std::vector<stored_table> stored_tables(opened_part const& part, para
 /// Reads the rows of hash slots [wanted.first, wanted.last), in order.
 EDL_INLINE void read_table(opened_part const& part, stored_rows const& t, element_range wanted,
                            std::function<void(sparse::row_header const&, view<float>)> const& put) {
-  std::size_t const bytes = std::size_t(t.of->dims[1]);
+  std::size_t const bytes = std::size_t(t.rows->dims[1]);
   std::vector<std::byte> buffer(std::max(bytes, rows_at_a_time / bytes * bytes));
   std::vector<float> values((bytes - sizeof(sparse::row_header)) / sizeof(float));
   auto const count = [&](std::size_t first, std::size_t last) {
@@ -95,7 +95,7 @@ EDL_INLINE void read_table(opened_part const& part, stored_rows const& t, elemen
     for (std::uint64_t i = 0; i < t.counts[s - part.elements.first]; ++i) {
       if (left == 0) {
         left = std::min<std::uint64_t>(unread, buffer.size() / bytes);
-        part.file.read(*t.of, at * bytes, std::span(buffer).first(std::size_t(left) * bytes));
+        part.file.read(*t.rows, at * bytes, std::span(buffer).first(std::size_t(left) * bytes));
         at += left, unread -= left, next = 0;
       }
       sparse::row_header header;

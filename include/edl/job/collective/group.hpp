@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/collective/broken.hpp"
 #include "edl/job/collective/segment.hpp"
@@ -121,10 +122,10 @@ class group {
   std::vector<net::byte_stream> links_;
   group_options options_;
   std::uint64_t operations_ = 0;
-  std::vector<std::byte> received_;              // before it is added
-  std::vector<std::uint16_t> to_send_;           // bfloat16
-  std::vector<float> partner_;                   // what a partner has sent
-  std::chrono::steady_clock::time_point moved_;  // when bytes moved last
+  std::vector<std::byte> received_;     // before it is added
+  std::vector<std::uint16_t> to_send_;  // bfloat16
+  std::vector<float> partner_;          // what a partner has sent
+  time_point moved_;                    // when bytes moved last
   std::atomic<bool> aborted_{false};
 
   bool set_up_ = false, spins_ = false;

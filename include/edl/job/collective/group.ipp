@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/collective/group.hpp"
@@ -125,7 +126,7 @@ EDL_INLINE void group::wait(int to, int from) {
   if (from >= 0) both[count++] = {links_[std::size_t(from)].get(), POLLIN, 0};
   int const ready = ::poll(both, count, int(std::clamp<long>(options_.silence.count(), 1, 1000)));
   if (aborted_) throw broken("the collective was aborted");
-  auto const now = std::chrono::steady_clock::now();
+  auto const now = clock::now();
   if (ready > 0)
     moved_ = now;
   else if (now - moved_ > options_.silence)
@@ -141,7 +142,7 @@ EDL_INLINE void group::check(std::uint64_t const (&head)[2], int from) const {
 
 EDL_INLINE bool group::begin() {
   ++operations_;
-  moved_ = std::chrono::steady_clock::now();
+  moved_ = clock::now();
   if (!set_up_) set_up();
   if (!segment_) return false;
   if (int const gone = segment_->given_up(); gone >= 0) lost(gone, "is lost");

@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/collective/group.hpp"
 #include "edl/job/collective/numbers.hpp"
 #include "edl/job/collective/topology.hpp"
@@ -134,9 +136,9 @@ EDL_INLINE void group::compare(int other) const {
 EDL_INLINE void group::await_all(std::uint64_t count) {
   if (aborted_) throw broken("the collective was aborted");
   if (segment_->all_posted(count)) return;
-  auto const begin = std::chrono::steady_clock::now();
+  auto const begin = clock::now();
   if (spins_ && ++waited_ > pause_) {
-    while (std::chrono::steady_clock::now() - begin < detail::spin)
+    while (clock::now() - begin < detail::spin)
       if (segment_->all_posted(count)) {
         pause_ = waited_ = 0;
         return;
@@ -149,7 +151,7 @@ EDL_INLINE void group::await_all(std::uint64_t count) {
   for (;;) {
     sleep(count);
     if (segment_->all_posted(count)) return;
-    if (std::chrono::steady_clock::now() - begin <= options_.silence) continue;
+    if (clock::now() - begin <= options_.silence) continue;
     // Others may themselves wait for who has come least far.
     int last = rank_;
     for (int i = 0; i < size(); ++i)
@@ -193,7 +195,7 @@ EDL_INLINE void group::give_up(int other, char const* why) const {
 }
 
 EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
-  auto const until = std::chrono::steady_clock::now() + timeout;
+  auto const until = clock::now() + timeout;
   std::vector<pollfd> all;
   for (auto const& link : links_)
     if (link) all.push_back({link.get(), POLLIN, 0});
@@ -206,7 +208,7 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
       return segment_ && segment_->given_up() >= 0;
     };
     if (segment_) segment_->rest(segment::whom::any, posts_ + 1);
-    auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
     bool const already = there();
     int const ready = already ? 0 : ::poll(all.data(), nfds_t(all.size()), int(std::max(left.count(), 0L)));
     if (segment_) segment_->rise();
@@ -214,7 +216,7 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
     if (already || there()) return true;
     for (std::size_t i = 0; i + (segment_ ? 1 : 0) < all.size(); ++i)
       if (ready > 0 && all[i].revents) return true;
-    if (std::chrono::steady_clock::now() >= until) return false;
+    if (clock::now() >= until) return false;
   }
 }
 
@@ -271,26 +273,27 @@ void group::in_blocks(std::size_t blocks, Write write, Sum sum, Read read) {
     await_all(posts_);
     read(t);
   }
+  invariant(blocks == 0 || posts_ == last_post_, "a member posts as often as it has announced");
   round_ += blocks;
 }
 
 template <class Wire>
 void group::sum_in_blocks(std::span<float> values) {
   std::size_t const n = links_.size();
-  detail::blocks const cut{
+  detail::blocks const parts{
       .size = values.size(), .members = n, .most = detail::block_floats - n * detail::line_floats};
   auto const room = [&](int member, std::size_t t) {
     return reinterpret_cast<Wire*>(segment_->room(member, round_ + t));
   };
-  auto const block = [&](std::size_t t) { return values.subspan(cut.block(t).first, cut.block(t).size); };
+  auto const block = [&](std::size_t t) { return values.subspan(parts.block(t).first, parts.block(t).size); };
   auto const write = [&](std::size_t t) {
     auto const from = block(t);
-    auto const own = cut.slice(t, rank_);
+    auto const own = parts.slice(t, rank_);
     write_out(view<float>(from.first(own.first)), room(rank_, t));
     write_out(view<float>(from.subspan(own.last())), room(rank_, t) + own.last());
   };
   auto const sum = [&](std::size_t t) {
-    auto const own = cut.slice(t, rank_);
+    auto const own = parts.slice(t, rank_);
     for (std::size_t at = own.first; at < own.last(); at += detail::strip_floats) {
       auto const strip = block(t).subspan(at, std::min(detail::strip_floats, own.last() - at));
       for (std::size_t i = 1; i < n; ++i) add(room(int((std::size_t(rank_) + i) % n), t) + at, strip);
@@ -301,11 +304,11 @@ void group::sum_in_blocks(std::span<float> values) {
   auto const read = [&](std::size_t t) {
     for (std::size_t i = 1; i < n; ++i) {
       int const other = int((std::size_t(rank_) + i) % n);
-      auto const theirs = cut.slice(t, other);
+      auto const theirs = parts.slice(t, other);
       read_in(room(other, t) + theirs.first, block(t).subspan(theirs.first, theirs.size));
     }
   };
-  in_blocks(cut.count, write, sum, read);
+  in_blocks(parts.count, write, sum, read);
 }
 
 // As above, but a room holds the block of each of a member's terms, one behind the other, and a slice is
@@ -313,15 +316,15 @@ void group::sum_in_blocks(std::span<float> values) {
 template <class Wire>
 void group::sum_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> values) {
   std::size_t const n = links_.size(), each = detail::room_of_term(all, size());
-  detail::blocks const cut{.size = values.size(), .members = n, .most = each - n * detail::line_floats};
+  detail::blocks const parts{.size = values.size(), .members = n, .most = each - n * detail::line_floats};
   auto const room = [&](int member, std::size_t t, std::size_t term) {
     return reinterpret_cast<Wire*>(segment_->room(member, round_ + t)) + term * each;
   };
   auto const term = [&](std::size_t t, std::size_t k) {
-    return terms[k].subspan(cut.block(t).first, cut.block(t).size);
+    return terms[k].subspan(parts.block(t).first, parts.block(t).size);
   };
   auto const write = [&](std::size_t t) {
-    auto const own = cut.slice(t, rank_);
+    auto const own = parts.slice(t, rank_);
     for (std::size_t k = 0; k < terms.size(); ++k) {
       if (k > 0) write_out(term(t, k).subspan(own.first, own.size), room(rank_, t, k) + own.first);
       write_out(term(t, k).first(own.first), room(rank_, t, k));
@@ -329,7 +332,7 @@ void group::sum_in_order(std::span<view<float> const> terms, std::size_t all, st
     }
   };
   auto const sum = [&](std::size_t t) {
-    auto const own = cut.slice(t, rank_);
+    auto const own = parts.slice(t, rank_);
     // Where the sums will stand: not before the others have read those of two blocks before.
     if (!terms.empty()) write_out(term(t, 0).subspan(own.first, own.size), room(rank_, t, 0) + own.first);
     for (std::size_t at = own.first; at < own.last(); at += detail::strip_floats) {
@@ -344,16 +347,17 @@ void group::sum_in_order(std::span<view<float> const> terms, std::size_t all, st
             for (std::size_t j = 0; j < strip.size(); ++j)
               strip[j] = travelled<Wire>(strip[j] + collective::read(from[j]));
         }
-      std::ranges::copy(strip, values.begin() + std::ptrdiff_t(cut.block(t).first + at));
+      std::ranges::copy(strip, values.begin() + std::ptrdiff_t(parts.block(t).first + at));
       write_out(view<float>(strip), room(rank_, t, 0) + at);
     }
   };
   auto const read = [&](std::size_t t) {
     for (int i = 0; i < size(); ++i)
-      if (auto const theirs = cut.slice(t, i); i != rank_)
-        read_in(room(i, t, 0) + theirs.first, values.subspan(cut.block(t).first + theirs.first, theirs.size));
+      if (auto const theirs = parts.slice(t, i); i != rank_)
+        read_in(room(i, t, 0) + theirs.first,
+                values.subspan(parts.block(t).first + theirs.first, theirs.size));
   };
-  in_blocks(cut.count, write, sum, read);
+  in_blocks(parts.count, write, sum, read);
 }
 
 EDL_INLINE bool group::has_room(std::size_t all) const {

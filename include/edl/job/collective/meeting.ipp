@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/collective/meeting.hpp"
 #include "edl/job/collective/topology.hpp"
@@ -91,7 +92,7 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
     if (!begun) throw broken("the network of this process is stopping");
   }
   std::vector<net::byte_stream> links(all.size());
-  auto const until = std::chrono::steady_clock::now() + timeout;
+  auto const until = clock::now() + timeout;
   std::unique_lock guard(state_->lock);
   for (int const other : wanted) {
     auto const there = [&] {

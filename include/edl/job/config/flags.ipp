@@ -71,18 +71,18 @@ class table {
  public:
   class row {
    public:
-    explicit row(job_flag& of) : of_(of) {}
+    explicit row(job_flag& of) : entry_(of) {}
     row from(std::int64_t least, std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
-      of_.flag.least = least, of_.flag.most = most;
+      entry_.flag.least = least, entry_.flag.most = most;
       return *this;
     }
-    row alias(std::string name) { return of_.flag.aliases.push_back(std::move(name)), *this; }
-    row only(std::vector<command> commands) { return of_.commands = std::move(commands), *this; }
-    row needed_by(std::vector<command> commands) { return of_.needs = std::move(commands), *this; }
+    row alias(std::string name) { return entry_.flag.aliases.push_back(std::move(name)), *this; }
+    row only(std::vector<command> commands) { return entry_.commands = std::move(commands), *this; }
+    row needed_by(std::vector<command> commands) { return entry_.needs = std::move(commands), *this; }
     /// Several values are one text, with ';' between them.
     row repeated(std::string job::*member) {
-      of_.flag.repeats = true;
-      of_.put = [member](parsed_flags& a, std::string const& value) {
+      entry_.flag.repeats = true;
+      entry_.put = [member](parsed_flags& a, std::string const& value) {
         std::string& all = a.job.*member;
         all += (all.empty() ? "" : ";") + value;
       };
@@ -90,12 +90,12 @@ class table {
     }
     /// ElasticDL has it by this name, or its own.
     row elasticdl(std::string name = {}) {
-      of_.elasticdl = name.empty() ? of_.flag.name : std::move(name);
+      entry_.elasticdl = name.empty() ? entry_.flag.name : std::move(name);
       return *this;
     }
 
    private:
-    job_flag& of_;
+    job_flag& entry_;
   };
 
   void group(std::string name) { group_ = std::move(name); }

@@ -113,7 +113,7 @@ constexpr std::array<std::string_view, 13> names(topic) {
 struct log_line {
   severity level = severity::info;
   std::string text;
-  topic of = topic::note;
+  topic subject = topic::note;
 };
 
 /// What the master's decisions ask of the world around them.

@@ -10,6 +10,7 @@
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/master/coordinator.hpp"
 
 namespace edl::master {
@@ -105,6 +106,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (fresh && roster_.of(r.role).find(r.id)) lose(r.role, r.id, "a new process takes its place", now);
   if (over()) return refuse("the job is over");
   roster_.join(r, now);
+  invariant(roster_.of(r.role).known(r.id, r.incarnation), "who has joined is a member");
   if (fresh) {
     job_.say(severity::info, fmt::format("{} {} joined", in_words(r.role), r.id), topic::joined);
     generations_.rise_above(r, now);
@@ -137,6 +139,7 @@ EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t in
 }
 
 EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& how, time_point now) {
+  invariant(roster_.of(of).find(id), "who is lost has been a member");
   bool const left = how == detail::left;
   severity const level = left ? severity::info : severity::warning;
   topic const of_line = left ? topic::left : topic::lost;
@@ -192,8 +195,9 @@ EDL_INLINE void coordinator::tick(time_point now) {
 
 EDL_INLINE void coordinator::find_silent(time_point now) {
   for (role const of : {role::worker, role::server}) {
+    // The loss of one may have been that of another.
     for (member const& m : roster_.silent(of, now))
-      if (!over()) give_up(of, m.id, "it gave no sign of life", now);
+      if (!over() && roster_.of(of).find(m.id)) give_up(of, m.id, "it gave no sign of life", now);
     if (over()) return;
     roster_.replace_overdue(of, now);
   }
@@ -252,8 +256,8 @@ EDL_INLINE void coordinator::restore_point_found(std::uint64_t generation, std::
 EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t incarnation,
                                                std::uint64_t generation, std::string const& error,
                                                time_point now, std::optional<copy_position> kept) {
-  bool const asked = generation == job_.generation() && job_.phase() == job_phase::configuring;
-  if (!asked || !servers().known(id, incarnation)) return;
+  bool const current = generation == job_.generation() && job_.phase() == job_phase::configuring;
+  if (!current || !servers().known(id, incarnation)) return;
   roster_.seen(role::server, id, incarnation, now);
   generations_.server_configured(id, error, std::move(kept), now);
   advance();
@@ -261,8 +265,8 @@ EDL_INLINE void coordinator::server_configured(std::uint32_t id, std::uint64_t i
 
 EDL_INLINE void coordinator::server_ahead(std::uint32_t id, std::uint64_t incarnation,
                                           std::uint64_t generation, time_point now) {
-  bool const asked = generation == job_.generation() && job_.phase() == job_phase::configuring;
-  if (asked && servers().known(id, incarnation)) generations_.server_ahead(id, now);
+  bool const current = generation == job_.generation() && job_.phase() == job_phase::configuring;
+  if (current && servers().known(id, incarnation)) generations_.server_ahead(id, now);
 }
 
 EDL_INLINE void coordinator::backup_cut_off(std::uint32_t server, std::uint64_t generation,

@@ -259,7 +259,7 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::form_world(time_point
   if (!job_.forming()) return std::nullopt;
   bool const restorable = options_.trains() && (recovered_ || !worlds_.none_yet());
   using enum worker_worlds::step::kind;
-  switch (auto const next = worlds_.next(members_.workers(), restorable, now); next.what) {
+  switch (auto const next = worlds_.next(members_.workers(), restorable, now); next.action) {
     case wait:
       break;
     case give_up:

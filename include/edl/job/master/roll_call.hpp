@@ -16,7 +16,7 @@ namespace edl::master {
 struct copy_position {
   std::uint64_t version = 0;
   ledger applied;
-  std::uint64_t of = 0;  ///< the world that it was last made, or found to be, the copy of
+  std::uint64_t world = 0;  ///< the world that it was last made, or found to be, the copy of
 };
 
 /// A worker is ready for the next world.
@@ -38,8 +38,8 @@ struct world {
   std::uint64_t number = 0;
   std::vector<member> members;  ///< by id
   std::uint64_t version = 0;
-  std::uint64_t of = 0;      ///< the world that the current copies are of
-  std::uint32_t wanted = 0;  ///< members that the job is to have
+  std::uint64_t copied_from = 0;  ///< the world that the current copies are of
+  std::uint32_t wanted = 0;       ///< members that the job is to have
   std::string restore;  ///< when no member's copy is current: a checkpoint's directory; empty: initial values
 };
 

@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/master/roll_call.hpp"
 
 namespace edl::master {
 namespace detail {
 
 inline bool newer(copy_position const& a, copy_position const& b) {
-  return a.of != b.of ? a.of > b.of : a.version > b.version;
+  return a.world != b.world ? a.world > b.world : a.version > b.version;
 }
 
 }  // namespace detail
@@ -58,8 +59,9 @@ EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers
                                  std::string restore) {
   world w{.number = number, .members = {}, .version = version, .restore = std::move(restore)};
   copy_position const* const best = newest();
-  if (best) w.of = best->of;
+  if (best) w.copied_from = best->world;
   for (auto const& [id, m] : workers.all()) {
+    invariant(has(id, m.incarnation), "a world is formed of those who have entered");
     entry const& e = entries_.at(id);
     w.members.push_back({id, m.incarnation, m.addresses, best && e.copy && !detail::newer(*best, *e.copy)});
   }

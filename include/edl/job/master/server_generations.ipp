@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/master/server_generations.hpp"
 
 namespace edl::master {
@@ -61,6 +62,7 @@ EDL_INLINE configure_servers server_generations::configure(std::uint64_t generat
     // Who has served a range may have made steps that its backup has not, and nobody has been told of.
     for (std::uint32_t r = 0; r < ranges(); ++r) {
       auto const& ids = holders_.at(r);
+      invariant(!ids.empty(), "a state that is kept has a holder of each range");
       bool const stays = r < places_.size() && ids.contains(places_[r].primary);
       c.sources.push_back(stays ? places_[r].primary : *ids.begin());
     }
@@ -89,6 +91,7 @@ EDL_INLINE bool server_generations::configured(std::uint32_t id, std::optional<c
   leap_ = 1;
   holders_.clear();
   for (std::uint32_t r = 0; r < places_.size(); ++r) {
+    invariant(places_[r].backup != places_[r].primary, "the copies of a range are at two servers");
     holders_[r].insert(places_[r].primary);
     if (places_[r].backup) holders_[r].insert(*places_[r].backup);
   }

@@ -43,7 +43,7 @@ class task_lanes {
 
   /// How many minibatches of a task, from its beginning, are dealt out: all, or what the limit leaves of the
   /// last.
-  std::uint64_t cut(task_key const& key) const;
+  std::uint64_t dealt_minibatches(task_key const& key) const;
 
   /// No lane has any more.
   bool over() const;

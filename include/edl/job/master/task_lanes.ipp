@@ -71,7 +71,7 @@ EDL_INLINE void task_lanes::take(task_plan const& plan, ledger const& applied, s
   advance(plan, applied, heads_[lane]);
 }
 
-EDL_INLINE std::uint64_t task_lanes::cut(task_key const& key) const {
+EDL_INLINE std::uint64_t task_lanes::dealt_minibatches(task_key const& key) const {
   return key == last_ ? of_last_ : std::numeric_limits<std::uint64_t>::max();
 }
 

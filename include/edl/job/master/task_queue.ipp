@@ -75,7 +75,7 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32
     auto const next = lanes_->next(lane);
     if (!next) return std::nullopt;
     key = *next;
-    room = lanes_->cut(key);
+    room = lanes_->dealt_minibatches(key);
     lanes_->take(plan_, restored_, lane);
     while (next_epoch_ <= key.epoch) unseen_ += plan_.tasks() - closed_in(next_epoch_++);
   } else {
@@ -365,10 +365,10 @@ EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::done_by_epoch() co
   auto all = by_epoch_;
   for (auto const& [key, mark] : parts_) {
     if (options_.num_epochs > 0 && key.epoch >= options_.num_epochs) continue;  // of a longer job
-    auto const lacks = restored_.skipped().find(key);
+    auto const entry = restored_.skipped().find(key);
     std::uint64_t const records = plan_.records_of(key.index, mark);
     std::uint64_t const skipped =
-        lacks == restored_.skipped().end() ? 0 : std::min<std::uint64_t>(lacks->second, records);
+        entry == restored_.skipped().end() ? 0 : std::min<std::uint64_t>(entry->second, records);
     all[key.epoch].records_done += records - skipped;
     all[key.epoch].records_skipped += skipped;
     all[key.epoch].minibatches_done += mark;

@@ -5,6 +5,7 @@
 
 namespace edl::master {
 
+using edl::clock;
 using edl::duration;
 using edl::time_point;
 

@@ -35,7 +35,7 @@ class worker_worlds {
   void broke(time_point now);
 
   /// Who takes part has changed: a checkpoint that was asked for is decided on again.
-  void changed() { asked_ = false; }
+  void changed() { finding_ = false; }
 
   /// What is to be done for the next world.
   struct step {
@@ -45,7 +45,7 @@ class worker_worlds {
       go_on,    ///< from `newest`
       begin,    ///< with what the job starts from
       find,     ///< a checkpoint; `found` ends that
-    } what = kind::wait;
+    } action = kind::wait;
     std::uint32_t member = 0;
     copy_position const* newest = nullptr;  ///< until the next event
   };
@@ -55,7 +55,7 @@ class worker_worlds {
 
   /// A checkpoint is told: whether one was asked for.
   bool found();
-  bool asks() const { return asked_; }
+  bool asks() const { return finding_; }
 
   /// Whether anybody who has entered has a copy.
   bool has_copy() const { return roll_.newest() != nullptr; }
@@ -101,7 +101,7 @@ class worker_worlds {
   std::optional<time_point> awaited_since_;                // those who have not entered
   std::map<std::uint64_t, std::set<std::uint32_t>> held_;  // versions to evaluate, and who has them frozen
   std::vector<std::uint64_t> unwritten_;
-  bool asked_ = false;
+  bool finding_ = false;
 };
 
 }  // namespace edl::master

@@ -16,26 +16,26 @@ EDL_INLINE void worker_worlds::enter(std::uint32_t worker, entry e, time_point n
 
 EDL_INLINE void worker_worlds::broke(time_point now) {
   forming_since_ = awaited_since_ = now;
-  asked_ = false;
+  finding_ = false;
   roll_.clear();
 }
 
 EDL_INLINE worker_worlds::step worker_worlds::next(membership const& workers, bool restorable,
                                                    time_point now) {
-  if (asked_ || workers.all_gone() || !roll_.complete(workers)) return {};
+  if (finding_ || workers.all_gone() || !roll_.complete(workers)) return {};
   // The first world waits a little for those who are being started with it.
   if (none_yet() && !forming_since_) forming_since_ = now;
   if (none_yet() && workers.all().size() < expected_ && now < *forming_since_ + gathering_) return {};
   if (auto const id = roll_.suspect(); id && workers.find(*id) && workers.all().size() > 1)
-    return {.what = step::kind::give_up, .member = *id};
+    return {.action = step::kind::give_up, .member = *id};
   if (copy_position const* const newest = roll_.newest())
-    return {.what = step::kind::go_on, .newest = newest};
-  if (!restorable) return {.what = step::kind::begin};
-  asked_ = true;
-  return {.what = step::kind::find};
+    return {.action = step::kind::go_on, .newest = newest};
+  if (!restorable) return {.action = step::kind::begin};
+  finding_ = true;
+  return {.action = step::kind::find};
 }
 
-EDL_INLINE bool worker_worlds::found() { return std::exchange(asked_, false); }
+EDL_INLINE bool worker_worlds::found() { return std::exchange(finding_, false); }
 
 EDL_INLINE std::vector<std::uint32_t> worker_worlds::absent(membership const& workers, duration timeout,
                                                             time_point now) const {

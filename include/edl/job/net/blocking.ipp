@@ -17,7 +17,7 @@
 namespace edl::net {
 
 struct started_call::state {
-  state(channel& c, outgoing w) : to(c), what(std::move(w)) {}
+  state(channel& c, outgoing w) : to(c), sent(std::move(w)) {}
 
   // Errors go from thread to thread by value, so that no exception object is shared by two.
   void finish(std::exception_ptr const& e, reply r) {
@@ -47,7 +47,7 @@ struct started_call::state {
   }
 
   channel& to;
-  outgoing const what;
+  outgoing const sent;
   asio::cancellation_signal signal;  // on the node's thread only
   std::mutex mutex;                  // guards what follows
   std::condition_variable changed;
@@ -101,7 +101,7 @@ EDL_INLINE started_call start(channel& to, outgoing what) {
     throw error(to.name() + ": a blocking call on the network's own thread would wait for ever; co_await it");
   auto s = std::make_shared<started_call::state>(to, std::move(what));
   bool const posted = to.on().post([s] {
-    asio::co_spawn(s->to.on().executor(), s->to.call(s->what),
+    asio::co_spawn(s->to.on().executor(), s->to.call(s->sent),
                    asio::bind_cancellation_slot(s->signal.slot(), [s](std::exception_ptr const& e, reply r) {
                      s->finish(e, std::move(r));
                    }));

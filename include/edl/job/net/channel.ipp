@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
@@ -28,7 +29,6 @@
 namespace edl::net {
 
 struct channel::state : detail::service, std::enable_shared_from_this<channel::state> {
-  using clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds first_pause{20}, longest_pause{1'000};
 
   state(node& on, std::vector<address> peer, std::string n, token const* credential)
@@ -46,7 +46,7 @@ struct channel::state : detail::service, std::enable_shared_from_this<channel::s
 
   // `self` keeps this while the call is under way, whatever becomes of the channel.
   asio::awaitable<reply> call(outgoing const& what, std::shared_ptr<state> self);
-  asio::awaitable<std::shared_ptr<connection>> connected(clock::time_point deadline);
+  asio::awaitable<std::shared_ptr<connection>> connected(time_point deadline);
   asio::awaitable<void> attempt();
   void shut() override;
 
@@ -61,7 +61,7 @@ struct channel::state : detail::service, std::enable_shared_from_this<channel::s
   bool attempting = false, closed = false;
   std::uint64_t attempts = 0, seed;
   int failures = 0;
-  clock::time_point next_attempt = clock::time_point::min();
+  time_point next_attempt = time_point::min();
   std::optional<call_error> last_failure;
   std::atomic<bool> up = false;
 };
@@ -125,8 +125,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
 }
 
 // Throws what the last attempt met. Within the pause after it no other is made.
-EDL_INLINE asio::awaitable<std::shared_ptr<connection>> channel::state::connected(
-    clock::time_point deadline) {
+EDL_INLINE asio::awaitable<std::shared_ptr<connection>> channel::state::connected(time_point deadline) {
   if (closed) throw call_error(status::cancelled, name + ": the channel is closed");
   if (current && !current->closed()) co_return current;
   if (!attempting) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/log.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/net/call.hpp"
@@ -31,8 +32,6 @@ namespace edl::net {
 /// Thread safety: only on the node's thread.
 class connection : public std::enable_shared_from_this<connection> {
  public:
-  using clock = std::chrono::steady_clock;
-
   /// Starts to serve the peer's calls with `serve` (which may be empty: then they are refused). It lives
   /// until it is closed and its last handler has ended.
   static std::shared_ptr<connection> open(secure_socket s, std::string peer, limits const& bounds,
@@ -48,7 +47,7 @@ class connection : public std::enable_shared_from_this<connection> {
   /// Makes a call; throws `call_error`. `what` must stay until this returns. Bytes for a caller that has
   /// given up are read and dropped. A call given up while its request is half sent closes the connection.
   /// Nothing else could end the frame without touching the caller's memory.
-  asio::awaitable<reply> call(outgoing const& what, clock::time_point deadline);
+  asio::awaitable<reply> call(outgoing const& what, time_point deadline);
 
   /// Fails all pending calls with `why` and its text, and cancels all handlers.
   void close(status why, std::string const& text);
@@ -82,7 +81,7 @@ class connection : public std::enable_shared_from_this<connection> {
   asio::awaitable<void> drop(std::uint64_t& left);
   asio::awaitable<std::string> take_message(wire::frame_header const& h);
   void in_frame(bool waiting);
-  void heard() { unanswered_since_ = clock::time_point::max(); }
+  void heard() { unanswered_since_ = time_point::max(); }
   void keep_end(std::exception_ptr why);
 
   // Output.
@@ -94,8 +93,8 @@ class connection : public std::enable_shared_from_this<connection> {
   pending* find(std::uint64_t call) const;
   void complete(pending& p, status why, std::string text, bool here = false);
   void give_up(pending& p, status why, std::string text);
-  void arm(clock::time_point at);
-  clock::time_point check_deadlines();
+  void arm(time_point at);
+  time_point check_deadlines();
 
   asio::any_io_executor on_;
   secure_socket socket_;
@@ -123,10 +122,10 @@ class connection : public std::enable_shared_from_this<connection> {
   std::vector<std::unique_ptr<request>> active_, idle_;
 
   asio::steady_timer timer_;
-  clock::time_point armed_ = clock::time_point::max();
-  clock::time_point read_since_ = clock::time_point::max();  // in the middle of a frame, without a byte since
-  clock::time_point write_since_ = clock::time_point::max();       // the socket takes nothing since
-  clock::time_point unanswered_since_ = clock::time_point::max();  // a call was made, and nothing has come
+  time_point armed_ = time_point::max();
+  time_point read_since_ = time_point::max();        // in the middle of a frame, without a byte since
+  time_point write_since_ = time_point::max();       // the socket takes nothing since
+  time_point unanswered_since_ = time_point::max();  // a call was made, and nothing has come
   bool closed_ = false;
   status closed_status_ = status::ok;
   std::string closed_text_;

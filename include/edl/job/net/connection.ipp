@@ -47,9 +47,9 @@ EDL_INLINE bool try_later(asio::error_code const& e) {
 }
 
 // What is left of a call's time as a frame carries it: at least a millisecond, and 0 for no deadline.
-EDL_INLINE std::uint32_t milliseconds_left(connection::clock::time_point deadline) {
-  if (deadline == connection::clock::time_point::max()) return 0;
-  auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline - connection::clock::now()).count();
+EDL_INLINE std::uint32_t milliseconds_left(time_point deadline) {
+  if (deadline == time_point::max()) return 0;
+  auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
   return std::uint32_t(std::clamp<std::int64_t>(left, 1, UINT32_MAX));
 }
 
@@ -57,7 +57,7 @@ EDL_INLINE std::uint32_t milliseconds_left(connection::clock::time_point deadlin
 
 struct connection::pending {
   pending(connection& c, wire::frame_header const& h, outgoing const& w, clock::time_point d)
-      : what(w),
+      : sent(w),
         frame(h, std::as_bytes(std::span(w.message)), w.payload),
         changed(c.on_),
         deadline(d),
@@ -66,7 +66,7 @@ struct connection::pending {
   }
   bool over() const { return completed && frame.finished; }
 
-  outgoing const& what;
+  outgoing const& sent;
   outbound frame;
   event changed;
   clock::time_point deadline;
@@ -434,18 +434,18 @@ EDL_INLINE asio::awaitable<void> connection::on_response(wire::frame_header cons
   std::string message = co_await take_message(h);
   payload_left_ = h.payload_size;
   pending* p = find(h.call);
-  std::uint64_t const room = p ? detail::total_size(p->what.into) : 0;
+  std::uint64_t const room = p ? detail::total_size(p->sent.into) : 0;
   if (!p || room != h.payload_size) {
     co_await drop(payload_left_);
     if (p = find(h.call); p)
       complete(*p, status::invalid,
                fmt::format("{}: the reply to method {} has a payload of {} bytes where {} are expected",
-                           peer_, p->what.method, h.payload_size, room));
+                           peer_, p->sent.method, h.payload_size, room));
     co_return;
   }
   scatter_ = p;
-  for (std::size_t i = 0; scatter_ && i < scatter_->what.into.size(); ++i)
-    co_await take(scatter_->what.into[i], payload_left_, true);
+  for (std::size_t i = 0; scatter_ && i < scatter_->sent.into.size(); ++i)
+    co_await take(scatter_->sent.into[i], payload_left_, true);
   if (pending* const done = std::exchange(scatter_, nullptr)) {
     done->result.message = std::move(message);
     corked_ = buffered() > 0;
@@ -568,7 +568,7 @@ EDL_INLINE void connection::arm(clock::time_point at) {
   timer_.cancel();
 }
 
-EDL_INLINE connection::clock::time_point connection::check_deadlines() {
+EDL_INLINE time_point connection::check_deadlines() {
   auto const now = clock::now();
   auto next = clock::time_point::max();
   bool late = false;
@@ -578,8 +578,8 @@ EDL_INLINE connection::clock::time_point connection::check_deadlines() {
     late = late || p->deadline <= now;
     if (p->deadline <= now)
       give_up(*p, status::deadline_exceeded,
-              fmt::format("{}: no reply to method {} within {} ms", peer_, p->what.method,
-                          p->what.timeout.count()));
+              fmt::format("{}: no reply to method {} within {} ms", peer_, p->sent.method,
+                          p->sent.timeout.count()));
     else
       next = std::min(next, p->deadline);
   }

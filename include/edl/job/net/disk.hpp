@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "edl/core/clock.hpp"
 #include "edl/job/net/node.hpp"
 #include "edl/job/net/time_limit.hpp"
 
@@ -24,7 +25,7 @@ class slow_file {
  private:
   node& node_;
   std::string file_;
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  time_point since_ = clock::now();
   bool announced_ = false;
   time_limit limit_;
 };

@@ -7,14 +7,15 @@
 #include <asio/use_awaitable.hpp>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/disk.hpp"
 
 namespace edl::net {
 namespace detail {
 
-inline auto whole_seconds_since(std::chrono::steady_clock::time_point t) {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - t).count();
+inline auto whole_seconds_since(time_point t) {
+  return std::chrono::duration_cast<std::chrono::seconds>(clock::now() - t).count();
 }
 
 EDL_INLINE slow_file::slow_file(node& on, std::string file, std::chrono::milliseconds timeout)

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <optional>
 
+#include "edl/core/clock.hpp"
+
 namespace edl::net {
 
 /// What a coroutine waits on until another says that something has changed. It is a condition variable for
@@ -34,7 +36,7 @@ class event {
   asio::awaitable<void> wait_through();
 
   /// `wait`, but false when `until` comes first.
-  asio::awaitable<bool> wait_until(std::chrono::steady_clock::time_point until);
+  asio::awaitable<bool> wait_until(time_point until);
 
  private:
   struct waiter {

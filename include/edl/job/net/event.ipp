@@ -5,6 +5,7 @@
 #include <asio/error.hpp>
 #include <asio/post.hpp>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/event.hpp"
 #include "edl/job/net/time_limit.hpp"
@@ -63,7 +64,7 @@ EDL_INLINE asio::awaitable<void> event::wait_through() {
   co_await wait_as(w, false);
 }
 
-EDL_INLINE asio::awaitable<bool> event::wait_until(std::chrono::steady_clock::time_point until) {
+EDL_INLINE asio::awaitable<bool> event::wait_until(time_point until) {
   waiter w;
   detail::time_limit const limit(on_, until, [this, &w] {
     w.timed_out = w.handler.has_value();

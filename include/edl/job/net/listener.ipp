@@ -22,6 +22,7 @@
 #include <string>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/connection.hpp"
@@ -34,7 +35,6 @@
 namespace edl::net {
 
 struct listener::state : detail::service, std::enable_shared_from_this<listener::state> {
-  using clock = std::chrono::steady_clock;
   using generic_acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
   using shared_socket = std::shared_ptr<secure_socket>;
 
@@ -79,7 +79,7 @@ struct listener::state : detail::service, std::enable_shared_from_this<listener:
   std::vector<std::weak_ptr<connection>> open;
   std::atomic<std::uint64_t> accepted = 0, rejected = 0;
   std::atomic<std::size_t> connections = 0;
-  clock::time_point quiet_until = clock::time_point::min();
+  time_point quiet_until = time_point::min();
   std::uint64_t unsaid = 0;
   bool closed = false;
   std::promise<void> gone;

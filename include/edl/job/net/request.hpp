@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/wire/frame.hpp"
 
@@ -63,7 +64,7 @@ class request {
   connection& on_;
   wire::frame_header header_;
   std::vector<std::byte> message_;
-  std::chrono::steady_clock::time_point deadline_;
+  time_point deadline_;
   asio::cancellation_signal signal_;
   bool cancelled_ = false, replied_ = false, reading_ = false;
 };

@@ -25,8 +25,8 @@ EDL_INLINE std::string const& request::peer() const { return on_.peer(); }
 
 EDL_INLINE std::chrono::milliseconds request::time_left() const {
   using namespace std::chrono;
-  if (deadline_ == steady_clock::time_point::max()) return hours(24 * 365);
-  return std::max(milliseconds(0), duration_cast<milliseconds>(deadline_ - steady_clock::now()));
+  if (deadline_ == time_point::max()) return hours(24 * 365);
+  return std::max(milliseconds(0), duration_cast<milliseconds>(deadline_ - clock::now()));
 }
 
 EDL_INLINE asio::awaitable<void> request::read(std::span<std::byte> into) {

@@ -8,6 +8,7 @@
 #include <asio/system_error.hpp>
 #include <memory>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/security/handshake.hpp"
@@ -23,7 +24,7 @@ EDL_INLINE asio::awaitable<byte_stream> open_stream(node& on, std::vector<addres
                                                     std::string what, std::chrono::milliseconds timeout) {
   std::stable_partition(peer.begin(), peer.end(),
                         [](auto const& a) { return a.over == address::transport::local; });
-  auto const until = std::chrono::steady_clock::now() + timeout;
+  auto const until = clock::now() + timeout;
   std::string why;
   for (address const& where : peer) {
     auto const s = std::make_shared<secure_socket>(on.executor());

@@ -7,14 +7,15 @@
 #include <functional>
 #include <memory>
 
+#include "edl/core/clock.hpp"
+
 namespace edl::net::detail {
 
 /// Calls a function at a time, unless it has been destroyed by then. That holds also when the timer had
 /// already expired and its completion was only waiting for its turn. Only on the node's thread.
 class time_limit {
  public:
-  time_limit(asio::any_io_executor const& on, std::chrono::steady_clock::time_point at,
-             std::function<void()> expire);
+  time_limit(asio::any_io_executor const& on, time_point at, std::function<void()> expire);
   time_limit(time_limit const&) = delete;
   time_limit& operator=(time_limit const&) = delete;
   ~time_limit();

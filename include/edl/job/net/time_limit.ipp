@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/time_limit.hpp"
 
 namespace edl::net::detail {
 
-EDL_INLINE time_limit::time_limit(asio::any_io_executor const& on, std::chrono::steady_clock::time_point at,
+EDL_INLINE time_limit::time_limit(asio::any_io_executor const& on, time_point at,
                                   std::function<void()> expire)
     : expire_(std::make_shared<std::function<void()>>(std::move(expire))), timer_(on, at) {
   timer_.async_wait([expire = expire_](asio::error_code failed) {

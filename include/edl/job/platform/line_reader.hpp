@@ -42,7 +42,7 @@ class line_reader {
   std::mutex mutex_;
   std::condition_variable drained_;
   std::map<int, std::string> pipes_;  // and what is there of the next line
-  std::uint64_t asked_ = 0, answered_ = 0;
+  std::uint64_t requested_ = 0, answered_ = 0;
   bool closing_ = false;
   int wake_ = -1;
   std::thread thread_;

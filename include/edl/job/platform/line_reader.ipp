@@ -59,7 +59,7 @@ EDL_INLINE int line_reader::open() {
 
 EDL_INLINE void line_reader::drain() {
   std::unique_lock lock(mutex_);
-  std::uint64_t const mine = ++asked_;
+  std::uint64_t const mine = ++requested_;
   ::eventfd_write(wake_, 1);
   drained_.wait(lock, [&] { return answered_ >= mine; });
 }
@@ -85,17 +85,17 @@ EDL_INLINE bool line_reader::take(int fd, std::string& line) {
 }
 
 EDL_INLINE void line_reader::read_all() {
-  std::uint64_t asked = 0;
+  std::uint64_t requested = 0;
   for (;;) {
     std::vector<pollfd> all{{wake_, POLLIN, 0}};
     {
       std::lock_guard const lock(mutex_);
       if (closing_) return;
       for (auto const& [fd, line] : pipes_) all.push_back({fd, POLLIN, 0});
-      asked = asked_;
+      requested = requested_;
     }
     // Whoever waits is answered when a look round finds nothing more to read.
-    bool const awaited = asked > answered_;
+    bool const awaited = requested > answered_;
     if (::poll(all.data(), all.size(), awaited ? 0 : -1) < 0) continue;
     eventfd_t count;
     if (all[0].revents) ::eventfd_read(wake_, &count);
@@ -114,7 +114,7 @@ EDL_INLINE void line_reader::read_all() {
     }
     if (!awaited || any) continue;
     std::lock_guard const lock(mutex_);
-    answered_ = asked;
+    answered_ = requested;
     drained_.notify_all();
   }
 }

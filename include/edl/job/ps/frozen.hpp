@@ -20,7 +20,7 @@ class frozen {
   bool keep(std::uint64_t version, Version value) {
     if (kept_.size() >= most_) {
       auto it = kept_.begin();
-      while (it != kept_.end() && it->second.asked_for) ++it;
+      while (it != kept_.end() && it->second.in_use) ++it;
       if (it == kept_.end()) return false;
       kept_.erase(it);
     }
@@ -32,7 +32,7 @@ class frozen {
   std::optional<Version> find(std::uint64_t version) {
     auto const it = kept_.find(version);
     if (it == kept_.end()) return std::nullopt;
-    it->second.asked_for = true;
+    it->second.in_use = true;
     return it->second.value;
   }
 
@@ -50,7 +50,7 @@ class frozen {
  private:
   struct entry {
     Version value;
-    bool asked_for;
+    bool in_use;
   };
 
   std::size_t most_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "edl/compute/sparse/row_bytes.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/status.hpp"
 #include "edl/job/ps/row_calls.hpp"
@@ -64,7 +65,7 @@ EDL_INLINE asio::awaitable<void> row_calls::pull(net::request& r) {
   co_await r.read(held.into());
   if (request.version() > from->version()) {
     co_await shards_.reach(request.generation(), request.range(), request.version(),
-                           std::chrono::steady_clock::now() + r.time_left());
+                           clock::now() + r.time_left());
     if (shards_.of(request.generation(), request.range()).state != from) throw shards_.overtaken();
   }
   std::vector<bytes> payload;
@@ -103,7 +104,7 @@ EDL_INLINE asio::awaitable<void> row_calls::copy(net::request& r) {
 EDL_INLINE asio::awaitable<void> row_calls::count(net::request& r) {
   auto const request = wire::unpack<wire::CountRowsRequest>(r.message(), r.peer());
   co_await shards_.reach(request.generation(), request.range(), request.version(),
-                         std::chrono::steady_clock::now() + r.time_left());
+                         clock::now() + r.time_left());
   store const& from = *shards_.of(request.generation(), request.range()).state;
   wire::CountRowsReply reply;
   reply.set_first(std::uint32_t(from.rows().slots().first));

@@ -71,7 +71,7 @@ class server {
   asio::awaitable<void> position(net::request& r);
   asio::awaitable<void> claim(net::request& r);
   asio::awaitable<void> release(net::request& r);
-  asio::awaitable<void> settle(net::request& r);
+  asio::awaitable<void> commit(net::request& r);
   asio::awaitable<void> checkpoint(net::request& r);
   asio::awaitable<void> reach(net::request const& r, std::uint64_t generation, std::uint32_t range,
                               std::uint64_t version);

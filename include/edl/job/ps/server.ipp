@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/status.hpp"
 #include "edl/job/ps/server.hpp"
@@ -49,8 +50,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       return claim(r);
     case wire::method::release:
       return release(r);
-    case wire::method::settle:
-      return settle(r);
+    case wire::method::commit:
+      return commit(r);
     case wire::method::checkpoint:
       return checkpoint(r);
   }
@@ -190,7 +191,7 @@ EDL_INLINE asio::awaitable<void> server::position(net::request& r) {
 
 EDL_INLINE asio::awaitable<void> server::reach(net::request const& r, std::uint64_t generation,
                                                std::uint32_t range, std::uint64_t version) {
-  return shards_.reach(generation, range, version, std::chrono::steady_clock::now() + r.time_left());
+  return shards_.reach(generation, range, version, clock::now() + r.time_left());
 }
 
 EDL_INLINE asio::awaitable<void> server::claim(net::request& r) {
@@ -210,9 +211,9 @@ EDL_INLINE asio::awaitable<void> server::release(net::request& r) {
   co_await r.reply(answer);
 }
 
-EDL_INLINE asio::awaitable<void> server::settle(net::request& r) {
-  auto const request = wire::unpack<wire::SettleRequest>(r.message(), r.peer());
-  wire::SettleReply reply;
+EDL_INLINE asio::awaitable<void> server::commit(net::request& r) {
+  auto const request = wire::unpack<wire::CommitRequest>(r.message(), r.peer());
+  wire::CommitReply reply;
   store& state = *shards_.of(request.generation(), request.range()).state;
   reply.set_version(state.flush().version);
   if (std::string const tables = state.rows().describe(); !tables.empty())

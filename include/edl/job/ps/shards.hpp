@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/job/net/channel.hpp"
 #include "edl/job/net/event.hpp"
 #include "edl/job/net/status.hpp"
@@ -64,7 +65,7 @@ class shards {
 
   /// Returns `of` when that range has come to this version; throws `not_ready` when `until` comes first.
   asio::awaitable<void> reach(std::uint64_t generation, std::uint32_t range, std::uint64_t version,
-                              std::chrono::steady_clock::time_point until);
+                              time_point until);
 
   /// From now on it is to take this generation, or is taking it. Of a newer one than before only ranges that
   /// `keeps` says stay. Throws for an older one.

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/ps/shards.hpp"
@@ -67,8 +68,7 @@ EDL_INLINE store const& shards::source(std::uint64_t generation, std::uint32_t r
 }
 
 EDL_INLINE asio::awaitable<void> shards::reach(std::uint64_t generation, std::uint32_t range,
-                                               std::uint64_t version,
-                                               std::chrono::steady_clock::time_point until) {
+                                               std::uint64_t version, time_point until) {
   for (;;) {
     if (of(generation, range).state->version() >= version) co_return;
     bool const in_time = co_await changed_.wait_until(until);

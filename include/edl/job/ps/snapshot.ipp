@@ -40,26 +40,25 @@ EDL_INLINE std::vector<checkpoint::manifest::file> write_snapshot(full_snapshot 
                                             .segments = what.segments}));
   }
   if (what.tables.empty()) return files;
-  auto const asked = parts.of_rows.value_or(
+  auto const rows = parts.of_rows.value_or(
       written_parts::rows{.slots = what.hash_slots, .part = parts.server, .parts = parts.servers});
-  if (overlap(asked.slots, what.hash_slots) != asked.slots)
+  if (overlap(rows.slots, what.hash_slots) != rows.slots)
     throw error(fmt::format("rows of hash slots [{}, {}) are to be written by who has [{}, {})",
-                            asked.slots.first, asked.slots.last, what.hash_slots.first,
-                            what.hash_slots.last));
+                            rows.slots.first, rows.slots.last, what.hash_slots.first, what.hash_slots.last));
   std::vector<checkpoint::segment> segments;
   for (checkpoint::segment const& s : what.row_segments)
-    if (element_range const own = overlap(s.elements, asked.slots); own.size() > 0)
+    if (element_range const own = overlap(s.elements, rows.slots); own.size() > 0)
       segments.push_back({own, s.steps, s.ledger});
-  auto const rows = checkpoint::write_rows(path, layout,
-                                           {.server = asked.part,
-                                            .servers = asked.parts,
-                                            .version = what.version(),
-                                            .slots = asked.slots,
-                                            .tables = what.tables,
-                                            .slot_names = what.row_slot_names,
-                                            .segments = segments},
-                                           *what.chain, parts.most_changes);
-  files.insert(files.end(), rows.begin(), rows.end());
+  auto const written = checkpoint::write_rows(path, layout,
+                                              {.server = rows.part,
+                                               .servers = rows.parts,
+                                               .version = what.version(),
+                                               .slots = rows.slots,
+                                               .tables = what.tables,
+                                               .slot_names = what.row_slot_names,
+                                               .segments = segments},
+                                              *what.chain, parts.most_changes);
+  files.insert(files.end(), written.begin(), written.end());
   return files;
 }
 

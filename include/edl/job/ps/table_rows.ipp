@@ -19,10 +19,10 @@ namespace detail {
 
 /// A snapshot, and the table that it needs.
 struct held_snapshot {
-  explicit held_snapshot(std::shared_ptr<sparse::table> table) : of(std::move(table)), cut(*of) {}
+  explicit held_snapshot(std::shared_ptr<sparse::table> t) : table(std::move(t)), snapshot(*table) {}
 
-  std::shared_ptr<sparse::table> of;
-  sparse::table_snapshot cut;
+  std::shared_ptr<sparse::table> table;
+  sparse::table_snapshot snapshot;
 };
 
 EDL_INLINE bool within(element_range slots, std::uint64_t id) {
@@ -208,7 +208,7 @@ EDL_INLINE void table_rows::snapshot_into(ps::full_snapshot& all) const {
   all.chain = chain_;
   for (auto const& of : tables_) {
     auto const both = std::make_shared<detail::held_snapshot>(of);
-    all.tables.emplace_back(both, &both->cut);
+    all.tables.emplace_back(both, &both->snapshot);
   }
 }
 

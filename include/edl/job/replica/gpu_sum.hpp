@@ -90,7 +90,7 @@ class gpu_sum {
   arena* there_;
   options options_;
   buckets buckets_;
-  arena::summands what_;
+  arena::summands summands_;
   std::string failed_;  // an error of NCCL's that was nobody's loss: it is not tried again
   std::shared_ptr<collective::group> group_;
   std::unique_ptr<communicator> link_;  // null: it has ended

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/replica/gpu_sum.hpp"
 #include "edl/job/replica/identities.hpp"
@@ -67,7 +68,7 @@ EDL_INLINE std::vector<gpu_sum::member> gpu_sum::introduce(refused why) {
   auto const size = std::size_t(group_->size());
   std::vector<float> all(size * each);
   auto const of = [&](std::size_t rank) { return std::span(all).subspan(rank * each, each); };
-  gpu_identity const self = there_ ? what_.gpu->identity() : gpu_identity{};
+  gpu_identity const self = there_ ? summands_.gpu->identity() : gpu_identity{};
   if (why == refused::no && self.nccl == 0) why = refused::nccl, failed_ = self.lacking;
   auto const mine = of(std::size_t(group_->rank()));
   detail::write_bytes(self.uuid, mine.first(of_uuid));
@@ -90,7 +91,7 @@ EDL_INLINE gpu_meeting gpu_sum::meet() {
   std::optional<error> failed;
   if (group_->rank() == 0) {
     try {
-      where = what_.gpu->draw_meeting();
+      where = summands_.gpu->draw_meeting();
     } catch (error const& e) {
       failed = e;
     }
@@ -107,7 +108,7 @@ EDL_INLINE gpu_meeting gpu_sum::meet() {
 
 EDL_INLINE void gpu_sum::join() {
   gpu_meeting const where = meet();
-  link_ = what_.gpu->join(where, group_->size(), group_->rank());
+  link_ = summands_.gpu->join(where, group_->size(), group_->rank());
   wait([&] { return link_->ready(); }, options_.join_in);
   try_out();
 }
@@ -115,14 +116,14 @@ EDL_INLINE void gpu_sum::join() {
 /// NCCL connects members when sums of a size first need it, which takes time, and all of them: not amid a
 /// pass.
 EDL_INLINE void gpu_sum::try_out() {
-  what_.gpu->mark(int(buckets_.count()) + 1);
+  summands_.gpu->mark(int(buckets_.count()) + 1);
   for (float const weight : {1.0f, 0.0f}) {
     for (std::size_t i = buckets_.count(); i-- > 0;) {
       auto const [first, last] = buckets_[i];
-      link_->sum(what_.gradients.subspan(first, last - first), weight, int(buckets_.count()) + 1);
+      link_->sum(summands_.gradients.subspan(first, last - first), weight, int(buckets_.count()) + 1);
       wait([&] { return link_->ready(); }, options_.join_in);
     }
-    link_->sum(what_.state_change, weight, int(buckets_.count()) + 1);
+    link_->sum(summands_.state_change, weight, int(buckets_.count()) + 1);
     wait([&] { return link_->done(); }, options_.join_in);
   }
 }
@@ -142,7 +143,7 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
   for (std::size_t i = 0; i < buckets_.count(); ++i) borders.push_back(buckets_[i].first);
   bool const tries = there_ && unable.empty() && failed_.empty();
   // The memory is asked for even by who will not sum: it has the GPU's name.
-  if (there_) what_ = there_->sum_with_others(tries ? borders : std::vector<std::size_t>{});
+  if (there_) summands_ = there_->sum_with_others(tries ? borders : std::vector<std::size_t>{});
   auto const all = introduce(!there_            ? refused::processor
                              : !unable.empty()  ? refused::unable
                              : !failed_.empty() ? refused::failed
@@ -199,7 +200,6 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
 /// Until `done`, or the group breaks. What takes too long is an error.
 template <class Done>
 void gpu_sum::wait(Done done, std::chrono::milliseconds most) {
-  using clock = std::chrono::steady_clock;
   auto const began = clock::now();
   for (auto looked = began; !done();) {
     auto const now = clock::now();
@@ -225,9 +225,9 @@ void gpu_sum::blaming(Work work) {
   } catch (collective::broken const& e) {
     end(e);
   } catch (error const& e) {
-    auto const until = std::chrono::steady_clock::now() + options_.blame_in;
+    auto const until = clock::now() + options_.blame_in;
     try {
-      while (std::chrono::steady_clock::now() < until) {
+      while (clock::now() < until) {
         group_->watch();
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
@@ -250,7 +250,7 @@ EDL_INLINE void gpu_sum::add(std::size_t down_to, float weight, int mark) {
   while (next_ > down_to) {
     wait([&] { return link_->ready(); }, options_.sum_in);
     auto const [first, last] = buckets_[--next_];
-    link_->sum(what_.gradients.subspan(first, last - first), weight, mark);
+    link_->sum(summands_.gradients.subspan(first, last - first), weight, mark);
   }
 }
 
@@ -284,10 +284,10 @@ EDL_INLINE std::vector<contribution> gpu_sum::sum() {
   if (mine_) detail::write_identity(*mine_, identity(std::size_t(group_->rank())));
   blaming([&] {
     // A minibatch without records has made no pass: what is zeroed may still be at work for one before.
-    if (weight_ == 0) what_.gpu->mark(all_there);
+    if (weight_ == 0) summands_.gpu->mark(all_there);
     add(0, weight_, all_there);
     wait([&] { return link_->ready(); }, options_.sum_in);
-    link_->sum(what_.state_change, weight_, all_there);
+    link_->sum(summands_.state_change, weight_, all_there);
     group_->all_reduce(identities_);
     wait([&] { return link_->done(); }, options_.sum_in);
   });

@@ -23,13 +23,13 @@ class pending_step {
                view<float> sums, std::span<std::vector<sparse::row_gradients> const> rows);
 
   /// Whether it leads to what the newest copy of the model is.
-  bool leads_to(std::uint64_t of, std::uint64_t version) const { return of == of_ && version == version_; }
+  bool leads_to(std::uint64_t of, std::uint64_t version) const { return of == world_ && version == version_; }
 
   /// Makes it; once.
   void make(ps::store& in);
 
  private:
-  std::uint64_t of_, version_;
+  std::uint64_t world_, version_;
   std::vector<contribution> minibatches_;
   std::vector<float> sums_;
   std::vector<std::vector<std::vector<std::uint64_t>>> ids_;  // of each minibatch, of each table

@@ -9,7 +9,7 @@ namespace edl::replica {
 EDL_INLINE pending_step::pending_step(std::uint64_t of, std::uint64_t version,
                                       std::span<contribution const> minibatches, view<float> sums,
                                       std::span<std::vector<sparse::row_gradients> const> rows)
-    : of_(of),
+    : world_(of),
       version_(version),
       minibatches_(minibatches.begin(), minibatches.end()),
       sums_(sums.begin(), sums.end()) {

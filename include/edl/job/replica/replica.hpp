@@ -95,7 +95,7 @@ class replica final : public worker::remote_link {
   void world_is_over(std::uint64_t next);
 
   /// Asked while `refresh` waits: true makes it throw `interrupted`.
-  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+  void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
  private:
   struct member {
@@ -133,11 +133,11 @@ class replica final : public worker::remote_link {
   std::vector<member> members_;  // by rank
   int rank_ = 0;
   std::optional<pending_step> pending_;
-  bool current_ = false;       // the store is what the world starts from
-  bool copied_ = false;        // the store holds a world's state
-  bool finished_ = false;      // the job is over
-  std::uint64_t of_ = 0;       // the world that the store is a copy of
-  std::uint64_t version_ = 0;  // of the store
+  bool current_ = false;            // the store is what the world starts from
+  bool copied_ = false;             // the store holds a world's state
+  bool finished_ = false;           // the job is over
+  std::uint64_t copied_world_ = 0;  // the world that the store is a copy of
+  std::uint64_t version_ = 0;       // of the store
   std::optional<std::uint32_t> suspect_;
   std::size_t place_ = 0;  // of what is computed, among this member's own
   bool last_turn_ = true;

@@ -8,6 +8,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/blocking.hpp"
 #include "edl/job/net/status.hpp"
@@ -106,7 +107,7 @@ EDL_INLINE wire::World replica::enter() {
   if (copied_) {
     ps::full_snapshot const now = on_node([&] { return dependencies_.store->full_snapshot(); });
     request.set_version(now.version());
-    request.set_of(of_);
+    request.set_of(copied_world_);
     wire::to_message(now.ledger(), *request.mutable_ledger());
   }
   for (;;) {
@@ -190,7 +191,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
 // The store is the world's: others may copy it.
 EDL_INLINE void replica::begin(wire::World const& w) {
   copied_ = true;
-  of_ = w.number();
+  copied_world_ = w.number();
   // What the last world's first member has frozen, but may not have lived to tell.
   on_node([&] {
     dependencies_.server.configured(w.number(), 0, dependencies_.store);
@@ -214,7 +215,7 @@ EDL_INLINE bool replica::make_pending(wire::World const& w) {
 // Asks other members until they answer. Throws `broken` when the world is over, and where one is lost.
 EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_call> const& calls) {
   std::vector<net::started_call> started;
-  for (member_call const& c : calls) started.push_back(net::start(*members_[c.member].to, c.what));
+  for (member_call const& c : calls) started.push_back(net::start(*members_[c.member].to, c.request));
   std::vector<std::string> answers;
   for (std::size_t i = 0; i < calls.size();) try {
       while (!started[i].wait_for(detail::look_up))
@@ -226,7 +227,7 @@ EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_cal
       if (over_ > number_) throw collective::broken("its world is over");
       if (e.code() != net::status::not_ready) throw collective::broken(e.what(), int(calls[i].member));
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      started[i] = net::start(*members_[calls[i].member].to, calls[i].what);
+      started[i] = net::start(*members_[calls[i].member].to, calls[i].request);
     }
   return answers;
 }
@@ -249,7 +250,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
     return;
   }
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
-  auto const began = std::chrono::steady_clock::now();
+  auto const began = clock::now();
   std::vector<float> values(dependencies_.store->copy_size());
   wire::CopyRequest request;
   request.set_generation(w.number());
@@ -260,11 +261,10 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   auto [segments, row_segments] = ps::segments_of_copy(answer, members_[from].to->name());
   on_node([&] { dependencies_.store->restore(std::move(segments), std::move(row_segments), values); });
   shares_.forget();
-  dependencies_.log.info(fmt::format(
-      "took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
-      values.size() * sizeof(float),
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began)
-          .count()));
+  dependencies_.log.info(
+      fmt::format("took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
+                  values.size() * sizeof(float),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began).count()));
 }
 
 // False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
@@ -281,7 +281,7 @@ EDL_INLINE bool replica::share_rows(wire::World const& w) {
   }
   // Others may give up what it has fetched before it hears of that.
   copied_ = true;
-  of_ = w.number();
+  copied_world_ = w.number();
   shares_.resolve(*group);
   if (std::ranges::none_of(members_, &member::current)) return true;
   // All are to have frozen what the first of them tells the master of.

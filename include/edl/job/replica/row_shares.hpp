@@ -22,7 +22,7 @@ namespace edl::replica {
 /// Calls to other members that are made side by side.
 struct member_call {
   std::size_t member = 0;  ///< its rank
-  net::outgoing what;
+  net::outgoing request;
 };
 
 /// The rows that one member of a world has, and those that it asks others for. While tables are small, every

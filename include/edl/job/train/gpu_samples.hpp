@@ -75,7 +75,7 @@ class gpu_samples {
   void remember(kept_kind& in, data::batch const& b, std::span<std::uint32_t const> places);
 
   std::shared_ptr<accelerator> gpu_;
-  gpu_sample_options of_;
+  gpu_sample_options options_;
   std::size_t size_;  // of a sample
   std::array<std::unique_ptr<kept_kind>, 2> kept_;
   device_buffer<float> given_, labels_;

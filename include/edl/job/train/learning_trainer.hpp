@@ -26,8 +26,8 @@ class learning_trainer : public worker::trainer {
  protected:
   learning_trainer(std::unique_ptr<learner> of, worker::trainer_options const& o);
 
-  learner& of() const { return *of_; }
-  learner_facts const& facts() const { return of_->facts(); }
+  learner& of() const { return *learner_; }
+  learner_facts const& facts() const { return learner_->facts(); }
   int max_batch() const { return max_batch_; }
 
   view<float> features(data::batch const& b) const {
@@ -40,7 +40,7 @@ class learning_trainer : public worker::trainer {
  private:
   record_stream stream_of(data::batch const& b, int row) const;
 
-  std::unique_ptr<learner> of_;
+  std::unique_ptr<learner> learner_;
   std::uint64_t seed_;
   int max_batch_;
   std::optional<nn::trace> trace_;

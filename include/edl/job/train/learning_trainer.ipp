@@ -16,9 +16,9 @@
 namespace edl::train {
 
 EDL_INLINE learning_trainer::learning_trainer(std::unique_ptr<learner> of, worker::trainer_options const& o)
-    : of_(std::move(of)), seed_(o.seed), max_batch_(o.max_batch) {
+    : learner_(std::move(of)), seed_(o.seed), max_batch_(o.max_batch) {
   constexpr std::size_t traced_calls = 20'000;
-  if (o.profile) of_->set_trace(&trace_.emplace(traced_calls));
+  if (o.profile) learner_->set_trace(&trace_.emplace(traced_calls));
 }
 
 EDL_INLINE data::batch learning_trainer::make_batch() const {
@@ -29,7 +29,7 @@ EDL_INLINE data::batch learning_trainer::make_batch() const {
 
 EDL_INLINE void learning_trainer::feed(example const& record, data::batch& b, int row, mode m) const {
   try {
-    of_->feed(record, b, row, m);
+    learner_->feed(record, b, row, m);
   } catch (error const&) {
     throw;
   } catch (std::exception const& e) {
@@ -39,7 +39,7 @@ EDL_INLINE void learning_trainer::feed(example const& record, data::batch& b, in
   }
   if (m != mode::training || !facts().augments) return;
   if (b.placements.empty())
-    of_->augment(b.feature_row(row), stream_of(b, row));
+    learner_->augment(b.feature_row(row), stream_of(b, row));
   else
     place(b, row);
 }
@@ -48,7 +48,7 @@ EDL_INLINE void learning_trainer::place(data::batch& b, int row) const {
   if (!facts().places) return;
   placement& at = b.placements[std::size_t(row)];
   at = {};
-  of_->place(stream_of(b, row), at);
+  learner_->place(stream_of(b, row), at);
 }
 
 /// A record's random numbers in an epoch, and its own in all of them, whoever reads it and whenever.

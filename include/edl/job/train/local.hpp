@@ -8,16 +8,18 @@
 #include "edl/cli/status_line.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/config/job.hpp"
+#include "edl/job/master/server/final_retries.hpp"
 #include "edl/job/train/program.hpp"
 
 namespace edl::train {
 
 /// What a job in one process has to do with the person who started it.
 struct local_context {
-  std::function<bool()> interrupted;      ///< whether it is to end; asked between minibatches
-  cli::status_sink show = {};             ///< where a line is redrawn (`progress_view`); empty: nowhere
-  std::vector<std::string> command = {};  ///< that was given, word by word, to tell the next ones
-  std::string token = {};                 ///< of --dashboard; empty: one is drawn where one is needed
+  std::function<bool()> interrupted;           ///< whether it is to end; asked between minibatches
+  cli::status_sink show = {};                  ///< where a line is redrawn (`progress_view`); empty: nowhere
+  std::vector<std::string> command = {};       ///< that was given, word by word, to tell the next ones
+  std::string token = {};                      ///< of --dashboard; empty: one is drawn where one is needed
+  master::final_retries::limits storage = {};  ///< that fails where the job ends
 };
 
 /// Runs the whole job in this process (`--distribution_strategy=Local`): the master's decisions, one store

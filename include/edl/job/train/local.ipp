@@ -10,10 +10,12 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/checkpoint/job_files.hpp"
@@ -135,8 +137,9 @@ class local_master final : public worker::master_link {
     finish_writing(true);
     close_history();
     if (!complete && keeps_state(job_) && coordinator_.versions().checkpoints().newest() != store_.version())
-      write(store_.full_snapshot());
-    if (complete && !job_.output.empty()) export_model(job_.output, store_.averaged());
+      retry("the final checkpoint", [this] { write(store_.full_snapshot()); });
+    if (complete && !job_.output.empty())
+      retry("the model", [this] { export_model(job_.output, store_.averaged()); });
     if (complete && !job_.export_onnx.empty())
       log_.info(export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
     reporter_.view().update(progress(), now());
@@ -149,8 +152,18 @@ class local_master final : public worker::master_link {
   }
 
  private:
-  using clock = std::chrono::steady_clock;
-  static clock::time_point now() { return clock::now(); }
+  static time_point now() { return clock::now(); }
+
+  /// What the job ends with, and the best model, are written as a master's server writes them: again where
+  /// storage fails, for a time. Throws the last failure.
+  void retry(std::string name, std::function<void()> const& work) const {
+    for (master::final_retries tries(std::move(name), around_.storage, log_, now());;) try {
+        return work();
+      } catch (error const& e) {
+        if (!tries.go_on(e.what(), now())) throw;
+        std::this_thread::sleep_for(tries.pause());
+      }
+  }
 
   /// Heartbeats tell the version and the loss now and then; here they are known.
   master::job_progress progress() const {
@@ -209,8 +222,8 @@ class local_master final : public worker::master_link {
   }
 
   // What follows is what the servers of a job do when its master asks them, and they keep the model: here the
-  // store does. Nothing is asked again: no other process can be away, and storage that fails has its user.
-  // The start is the only state that is looked for, because nobody else can be lost.
+  // store does. Nothing is asked again, as no other process can be away. The start is the only state that is
+  // looked for, because nobody else can be lost.
   void execute(master::find_restore_point const& c) {
     coordinator_.restore_point_found(c.generation, options_.start, now());
   }
@@ -226,9 +239,9 @@ class local_master final : public worker::master_link {
     if (std::string const line = store_.rows().describe(); !line.empty() && !c.final)
       log_.info(fmt::format("version {}: {}", c.version, line));
     writing_ = c.version;
-    written_ = std::async(std::launch::async, [this, what = std::move(what)] {
+    written_ = std::async(std::launch::async, [this, final = c.final, what = std::move(what)] {
       try {
-        write(what);
+        final ? retry("the final checkpoint", [&] { write(what); }) : write(what);
         return std::string();
       } catch (std::exception const& e) {
         return std::string(e.what());
@@ -260,7 +273,9 @@ class local_master final : public worker::master_link {
     std::string failed;
     bool stops = false;
     try {
-      if (best) export_model(best_path(job_), frozen_or_current(store_, r.evaluated.version));
+      if (best)
+        retry("the best model",
+              [&] { export_model(best_path(job_), frozen_or_current(store_, r.evaluated.version)); });
       stops = reporter_.judged(r)();
     } catch (std::exception const& e) {
       failed = e.what();
@@ -278,7 +293,7 @@ class local_master final : public worker::master_link {
   reporter reporter_;
   checkpoint::job_files files_;
   worker::progress const* seen_ = nullptr;
-  clock::time_point last_beat_{};
+  time_point last_beat_{};
   std::uint64_t writing_ = 0;         // the version of a checkpoint, on a thread of its own
   std::future<std::string> written_;  // why it cannot be; empty: it is
 };

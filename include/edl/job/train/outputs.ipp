@@ -90,9 +90,9 @@ EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j
   if (directory.empty() || j.command == command::evaluate) return nullptr;
   return std::make_unique<checkpoint::directory_lock>(checkpoint::lock_options{
       .directory = directory,
-      .what = fmt::format("{}={}", train ? "--checkpoint_dir" : "--prediction_outputs", directory),
+      .description = fmt::format("{}={}", train ? "--checkpoint_dir" : "--prediction_outputs", directory),
       .job = j.name,
-      .of = of,
+      .holder = of,
       .tell = [log](std::string const& text) { log.warning(text); }});
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/train/prediction/predictions.hpp"
@@ -87,7 +88,7 @@ EDL_INLINE std::optional<std::uint64_t> reporter::newest_judged() const {
 
 EDL_INLINE void reporter::close(master::coordinator const& decisions, master::job_progress const& p) {
   view_.clear();
-  if (page_) page_->close(decisions, p, std::chrono::steady_clock::now());
+  if (page_) page_->close(decisions, p, clock::now());
   for (std::string const& line : account_lines(decisions)) log_.info(line);
   if (history_)
     for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
@@ -103,7 +104,7 @@ EDL_INLINE void reporter::complete(master::coordinator const& decisions,
   if (job_.command == command::predict && !program_.on_predictions)
     log_.info(join_predictions(job_, decisions.tasks() ? decisions.tasks()->plan().tasks() : 0));
   if (!last.empty()) log_.info(last);
-  tell({job_, decisions, view_, command, stopped_at().has_value()}, std::chrono::steady_clock::now(), log_);
+  tell({job_, decisions, view_, command, stopped_at().has_value()}, clock::now(), log_);
 }
 
 }  // namespace edl::train

@@ -68,7 +68,7 @@ class remote_parameters final : public remote_link {
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
 
   /// Asked while `refresh` waits: true makes it throw `interrupted`.
-  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+  void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
   /// Waits until the servers are ready, and takes their addresses. True when they are of another generation
   /// than those known before.
@@ -120,7 +120,7 @@ class remote_master final : public master_link {
       : master_(master), self_(self), parameters_(parameters) {}
 
   /// Asked while the master is waited for: true makes that end.
-  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+  void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
   assignment next(std::uint32_t lane) override;
   bool report(outcome const& o) override;
@@ -130,7 +130,7 @@ class remote_master final : public master_link {
   identity self_;
   remote_link& parameters_;
   std::function<bool()> stopping_;
-  std::uint64_t asked_ = 0;         // and reported, so often
+  std::uint64_t requests_ = 0;      // and reported, so often
   std::optional<assignment> held_;  // came with another generation: given out once the old is dropped
 };
 

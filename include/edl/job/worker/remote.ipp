@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "edl/core/bfloat16.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/status.hpp"
 #include "edl/job/wire/edl.pb.h"
@@ -50,13 +51,12 @@ EDL_INLINE bool is_away(net::call_error const& e) {
 EDL_INLINE net::reply ask_master(net::channel& master, net::outgoing const& what,
                                  std::function<bool()> const& stopping) {
   if (!stopping) return net::wait(master, what);
-  using clock = std::chrono::steady_clock;
-  std::optional<clock::time_point> asked;
+  std::optional<time_point> stopping_since;
   for (;;) {
     net::started_call call = net::start(master, what);
     while (!call.wait_for(std::chrono::milliseconds(50))) {
-      if (!asked && stopping()) asked = clock::now();
-      if (asked && clock::now() - *asked > detail::last_words)
+      if (!stopping_since && stopping()) stopping_since = clock::now();
+      if (stopping_since && clock::now() - *stopping_since > detail::last_words)
         throw interrupted("told to stop while the master was away");
     }
     try {
@@ -298,7 +298,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   request.set_incarnation(self_.incarnation);
   request.set_lane(lane);
   request.set_rests_at(parameters_.rests_at().value_or(0));
-  request.set_number(++asked_);
+  request.set_number(++requests_);
   auto const t = detail::ask<wire::Task>(master_, wire::method::task, request, stopping_);
   assignment a;
   if (!wire::Task::Kind_IsValid(t.kind()))
@@ -343,7 +343,7 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.set_skipped(o.skipped);
   report.set_returned(o.returned);
   report.set_applied(o.applied);
-  report.set_number(++asked_);
+  report.set_number(++requests_);
   for (double m : o.metrics) report.add_metrics(m);
   report.mutable_trained()->set_loss(o.trained.loss);
   report.mutable_trained()->set_minibatches(o.trained.minibatches);

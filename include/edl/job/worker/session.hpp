@@ -19,6 +19,7 @@
 #include "edl/compute/optim/part_rates.hpp"
 #include "edl/compute/optim/rated_rule.hpp"
 #include "edl/compute/optim/update_rule.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/log.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/task_kind.hpp"
@@ -100,7 +101,7 @@ class session {
   bool run();
 
   /// Asked before every minibatch: true makes `run` hand back what is left and return.
-  void stop_when(std::function<bool()> asked) { stopping_ = std::move(asked); }
+  void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
   /// Given each minibatch that is evaluated, with the version that it is evaluated on in the trainer.
   void inspect_with(std::function<void(data::batch const& b)> inspect) { inspect_ = std::move(inspect); }
@@ -108,7 +109,6 @@ class session {
   progress const& seen() const { return seen_; }
 
  private:
-  using clock = std::chrono::steady_clock;
   struct lease {
     assignment task;
     std::uint64_t ticket = 0;                            // of the loader's work
@@ -121,7 +121,7 @@ class session {
 
   struct lane {
     std::deque<lease> leases;           // the first is at work, the rest are being read
-    clock::time_point ask_again{};      // after the master had nothing
+    time_point ask_again{};             // after the master had nothing
     bool rests = false;                 // as it said then: no step is made for now
     std::chrono::milliseconds pause{};  // until it is asked again whether one is
     std::map<data::source const*, std::unique_ptr<data::loader>> loaders;

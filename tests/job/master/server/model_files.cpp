@@ -147,8 +147,8 @@ TEST_CASE("a job that is suspended while one server is a step ahead is written, 
   auto const server_at = [&](std::uint64_t version) {
     return [&dir, version](std::uint16_t what, edl::bytes message) -> std::string {
       if (what == method::configure) return configured();
-      if (what == method::settle) {
-        edl::wire::SettleReply reply;
+      if (what == method::commit) {
+        edl::wire::CommitReply reply;
         reply.set_version(version);
         return edl::wire::pack(reply);
       }

@@ -62,7 +62,7 @@ TEST_CASE("a world's model is kept by all its members, and a frozen version by t
     c.joined(id);
   }
   m.enter(0);
-  m.enter(1, 0, copy_position{.version = 3, .applied = {}, .of = 1});
+  m.enter(1, 0, copy_position{.version = 3, .applied = {}, .world = 1});
   REQUIRE(m.it.ready());
   CHECK(c.it.all().size() == 2);
   REQUIRE(c.it.all(true).size() == 1);

@@ -15,8 +15,8 @@ TEST_CASE("the trained model is what the servers have when the job ends") {
   scratch const dir;
   std::atomic<std::uint64_t> pulled{0};
   server_process s([&](std::uint16_t what, edl::bytes message) -> std::string {
-    if (what == method::settle) {
-      edl::wire::SettleReply reply;
+    if (what == method::commit) {
+      edl::wire::CommitReply reply;
       reply.set_version(7);
       return edl::wire::pack(reply);
     }
@@ -45,7 +45,7 @@ TEST_CASE("a model that cannot be taken from the servers ends the job, with the 
   scratch const dir;
   server_process s([&](std::uint16_t what, edl::bytes) -> std::string {
     if (what == method::pull) throw call_error(status::internal, "no such range");
-    return what == method::settle ? edl::wire::pack(edl::wire::SettleReply{}) : configured();
+    return what == method::commit ? edl::wire::pack(edl::wire::CommitReply{}) : configured();
   });
   master_process m([&](server_options& o) {
     o.output = dir.path();

@@ -31,7 +31,7 @@ struct asked {
   json facts(edl::master::time_point now, bool stopped = false, bool known = false) const {
     auto const p = decisions.progress();
     return json::parse(edl::train::to_json(
-        edl::train::job_facts{.asked = j,
+        edl::train::job_facts{.config = j,
                               .decisions = decisions,
                               .at = p,
                               .now = now,

@@ -125,7 +125,7 @@ TEST_CASE("the history's scalars go into event files, without a --checkpoint_dir
   edl::master::coordinator const c({.training = {{"a", 6400}}}, {});
   edl::master::job_progress p;
   std::string const events = dir / "logs/run";
-  using time_point = edl::train::history_log::time_point;
+  using edl::time_point;
   {
     edl::train::history_log log({.path = "",
                                  .events = events,

@@ -17,7 +17,7 @@ namespace {
 
 /// A training job of one process, as far as a history sees it.
 struct small_job {
-  static constexpr history_log::time_point start{};
+  static constexpr edl::time_point start{};
   job::scratch dir;
   edl::master::coordinator decisions{{.training = {{"a", 6400}}}, start};
   edl::master::job_progress p;

@@ -165,7 +165,7 @@ class example {
   /// Features in the order in which they were read.
   std::size_t size() const { return features_.size(); }
   std::string_view name(std::size_t feature) const;
-  kind kind_of(std::size_t feature) const { return features_[feature].what; }
+  kind kind_of(std::size_t feature) const { return features_[feature].type; }
   std::vector<std::string_view> names() const;
 
   /// Becomes the record that a serialised tf.train.Example says. A data_error, with the offset, if it is
@@ -181,7 +181,7 @@ class example {
   static constexpr std::size_t none = std::size_t(-1);
   struct entry {
     std::size_t name = 0, name_size = 0;  // in text_
-    kind what = kind::none;
+    kind type = kind::none;
     std::size_t first = 0, count = 0;  // in the pool of its kind
     std::size_t as_floats = none;      // where integers stand among the floats, once they are all there
   };
@@ -209,9 +209,9 @@ class example {
 
 /// A feature of a record is not what it is asked for.
 struct feature_error : data_error {
-  feature_error(std::string const& what, std::string_view name, example::kind asked,
+  feature_error(std::string const& what, std::string_view name, example::kind expected,
                 std::vector<std::size_t> wanted = {}, bool only_one = false)
-      : data_error(what), feature(name), kind(asked), extents(std::move(wanted)), one(only_one) {}
+      : data_error(what), feature(name), kind(expected), extents(std::move(wanted)), one(only_one) {}
 
   std::string feature;
   example::kind kind;                ///< that it is to be of; none: of that which it is of

@@ -66,7 +66,7 @@ EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted, 
   std::string has;
   for (std::size_t i = 0; i < features_.size() && i < 20; ++i)
     has += fmt::format("{}{} ({} {})", i ? ", " : "", data::detail::printable(this->name(i)),
-                       features_[i].count, data::detail::kind_names[std::size_t(features_[i].what)]);
+                       features_[i].count, data::detail::kind_names[std::size_t(features_[i].type)]);
   if (features_.size() > 20) has += fmt::format(" and {} more", features_.size() - 20);
   auto const* const found = find(name);
   throw feature_error(fmt::format("the record has {}{} as feature '{}'; it has {}", found ? "not " : "no ",
@@ -76,7 +76,7 @@ EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted, 
 
 EDL_INLINE example::entry const& example::need(std::string_view name, kind what) const {
   auto const* const f = find(name);
-  if (!f || f->what != what) refuse(name, data::detail::kind_names[std::size_t(what)], what, false);
+  if (!f || f->type != what) refuse(name, data::detail::kind_names[std::size_t(what)], what, false);
   return *f;
 }
 
@@ -100,9 +100,9 @@ EDL_INLINE std::int64_t example::integer(std::string_view name) const {
 
 EDL_INLINE float example::floating(std::string_view name) const {
   auto const* const f = find(name);
-  if (!f || f->count != 1 || (f->what != kind::floats && f->what != kind::integers))
+  if (!f || f->count != 1 || (f->type != kind::floats && f->type != kind::integers))
     refuse(name, "one number", kind::floats);
-  return f->what == kind::floats ? floats_[f->first] : float(integers_[f->first]);
+  return f->type == kind::floats ? floats_[f->first] : float(integers_[f->first]);
 }
 
 EDL_INLINE std::string_view example::bytes(std::string_view name) const {
@@ -139,7 +139,7 @@ EDL_INLINE example::entry& example::add(std::string_view name) {
 
 EDL_INLINE void example::add_floats() {
   for (entry& f : features_) {
-    if (f.what != kind::integers) continue;
+    if (f.type != kind::integers) continue;
     f.as_floats = floats_.size();
     auto const from = integers_.begin() + std::ptrdiff_t(f.first);
     std::transform(from, from + std::ptrdiff_t(f.count), std::back_inserter(floats_),
@@ -238,7 +238,7 @@ class example_parser {
     });
     if (!good) return false;
     auto& f = place(key);
-    f.what = value_.what, f.first = value_.first, f.count = value_.count;
+    f.type = value_.type, f.first = value_.first, f.count = value_.count;
     return true;
   }
 
@@ -275,8 +275,8 @@ class example_parser {
   /// A list goes on with what the same feature began; one of another kind replaces it.
   template <class Field>
   bool list(example::kind what, std::size_t end, Field&& field) {
-    if (value_.what != what) {
-      value_.what = what;
+    if (value_.type != what) {
+      value_.type = what;
       value_.first = end;
       value_.count = 0;
     }

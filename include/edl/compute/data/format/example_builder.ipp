@@ -20,7 +20,7 @@ EDL_INLINE example::entry& example_builder::add(std::string_view name, example::
                                                 std::size_t count) {
   if (into_.find(name)) throw error(fmt::format("feature '{}' is put into a record twice", name));
   auto& f = into_.add(name);
-  f.what = what;
+  f.type = what;
   f.first = first;
   f.count = count;
   return f;

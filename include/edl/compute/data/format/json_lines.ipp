@@ -23,7 +23,7 @@ inline constexpr std::size_t json_line_limit = 16u << 20, json_columns = 16'384,
 /// What one line says of one feature. Storage is kept.
 struct json_values {
   std::string name;
-  example::kind what = example::kind::none;
+  example::kind type = example::kind::none;
   std::vector<std::int64_t> integers;
   std::vector<double> floats;  // as many, where they are integers
   std::vector<std::string> texts;
@@ -162,7 +162,7 @@ class json_row {
     if (used_ == values_.size()) values_.emplace_back();
     json_values& v = values_[used_++];
     v.name = path_;
-    v.what = example::kind::none;
+    v.type = example::kind::none;
     v.integers.clear();
     v.floats.clear();
     v.texts.clear();
@@ -175,7 +175,7 @@ class json_row {
   bool take(example::kind what) {
     if (scopes_.empty()) return refuse("expected an object");
     if (!in_list() && !begin_feature()) return false;
-    auto& kind = now().what;
+    auto& kind = now().type;
     if (kind != example::kind::none && (kind == example::kind::strings) != (what == example::kind::strings))
       return refuse(fmt::format("expected numbers or texts in the list '{}', found both", shown()));
     kind = wider(kind, what);
@@ -237,10 +237,10 @@ class json_reader final : public reader {
         throw data_error(
             fmt::format("{}:{}: feature '{}' is there twice", path, number, edl::printable(v.name, 64)));
       auto const known = from_.places_.find(v.name);
-      auto const what = known == from_.places_.end() ? v.what : from_.columns_[known->second].kind;
-      bool const text = what == example::kind::strings, empty = v.what == example::kind::none;
+      auto const what = known == from_.places_.end() ? v.type : from_.columns_[known->second].kind;
+      bool const text = what == example::kind::strings, empty = v.type == example::kind::none;
       bool const spelled = known != from_.places_.end() && from_.columns_[known->second].spelled;
-      if (!empty && !spelled && text != (v.what == example::kind::strings))
+      if (!empty && !spelled && text != (v.type == example::kind::strings))
         throw data_error(fmt::format("{}:{}: expected a {} in feature '{}', found a {}", path, number,
                                      text ? "text" : "number", edl::printable(v.name, 64),
                                      text ? "number" : "text"));
@@ -291,9 +291,9 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
         if (!row[i].too_long.empty() && s.long_line == 0) s.long_line = number, s.too_long = row[i].too_long;
         s.fraction = s.fraction || row[i].fraction;
         auto& what = columns_[known->second].kind;
-        bool const both = what != example::kind::none && row[i].what != example::kind::none &&
-                          (what == example::kind::strings) != (row[i].what == example::kind::strings);
-        if (!both) what = wider(what, row[i].what);
+        bool const both = what != example::kind::none && row[i].type != example::kind::none &&
+                          (what == example::kind::strings) != (row[i].type == example::kind::strings);
+        if (!both) what = wider(what, row[i].type);
       }
       if (columns_.size() > detail::json_columns)
         throw data_error(fmt::format("{}:{}: more than {} features are in the lines up to here", path, number,

@@ -232,15 +232,15 @@ class numpy_reader final : public reader {
 
 /// An archive of libzip's, which is never written.
 struct zip_archive {
-  ::zip_t* of = nullptr;
+  ::zip_t* handle = nullptr;
   ~zip_archive() {
-    if (of) ::zip_discard(of);
+    if (handle) ::zip_discard(handle);
   }
 };
 struct zip_member {
-  ::zip_file_t* of = nullptr;
+  ::zip_file_t* handle = nullptr;
   ~zip_member() {
-    if (of) ::zip_fclose(of);
+    if (handle) ::zip_fclose(handle);
   }
 };
 
@@ -292,15 +292,15 @@ EDL_INLINE void numpy_source::open_npz(std::string const& path) {
   auto const refuse = [&](std::string const& what) { return data_error(fmt::format("{}: {}", path, what)); };
   int code = 0;
   detail::zip_archive const zip{::zip_open(path.c_str(), ZIP_RDONLY, &code)};
-  if (!zip.of) throw refuse("is no .npz file: it cannot be opened as a ZIP archive");
-  auto const members = ::zip_get_num_entries(zip.of, 0);
+  if (!zip.handle) throw refuse("is no .npz file: it cannot be opened as a ZIP archive");
+  auto const members = ::zip_get_num_entries(zip.handle, 0);
   if (members < 1 || std::uint64_t(members) > detail::npz_arrays)
     throw refuse(fmt::format("has {} arrays; 1 to {} are read", members, detail::npz_arrays));
   std::uint64_t all = 0;
   for (std::uint64_t i = 0; i < std::uint64_t(members); ++i) {
     ::zip_stat_t of;
     ::zip_stat_init(&of);
-    if (::zip_stat_index(zip.of, i, 0, &of) != 0 || (of.valid & ZIP_STAT_SIZE) == 0 ||
+    if (::zip_stat_index(zip.handle, i, 0, &of) != 0 || (of.valid & ZIP_STAT_SIZE) == 0 ||
         (of.valid & ZIP_STAT_NAME) == 0 || (of.valid & ZIP_STAT_COMP_SIZE) == 0)
       throw refuse(fmt::format("member {} cannot be read", i));
     std::string const name = of.name, shown = fmt::format("{}:{}", path, edl::printable(name, 64));
@@ -311,12 +311,12 @@ EDL_INLINE void numpy_source::open_npz(std::string const& path) {
                       ".npy file",
                       detail::npz_limit));
     all += of.size;
-    detail::zip_member const in{::zip_fopen_index(zip.of, i, 0)};
+    detail::zip_member const in{::zip_fopen_index(zip.handle, i, 0)};
     array a{detail::array_name(name), shown, {}, {}, std::string(std::size_t(of.size), '\0')};
-    if (!in.of || ::zip_fread(in.of, a.bytes.data(), of.size) != ::zip_int64_t(of.size))
+    if (!in.handle || ::zip_fread(in.handle, a.bytes.data(), of.size) != ::zip_int64_t(of.size))
       throw data_error(fmt::format("{}: is damaged: it cannot be unpacked", shown));
     char more = 0;
-    if (::zip_fread(in.of, &more, 1) != 0)  // the end: its checksum was compared
+    if (::zip_fread(in.handle, &more, 1) != 0)  // the end: its checksum was compared
       throw data_error(
           fmt::format("{}: is damaged: its checksum is wrong, or it is longer than it says", shown));
     std::string const first = a.bytes.substr(0, detail::most_npy_header);

@@ -127,12 +127,12 @@ struct jpeg_input {
   jpeg_error_mgr errors{};  // first: the library hands it back
   std::jmp_buf leave{};
   jpeg_progress_mgr progress{};
-  jpeg_decompress_struct of{};
+  jpeg_decompress_struct decoder{};
   pixels* into = nullptr;
   std::string refused;
   char said[JMSG_LENGTH_MAX] = "";
 
-  ~jpeg_input() { jpeg_destroy_decompress(&of); }
+  ~jpeg_input() { jpeg_destroy_decompress(&decoder); }
 };
 
 inline jpeg_input& jpeg_self(j_common_ptr of) { return *reinterpret_cast<jpeg_input*>(of->err); }
@@ -161,10 +161,11 @@ inline void jpeg_count_scans(j_common_ptr of) {
 }
 
 inline bool jpeg_room(jpeg_input& in) noexcept try {
-  if (in.of.num_components != 1 && in.of.num_components != 3)
+  if (in.decoder.num_components != 1 && in.decoder.num_components != 3)
     throw data_error(
-        fmt::format("a JPEG file with {} colours, as for printing; make it RGB", in.of.num_components));
-  shape_pixels(in.of.image_height, in.of.image_width, in.of.num_components == 1 ? 1 : 3, *in.into);
+        fmt::format("a JPEG file with {} colours, as for printing; make it RGB", in.decoder.num_components));
+  shape_pixels(in.decoder.image_height, in.decoder.image_width, in.decoder.num_components == 1 ? 1 : 3,
+               *in.into);
   return true;
 } catch (std::exception const& e) {
   in.refused = e.what();
@@ -173,26 +174,26 @@ inline bool jpeg_room(jpeg_input& in) noexcept try {
 
 inline bool jpeg_read(jpeg_input& in, std::string_view file) {
   if (setjmp(in.leave) != 0) return false;  // NOLINT: it is the library's way
-  jpeg_create_decompress(&in.of);
-  in.of.progress = &in.progress;
-  jpeg_mem_src(&in.of, reinterpret_cast<unsigned char const*>(file.data()),
+  jpeg_create_decompress(&in.decoder);
+  in.decoder.progress = &in.progress;
+  jpeg_mem_src(&in.decoder, reinterpret_cast<unsigned char const*>(file.data()),
                static_cast<unsigned long>(file.size()));
-  jpeg_read_header(&in.of, TRUE);
+  jpeg_read_header(&in.decoder, TRUE);
   if (!jpeg_room(in)) return false;
-  in.of.out_color_space = in.of.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_start_decompress(&in.of);
+  in.decoder.out_color_space = in.decoder.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_start_decompress(&in.decoder);
   std::size_t const row = std::size_t(in.into->extents.width) * std::size_t(in.into->extents.channels);
-  while (in.of.output_scanline < in.of.output_height) {
-    JSAMPROW to = in.into->values.data() + in.of.output_scanline * row;
-    jpeg_read_scanlines(&in.of, &to, 1);
+  while (in.decoder.output_scanline < in.decoder.output_height) {
+    JSAMPROW to = in.into->values.data() + in.decoder.output_scanline * row;
+    jpeg_read_scanlines(&in.decoder, &to, 1);
   }
-  jpeg_finish_decompress(&in.of);
+  jpeg_finish_decompress(&in.decoder);
   return true;
 }
 
 inline void decode_jpeg(std::string_view file, pixels& into) {
   jpeg_input in;
-  in.of.err = jpeg_std_error(&in.errors);
+  in.decoder.err = jpeg_std_error(&in.errors);
   in.errors.error_exit = jpeg_fail;
   in.errors.emit_message = jpeg_warn;
   in.progress.progress_monitor = jpeg_count_scans;

@@ -74,7 +74,7 @@ class recordio_reader {
   /// A chunk that was read and verified. Where its records have frames of their own, as the Go writer makes
   /// them, it stays packed. Only records that are asked for are unpacked.
   struct cached {
-    std::shared_ptr<recordio_index const> of;
+    std::shared_ptr<recordio_index const> index;
     std::size_t chunk = 0;
     std::uint64_t used = 0;  // when, by the count of loads
     bool packed = false;

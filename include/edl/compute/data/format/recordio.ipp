@@ -124,7 +124,7 @@ EDL_INLINE void recordio_reader::open(std::shared_ptr<recordio_index const> inde
 
 EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
   auto const& chunk = index_->chunks[number];
-  into.of = nullptr;
+  into.index = nullptr;
   into.packed = false;
   into.failure.clear();
   auto const placed = [&](char const* what) {
@@ -166,7 +166,7 @@ EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
   } catch (data_error const& e) {
     into.failure = placed(e.what());
   }
-  into.of = index_;
+  into.index = index_;
   into.chunk = number;
 }
 
@@ -220,7 +220,7 @@ EDL_INLINE recordio_reader::cached& recordio_reader::find(std::size_t chunk) {
   std::size_t oldest = 0, held = 0;
   for (slot_ = 0; slot_ < cache_.size(); ++slot_) {
     auto& slot = cache_[slot_];
-    if (slot.of == index_ && slot.chunk == chunk) break;
+    if (slot.index == index_ && slot.chunk == chunk) break;
     if (slot.used < cache_[oldest].used) oldest = slot_;
     held += slot.payload.capacity() + slot.records.capacity() * sizeof(extent);
   }

@@ -158,7 +158,7 @@ class basic_cpu final : public basic_backend<T> {
                         in more, out running_mean, out running_variance, out y, out kept) override;
   void batch_norm_evaluate(norm_chain const& c, int batch, T epsilon, in x, in gamma, in beta, in more,
                            in running_mean, in running_variance, out y, out kept) override;
-  void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) override;
+  void batch_norm_recompute(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) override;
   void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta, in dy,
                            in kept, out dx, out dgamma, out dbeta) override;
   void elementwise_forward(elementwise f, T parameter, in x, out y, bfloat16_io narrow = {}) override;

@@ -329,8 +329,8 @@ void basic_cpu<T>::batch_norm_evaluate(norm_chain const& c, int batch, T epsilon
 }
 
 template <class T>
-void basic_cpu<T>::batch_norm_again(norm_chain const& c, int batch, view<T> x, view<T> gamma, view<T> beta,
-                                    view<T> kept, std::span<T> y) {
+void basic_cpu<T>::batch_norm_recompute(norm_chain const& c, int batch, view<T> x, view<T> gamma,
+                                        view<T> beta, view<T> kept, std::span<T> y) {
   detail::normalise_batch<T>(*this, c, batch, x, gamma, beta, {}, y, kept);
 }
 
@@ -403,13 +403,13 @@ template void basic_cpu<float>::batch_norm_evaluate(norm_chain const&, int, floa
 template void basic_cpu<double>::batch_norm_evaluate(norm_chain const&, int, double, view<double>,
                                                      view<double>, view<double>, view<double>, view<double>,
                                                      view<double>, std::span<double>, std::span<double>);
-template void basic_cpu<float>::batch_norm_again(norm_chain const&, int, view<float>, view<float>,
-                                                 view<float>, view<float>, std::span<float>);
+template void basic_cpu<float>::batch_norm_recompute(norm_chain const&, int, view<float>, view<float>,
+                                                     view<float>, view<float>, std::span<float>);
 template void basic_cpu<float>::batch_norm_backward(norm_chain const&, int, bool, view<float>, view<float>,
                                                     view<float>, view<float>, view<float>, std::span<float>,
                                                     std::span<float>, std::span<float>);
-template void basic_cpu<double>::batch_norm_again(norm_chain const&, int, view<double>, view<double>,
-                                                  view<double>, view<double>, std::span<double>);
+template void basic_cpu<double>::batch_norm_recompute(norm_chain const&, int, view<double>, view<double>,
+                                                      view<double>, view<double>, std::span<double>);
 template void basic_cpu<double>::batch_norm_backward(norm_chain const&, int, bool, view<double>, view<double>,
                                                      view<double>, view<double>, view<double>,
                                                      std::span<double>, std::span<double>, std::span<double>);

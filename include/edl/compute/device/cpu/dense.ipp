@@ -35,7 +35,7 @@ inline void int8_dense_forward(basic_cpu<float>& cpu, std::size_t rows, std::siz
   }
   auto const q = quantise<float>(cpu, rows, inputs, x, inputs, outputs, kernel);
   // No kernel is chosen by measurement: that would give the rooms away.
-  share_product(cpu, cut_product(cpu, false, rows, outputs, inputs),
+  share_product(cpu, split_product(cpu, false, rows, outputs, inputs),
                 [&](std::size_t begin, std::size_t end, int t) {
                   multiply_here<float>(cpu, t, end - begin, outputs, inputs, {q.x + begin * inputs, inputs},
                                        {q.kernel, outputs}, y.data() + begin * outputs, outputs);

@@ -22,7 +22,7 @@ struct matrix {
 namespace detail {
 
 /// How the threads share the rows or columns of a product.
-struct product_cut {
+struct product_split {
   static constexpr std::size_t unit = 16;  // rows or columns that stay together
   std::size_t extent = 0;
   int parts = 1;
@@ -36,18 +36,18 @@ struct product_cut {
 
 /// Of m × k by k × n.
 template <class T>
-product_cut cut_product(basic_cpu<T> const& cpu, bool by_columns, std::size_t m, std::size_t n,
-                        std::size_t k) {
+product_split split_product(basic_cpu<T> const& cpu, bool by_columns, std::size_t m, std::size_t n,
+                            std::size_t k) {
   constexpr std::size_t worthwhile = 256 * 1024;  // multiplications of a thread
-  product_cut cut{.extent = by_columns ? n : m};
-  cut.parts = std::min(cpu.parts(cut.units(), 1), cpu.parts(m * n * k, worthwhile));
-  return cut;
+  product_split split{.extent = by_columns ? n : m};
+  split.parts = std::min(cpu.parts(split.units(), 1), cpu.parts(m * n * k, worthwhile));
+  return split;
 }
 
 /// work(begin, end, part) for all parts, side by side.
 template <class T, class Work>
-void share_product(basic_cpu<T>& cpu, product_cut const& cut, Work&& work) {
-  cpu.team().run(cut.parts, [&](int part) { work(cut.begin(part), cut.begin(part + 1), part); });
+void share_product(basic_cpu<T>& cpu, product_split const& split, Work&& work) {
+  cpu.team().run(split.parts, [&](int part) { work(split.begin(part), split.begin(part + 1), part); });
 }
 
 }  // namespace detail

@@ -117,7 +117,7 @@ void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::
   }
   constexpr std::size_t c_room = 3;
   T* const result = narrow ? std::exchange(c, cpu.room(0, c_room, m * n).data()) : nullptr;
-  share_product(cpu, cut_product(cpu, by_columns, m, n, k), [&](std::size_t begin, std::size_t end, int t) {
+  share_product(cpu, split_product(cpu, by_columns, m, n, k), [&](std::size_t begin, std::size_t end, int t) {
     if (by_columns)
       multiply_alone<T>(cpu, t, library, m, end - begin, k, a,
                         {b.data + begin * (b.transposed ? b.stride : 1), b.stride, b.transposed}, c + begin,

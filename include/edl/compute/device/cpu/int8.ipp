@@ -121,7 +121,7 @@ void quantise_columns(basic_cpu<float>& cpu, std::size_t rows, std::size_t colum
 /// Quantised kernels, each as it was when the device was last told that kernels were written.
 struct kept_kernels final : kernel_store {
   struct one {
-    float const* of;
+    float const* weights;
     std::size_t depth, outputs, bytes;  ///< bytes of a number
     std::uint64_t written = 0;
     aligned_buffer<float> numbers{}, scales{};
@@ -131,10 +131,11 @@ struct kept_kernels final : kernel_store {
   /// Those of a kernel, which may have to be quantised yet.
   one& find(one const& like) {
     for (one& k : all)
-      if (k.of == like.of && k.depth == like.depth && k.outputs == like.outputs && k.bytes == like.bytes)
+      if (k.weights == like.weights && k.depth == like.depth && k.outputs == like.outputs &&
+          k.bytes == like.bytes)
         return k;
     std::size_t const floats = (like.depth * like.outputs * like.bytes + sizeof(float) - 1) / sizeof(float);
-    return all.emplace_back(one{like.of, like.depth, like.outputs, like.bytes, 0,
+    return all.emplace_back(one{like.weights, like.depth, like.outputs, like.bytes, 0,
                                 aligned_buffer<float>(floats), aligned_buffer<float>(like.outputs)});
   }
 };

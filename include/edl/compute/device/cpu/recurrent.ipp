@@ -17,7 +17,7 @@ struct recurrent_share {
   recurrent_geometry const& g;
   kept_places const& kept;
   std::size_t batch, steps, units, columns;  ///< columns: of all gates
-  product_cut cut;                           ///< the threads' units
+  product_split split;                       ///< the threads' units
 
   template <class T>
   recurrent_share(basic_cpu<T>& cpu, recurrent_geometry const& of, kept_places const& places, int samples)
@@ -27,12 +27,12 @@ struct recurrent_share {
         steps(std::size_t(of.steps)),
         units(std::size_t(of.units)),
         columns(of.gate_columns()),
-        cut{.extent = units} {
+        split{.extent = units} {
     constexpr std::size_t worthwhile = 32 * 1024;  // multiplications of a step that are worth a thread
-    cut.parts = std::min(cpu.parts(cut.units(), 1), cpu.parts(batch * units * columns, worthwhile));
+    split.parts = std::min(cpu.parts(split.units(), 1), cpu.parts(batch * units * columns, worthwhile));
   }
   /// A thread's units: [first(t), first(t + 1)).
-  std::size_t first(int thread) const { return cut.begin(thread); }
+  std::size_t first(int thread) const { return split.begin(thread); }
   /// The sample that comes as number `at`, and how many steps it has.
   std::size_t sample(std::size_t at) const { return kept.all() ? at : std::size_t(kept.longest[at]); }
   std::size_t steps_of(std::size_t at) const {
@@ -151,10 +151,10 @@ void basic_cpu<T>::masked_recurrent_forward(recurrent_geometry const& g, int bat
   std::size_t const n = s.units, rows = s.batch;
   s.clear(states, n);
   s.clear(y, n);
-  recurrent_product<T> products(*this, rows, n, s.cut, g.gates(), {nullptr, 0}, places.all());
+  recurrent_product<T> products(*this, rows, n, s.split, g.gates(), {nullptr, 0}, places.all());
   for (std::size_t turn = 0; turn < s.turns(); ++turn) {
     std::size_t const active = s.active(turn);
-    this->team().run(s.cut.parts, [&](int t) {
+    this->team().run(s.split.parts, [&](int t) {
       std::size_t const first = s.first(t), own = s.first(t + 1) - first, wide = g.gates() * own;
       if (turn == 0) {  // the columns of the thread's units, side by side
         T* const part = products.part(t);
@@ -196,11 +196,11 @@ void basic_cpu<T>::masked_recurrent_backward(recurrent_geometry const& g, int ba
   std::size_t const n = s.units, rows = s.batch, wide = s.columns, turns = s.turns();
   s.clear(gates, wide);
   if (!drecurrent.empty()) s.clear(drecurrent, wide);
-  recurrent_product<T> products(*this, rows, wide, s.cut, 1, {nullptr, wide, true}, places.all());
+  recurrent_product<T> products(*this, rows, wide, s.split, 1, {nullptr, wide, true}, places.all());
   for (std::size_t turn = turns; turn-- > 0;) {
     // Those that have a step behind this one; for the others it is the last.
     std::size_t const active = s.active(turn), going_on = s.active(turn + 1);
-    this->team().run(s.cut.parts, [&](int t) {
+    this->team().run(s.split.parts, [&](int t) {
       std::size_t const first = s.first(t), own = s.first(t + 1) - first;
       T* const carried = this->room(t, products.free_room, rows * own).data();
       if (turn + 1 == turns) products.take(t, {kernel.data() + first * wide, wide, true});

@@ -25,7 +25,7 @@ class recurrent_product {
   static constexpr std::size_t free_room = 6;
 
   /// A thread has `gates` columns of the matrix for each of its units. `whole`: every turn has all rows.
-  recurrent_product(basic_cpu<T>& cpu, std::size_t rows, std::size_t k, product_cut const& units,
+  recurrent_product(basic_cpu<T>& cpu, std::size_t rows, std::size_t k, product_split const& units,
                     std::size_t gates, matrix<T> like, bool whole)
       : cpu_(cpu), rows_(rows), k_(k), units_(units), gates_(gates) {
     if constexpr (std::same_as<T, float>)
@@ -100,7 +100,7 @@ class recurrent_product {
 
   basic_cpu<T>& cpu_;
   std::size_t rows_, k_;
-  product_cut units_;
+  product_split units_;
   std::size_t gates_;
   packed_products packed_;
   T* values_;

@@ -69,8 +69,8 @@ struct batch_norm {
     std::size_t const n = scales(a.in);
     chain.shift_gain = shift_gain;
     chain.narrow = a.narrow;
-    p.device.batch_norm_again(chain, a.batch, a.x, a.parameters.first(n), a.parameters.subspan(n), a.saved,
-                              a.y);
+    p.device.batch_norm_recompute(chain, a.batch, a.x, a.parameters.first(n), a.parameters.subspan(n),
+                                  a.saved, a.y);
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, norm_chain chain) const {

@@ -52,7 +52,7 @@ template <layer L>
 constexpr std::uint64_t digest_of_variables(L const& l, shape in) {
   std::uint64_t digest = 0;
   for_each_variable(l, in, [&](variable_spec const& v) {
-    for (int const extent : v.dims.of) digest = mix(digest, std::uint64_t(extent));
+    for (int const extent : v.dims.sizes) digest = mix(digest, std::uint64_t(extent));
     digest = mix(digest, v.trained);
   });
   return digest;

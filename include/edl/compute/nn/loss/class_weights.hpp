@@ -19,20 +19,21 @@ class class_weights {
     requires(sizeof...(Weight) > 0 && sizeof...(Weight) <= most &&
              (std::convertible_to<Weight, float> && ...))
   constexpr explicit(false) class_weights(Weight... weights)
-      : of_{float(weights)...}, count_(sizeof...(weights)) {}
+      : weights_{float(weights)...}, count_(sizeof...(weights)) {}
 
   constexpr std::size_t count() const { return count_; }
-  constexpr float operator[](std::size_t label) const { return count_ == 0 ? 1 : of_[label]; }
+  constexpr float operator[](std::size_t label) const { return count_ == 0 ? 1 : weights_[label]; }
 
   /// There are none, or one for each of so many classes, finite and not negative.
   constexpr bool fit(std::size_t classes) const {
     bool good = count_ == 0 || count_ == classes;
-    for (std::size_t i = 0; i < count_; ++i) good = good && of_[i] >= 0 && of_[i] - of_[i] == 0;
+    for (std::size_t i = 0; i < count_; ++i)
+      good = good && weights_[i] >= 0 && weights_[i] - weights_[i] == 0;
     return good;
   }
 
  private:
-  std::array<float, most> of_{};
+  std::array<float, most> weights_{};
   std::size_t count_ = 0;
 };
 

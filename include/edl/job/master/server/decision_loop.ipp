@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
@@ -19,7 +20,7 @@ EDL_INLINE decision_loop::decision_loop(net::node& on, server_options const& o, 
     : node_(on),
       judges_(o.job.judges),
       execute_(std::move(execute)),
-      coordinator_(o.job, std::chrono::steady_clock::now(), o.before),
+      coordinator_(o.job, clock::now(), o.before),
       changed_(on.executor()),
       events_(o.before ? o.before->events : 0),
       keeper_(on, o.journal, o.storage_pause, std::move(log), [this] { run_commands(); }) {}

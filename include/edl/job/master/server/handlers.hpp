@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "edl/core/clock.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
 #include "edl/job/master/server/job_processes.hpp"
 #include "edl/job/master/server/keeper_calls.hpp"
@@ -75,7 +76,7 @@ class handlers {
   asio::awaitable<std::string> watch(net::request& r);
   bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;
   void hung_up(role of, std::uint32_t id, std::uint64_t incarnation);
-  static time_point now() { return std::chrono::steady_clock::now(); }
+  static time_point now() { return clock::now(); }
 
   net::node& node_;
   server_options const& options_;

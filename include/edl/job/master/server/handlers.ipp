@@ -301,7 +301,7 @@ EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
       out.set_number(w->number);
       out.set_version(w->version);
       out.set_restore(w->restore);
-      out.set_of(w->of);
+      out.set_of(w->copied_from);
       out.set_wanted(w->wanted);
       for (world::member const& one : w->members) {
         auto* const member = out.add_members();

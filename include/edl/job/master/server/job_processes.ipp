@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/server/job_processes.hpp"
 
@@ -76,7 +77,7 @@ EDL_INLINE void job_processes::ended(platform::ending const& how, std::uint64_t 
   loop_.dealt_with(number);
   coordinator_.exited(how.who.role, how.who.id,
                       options_.relaunch ? detail::kind_of(how, over_) : exit_kind::failed, describe(how),
-                      std::chrono::steady_clock::now());
+                      clock::now());
   loop_.run_commands();
 }
 
@@ -91,7 +92,7 @@ EDL_INLINE void job_processes::leaving(process_id who, std::string const& why) {
 EDL_INLINE void job_processes::found(platform::findings const& what) {
   if (std::exchange(adopting_, false)) {
     adopted_(!what.running.empty());
-    coordinator_.adopt(what, std::chrono::steady_clock::now());
+    coordinator_.adopt(what, clock::now());
     loop_.run_commands();
   }
   // A successor of this master would have to know of what it starts.
@@ -115,13 +116,13 @@ EDL_INLINE void job_processes::reconcile(std::vector<process_id> const& running)
 }
 
 EDL_INLINE std::string job_processes::scale(platform::size_request const& wanted) {
-  std::string refused = coordinator_.scale(wanted, std::chrono::steady_clock::now());
+  std::string refused = coordinator_.scale(wanted, clock::now());
   loop_.run_commands();
   return refused;
 }
 
 EDL_INLINE void job_processes::suspend() {
-  coordinator_.suspend(std::chrono::steady_clock::now());
+  coordinator_.suspend(clock::now());
   loop_.run_commands();
 }
 

@@ -15,10 +15,10 @@ namespace edl::master {
 
 EDL_INLINE void journal_keeper::keep(persisted_state now, bool promised) {
   newest_ = std::move(now);
-  ++asked_;
-  if (promised) promised_ = asked_;
+  ++requested_;
+  if (promised) promised_ = requested_;
   if (journal_.path().empty()) {
-    done_ = asked_;
+    done_ = requested_;
     generation_ = newest_.generation;
   } else if (!std::exchange(writing_, true)) {
     node_.spawn([this] { return write(); });
@@ -34,8 +34,8 @@ EDL_INLINE std::string journal_keeper::try_to_write(persisted_state const& now, 
 
 EDL_INLINE asio::awaitable<void> journal_keeper::write() {
   asio::steady_timer timer(node_.executor());
-  while (done_ < asked_ || failing_) {
-    std::uint64_t const number = asked_, generation = newest_.generation;
+  while (done_ < requested_ || failing_) {
+    std::uint64_t const number = requested_, generation = newest_.generation;
     forced const what = promised_ > done_ ? forced::name : forced::content;
     std::string failed;
     std::function<void()> const work = [&, now = newest_] { failed = try_to_write(now, what); };

@@ -33,7 +33,7 @@ class keeper_calls {
   void configure(configure_servers const& c);
 
   /// Nobody trains any more: which is the last version?
-  asio::awaitable<void> settle(std::uint64_t generation);
+  asio::awaitable<void> commit(std::uint64_t generation);
 
   /// Everybody holds a frozen version for its evaluation.
   asio::awaitable<void> claim(version_report r);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/server/keeper_calls.hpp"
@@ -83,7 +84,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::configure(std::uint32_t id, confi
     ahead = e.code() == net::status::stale_generation;
     failed = e.what();
   }
-  auto const now = std::chrono::steady_clock::now();
+  auto const now = clock::now();
   if (ahead)
     coordinator_.server_ahead(id, k.incarnation, c.generation, now);
   else
@@ -91,30 +92,30 @@ EDL_INLINE asio::awaitable<void> keeper_calls::configure(std::uint32_t id, confi
   loop_.run_commands();
 }
 
-EDL_INLINE asio::awaitable<void> keeper_calls::settle(std::uint64_t generation) {
-  wire::SettleRequest request;
+EDL_INLINE asio::awaitable<void> keeper_calls::commit(std::uint64_t generation) {
+  wire::CommitRequest request;
   request.set_generation(generation);
   std::optional<std::uint64_t> version;
-  auto const since = std::chrono::steady_clock::now();
+  auto const since = clock::now();
   // Members of a world may not have heard of it yet, and one of them may have made the last step before the
   // others. The loss of one begins another generation.
   while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
     try {
       order_terms const terms{.name = "settle", .generation = generation, .timeout = options_.order_timeout};
       auto const replies =
-          co_await orders_.ask_all(keepers_.all(), wire::method::settle, request, control_timeout, terms);
+          co_await orders_.ask_all(keepers_.all(), wire::method::commit, request, control_timeout, terms);
       version = 0;
       for (std::string const& reply : replies)
-        version = std::max(*version, wire::unpack<wire::SettleReply>(reply, "a server").version());
+        version = std::max(*version, wire::unpack<wire::CommitReply>(reply, "a server").version());
     } catch (error const& e) {
       log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
-      bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
+      bool const late = clock::now() - since >= options_.order_timeout;
       if (late && coordinator_.generation() == generation)
         coordinator_.fail(fmt::format("the last version cannot be told: {}", e.what()));
     }
     if (!version) co_await orders_.pause();
   }
-  if (version) coordinator_.version_announced(generation, *version, std::chrono::steady_clock::now());
+  if (version) coordinator_.version_announced(generation, *version, clock::now());
   loop_.run_commands();
 }
 
@@ -148,7 +149,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
     release_frozen const nothing{r.version, true};
     co_await release(nothing);
   }
-  coordinator_.version_reached(r, std::chrono::steady_clock::now());
+  coordinator_.version_reached(r, clock::now());
   loop_.run_commands();
 }
 

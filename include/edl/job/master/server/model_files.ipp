@@ -8,6 +8,7 @@
 #include <functional>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/checkpoint/directory.hpp"
@@ -47,7 +48,7 @@ EDL_INLINE model_files::finding model_files::look_for_checkpoint() const try {
 }
 
 EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
-  auto const since = std::chrono::steady_clock::now();
+  auto const since = clock::now();
   orders::waiting_entry const shown(orders_, {{}, options_.files.directory, {}, since});
   for (;;) {
     finding f;
@@ -56,19 +57,19 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
     if (!f.warning.empty()) log_.warning(f.warning);
     if (f.why.empty() && f.unusable.empty()) {
-      coordinator_.restore_point_found(c.generation, f.point, std::chrono::steady_clock::now());
+      coordinator_.restore_point_found(c.generation, f.point, clock::now());
       break;
     }
-    bool const late = std::chrono::steady_clock::now() - since >= options_.order_timeout;
+    bool const late = clock::now() - since >= options_.order_timeout;
     if (!f.unusable.empty() || late) {
       coordinator_.fail(f.unusable.empty() ? fmt::format("no checkpoint in {} can be looked for: {}",
                                                          options_.files.directory, f.why)
                                            : f.unusable);
       break;
     }
-    if (shown->why.empty())
+    if (shown->reason.empty())
       log_.warning(fmt::format("no checkpoint can be looked for yet, it is tried again: {}", f.why));
-    shown->why = f.why;
+    shown->reason = f.why;
     co_await orders_.pause(options_.storage_pause);
   }
   loop_.run_commands();
@@ -130,22 +131,19 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
 }
 
 EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
-  auto const since = std::chrono::steady_clock::now();
+  final_retries tries("the final checkpoint", options_.final_limits(), log_, clock::now());
   std::string failed;
-  for (bool announced = false;;) {
+  for (;;) {
     failed = co_await write(c);
     // Another generation asks for what it wants.
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
-    if (failed.empty() || !c.final || std::chrono::steady_clock::now() - since >= options_.final_timeout)
-      break;
-    if (!std::exchange(announced, true))
-      log_.warning(fmt::format("the final checkpoint cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+    if (failed.empty() || !c.final || !tries.go_on(failed, clock::now())) break;
+    co_await orders_.pause(tries.pause());
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
   std::function<void()> const prune = [this] { options_.files.prune(log_); };
   if (failed.empty()) co_await checkpoints_.run(options_.files.directory, prune);
-  coordinator_.checkpoint_written(c.generation, c.version, failed, std::chrono::steady_clock::now());
+  coordinator_.checkpoint_written(c.generation, c.version, failed, clock::now());
   loop_.run_commands();
 }
 

@@ -31,16 +31,16 @@ EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::ro
   if (options_.job.replicas) request.set_version(version);
   order_terms const terms{
       .name = "count_rows", .generation = coordinator_.generation(), .timeout = options_.order_timeout};
-  std::vector<keeper> const asked = keepers_.all();
+  std::vector<keeper> const keepers = keepers_.all();
   auto const replies =
-      co_await orders_.ask_all(asked, wire::method::count_rows, request, control_timeout, terms);
+      co_await orders_.ask_all(keepers, wire::method::count_rows, request, control_timeout, terms);
   std::vector<row_part> all, chosen;
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    auto const reply = wire::unpack<wire::CountRowsReply>(replies[i], asked[i].to->name());
+  for (std::size_t i = 0; i < keepers.size(); ++i) {
+    auto const reply = wire::unpack<wire::CountRowsReply>(replies[i], keepers[i].to->name());
     if (std::size_t(reply.rows_size()) != options_.files.layout.tables.size())
-      throw error(fmt::format("{} has {} tables, the model has {}", asked[i].to->name(), reply.rows_size(),
+      throw error(fmt::format("{} has {} tables, the model has {}", keepers[i].to->name(), reply.rows_size(),
                               options_.files.layout.tables.size()));
-    all.push_back({asked[i], {reply.first(), reply.last()}, {reply.rows().begin(), reply.rows().end()}});
+    all.push_back({keepers[i], {reply.first(), reply.last()}, {reply.rows().begin(), reply.rows().end()}});
   }
   // Those whose copies went on have frozen variables that others may lack.
   if (options_.job.replicas)
@@ -98,13 +98,13 @@ EDL_INLINE asio::awaitable<std::vector<checkpoint::row_source>> model_source::ro
 
 // Of what a keeper has of its range, when nobody trains any more.
 EDL_INLINE asio::awaitable<std::uint64_t> model_source::version_of(keeper const& k) {
-  wire::SettleRequest request;
+  wire::CommitRequest request;
   request.set_generation(coordinator_.generation());
   request.set_range(k.range);
   net::outgoing const ask{
-      .method = wire::method::settle, .message = wire::pack(request), .timeout = control_timeout};
+      .method = wire::method::commit, .message = wire::pack(request), .timeout = control_timeout};
   net::reply const reply = co_await k.to->call(ask);
-  co_return wire::unpack<wire::SettleReply>(reply.message, k.to->name()).version();
+  co_return wire::unpack<wire::CommitReply>(reply.message, k.to->name()).version();
 }
 
 // As they are evaluated: of the current version, or of a frozen one; each keeper has one range.
@@ -133,18 +133,18 @@ EDL_INLINE asio::awaitable<std::uint64_t> model_source::pull_ranges(std::vector<
 
 // One member may have made the last step before the others. Its rows are those of its variables.
 EDL_INLINE asio::awaitable<model_source::model> model_source::newest_copy() {
-  wire::SettleRequest settle;
-  settle.set_generation(coordinator_.generation());
+  wire::CommitRequest commit;
+  commit.set_generation(coordinator_.generation());
   wire::PullRequest request;
   request.set_generation(coordinator_.generation());
   request.set_frozen(true);  // as it would be evaluated
   net::outgoing const ask{
-      .method = wire::method::settle, .message = wire::pack(settle), .timeout = control_timeout};
+      .method = wire::method::commit, .message = wire::pack(commit), .timeout = control_timeout};
   std::multimap<std::uint64_t, keeper, std::greater<>> newest;
   std::string why = "no worker has it";
   for (auto const& k : keepers_.all()) try {
       net::reply const reply = co_await k.to->call(ask);
-      newest.emplace(wire::unpack<wire::SettleReply>(reply.message, k.to->name()).version(), k);
+      newest.emplace(wire::unpack<wire::CommitReply>(reply.message, k.to->name()).version(), k);
     } catch (net::call_error const& e) {
       why = e.what();
     }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/master/server/model_keepers.hpp"
 #include "edl/job/net/node.hpp"
@@ -56,8 +57,8 @@ class orders {
 
   struct waiting {
     keeper target;  ///< nobody: the storage
-    std::string what, why;
-    std::chrono::steady_clock::time_point since;
+    std::string operation, reason;
+    time_point since;
   };
   /// Something that is waited for, as long as it lives.
   class waiting_entry {
@@ -74,7 +75,7 @@ class orders {
   };
 
   /// What is not answered, in words.
-  std::vector<std::string> unanswered(std::chrono::steady_clock::time_point now) const;
+  std::vector<std::string> unanswered(time_point now) const;
 
  private:
   net::node& node_;

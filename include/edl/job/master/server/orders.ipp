@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/server/orders.hpp"
 #include "edl/job/net/event.hpp"
@@ -43,7 +44,7 @@ EDL_INLINE asio::awaitable<void> orders::pause(std::chrono::milliseconds d) {
 }
 
 EDL_INLINE asio::awaitable<std::string> orders::order(keeper to, net::outgoing what, order_terms terms) {
-  waiting_entry const shown(*this, {to, terms.name, {}, std::chrono::steady_clock::now()});
+  waiting_entry const shown(*this, {to, terms.name, {}, clock::now()});
   for (auto rest = detail::first_order_pause;; rest = std::min(2 * rest, detail::longest_order_pause)) {
     std::optional<net::call_error> failed;
     try {
@@ -56,12 +57,11 @@ EDL_INLINE asio::awaitable<std::string> orders::order(keeper to, net::outgoing w
     if (!current || !keepers_.takes_part(to))
       throw net::call_error(net::status::cancelled,
                             fmt::format("{} is not wanted of {} any more", terms.name, to.to->name()));
-    bool const late =
-        terms.timeout.count() > 0 && std::chrono::steady_clock::now() - shown->since > terms.timeout;
+    bool const late = terms.timeout.count() > 0 && clock::now() - shown->since > terms.timeout;
     bool const again =
         detail::unanswered(failed->code()) && (terms.waits || failed->code() != net::status::not_ready);
     if (late || !again) throw *failed;
-    shown->why = failed->what();
+    shown->reason = failed->what();
     co_await pause(rest);
   }
 }
@@ -92,14 +92,14 @@ EDL_INLINE asio::awaitable<std::vector<std::string>> orders::ask_each(std::vecto
   co_return g->replies;
 }
 
-EDL_INLINE std::vector<std::string> orders::unanswered(std::chrono::steady_clock::time_point now) const {
+EDL_INLINE std::vector<std::string> orders::unanswered(time_point now) const {
   std::vector<std::string> all;
   for (waiting const& w : waiting_) {
     if (w.target.to && !keepers_.takes_part(w.target)) continue;
     all.push_back(fmt::format("{} to answer '{}' (for {} s{}{})",
-                              w.target.to ? w.target.to->name() : std::string("the storage"), w.what,
+                              w.target.to ? w.target.to->name() : std::string("the storage"), w.operation,
                               std::chrono::duration_cast<std::chrono::seconds>(now - w.since).count(),
-                              w.why.empty() ? "" : ": ", w.why));
+                              w.reason.empty() ? "" : ": ", w.reason));
   }
   return all;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/server/server.hpp"
@@ -37,7 +38,7 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
 EDL_INLINE asio::awaitable<void> server::tick() {
   asio::steady_timer timer(node_.executor());
   while (!coordinator_.over()) {
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = clock::now();
     coordinator_.tick(now);
     loop_.run_commands();
     keepers_.forget_gone();
@@ -48,7 +49,7 @@ EDL_INLINE asio::awaitable<void> server::tick() {
   }
   // What is trained has to be fetched yet, and a server may not answer.
   while (!loop_.ended()) {
-    watch_steps(std::chrono::steady_clock::now());
+    watch_steps(clock::now());
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
   }
@@ -56,7 +57,7 @@ EDL_INLINE asio::awaitable<void> server::tick() {
 }
 
 EDL_INLINE void server::stop(std::uint64_t at) {
-  coordinator_.stop(std::chrono::steady_clock::now(), at);
+  coordinator_.stop(clock::now(), at);
   loop_.run_commands();
 }
 
@@ -91,7 +92,7 @@ EDL_INLINE void server::execute(find_restore_point const& c) {
 
 EDL_INLINE void server::execute(ask_version const& c) {
   loop_.carry("the servers' last version cannot be asked for",
-              [this, g = c.generation] { return calls_.settle(g); });
+              [this, g = c.generation] { return calls_.commit(g); });
 }
 
 EDL_INLINE void server::execute(write_checkpoint const& c) {
@@ -120,9 +121,9 @@ EDL_INLINE void server::end(std::string const& error) {
 EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) {
   std::uint64_t const version = of.evaluated.version;
   std::uint64_t generation = coordinator_.generation();
-  auto since = std::chrono::steady_clock::now();
+  final_retries tries("the best model", options_.final_limits(), log_, clock::now());
   std::string failed;
-  for (bool announced = false; best;) {
+  while (best) {
     failed.clear();
     try {
       co_await files_.write_best(of.evaluated);
@@ -133,11 +134,9 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     // What is gone with its generation is evaluated again when the job comes to it.
     if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
     if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation())
-      since = std::chrono::steady_clock::now();
-    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
-    if (!std::exchange(announced, true))
-      log_.warning(fmt::format("the best model cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+      tries.restart(clock::now());
+    if (!tries.go_on(failed, clock::now())) break;
+    co_await orders_.pause(tries.pause());
   }
   if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
   bool stops = false;
@@ -149,14 +148,14 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     } catch (std::exception const& e) {
       failed = e.what();
     }
-  coordinator_.judged(version, std::chrono::steady_clock::now(), failed, stops);
+  coordinator_.judged(version, clock::now(), failed, stops);
   loop_.run_commands();
 }
 
 EDL_INLINE asio::awaitable<void> server::finish() {
-  auto const since = std::chrono::steady_clock::now();
+  final_retries tries("the model", options_.final_limits(), log_, clock::now());
   std::string failed;
-  for (bool announced = false; !options_.output.empty();) {
+  while (!options_.output.empty()) {
     failed.clear();
     try {
       co_await files_.write_last();
@@ -164,10 +163,8 @@ EDL_INLINE asio::awaitable<void> server::finish() {
     } catch (error const& e) {
       failed = e.what();
     }
-    if (std::chrono::steady_clock::now() - since >= options_.final_timeout) break;
-    if (!std::exchange(announced, true))
-      log_.warning(fmt::format("the model cannot be written yet, it is tried again: {}", failed));
-    co_await orders_.pause(std::min(options_.storage_pause, options_.final_timeout));
+    if (!tries.go_on(failed, clock::now())) break;
+    co_await orders_.pause(tries.pause());
   }
   if (failed.empty()) failed = coordinator_.versions().unevaluated();
   end(failed);

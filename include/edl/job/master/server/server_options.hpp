@@ -9,6 +9,7 @@
 #include "edl/job/checkpoint/job_files.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/journal.hpp"
+#include "edl/job/master/server/final_retries.hpp"
 
 namespace edl::master {
 
@@ -26,6 +27,8 @@ struct server_options {
   std::chrono::milliseconds order_timeout{300'000};  ///< for who lives and cannot be reached, or for storage
   std::chrono::milliseconds final_timeout{10'000};   ///< for the storage of what the job ends with
   std::chrono::milliseconds storage_pause{1'000};    ///< between two tries
+
+  final_retries::limits final_limits() const { return {final_timeout, storage_pause}; }
 };
 
 /// How long one call may take: one that only asks, and one behind which there is a disk.

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/security/openssl.hpp"
@@ -185,7 +186,7 @@ struct tls_session::state {
   std::vector<std::byte> together;  // small pieces
   std::uint64_t records = 0;        // since the last change of the key
   std::chrono::milliseconds timeout;
-  std::optional<std::chrono::steady_clock::time_point> partial;  // since when a record is there in part
+  std::optional<time_point> partial;  // since when a record is there in part
   bool done = false;
   bool drained = false;  // the last read has met the end of what has come
 
@@ -261,7 +262,7 @@ EDL_INLINE std::size_t tls_session::read(std::span<std::byte> into, asio::error_
     int const why = SSL_get_error(state_->ssl.get(), result);
     state_->drained = true;
     if (why == SSL_ERROR_WANT_READ && SSL_has_pending(state_->ssl.get()) == 1) {
-      auto const now = std::chrono::steady_clock::now();
+      auto const now = clock::now();
       if (!state_->partial) state_->partial = now;
       if (now - *state_->partial > state_->timeout)
         throw error(fmt::format("TLS: a record does not end within {} ms", state_->timeout.count()));

@@ -50,16 +50,16 @@ inline std::string host_of(std::string_view authority) {
 
 struct dashboard::state {
   struct reader {
-    explicit reader(state& s) : of(s) {
-      std::lock_guard const lock(of.mutex);
-      ++of.readers;
+    explicit reader(state& s) : owner(s) {
+      std::lock_guard const lock(owner.mutex);
+      ++owner.readers;
     }
     ~reader() {
-      std::lock_guard const lock(of.mutex);
-      --of.readers;
-      of.left.notify_all();
+      std::lock_guard const lock(owner.mutex);
+      --owner.readers;
+      owner.left.notify_all();
     }
-    state& of;
+    state& owner;
   };
   state(job const& of, dashboard_context c, logger l);
   std::vector<http::route> routes();
@@ -68,7 +68,7 @@ struct dashboard::state {
   void check_host(http::request const& r) const;
   void wake();
 
-  job const& asked;
+  job const& config;
   dashboard_context context;
   logger log;
   bool const alone;  // only this machine sees it, and no token is wanted
@@ -88,16 +88,16 @@ struct dashboard::state {
 };
 
 EDL_INLINE dashboard::state::state(job const& of, dashboard_context c, logger l)
-    : asked(of),
+    : config(of),
       context(std::move(c)),
       log(std::move(l)),
       alone(detail::of_this_machine(of.dashboard_host)),
       node({.job = "dashboard", .secret = net::token::random(), .log = log}),
       feed(net::token::random().secret().substr(0, 16), [this] { wake(); }),
       changed(node.executor()) {
-  bool const told = context.token.empty() && !alone;
+  bool const token_shown = context.token.empty() && !alone;
   if (alone) context.token.clear();
-  if (told) context.token = net::token::random().secret();
+  if (token_shown) context.token = net::token::random().secret();
   server = std::make_unique<http::server>(
       node,
       http::server_options{.host = of.dashboard_host,
@@ -107,8 +107,8 @@ EDL_INLINE dashboard::state::state(job const& of, dashboard_context c, logger l)
                            .bounds = {.body = 0, .connections = detail::most_readers},
                            .log = log},
       routes());
-  log.info(fmt::format("dashboard: {}/{}{}", server->address(), told ? "?token=" : "",
-                       told ? context.token : std::string()));
+  log.info(fmt::format("dashboard: {}/{}{}", server->address(), token_shown ? "?token=" : "",
+                       token_shown ? context.token : std::string()));
 }
 
 /// Wakes readers, once for all that changes meanwhile.
@@ -210,7 +210,7 @@ EDL_INLINE void dashboard::show(master::coordinator const& of, master::job_progr
   double const seconds = std::chrono::duration<double>(now - all.front().first).count();
   s.steps.look(of.steps(), now);
   s.feed.show(
-      to_json(job_facts{.asked = s.asked,
+      to_json(job_facts{.config = s.config,
                         .decisions = of,
                         .at = p,
                         .now = now,

@@ -11,7 +11,7 @@ namespace edl::train {
 
 /// How a job does, for its page.
 struct job_facts {
-  edl::job const& asked;
+  edl::job const& config;
   master::coordinator const& decisions;
   master::job_progress const& at;
   master::time_point now;

@@ -89,13 +89,13 @@ EDL_INLINE std::string to_json(job_facts const& f) {
   master::job_progress const& p = f.at;
   auto const known = [](std::optional<std::uint64_t> const& n) { return n ? json(*n) : json(nullptr); };
   json processes = json::array();
-  processes.push_back({{"process", f.asked.strategy == strategy::local ? "local" : "master"},
-                       {"role", f.asked.strategy == strategy::local ? "whole job" : "master"},
+  processes.push_back({{"process", f.config.strategy == strategy::local ? "local" : "master"},
+                       {"role", f.config.strategy == strategy::local ? "whole job" : "master"},
                        {"state", "running"},
                        {"address", printable(f.host, 200)},
                        {"joined", rounded(f.since)}});
   std::size_t all = 1;
-  if (f.asked.strategy == strategy::local) {
+  if (f.config.strategy == strategy::local) {
     processes[0].update(
         json{{"records_per_s", rounded(p.rate)}, {"records", p.trained.records}, {"version", p.version}});
   } else {
@@ -103,8 +103,8 @@ EDL_INLINE std::string to_json(job_facts const& f) {
     add_rows(processes, all, f, role::server, f.decisions.servers(), kept.servers);
     add_rows(processes, all, f, role::worker, f.decisions.workers(), kept.workers);
   }
-  json out{{"name", printable(f.asked.name, most_text)},
-           {"strategy", name_of(f.asked.strategy)},
+  json out{{"name", printable(f.config.name, most_text)},
+           {"strategy", name_of(f.config.strategy)},
            {"state", state_of(f)},
            {"reason", printable(f.decisions.reason(), most_text)},
            {"waits_for", ""},
@@ -113,8 +113,8 @@ EDL_INLINE std::string to_json(job_facts const& f) {
            {"step", p.version},
            {"generation", f.decisions.generation()},
            {"epoch", p.epoch},
-           {"epochs", std::max(0, f.asked.num_epochs)},
-           {"max_step", f.asked.max_step},
+           {"epochs", std::max(0, f.config.num_epochs)},
+           {"max_step", f.config.max_step},
            {"tasks", p.done.tasks_done},
            {"total_tasks", known(p.total_tasks)},
            {"records", p.done.records_done},
@@ -145,7 +145,7 @@ EDL_INLINE std::string to_json(job_facts const& f) {
 EDL_INLINE std::string to_json(master::log_line const& what, double time) {
   using namespace detail::facts;
   return json{{"time", rounded(time)},
-              {"kind", name_of(what.of)},
+              {"kind", name_of(what.subject)},
               {"severity", lower(name_of(what.level))},
               {"text", printable(what.text, most_text)}}
       .dump();

@@ -64,7 +64,7 @@ class job_feed {
  private:
   struct entry {
     std::uint64_t number = 0, step = 0;
-    history_file::kind of = history_file::kind::training;
+    history_file::kind series = history_file::kind::training;
     std::string text;
   };
   using entries = std::deque<entry>;

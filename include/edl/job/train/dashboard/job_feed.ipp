@@ -46,10 +46,10 @@ EDL_INLINE void job_feed::add_line(history_file::kind of, std::uint64_t step, st
 /// A curve of half as many points looks the same; its last one stays.
 EDL_INLINE void job_feed::thin() {
   std::size_t seen[2] = {0, 0};
-  for (entry const& e : lines_) ++seen[std::size_t(e.of)];
+  for (entry const& e : lines_) ++seen[std::size_t(e.series)];
   std::uint64_t newest = 0;
   std::erase_if(lines_, [&](entry const& e) {
-    bool const goes = --seen[std::size_t(e.of)] % 2 == 1;
+    bool const goes = --seen[std::size_t(e.series)] % 2 == 1;
     if (goes) newest = e.number;
     return goes;
   });

@@ -43,7 +43,7 @@ class history_file {
  private:
   struct work {
     bool drops_later = false;  // or else a line
-    kind of = kind::training;
+    kind series = kind::training;
     std::uint64_t step = 0;
     std::string line;
   };
@@ -51,15 +51,15 @@ class history_file {
   void put(work w);
   void run();
   void perform(work const& w);  // throws error
-  void cut(std::uint64_t step);
+  void drop_after(std::uint64_t step);
   void write(work const& w);
 
   std::string path_;
   logger log_;
   std::mutex mutex_;
-  std::condition_variable asked_for_, tried_for_;
+  std::condition_variable work_added_, tried_for_;
   std::deque<work> waiting_;
-  std::uint64_t asked_ = 0, tried_ = 0, lost_ = 0;
+  std::uint64_t added_ = 0, tried_ = 0, lost_ = 0;
   bool over_ = false;
   int fd_ = -1;                     // these are the thread's
   std::uint64_t last_[2] = {0, 0};  // steps, by kind

@@ -28,7 +28,7 @@ namespace detail {
 inline constexpr std::uint64_t longest_history_file = 256u << 20;  // bytes
 
 struct history_line {
-  history_file::kind of;
+  history_file::kind series;
   std::uint64_t step;
 };
 
@@ -53,9 +53,9 @@ EDL_INLINE history_file::~history_file() {
   {
     std::lock_guard const lock(mutex_);
     over_ = true;
-    ++asked_;
+    ++added_;
   }
-  asked_for_.notify_one();
+  work_added_.notify_one();
   thread_.join();
   for (work const& w : waiting_) lost_ += !w.drops_later;
   if (lost_ > 0) log_.warning(fmt::format("{} lacks {}", path_, counted(lost_, "line")));
@@ -71,31 +71,31 @@ EDL_INLINE void history_file::put(work w) {
       return;
     }
     waiting_.push_back(std::move(w));
-    ++asked_;
+    ++added_;
   }
-  asked_for_.notify_one();
+  work_added_.notify_one();
 }
 
 EDL_INLINE void history_file::go_on_from(std::uint64_t step) { put({.drops_later = true, .step = step}); }
 
 EDL_INLINE void history_file::append(kind of, std::uint64_t step, std::string line) {
-  put({.of = of, .step = step, .line = std::move(line)});
+  put({.series = of, .step = step, .line = std::move(line)});
 }
 
 EDL_INLINE void history_file::flush() {
   if (path_.empty()) return;
   std::unique_lock lock(mutex_);
-  std::uint64_t const number = ++asked_;
-  asked_for_.notify_one();
+  std::uint64_t const number = ++added_;
+  work_added_.notify_one();
   tried_for_.wait(lock, [&] { return tried_ >= number; });
 }
 
 EDL_INLINE void history_file::run() {
   std::unique_lock lock(mutex_);
   for (bool last = false; !last;) {
-    asked_for_.wait(lock, [this] { return tried_ < asked_ || over_; });
+    work_added_.wait(lock, [this] { return tried_ < added_ || over_; });
     last = over_;
-    std::uint64_t const number = asked_;
+    std::uint64_t const number = added_;
     std::deque<work> now = std::exchange(waiting_, {});
     lock.unlock();
     try {
@@ -113,9 +113,9 @@ EDL_INLINE void history_file::run() {
   }
 }
 
-EDL_INLINE void history_file::perform(work const& w) { w.drops_later ? cut(w.step) : write(w); }
+EDL_INLINE void history_file::perform(work const& w) { w.drops_later ? drop_after(w.step) : write(w); }
 
-EDL_INLINE void history_file::cut(std::uint64_t step) {
+EDL_INLINE void history_file::drop_after(std::uint64_t step) {
   any_[0] = any_[1] = false;
   std::error_code unknown;
   if (!std::filesystem::exists(path_, unknown)) return;
@@ -137,7 +137,7 @@ EDL_INLINE void history_file::cut(std::uint64_t step) {
       ++(read ? later : none);
       continue;
     }
-    auto const k = std::size_t(read->of);
+    auto const k = std::size_t(read->series);
     last_[k] = any_[k] ? std::max(last_[k], read->step) : read->step;
     any_[k] = true;
     kept.append(line).push_back('\n');
@@ -155,7 +155,7 @@ EDL_INLINE void history_file::cut(std::uint64_t step) {
 }
 
 EDL_INLINE void history_file::write(work const& w) {
-  auto const k = std::size_t(w.of);
+  auto const k = std::size_t(w.series);
   if (any_[k] && w.step <= last_[k]) return;
   if (fd_ < 0) fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   struct stat facts {};

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/train/history/history_file.hpp"
@@ -21,8 +22,6 @@ namespace edl::train {
 /// written on another thread. Thread safety: unsafe, but for `flush`.
 class history_log {
  public:
-  using time_point = std::chrono::steady_clock::time_point;
-
   /// Who follows a history while it is made. Both are there, or none.
   struct listener {
     std::function<void(history_file::kind of, std::uint64_t step, std::string const& line)> line;

@@ -63,8 +63,8 @@ EDL_INLINE history_log::options history_options(job const& j, program const& p) 
 
 EDL_INLINE history_log::history_log(options o, logger log)
     : options_(std::move(o)), log_(std::move(log)), file_(options_.path, log_) {
-  std::error_code told_when_written;
-  if (!options_.events.empty()) std::filesystem::create_directories(options_.events, told_when_written);
+  std::error_code reported_when_written;
+  if (!options_.events.empty()) std::filesystem::create_directories(options_.events, reported_when_written);
   if (!options_.clock) options_.clock = detail::seconds_since_1970;
   if (!wanted() || options_.steps == 0) due_ = std::numeric_limits<std::uint64_t>::max();
 }

@@ -59,7 +59,7 @@ class prediction_batch {
   struct core;
   prediction_batch(std::shared_ptr<core> of, std::unique_ptr<workspace> memory);
 
-  std::shared_ptr<core> of_;
+  std::shared_ptr<core> core_;
   std::unique_ptr<workspace> memory_;
 };
 

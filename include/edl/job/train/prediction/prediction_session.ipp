@@ -100,20 +100,20 @@ struct prediction_batch::core {
   std::mutex mutex;
   std::array<std::vector<std::unique_ptr<workspace>>, classes> idle;  // by the logarithm of their capacity
   std::array<std::size_t, classes> made{};
-  std::once_flag asked;
+  std::once_flag features_found;
   std::vector<record_feature> features;
 };
 
 EDL_INLINE prediction_batch::prediction_batch(std::shared_ptr<core> of, std::unique_ptr<workspace> memory)
-    : of_(std::move(of)), memory_(std::move(memory)) {}
+    : core_(std::move(of)), memory_(std::move(memory)) {}
 EDL_INLINE prediction_batch::prediction_batch(prediction_batch&&) noexcept = default;
 EDL_INLINE prediction_batch& prediction_batch::operator=(prediction_batch&& other) noexcept {
-  std::swap(of_, other.of_);
+  std::swap(core_, other.core_);
   std::swap(memory_, other.memory_);
   return *this;
 }
 EDL_INLINE prediction_batch::~prediction_batch() {
-  if (memory_) of_->give(std::move(memory_));
+  if (memory_) core_->give(std::move(memory_));
 }
 
 EDL_INLINE void prediction_batch::add(example const& record) {
@@ -131,7 +131,7 @@ EDL_INLINE void prediction_batch::run() {
   if (w.batch.rows == 0) return;
   if (w.rows.tables() > 0) {
     w.rows.begin(w.batch);
-    of_->model.pull(w.rows);
+    core_->model.pull(w.rows);
     w.rows.fill(w.batch);
   }
   w.outputs = w.trainer->predict(w.batch);
@@ -140,7 +140,7 @@ EDL_INLINE void prediction_batch::run() {
 EDL_INLINE view<float> prediction_batch::outputs() const { return memory_->outputs; }
 
 EDL_INLINE view<float> prediction_batch::outputs(int row) const {
-  std::size_t const n = of_->program.outputs, have = memory_->outputs.size() / n;
+  std::size_t const n = core_->program.outputs, have = memory_->outputs.size() / n;
   if (row < 0 || std::size_t(row) >= have)
     throw error(fmt::format("there are predictions of {} records, and not of record {}", have, row));
   return memory_->outputs.subspan(std::size_t(row) * n, n);
@@ -148,7 +148,7 @@ EDL_INLINE view<float> prediction_batch::outputs(int row) const {
 
 EDL_INLINE view<float> prediction_batch::output(std::string_view name, int row) const {
   std::string names;
-  for (model_output const& o : of_->program.heads) {
+  for (model_output const& o : core_->program.heads) {
     if (o.name == name) return o.of(outputs(row));
     names += (names.empty() ? "" : ", ") + o.name;
   }
@@ -176,9 +176,9 @@ EDL_INLINE std::vector<model_output> const& prediction_session::outputs() const 
 EDL_INLINE std::size_t prediction_session::output_size() const { return core_->program.outputs; }
 
 EDL_INLINE std::vector<record_feature> const& prediction_session::inputs() const {
-  std::call_once(core_->asked, [&] {
+  std::call_once(core_->features_found, [&] {
     auto w = core_->take(1);
-    core_->features = features_asked_for(
+    core_->features = features_read_by(
         [&](example const& record) { w->trainer->feed(record, w->batch, 0, mode::prediction); },
         w->batch.feature_size);
     core_->give(std::move(w));

@@ -20,8 +20,8 @@ struct record_feature {
 /// Finds out what `feed` asks for, by feeding records of zeros and empty strings: each error says what is
 /// lacking. It ends where `feed` is content, or an error says nothing of that kind. `values`: of the
 /// network's input, which a list of unknown length may be.
-std::vector<record_feature> features_asked_for(std::function<void(example const& record)> const& feed,
-                                               std::size_t values);
+std::vector<record_feature> features_read_by(std::function<void(example const& record)> const& feed,
+                                             std::size_t values);
 
 }  // namespace edl
 

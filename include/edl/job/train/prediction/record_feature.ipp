@@ -32,7 +32,7 @@ inline void build(example& record, std::vector<record_feature> const& features) 
 
 }  // namespace detail
 
-EDL_INLINE std::vector<record_feature> features_asked_for(
+EDL_INLINE std::vector<record_feature> features_read_by(
     std::function<void(example const& record)> const& feed, std::size_t values) {
   constexpr int most_tries = 2000;
   constexpr std::size_t most_values = std::size_t(1) << 24;

@@ -57,7 +57,7 @@ struct tile_walk {
 template <class Half>
 struct maps {
   Half* samples;
-  shape of;
+  shape extents;
   Half* outside;
 };
 
@@ -66,8 +66,8 @@ template <int Side, class Half>
 class tile_of {
  public:
   tile_of(maps<Half> const& m, std::size_t sample, int row, int column)
-      : row_(row), column_(column), height_(m.of.height), width_(m.of.width), outside_(m.outside) {
-    inner.next = m.of.channels;
+      : row_(row), column_(column), height_(m.extents.height), width_(m.extents.width), outside_(m.outside) {
+    inner.next = m.extents.channels;
     inner.line = width_ * inner.next;
     inner.first = m.samples + ((std::ptrdiff_t(sample) * height_ + row) * inner.line + column * inner.next);
   }

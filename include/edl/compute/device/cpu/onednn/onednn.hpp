@@ -47,7 +47,7 @@ class matmul_kernel;
 /// A matrix of which each thread multiplies by its own columns, many times.
 struct packed_shape {
   std::size_t rows, k;  ///< of the other factor: rows at most
-  product_cut units;    ///< of which the threads have parts
+  product_split units;  ///< of which the threads have parts
   std::size_t gates;    ///< columns of each unit
   std::size_t stride;   ///< of a part as it comes; 0: its columns, without gaps
   bool transposed, bfloat16;
@@ -81,7 +81,7 @@ class packed_products {
   matmul_kernel& kernel(std::size_t level, int thread) const;
 
   matmul_kernel* const* kernels_ = nullptr;  // of each level, one for each thread
-  packed_shape of_{};
+  packed_shape shape_{};
   std::size_t levels_ = 0;  // kernels for a part of the rows each, the last one for all
 };
 

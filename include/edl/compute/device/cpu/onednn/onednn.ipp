@@ -52,15 +52,15 @@ bool onednn_share_product(basic_cpu<float>& cpu, bool by_columns, matmul_key con
                           Factor const* b, Result* c) {
   constexpr std::size_t scratch_room = 0;
   onednn_store& store = store_of(cpu);
-  product_cut const cut = cut_product(cpu, by_columns, all.m, all.n, all.k);
+  product_split const split = split_product(cpu, by_columns, all.m, all.n, all.k);
   store.of_parts.resize(std::size_t(cpu.threads()));
-  for (int t = 0; t < cut.parts; ++t) {
+  for (int t = 0; t < split.parts; ++t) {
     matmul_key part = all;
-    (by_columns ? part.n : part.m) = cut.begin(t + 1) - cut.begin(t);
+    (by_columns ? part.n : part.m) = split.begin(t + 1) - split.begin(t);
     matmul_kernel* const kernel = store.of_parts[std::size_t(t)] = store.find(part, cpu.threads());
     if (!kernel) return false;
   }
-  share_product(cpu, cut, [&](std::size_t begin, std::size_t, int t) {
+  share_product(cpu, split, [&](std::size_t begin, std::size_t, int t) {
     matmul_kernel& kernel = *store.of_parts[std::size_t(t)];
     std::size_t const down = by_columns ? 0 : begin, across = by_columns ? begin : 0;
     kernel.run(t, a + down * (all.a_transposed ? 1 : all.a_stride),
@@ -108,16 +108,16 @@ EDL_INLINE bool onednn_multiply_int8(basic_cpu<float>& cpu, std::size_t m, std::
 EDL_INLINE std::size_t packed_products::rows_at(std::size_t level) const {
   // Few kernels: what they compute beside the rows asked for is a quarter of all, and 7, at most.
   constexpr std::size_t unit = 8;
-  std::size_t const step = (of_.rows + levels_ * unit - 1) / (levels_ * unit) * unit;
-  return std::min(of_.rows, step * (level + 1));
+  std::size_t const step = (shape_.rows + levels_ * unit - 1) / (levels_ * unit) * unit;
+  return std::min(shape_.rows, step * (level + 1));
 }
 
 EDL_INLINE matmul_kernel& packed_products::kernel(std::size_t level, int thread) const {
-  return *kernels_[level * std::size_t(of_.units.parts) + std::size_t(thread)];
+  return *kernels_[level * std::size_t(shape_.units.parts) + std::size_t(thread)];
 }
 
 EDL_INLINE packed_products::packed_products(basic_cpu<float>& cpu, packed_shape const& of)
-    : of_(of), levels_(of.whole ? 1 : 4) {
+    : shape_(of), levels_(of.whole ? 1 : 4) {
   onednn_store& store = store_of(cpu);
   auto const parts = std::size_t(of.units.parts);
   store.of_parts.resize(std::max(levels_ * parts, store.of_parts.size()));

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(column_threads, 2)
       pack<N> const v = load<N>(x + t.element(r, at.column));
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        float const off = v.of[k] - shift.of[k];
+        float const off = v.lane[k] - shift.lane[k];
         sum[k] += off;
         square[k] = fmaf(off, off, square[k]);
       }
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(column_threads, 2)
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       float const off = sum[k] / count;
-      m[k].mean = shift.of[k] - origin.of[k] + off;
+      m[k].mean = shift.lane[k] - origin.lane[k] + off;
       m[k].squares = square[k] - sum[k] * off;
     }
   }
@@ -121,7 +121,7 @@ struct norm_variables {
   norm_parameters of_channel;
   float *running_mean, *running_variance, *kept;
   float momentum, epsilon;
-  statistics of;
+  statistics source;
 };
 
 /// z = x · scale + offset of the tile's columns. The tile's first block writes what is remembered.
@@ -130,17 +130,17 @@ __device__ __forceinline__ void find_scales(column_tiling const& t, norm_variabl
                                             T const* __restrict__ x, float const* __restrict__ partial,
                                             float* shared, float* counts, float* scale, float* offset) {
   moments m;
-  if (v.of == statistics::batch) m = join_parts<N>(t, partial, shared, counts);
+  if (v.source == statistics::batch) m = join_parts<N>(t, partial, shared, counts);
   if (threadIdx.x < t.count(N)) {
     unsigned const k = t.first(N) + threadIdx.x, n = t.columns;
     bool const writes = blockIdx.x == 0;
     float mean, inverse;
-    if (v.of == statistics::kept) {
+    if (v.source == statistics::kept) {
       mean = v.kept[k];
       inverse = v.kept[n + k];
     } else {
       float variance;
-      if (v.of == statistics::batch) {
+      if (v.source == statistics::batch) {
         mean = m.mean + load_one(x + k);
         variance = m.squares / float(t.rows);
         if (writes) {
@@ -198,9 +198,9 @@ __global__ void __launch_bounds__(column_threads, 2)
       pack<N> z = widen(in[u]);
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        z.of[k] = fmaf(z.of[k], scale[k], offset[k]);
-        if (more) z.of[k] += widen(added[u]).of[k];
-        z.of[k] = activate<F>(z.of[k]);
+        z.lane[k] = fmaf(z.lane[k], scale[k], offset[k]);
+        if (more) z.lane[k] += widen(added[u]).lane[k];
+        z.lane[k] = activate<F>(z.lane[k]);
       }
       store<N>(y + t.element(r + u * stride, at.column), z);
     }
@@ -224,13 +224,13 @@ __global__ void __launch_bounds__(column_threads, 1)
     auto const w = g(item);
     pack<N> most;
 #pragma unroll
-    for (int k = 0; k < N; ++k) most.of[k] = relu ? 0 : -INFINITY;
+    for (int k = 0; k < N; ++k) most.lane[k] = relu ? 0 : -INFINITY;
     for_each_position<N>(w, g, t.columns, x, t.element(w.from, at.column),
                          [&](pack<N> const& in, std::size_t) {
 #pragma unroll
                            for (int k = 0; k < N; ++k) {
-                             float const z = fmaf(in.of[k], scale[k], offset[k]);
-                             most.of[k] = z > most.of[k] || z != z ? z : most.of[k];  // a NaN stays
+                             float const z = fmaf(in.lane[k], scale[k], offset[k]);
+                             most.lane[k] = z > most.lane[k] || z != z ? z : most.lane[k];  // a NaN stays
                            }
                          });
     store<N>(y + t.element(w.to, at.column), most);
@@ -245,7 +245,7 @@ void normalise(queue const& q, norm_chain const& c, int batch, norm_variables co
     column_tiling const t = tile_of_columns(q, rows, std::size_t(c.in.channels), N);
     auto const* const from = static_cast<T const*>(x);
     auto* const to = static_cast<T*>(y);
-    if (v.of == statistics::batch)
+    if (v.source == statistics::batch)
       launch(q, "batch_norm", moments_kernel<T, N>, dim3(t.parts, t.tiles), column_threads, t, from, scratch);
     if (c.window == 1) {
       by_activation(c.f, [&]<activation F>() {
@@ -295,8 +295,8 @@ void batch_norm_evaluate(queue const& q, norm_chain const& c, int batch, float e
             x, more, y, nullptr);
 }
 
-void batch_norm_again(queue const& q, norm_chain const& c, int batch, void const* x, float const* gamma,
-                      float const* beta, float const* kept, void* y) {
+void batch_norm_recompute(queue const& q, norm_chain const& c, int batch, void const* x, float const* gamma,
+                          float const* beta, float const* kept, void* y) {
   normalise(q, c, batch,
             {{gamma, beta, c.shift_gain}, nullptr, nullptr, const_cast<float*>(kept), 0, 0, statistics::kept},
             x, nullptr, y, nullptr);

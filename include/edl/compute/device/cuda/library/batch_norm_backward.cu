@@ -56,9 +56,9 @@ __global__ void __launch_bounds__(column_threads, 2)
       pack<N> const in = load<N>(x + t.element(r, at.column)), g = load<N>(dy + t.element(r, at.column));
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        float const dz = before<F>(fmaf(in.of[k], c.scale[k], c.offset[k]), g.of[k]);
+        float const dz = before<F>(fmaf(in.lane[k], c.scale[k], c.offset[k]), g.lane[k]);
         sums[k] += dz;
-        sums[N + k] = fmaf(dz, in.of[k] - c.mean[k], sums[N + k]);
+        sums[N + k] = fmaf(dz, in.lane[k] - c.mean[k], sums[N + k]);
       }
     }
   }
@@ -82,21 +82,21 @@ __global__ void __launch_bounds__(column_threads, 1)
       std::size_t const first = t.element(w.from, at.column);
       pack<N> most, where = load<N>(x + first);
 #pragma unroll
-      for (int k = 0; k < N; ++k) most.of[k] = -INFINITY;
+      for (int k = 0; k < N; ++k) most.lane[k] = -INFINITY;
       for_each_position<N>(w, g, t.columns, x, first, [&](pack<N> const& in, std::size_t) {
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-          float const z = fmaf(in.of[k], c.scale[k], c.offset[k]);
-          where.of[k] = z > most.of[k] ? in.of[k] : where.of[k];
-          most.of[k] = z > most.of[k] ? z : most.of[k];
+          float const z = fmaf(in.lane[k], c.scale[k], c.offset[k]);
+          where.lane[k] = z > most.lane[k] ? in.lane[k] : where.lane[k];
+          most.lane[k] = z > most.lane[k] ? z : most.lane[k];
         }
       });
       pack<N> const d = load<N>(dy + t.element(w.to, at.column));
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        float const dz = !relu || most.of[k] > 0 ? d.of[k] : 0;
+        float const dz = !relu || most.lane[k] > 0 ? d.lane[k] : 0;
         sums[k] += dz;
-        sums[N + k] = fmaf(dz, where.of[k] - c.mean[k], sums[N + k]);
+        sums[N + k] = fmaf(dz, where.lane[k] - c.mean[k], sums[N + k]);
       }
     }
   }
@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(column_threads, 2)
       pack<N> d;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        float const dz = before<F>(c.z(k, in.of[k]), g.of[k]);
-        d.of[k] = c.dx(k, dz, in.of[k], r.after_relu);
+        float const dz = before<F>(c.z(k, in.lane[k]), g.lane[k]);
+        d.lane[k] = c.dx(k, dz, in.lane[k], r.after_relu);
       }
       store<N>(dx + t.element(first + u * stride, at.column), d);
     }
@@ -224,21 +224,21 @@ __global__ void __launch_bounds__(column_threads, 1)
       for_each_position<N>(w, g, t.columns, x, first, [&](pack<N> const& in, std::size_t) {
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-          float const z = c.z(k, in.of[k]);
+          float const z = c.z(k, in.lane[k]);
           most[k] = z > most[k] ? z : most[k];
         }
       });
       left = load<N>(dy + t.element(w.to, at.column));
 #pragma unroll
-      for (int k = 0; k < N; ++k) left.of[k] = !relu || most[k] > 0 ? left.of[k] : 0;
+      for (int k = 0; k < N; ++k) left.lane[k] = !relu || most[k] > 0 ? left.lane[k] : 0;
     }
     for_each_position<N>(w, g, t.columns, x, first, [&](pack<N> const& in, std::size_t here) {
       pack<N> out;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        float const dz = c.z(k, in.of[k]) >= most[k] ? left.of[k] : 0;
-        left.of[k] -= dz;
-        out.of[k] = c.dx(k, dz, in.of[k], r.after_relu);
+        float const dz = c.z(k, in.lane[k]) >= most[k] ? left.lane[k] : 0;
+        left.lane[k] -= dz;
+        out.lane[k] = c.dx(k, dz, in.lane[k], r.after_relu);
       }
       store<N>(dx + here, out);
     });

@@ -59,10 +59,25 @@ std::int64_t up_to_16(void const* p) { return std::int64_t(std::min<std::size_t>
 }  // namespace
 
 convolutions::problem::key convolutions::problem::identity() const {
-  return {std::int64_t(what), batch,          g.in.height,     g.in.width,      g.in.channels,
-          g.out.height,       g.out.width,    g.out.channels,  g.kernel.height, g.kernel.width,
-          g.stride.height,    g.stride.width, g.before.height, g.before.width,  g.groups,
-          std::int64_t(f),    bias,           aligned[0],      aligned[1]};
+  return {std::int64_t(direction),
+          batch,
+          g.in.height,
+          g.in.width,
+          g.in.channels,
+          g.out.height,
+          g.out.width,
+          g.out.channels,
+          g.kernel.height,
+          g.kernel.width,
+          g.stride.height,
+          g.stride.width,
+          g.before.height,
+          g.before.width,
+          g.groups,
+          std::int64_t(f),
+          bias,
+          aligned[0],
+          aligned[1]};
 }
 
 std::string convolutions::problem::describe() const {
@@ -70,7 +85,7 @@ std::string convolutions::problem::describe() const {
   return fmt::format(
       "a convolution {}, {} samples of {} × {} × {} to {} × {} × {}, kernel {} × {}, stride {} × {}, {} × {} "
       "before, {} groups{}{}",
-      names[std::size_t(what)], batch, g.in.height, g.in.width, g.in.channels, g.out.height, g.out.width,
+      names[std::size_t(direction)], batch, g.in.height, g.in.width, g.in.channels, g.out.height, g.out.width,
       g.out.channels, g.kernel.height, g.kernel.width, g.stride.height, g.stride.width, g.before.height,
       g.before.width, g.groups, bias ? ", bias" : "", f == activation::relu ? ", relu" : "");
 }
@@ -97,7 +112,7 @@ std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& 
                         .alignment = w.padded ? 16 : p.aligned[0]};
   cudnn::tensor const k{.name = "kernel",
                         .id = kernel,
-                        .type = p.what == pass::weights && w.wide ? CUDNN_DATA_FLOAT : type(),
+                        .type = p.direction == pass::weights && w.wide ? CUDNN_DATA_FLOAT : type(),
                         .extents = {filters, g.in.channels / g.groups, g.kernel.height, g.kernel.width}};
   cudnn::tensor const y{.name = "y",
                         .id = response,
@@ -105,9 +120,9 @@ std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& 
                         .extents = {p.batch, filters, g.out.height, g.out.width},
                         .alignment = p.aligned[1]};
   auto made = std::make_shared<cudnn::graph>(p.describe());
-  if (p.what == pass::data) {
+  if (p.direction == pass::data) {
     made->convolve_data(x, k, y, padding);
-  } else if (p.what == pass::weights) {
+  } else if (p.direction == pass::weights) {
     made->convolve_weights(x, k, y, padding);
   } else if (!w.fused) {
     made->convolve(x, k, y, padding);
@@ -172,7 +187,7 @@ std::string convolutions::collect(problem const& p, kind const& k, std::size_t m
 }
 
 std::vector<convolutions::way> convolutions::ways(problem const& p, bool measures) const {
-  bool const follows = p.what == pass::forward && (p.bias || p.f != activation::none);
+  bool const follows = p.direction == pass::forward && (p.bias || p.f != activation::none);
   auto const after = padding_after(p.g);
   std::vector<kind> kinds;
   for (bool wide : {true, false})
@@ -181,7 +196,7 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
       if (padded ? after == p.g.before : !after) continue;
       // Gradients that are rounded on their way, once, are for where there are no others, or they are faster:
       // a kernel of cuDNN 9.19 that writes float32 took thirty times as long on an H200.
-      if (!wide && !(p.what == pass::weights && half())) continue;
+      if (!wide && !(p.direction == pass::weights && half())) continue;
       if (follows) kinds.push_back({.fused = true, .padded = padded, .wide = wide});
       kinds.push_back({.fused = false, .padded = padded, .wide = wide});
     }
@@ -194,7 +209,7 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
     std::string const here = collect(p, k, most, found);
     if (!k.fused && why.empty()) why = here;
   }
-  bool const own = half() && p.what == pass::weights && cuda_kernels::tensor_cores_take(p.g);
+  bool const own = half() && p.direction == pass::weights && cuda_kernels::tensor_cores_take(p.g);
   if (own && (measures || found.empty())) found.emplace_back().tensor_cores = true;
   if (found.empty()) found.push_back({{}, {}, why});
   return found;
@@ -210,7 +225,7 @@ std::vector<convolutions::way> convolutions::right_ways(problem const& p, tensor
     if (!w.plan || tried.accepts([&](tensors const& t) { with(w, t); }, why)) return true;
     std::int64_t const engine = w.plan->choice().engine;
     last = fmt::format("engine {} is left out: {}", engine, why);
-    if (told_.emplace(p.what, engine).second)
+    if (told_.emplace(p.direction, engine).second)
       shared_.warn(fmt::format("cuDNN's engine {} is left out of {}: {}", engine, p.describe(), why));
     return false;
   };
@@ -254,7 +269,7 @@ void convolutions::execute(way const& w, std::initializer_list<cudnn::plan::memo
 
 void convolutions::forward(conv_geometry const& g, int batch, activation f, void const* x,
                            float const* kernel, float const* bias, void* y) {
-  problem const p{.what = pass::forward,
+  problem const p{.direction = pass::forward,
                   .g = g,
                   .batch = batch,
                   .f = f,
@@ -293,7 +308,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
                             void const* dy, void* dx, float* dkernel, float* dbias) {
   auto const filters = std::size_t(g.out.channels), rows = std::size_t(batch) * g.positions();
   std::size_t const weights = g.patch() * filters;
-  problem p{.what = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
+  problem p{.direction = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
   auto const weigh = [&](way const& w, tensors const& t) {
     room r;
     if (w.tensor_cores) {
@@ -324,7 +339,7 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
     cuda_kernels::sum_rows(q_, rows, filters, dy, dbias, shared_.scratch(r.floats()));
   }
   if (!dx) return;
-  p.what = pass::data;
+  p.direction = pass::data;
   p.aligned[0] = up_to_16(dx);
   run(p, {.kernel = kernel, .dy = dy, .dx = dx}, [&](way const& w, tensors const& t) {
     if (!w.plan) return cuda_kernels::conv2d_data(q_, g, batch, t.kernel, t.dy, t.dx);
@@ -348,8 +363,11 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
 std::string convolutions::describe(conv_geometry const& g, int batch, activation f, bool bias) {
   auto const words = [&](pass what) {
     bool const forward = what == pass::forward;
-    problem const p{
-        .what = what, .g = g, .batch = batch, .f = forward ? f : activation::none, .bias = forward && bias};
+    problem const p{.direction = what,
+                    .g = g,
+                    .batch = batch,
+                    .f = forward ? f : activation::none,
+                    .bias = forward && bias};
     auto const wanted = p.identity();
     // Whatever follows the convolution, and however its memory is aligned.
     auto const at = std::ranges::find_if(known_, [&](auto const& entry) {

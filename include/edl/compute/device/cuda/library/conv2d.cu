@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(element_threads)
     pack<N> p = load<N>(y + i * N);
     Index const column = Index(i) % packs_of_a_row * N;
 #pragma unroll
-    for (int j = 0; j < N; ++j) p.of[j] = finish(p.of[j] + (bias ? bias[column + j] : 0.0f), relu);
+    for (int j = 0; j < N; ++j) p.lane[j] = finish(p.lane[j] + (bias ? bias[column + j] : 0.0f), relu);
     store<N>(y + i * N, p);
   }
 }

@@ -41,7 +41,7 @@ class convolutions {
 
   /// What is to be computed, of memory that is aligned so.
   struct problem {
-    pass what;
+    pass direction;
     conv_geometry g;
     int batch;
     activation f = activation::none;

@@ -126,9 +126,9 @@ void dense_layers::forward(std::size_t rows, std::size_t inputs, std::size_t out
     std::size_t const work = r.add(c.workspace());
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     void const* const weights = w.place(q_, scratch);
-    bool const fused = c.what.after == wanted.after;
+    bool const fused = c.computed.after == wanted.after;
     void const* const more = fused && bias ? b.place(q_, scratch) : nullptr;
-    matrices_.run(c.what, *c.way, weights, t.x, t.y, const_cast<void*>(more), scratch + work, q_.stream);
+    matrices_.run(c.computed, *c.way, weights, t.x, t.y, const_cast<void*>(more), scratch + work, q_.stream);
     if (!fused) cuda_kernels::finish_rows(q_, rows, outputs, f, t.bias, t.y);
   });
 }
@@ -150,7 +150,7 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
       std::size_t const work = r.add(c.workspace());
       auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
       void const* const weights = w.place(q_, scratch);
-      matrices_.run(c.what, *c.way, weights, t.dy, t.dx, nullptr, scratch + work, q_.stream);
+      matrices_.run(c.computed, *c.way, weights, t.dy, t.dx, nullptr, scratch + work, q_.stream);
     });
   }
   product wanted = weights_product(rows, inputs, outputs);
@@ -161,14 +161,14 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
   wanted.d_aligned = aligned(dkernel);
   tensors const of{.x = x, .dy = dy, .dkernel = dkernel, .dbias = dbias};
   run(wanted, l, of, [&](chosen const& c, tensors const& t) {
-    bool const summed = c.what.after == CUBLASLT_EPILOGUE_BGRADA;
+    bool const summed = c.computed.after == CUBLASLT_EPILOGUE_BGRADA;
     room r;
     std::size_t const work = r.add(c.workspace());
     std::size_t const sums =
         r.add(dbias && !summed ? cuda_kernels::sum_rows_scratch(q_, rows, outputs) * sizeof(float) : 0);
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     if (c.way)
-      matrices_.run(c.what, *c.way, t.dy, t.x, t.dkernel, summed ? t.dbias : nullptr, scratch + work,
+      matrices_.run(c.computed, *c.way, t.dy, t.x, t.dkernel, summed ? t.dbias : nullptr, scratch + work,
                     q_.stream);
     else
       cuda_kernels::conv2d_weights(q_, l.g, l.batch, t.x, t.dy, t.dkernel);
@@ -188,8 +188,8 @@ std::string dense_layers::describe(std::size_t rows, std::size_t inputs, std::si
     std::size_t rule = 0;
     chosen const c = at == known_.end() ? ways(shape, rule).at(rule) : at->second;
     if (!c.way) return std::string("edl's own, since no algorithm of cuBLASLt is right");
-    return cuda_library::describe(*c.way) + (c.what.after == CUBLASLT_EPILOGUE_DEFAULT ? ""
-                                             : c.what.after == CUBLASLT_EPILOGUE_BGRADA
+    return cuda_library::describe(*c.way) + (c.computed.after == CUBLASLT_EPILOGUE_DEFAULT ? ""
+                                             : c.computed.after == CUBLASLT_EPILOGUE_BGRADA
                                                  ? " with the bias' gradient"
                                                  : " with what follows");
   };

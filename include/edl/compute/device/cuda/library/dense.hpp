@@ -29,7 +29,7 @@ class dense_layers {
 
  private:
   struct chosen {
-    product what;                         ///< as wanted, or without what should follow it
+    product computed;                     ///< as wanted, or without what should follow it
     std::optional<product_way> way = {};  ///< none: by kernels of our own
 
     std::size_t workspace() const { return way ? way->workspace : 0; }

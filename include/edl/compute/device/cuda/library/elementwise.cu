@@ -143,8 +143,8 @@ struct drop {
     array<std::uint8_t, N> kept;
     if constexpr (N == 1) {
       bool const keep = (stream.bits(i) >> 8) >= d.least;
-      kept.of[0] = keep;
-      out.of[0] = in.of[0] * (keep ? d.scale : 0);
+      kept.lane[0] = keep;
+      out.lane[0] = in.lane[0] * (keep ? d.scale : 0);
     } else {
 #pragma unroll
       for (int b = 0; b < N / 4; ++b) {
@@ -152,8 +152,8 @@ struct drop {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           bool const keep = (drawn[k] >> 8) >= d.least;
-          kept.of[4 * b + k] = keep;
-          out.of[4 * b + k] = in.of[4 * b + k] * (keep ? d.scale : 0);
+          kept.lane[4 * b + k] = keep;
+          out.lane[4 * b + k] = in.lane[4 * b + k] * (keep ? d.scale : 0);
         }
       }
     }
@@ -184,7 +184,7 @@ struct undrop {
   __device__ __forceinline__ void finish(std::size_t i, inputs<N> const& in) const {
     pack<N> out;
 #pragma unroll
-    for (int k = 0; k < N; ++k) out.of[k] = in.dy.of[k] * (scale * float(in.kept.of[k]));
+    for (int k = 0; k < N; ++k) out.lane[k] = in.dy.lane[k] * (scale * float(in.kept.lane[k]));
     store<N>(dx + i, out);
   }
 };

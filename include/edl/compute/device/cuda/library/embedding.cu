@@ -29,7 +29,7 @@ struct named_rows {
     if (g.has(id)) return cuda_kernels::load<N>(table + std::size_t(id) * width + i % width);
     inputs<N> none;
 #pragma unroll
-    for (int k = 0; k < N; ++k) none.of[k] = NAN;
+    for (int k = 0; k < N; ++k) none.lane[k] = NAN;
     return none;
   }
   template <int N>
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(id_threads) sum_parts(runs const r, T const* _
       }
       pack<N> const more = widen(v[j]);
 #pragma unroll
-      for (int e = 0; e < N; ++e) sum.of[e] += more.of[e];
+      for (int e = 0; e < N; ++e) sum.lane[e] += more.lane[e];
     }
   }
   give();
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(id_threads) join_parts(runs const r) {
     for (unsigned j = 0; j < at_once; ++j)
       if (there[j])
 #pragma unroll
-        for (int e = 0; e < N; ++e) sum.of[e] += more[j].of[e];
+        for (int e = 0; e < N; ++e) sum.lane[e] += more[j].lane[e];
     on = there[at_once - 1];
   }
   store<N>(r.sums + r.row(id) + k, sum);

@@ -25,7 +25,7 @@ using bfloat = std::uint16_t;
 /// Neighbours in registers.
 template <int N>
 struct pack {
-  float of[N];
+  float lane[N];
 };
 
 template <std::size_t Bytes>
@@ -45,7 +45,7 @@ struct raw_bytes<16> {
 
 template <class T, int N>
 struct array {
-  T of[N];
+  T lane[N];
 };
 
 /// Elements that one access of 16 bytes holds.
@@ -57,7 +57,7 @@ template <int N, class T>
 __device__ __forceinline__ array<T, N> fetch(T const* from) {
   if constexpr (N * sizeof(T) < 4 || N == 1) {
     array<T, N> r;
-    for (int k = 0; k < N; ++k) r.of[k] = from[k];
+    for (int k = 0; k < N; ++k) r.lane[k] = from[k];
     return r;
   } else {
     using raw = typename raw_bytes<N * sizeof(T)>::type;
@@ -68,7 +68,7 @@ __device__ __forceinline__ array<T, N> fetch(T const* from) {
 template <int N, class T>
 __device__ __forceinline__ void put(T* to, array<T, N> const& v) {
   if constexpr (N * sizeof(T) < 4 || N == 1) {
-    for (int k = 0; k < N; ++k) to[k] = v.of[k];
+    for (int k = 0; k < N; ++k) to[k] = v.lane[k];
   } else {
     using raw = typename raw_bytes<N * sizeof(T)>::type;
     *reinterpret_cast<raw*>(to) = std::bit_cast<raw>(v);
@@ -84,13 +84,13 @@ template <int N>
 __device__ __forceinline__ pack<N> widen(array<bfloat, N> const& v) {
   pack<N> r;
   if constexpr (N == 1) {
-    r.of[0] = from_bfloat16(v.of[0]);
+    r.lane[0] = from_bfloat16(v.lane[0]);
   } else {
     auto const words = std::bit_cast<array<unsigned, N / 2>>(v);
 #pragma unroll
     for (int k = 0; k < N / 2; ++k) {
-      r.of[2 * k] = __uint_as_float(words.of[k] << 16);
-      r.of[2 * k + 1] = __uint_as_float(words.of[k] & 0xffff'0000u);
+      r.lane[2 * k] = __uint_as_float(words.lane[k] << 16);
+      r.lane[2 * k + 1] = __uint_as_float(words.lane[k] & 0xffff'0000u);
     }
   }
   return r;
@@ -109,13 +109,13 @@ __device__ __forceinline__ void store(float* to, pack<N> const& v) {
 template <int N>
 __device__ __forceinline__ void store(bfloat* to, pack<N> const& v) {
   if constexpr (N == 1) {
-    *to = to_bfloat16(v.of[0]);
+    *to = to_bfloat16(v.lane[0]);
   } else {
     array<unsigned, N / 2> words;
 #pragma unroll
     for (int k = 0; k < N / 2; ++k) {
-      __nv_bfloat162 const two = __floats2bfloat162_rn(v.of[2 * k], v.of[2 * k + 1]);
-      memcpy(&words.of[k], &two, sizeof(two));
+      __nv_bfloat162 const two = __floats2bfloat162_rn(v.lane[2 * k], v.lane[2 * k + 1]);
+      memcpy(&words.lane[k], &two, sizeof(two));
     }
     put<N>(to, std::bit_cast<array<bfloat, N>>(words));
   }
@@ -123,7 +123,7 @@ __device__ __forceinline__ void store(bfloat* to, pack<N> const& v) {
 
 template <class T>
 __device__ __forceinline__ float load_one(T const* from) {
-  return load<1>(from).of[0];
+  return load<1>(from).lane[0];
 }
 
 template <class T>
@@ -219,7 +219,7 @@ template <class In, class Out, int K, class F>
 struct map_elements {
   template <int N>
   struct inputs {
-    pack<N> of[K];
+    pack<N> operand[K];
   };
 
   In const* from[K];
@@ -230,7 +230,7 @@ struct map_elements {
   __device__ __forceinline__ inputs<N> load(std::size_t i) const {
     inputs<N> in;
 #pragma unroll
-    for (int k = 0; k < K; ++k) in.of[k] = cuda_kernels::load<N>(from[k] + i);
+    for (int k = 0; k < K; ++k) in.operand[k] = cuda_kernels::load<N>(from[k] + i);
     return in;
   }
 
@@ -241,8 +241,8 @@ struct map_elements {
     for (int e = 0; e < N; ++e) {
       float x[K];
 #pragma unroll
-      for (int k = 0; k < K; ++k) x[k] = in.of[k].of[e];
-      out.of[e] = f(x);
+      for (int k = 0; k < K; ++k) x[k] = in.operand[k].lane[e];
+      out.lane[e] = f(x);
     }
     store<N>(to + i, out);
   }

@@ -51,7 +51,7 @@ struct shares {
 __device__ __forceinline__ uint4 neighbours(bfloat const* from, int left, bool together) {
   if (left >= 8 && together) return *reinterpret_cast<uint4 const*>(from);
   array<bfloat, 8> v{};
-  for (int i = 0; i < 8 && i < left; ++i) v.of[i] = from[i];
+  for (int i = 0; i < 8 && i < left; ++i) v.lane[i] = from[i];
   return std::bit_cast<uint4>(v);
 }
 

@@ -63,8 +63,8 @@ void batch_norm_train(queue const& q, norm_chain const& c, int batch, float mome
 void batch_norm_evaluate(queue const& q, norm_chain const& c, int batch, float epsilon, void const* x,
                          float const* gamma, float const* beta, void const* more, float const* running_mean,
                          float const* running_variance, void* y, float* kept);
-void batch_norm_again(queue const& q, norm_chain const& c, int batch, void const* x, float const* gamma,
-                      float const* beta, float const* kept, void* y);
+void batch_norm_recompute(queue const& q, norm_chain const& c, int batch, void const* x, float const* gamma,
+                          float const* beta, float const* kept, void* y);
 void batch_norm_backward(queue const& q, norm_chain const& c, int batch, bool through, void const* x,
                          float const* gamma, float const* beta, void const* dy, float const* kept, void* dx,
                          float* dgamma, float* dbeta, float* scratch);

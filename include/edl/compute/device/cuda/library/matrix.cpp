@@ -71,7 +71,7 @@ std::string product::describe() const {
 /// What is made once for a product.
 struct matrix_products::prepared {
   layout a, b, d;
-  description how;
+  description operation;
 };
 
 struct matrix_products::state {
@@ -98,7 +98,7 @@ matrix_products::prepared& matrix_products::prepare(product const& p) {
   cublasLtMatmulDesc_t how = nullptr;
   check_cublas(cublasLtMatmulDescCreate(&how, compute_type(s_->precision), CUDA_R_32F), &p,
                "describing a product");
-  made.how.reset(how);
+  made.operation.reset(how);
   auto const set = [&](char const* name, cublasLtMatmulDescAttributes_t attribute, auto value) {
     check_cublas(cublasLtMatmulDescSetAttribute(how, attribute, &value, sizeof(value)), &p,
                  fmt::format("setting {} (attribute {}) of a product", name, int(attribute)));
@@ -125,7 +125,7 @@ void set_bias(cublasLtMatmulDesc_t how, product const& p, void* at) {
 std::vector<product_way> matrix_products::propose(product const& p) {
   prepared& made = prepare(p);
   // Only its alignment is looked at now.
-  set_bias(made.how.get(), p, reinterpret_cast<void*>((std::uintptr_t(1) << 20) | bias_alignment));
+  set_bias(made.operation.get(), p, reinterpret_cast<void*>((std::uintptr_t(1) << 20) | bias_alignment));
   cublasLtMatmulPreference_t raw = nullptr;
   check_cublas(cublasLtMatmulPreferenceCreate(&raw), &p, "preparing the choice");
   preference const wanted(raw);
@@ -145,7 +145,7 @@ std::vector<product_way> matrix_products::propose(product const& p) {
     std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> results{};
     int found = 0;
     cublasStatus_t const status = cublasLtMatmulAlgoGetHeuristic(
-        s_->handle.get(), made.how.get(), made.a.get(), made.b.get(), made.d.get(), made.d.get(), raw,
+        s_->handle.get(), made.operation.get(), made.a.get(), made.b.get(), made.d.get(), made.d.get(), raw,
         int(results.size()), results.data(), &found);
     std::vector<product_way> ways;
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return ways;
@@ -168,10 +168,10 @@ std::vector<product_way> matrix_products::propose(product const& p) {
 void matrix_products::run(product const& p, product_way const& way, void const* a, void const* b, void* d,
                           void* more, void* workspace, cudaStream_t stream) {
   prepared& made = prepare(p);
-  set_bias(made.how.get(), p, more);
+  set_bias(made.operation.get(), p, more);
   float const one = 1, zero = 0;
   check_cublas(
-      cublasLtMatmul(s_->handle.get(), made.how.get(), &one, a, made.a.get(), b, made.b.get(), &zero, d,
+      cublasLtMatmul(s_->handle.get(), made.operation.get(), &one, a, made.a.get(), b, made.b.get(), &zero, d,
                      made.d.get(), d, made.d.get(), &way.algorithm, workspace, way.workspace, stream),
       &p, "the product");
 }

@@ -84,9 +84,10 @@ class operations : public accelerator {
                                       kept.data());
   }
 
-  void batch_norm_again(norm_chain const& c, int batch, in x, in gamma, in beta, in kept, out y) override {
-    cuda_kernels::batch_norm_again(queue_, c, batch, x.data(), pointer(gamma), beta.data(), kept.data(),
-                                   y.data());
+  void batch_norm_recompute(norm_chain const& c, int batch, in x, in gamma, in beta, in kept,
+                            out y) override {
+    cuda_kernels::batch_norm_recompute(queue_, c, batch, x.data(), pointer(gamma), beta.data(), kept.data(),
+                                       y.data());
   }
 
   void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta, in dy,

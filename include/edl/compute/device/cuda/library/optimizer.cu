@@ -34,10 +34,10 @@ struct update {
     for (int k = 0; k < N; ++k) {
       float of[Slots > 0 ? Slots : 1] = {};
 #pragma unroll
-      for (int s = 0; s < Slots; ++s) of[s] = in.slots[s].of[k];
-      in.w.of[k] = rule(in.w.of[k], in.g.of[k], of);
+      for (int s = 0; s < Slots; ++s) of[s] = in.slots[s].lane[k];
+      in.w.lane[k] = rule(in.w.lane[k], in.g.lane[k], of);
 #pragma unroll
-      for (int s = 0; s < Slots; ++s) in.slots[s].of[k] = of[s];
+      for (int s = 0; s < Slots; ++s) in.slots[s].lane[k] = of[s];
     }
     store<N>(weights + i, in.w);
 #pragma unroll

@@ -83,13 +83,14 @@ __global__ void __launch_bounds__(pool_threads, 4)
     auto const w = g.window_of(p.row, p.column);
     pack<N> most;
 #pragma unroll
-    for (int k = 0; k < N; ++k) most.of[k] = -INFINITY;
+    for (int k = 0; k < N; ++k) most.lane[k] = -INFINITY;
     for (int a = w.top; a < w.bottom; ++a)
       for (int b = w.left; b < w.right; ++b) {
         pack<N> const here = load<N>(x + g.in(p.sample, a, b, p.channel));
 #pragma unroll
         for (int k = 0; k < N; ++k)
-          most.of[k] = here.of[k] > most.of[k] || here.of[k] != here.of[k] ? here.of[k] : most.of[k];
+          most.lane[k] =
+              here.lane[k] > most.lane[k] || here.lane[k] != here.lane[k] ? here.lane[k] : most.lane[k];
       }
     store<N>(y + std::size_t(i) * N, most);
   }
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(pool_threads, 4)
         pack<N> const most = load<N>(y + at);
         unsigned first = 0;  // one bit for each of the pack
 #pragma unroll
-        for (int k = 0; k < N; ++k) first |= unsigned(alike(own.of[k], most.of[k])) << k;
+        for (int k = 0; k < N; ++k) first |= unsigned(alike(own.lane[k], most.lane[k])) << k;
         auto const w = g.window_of(a, b);
         for (int r = w.top; r < w.bottom && first; ++r)
           for (int c = w.left; c < w.right && first; ++c) {
@@ -126,12 +127,12 @@ __global__ void __launch_bounds__(pool_threads, 4)
             pack<N> const other = load<N>(x + g.in(p.sample, r, c, p.channel));
 #pragma unroll
             for (int k = 0; k < N; ++k)
-              first &= ~(unsigned(before ? other.of[k] >= own.of[k] : other.of[k] > own.of[k]) << k);
+              first &= ~(unsigned(before ? other.lane[k] >= own.lane[k] : other.lane[k] > own.lane[k]) << k);
           }
         if (!first) continue;
         pack<N> const d = load<N>(dy + at);
 #pragma unroll
-        for (int k = 0; k < N; ++k) sum.of[k] += first >> k & 1 ? d.of[k] : 0;
+        for (int k = 0; k < N; ++k) sum.lane[k] += first >> k & 1 ? d.lane[k] : 0;
       }
     store<N>(dx + std::size_t(i) * N, sum);
   }
@@ -148,11 +149,11 @@ __global__ void __launch_bounds__(pool_threads, 4)
       for (int b = w.left; b < w.right; ++b) {
         pack<N> const here = load<N>(x + g.in(p.sample, a, b, p.channel));
 #pragma unroll
-        for (int k = 0; k < N; ++k) mean.of[k] += here.of[k];
+        for (int k = 0; k < N; ++k) mean.lane[k] += here.lane[k];
       }
     float const share = 1 / float(w.size());
 #pragma unroll
-    for (int k = 0; k < N; ++k) mean.of[k] *= share;
+    for (int k = 0; k < N; ++k) mean.lane[k] *= share;
     store<N>(y + std::size_t(i) * N, mean);
   }
 }
@@ -169,7 +170,7 @@ __global__ void __launch_bounds__(pool_threads, 4)
         float const share = 1 / float(g.window_of(a, b).size());
         pack<N> const d = load<N>(dy + g.out(p.sample, a, b, p.channel));
 #pragma unroll
-        for (int k = 0; k < N; ++k) sum.of[k] = fmaf(d.of[k], share, sum.of[k]);
+        for (int k = 0; k < N; ++k) sum.lane[k] = fmaf(d.lane[k], share, sum.lane[k]);
       }
     store<N>(dx + std::size_t(i) * N, sum);
   }

@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(column_threads, 2)
     for (unsigned r = t.begin(blockIdx.x) + at.row; r < end; r += t.down) {
       pack<N> const v = load<N>(x + t.element(r, at.column));
 #pragma unroll
-      for (int k = 0; k < N; ++k) sum[k] += v.of[k];
+      for (int k = 0; k < N; ++k) sum[k] += v.lane[k];
     }
   }
   sum_down<N>(t.lanes, t.down, sum, shared);

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(show_threads)
 #pragma unroll
     for (int e = 0; e < N; ++e) {
       bool const zero = row < 0 || column < 0 || p.hole(i, j);
-      v.of[e] = zero ? 0.0f : picture[(std::size_t(row) * s.width + column) * s.channels + k];
+      v.lane[e] = zero ? 0.0f : picture[(std::size_t(row) * s.width + column) * s.channels + k];
       if (++k < s.channels) continue;
       k = 0;
       if (++j == s.width) {
