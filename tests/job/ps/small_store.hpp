@@ -44,8 +44,8 @@ inline std::string save(scratch const& dir, edl::parameter_layout const& layout,
   edl::checkpoint::manifest all{
       .job = "j", .version = version, .layout = edl::checkpoint::layout_digest(layout)};
   for (std::uint32_t i = 0; i < snapshots.size(); ++i)
-    for (auto& file :
-         write_snapshot(snapshots[i], path, layout, {.server = i, .servers = std::uint32_t(snapshots.size())}))
+    for (auto& file : write_snapshot(snapshots[i], path, layout,
+                                     {.server = i, .servers = std::uint32_t(snapshots.size())}))
       all.files.push_back(std::move(file));
   edl::checkpoint::commit_checkpoint(path, all);
   return path;
