@@ -6,16 +6,19 @@
 #include <asio/ip/host_name.hpp>
 #include <chrono>
 #include <deque>
+#include <filesystem>
 #include <utility>
 
 #include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/master/watchdog.hpp"
 #include "edl/job/net/security/token.hpp"
 #include "edl/job/train/dashboard/dashboard.hpp"
 #include "edl/job/train/dashboard/job_facts.hpp"
 #include "edl/job/train/dashboard/job_feed.hpp"
 #include "edl/job/train/dashboard/page_server.hpp"
+#include "edl/job/train/history/run_list.hpp"
 
 namespace edl::train {
 namespace detail {
@@ -27,10 +30,40 @@ inline std::chrono::milliseconds look_pause(master::coordinator const& of) {
 
 inline constexpr std::chrono::seconds stuck_after{3}, speed_window{10};
 
+/// Runs whose directories lie beside that of a job's history: of `DIR/one/checkpoints` those in `DIR`.
+class siblings {
+ public:
+  explicit siblings(std::string const& history) {
+    if (history.empty()) return;
+    auto own = std::filesystem::absolute(history).lexically_normal().parent_path();
+    bool const inner = own.filename() == "checkpoints";
+    if (inner) own = own.parent_path();
+    own_ = printable(own.filename().string());
+    runs_.emplace(own.parent_path().string(), inner ? 2 : 1);
+  }
+
+  std::string all() {
+    std::string out = "[";
+    if (runs_)
+      for (auto const& [id, row] : runs_->look())
+        if (id != own_) out += (out.size() > 1 ? ",\n" : "") + row;
+    return out + "]";
+  }
+  std::string one(std::string const& id) const {
+    std::string const lines = runs_ ? runs_->lines_of(id) : "";
+    if (lines.empty()) throw http::failure(404, fmt::format("there is no run '{}'", printable(id)));
+    return "{\"lines\":" + lines + "}";
+  }
+
+ private:
+  std::optional<run_list> runs_;
+  std::string own_;
+};
+
 }  // namespace detail
 
 struct dashboard::state {
-  state(job const& of, dashboard_context c, logger const& log);
+  state(job const& of, std::string const& history, dashboard_context c, logger const& log);
   std::vector<page_document> documents();
 
   job const& asked;
@@ -39,13 +72,16 @@ struct dashboard::state {
   master::watchdog steps{detail::stuck_after};
   std::deque<std::pair<time_point, std::uint64_t>> versions;  // of the last seconds
   bool closed = false;
+  detail::siblings others;  // on the server's thread for what waits
   job_feed feed;
   page_server server;
 };
 
-EDL_INLINE dashboard::state::state(job const& of, dashboard_context c, logger const& log)
+EDL_INLINE dashboard::state::state(job const& of, std::string const& history, dashboard_context c,
+                                   logger const& log)
     : asked(of),
       context(std::move(c)),
+      others(history),
       feed(net::token::random().secret().substr(0, 16), [this] { server.wake(); }),
       server({.host = of.dashboard_host,
               .port = of.dashboard.value_or(0),
@@ -67,11 +103,13 @@ EDL_INLINE std::vector<page_document> dashboard::state::documents() {
              return now.empty() ? "{}" : now;
            }},
           {"/api/history", [this](http::request const&) { return feed.history(); }},
-          {"/api/events", [this](http::request const&) { return feed.events(); }}};
+          {"/api/events", [this](http::request const&) { return feed.events(); }},
+          {"/api/runs", [this](http::request const&) { return others.all(); }, true},
+          {"/api/runs/{}", [this](http::request const& r) { return others.one(r.arguments.at(0)); }, true}};
 }
 
 EDL_INLINE dashboard::dashboard(job const& j, std::string const& history, dashboard_context c, logger log)
-    : state_(std::make_unique<state>(j, std::move(c), log)) {
+    : state_(std::make_unique<state>(j, history, std::move(c), log)) {
   if (!history.empty()) read_lines(history, state_->feed);
 }
 

@@ -38,6 +38,8 @@ EDL_INLINE std::string_view dashboard_body() {
     <p id="no-curves" class="quiet">There is no line of history yet. One comes every <code>--history_steps</code>
       steps, and with each evaluation.</p>
     <div id="charts" class="charts"></div>
+    <details id="compare"><summary>Compare with other runs, whose directories lie beside this one's</summary>
+      <div id="others"></div></details>
   </section>
   <section aria-labelledby="processes-title">
     <h2 id="processes-title">Processes</h2>

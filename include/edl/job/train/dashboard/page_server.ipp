@@ -93,8 +93,8 @@ EDL_INLINE page_server::state::state(page_options o)
 /// Another site's page must not read a page of this machine by a name that it makes stand for 127.0.0.1.
 EDL_INLINE void page_server::state::check_host(http::request const& r) const {
   if (alone && !detail::of_this_machine(detail::host_of(r.field("host"))))
-    throw http::failure(403,
-                        "this page is served to this machine, as localhost; --dashboard_host changes that");
+    throw http::failure(
+        403, "this page is served to this machine, as localhost; another address to listen at changes that");
 }
 
 EDL_INLINE http::response page_server::state::answer(std::string type, std::string body) const {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace edl::train {
 
@@ -37,14 +39,21 @@ class run_list {
     bool seen = false;
   };
 
+  struct sweep {
+    std::string text;                 // of its file
+    std::vector<std::string> trials;  // fields of an object, without braces
+    bool seen = false;
+  };
+
   void search(std::string const& below, int depth);
-  void take(std::string const& id, std::string const& path);
+  bool take(std::string_view below, std::string const& path);  // whether it is a history
   void add_trials(std::string const& below);
 
   std::string directory_;
   int depth_;
-  std::map<std::string, file> files_;  // by id
-  std::map<std::string, std::string> trials_, rows_;
+  std::map<std::string, file> files_;    // by id
+  std::map<std::string, sweep> sweeps_;  // by the directory
+  std::map<std::string, std::string> rows_;
 };
 
 }  // namespace edl::train

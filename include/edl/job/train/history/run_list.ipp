@@ -2,12 +2,12 @@
 #pragma once
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -23,16 +23,20 @@ namespace detail {
 
 inline constexpr std::string_view history_name = "history.jsonl", sweep_name = "sweep.json",
                                   usual_end = "checkpoints";
-inline constexpr std::streamoff longest_end = 16 << 10, longest_sweep = 64 << 20;
+inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20;  // bytes
 
-/// At most so many bytes of a file's end.
-inline std::string end_of(std::string const& path, std::streamoff most) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  auto const size = file ? std::streamoff(file.tellg()) : 0;
-  std::string text(std::size_t(std::min(size, most)), '\0');
-  file.seekg(size - std::streamoff(text.size()));
-  file.read(text.data(), std::streamsize(text.size()));
-  text.resize(std::size_t(std::max<std::streamsize>(0, file.gcount())));
+/// At most so many bytes of a file's end; what cannot be read is empty.
+inline std::string end_of(std::string const& path, std::size_t most) {
+  int const fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  struct ::stat is {};
+  std::string text;
+  if (::fstat(fd, &is) == 0 && S_ISREG(is.st_mode)) {
+    text.resize(std::min(most, std::size_t(is.st_size)));
+    auto const n = ::pread(fd, text.data(), text.size(), is.st_size - ::off_t(text.size()));
+    text.resize(std::size_t(std::max<::ssize_t>(0, n)));
+  }
+  ::close(fd);
   return text;
 }
 
@@ -60,16 +64,19 @@ inline nlohmann::json newest_of(std::string_view end) {
 
 EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
   for (auto& [id, one] : files_) one.seen = false;
-  trials_.clear();
+  for (auto& [below, one] : sweeps_) one.seen = false;
   rows_.clear();
   search("", 0);
   std::erase_if(files_, [](auto const& one) { return !one.second.seen; });
+  std::erase_if(sweeps_, [](auto const& one) { return !one.second.seen; });
   for (auto const& [id, one] : files_) rows_[id] = one.text;
-  for (auto const& [id, more] : trials_) {
-    std::string& row = rows_[id];
-    if (row.empty()) row = "{\"id\":" + nlohmann::json(id).dump();
-    row += "," + more;
-  }
+  for (auto const& [below, one] : sweeps_)
+    for (std::size_t i = 0; i < one.trials.size(); ++i) {
+      std::string const id = printable(fmt::format("{}{}trial-{}", below, below.empty() ? "" : "/", i));
+      std::string& row = rows_[id];
+      if (row.empty()) row = "{\"id\":" + nlohmann::json(id).dump();
+      if (!one.trials[i].empty()) row += "," + one.trials[i];
+    }
   for (auto& [id, row] : rows_) row += "}";
   return rows_;
 }
@@ -77,19 +84,13 @@ EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
 EDL_INLINE void run_list::search(std::string const& below, int depth) {
   using namespace detail;
   std::string const path = directory_ + (below.empty() ? "" : "/" + below);
+  if (take(below, path + "/" + std::string(history_name))) return;  // what lies beside it are checkpoints
   std::unique_ptr<::DIR, int (*)(::DIR*)> const all(::opendir(path.c_str()), ::closedir);
   if (!all) return;
   std::vector<std::string> deeper;
   bool sweep = false;
   while (::dirent const* const e = ::readdir(all.get())) {
     std::string_view const name = e->d_name;
-    if (name == history_name) {
-      std::string_view id = below;
-      if (id == usual_end) id = "";
-      if (id.ends_with("/checkpoints")) id.remove_suffix(usual_end.size() + 1);
-      take(id.empty() ? "." : printable(id), path + "/" + std::string(name));
-      return;  // what lies beside it are checkpoints
-    }
     sweep = sweep || name == sweep_name;
     // Where a file system does not say what an entry is, opening it will.
     if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && !name.starts_with('.')) deeper.emplace_back(name);
@@ -99,33 +100,42 @@ EDL_INLINE void run_list::search(std::string const& below, int depth) {
     for (std::string const& one : deeper) search(below.empty() ? one : below + "/" + one, depth + 1);
 }
 
-EDL_INLINE void run_list::take(std::string const& id, std::string const& path) {
+EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) {
   struct ::stat is {};
-  if (::stat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return;
-  if (!files_.contains(id) && files_.size() >= most) return;
+  if (::stat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;
+  if (below == detail::usual_end) below = "";
+  if (below.ends_with("/checkpoints")) below.remove_suffix(detail::usual_end.size() + 1);
+  std::string const id = below.empty() ? "." : printable(below);
+  if (!files_.contains(id) && files_.size() >= most) return true;
   file& one = files_[id];
   std::int64_t const time = is.st_mtim.tv_sec * std::int64_t{1'000'000'000} + is.st_mtim.tv_nsec;
   one.seen = true;
-  if (one.path == path && one.size == std::uint64_t(is.st_size) && one.time == time) return;
+  if (one.path == path && one.size == std::uint64_t(is.st_size) && one.time == time) return true;
   one.path = path, one.size = std::uint64_t(is.st_size), one.time = time;
   auto facts = detail::newest_of(detail::end_of(path, detail::longest_end));
   facts["id"] = id;
   one.text = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   one.text.pop_back();
+  return true;
 }
 
 EDL_INLINE void run_list::add_trials(std::string const& below) {
-  auto const list = parse_json(detail::end_of(
-      directory_ + "/" + below + "/" + std::string(detail::sweep_name), detail::longest_sweep));
+  std::string const path = directory_ + "/" + below + "/" + std::string(detail::sweep_name);
+  std::string text = detail::end_of(path, detail::longest_sweep);
+  sweep& one = sweeps_[below];
+  one.seen = true;
+  if (one.text == text) return;
+  one.text = std::move(text);
+  one.trials.clear();
+  auto const list = parse_json(one.text);
   if (!list.is_object() || !list.contains("trials") || !list["trials"].is_array()) return;
-  std::size_t number = 0;
   for (auto const& trial : list["trials"]) {
-    std::string const id = printable(fmt::format("{}{}trial-{}", below, below.empty() ? "" : "/", number++));
-    if (number > most || !trial.is_object()) continue;
-    nlohmann::json more{{"hyperparameters", trial.value("hyperparameters", nlohmann::json(""))}};
-    if (trial.contains("failure")) more["failure"] = trial["failure"];
-    std::string const text = more.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    trials_[id] = text.substr(1, text.size() - 2);
+    if (one.trials.size() == most) break;
+    nlohmann::json more = nlohmann::json::object();
+    for (char const* const name : {"hyperparameters", "failure"})
+      if (trial.is_object() && trial.contains(name)) more[name] = trial[name];
+    std::string const fields = more.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    one.trials.push_back(fields.substr(1, fields.size() - 2));
   }
 }
 
