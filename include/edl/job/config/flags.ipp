@@ -353,6 +353,16 @@ inline void training(table& t) {
          "directory for TensorBoard's event files, with the scalars of the history")
       .only(train)
       .elasticdl();
+  t.flag(
+       "tensorboard_histograms", &job::tensorboard_histograms, "master",
+       "with --tensorboard_log_dir: a histogram of each variable and of its gradient every so many versions, "
+       "in a job of one process (Local) on the processor; 0: none")
+      .only(train);
+  t.flag("tensorboard_pictures", &job::tensorboard_pictures, "master",
+         "with --tensorboard_log_dir: the first so many records that are evaluated, or else trained, as the "
+         "network sees them, in a job of one process (Local) whose network takes pictures")
+      .from(0, 1000)
+      .only(train);
 }
 
 inline void model(table& t) {

@@ -26,6 +26,7 @@
 #include "edl/job/train/onnx_model.hpp"
 #include "edl/job/train/outputs.hpp"
 #include "edl/job/train/prediction/hard_records.hpp"
+#include "edl/job/train/prediction/sample_pictures.hpp"
 #include "edl/job/train/records.hpp"
 #include "edl/job/train/reporter.hpp"
 #include "edl/job/train/setup.hpp"
@@ -128,6 +129,25 @@ class local_master final : public worker::master_link {
                                    now());
     alive();
     run_commands();
+  }
+
+  /// The gradients that it has pushed.
+  void learned(std::uint64_t version, view<float> gradients) {
+    if (version / job_.tensorboard_histograms == shown_ / job_.tensorboard_histograms) return;
+    shown_ = version;
+    std::vector<std::pair<std::string, view<float>>> all;
+    view<float> const variables = store_.current();
+    for (variable const& v : program_.layout.variables) {
+      std::size_t const n = v.dims.size();
+      all.emplace_back("variables/" + v.name, variables.subspan(v.offset, n));
+      if (v.offset < program_.layout.parameters)
+        all.emplace_back("gradients/" + v.name, gradients.subspan(v.offset, n));
+    }
+    reporter_.history().tensors(version, all);
+  }
+
+  void show(std::vector<std::pair<std::string, event_picture>> const& pictures) {
+    reporter_.history().pictures(pictures);
   }
 
   /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
@@ -279,8 +299,9 @@ class local_master final : public worker::master_link {
   checkpoint::job_files files_;
   worker::progress const* seen_ = nullptr;
   clock::time_point last_beat_{};
-  std::uint64_t writing_ = 0;         // the version of a checkpoint, on a thread of its own
-  std::future<std::string> written_;  // why it cannot be; empty: it is
+  std::uint64_t shown_ = store_.version();  // of the last histograms
+  std::uint64_t writing_ = 0;               // the version of a checkpoint, on a thread of its own
+  std::future<std::string> written_;        // why it cannot be; empty: it is
 };
 
 }  // namespace detail
@@ -292,6 +313,8 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   tell_of(r, j, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  if (j.tensorboard_histograms > 0 && !trainer->device().empty())
+    throw usage_error("--tensorboard_histograms is of what the processor computes: add --device=cpu");
   if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   checkpoint::permission const allowed = [&] {
@@ -307,8 +330,12 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   store_link parameters(
       store, moved, [&master](ps::push_result const& pushed) { master.pushed(pushed); },
       [&master] { master.pushing(); });
+  if (j.tensorboard_histograms > 0)
+    parameters.watch(
+        [&](std::uint64_t version, view<float> gradients) { master.learned(version, gradients); });
   master.begin();
   clean_outputs(j, false, log);
+  if (j.tensorboard_pictures > 0) master.show(sample_pictures(j, p, r, *trainer));
   worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,
                           predictions_of(j, p, r.prediction.get(), 0));
   master.watch(session.seen());
