@@ -91,12 +91,7 @@ function show_chosen() {
   if (job && !job.problem) show_job(job);
 }
 
-const table = (title, heads, rows) => rows.length === 0 ? [] : [html('h3', {}, title),
-    html('table', {class: 'rows', role: 'table', 'aria-label': title},
-         html('thead', {role: 'rowgroup'}, html('tr', {role: 'row'}, ...heads.map(h => html('th', {scope: 'col', role: 'columnheader'}, h)))),
-         html('tbody', {role: 'rowgroup'}, ...rows.map(cells => html('tr', {role: 'row'}, ...cells.map((text, i) =>
-             html(i ? 'td' : 'th', {role: i ? 'cell' : 'rowheader', class: `${text || text === 0 ? '' : 'blank '}${i === cells.length - 1 ? 'wide' : ''}`,
-                                    'data-column': heads[i]}, String(text ?? '')))))))];
+const titled = (title, heads, rows) => rows.length ? [html('h3', {}, title), ...table(title, heads, rows)] : [];
 
 function show_job(job) {
   const s = job.training_job || {}, at = text => text ? ago(seconds_of(text)) : '';
@@ -104,12 +99,12 @@ function show_job(job) {
   by_id('now').replaceChildren(...(job.now.length ? job.now : [{who: '', text: 'Nothing waits.'}]).map(e =>
       html('li', {}, e.who ? `${e.who}: ${e.text}` : e.text)));
   by_id('tables').replaceChildren(
-      ...table('Sizes that the controller chose', ['When', 'Workers', 'Reason'],
+      ...titled('Sizes that the controller chose', ['When', 'Workers', 'Reason'],
                [...(s.scaleRecords || [])].reverse().map(r => [at(r.time), `${r.from} to ${r.to}`, r.reason])),
-      ...table('Speed at each size', ['Workers', 'Records per second'], (s.speeds || []).map(v => [v.workers, number(v.recordsPerSecond)])),
-      ...table('Conditions', ['Condition', 'Holds', 'Since', 'Reason', 'Message'],
+      ...titled('Speed at each size', ['Workers', 'Records per second'], (s.speeds || []).map(v => [v.workers, number(v.recordsPerSecond)])),
+      ...titled('Conditions', ['Condition', 'Holds', 'Since', 'Reason', 'Message'],
                (s.conditions || []).map(c => [c.type, c.status, at(c.lastTransitionTime), c.reason, c.message])),
-      ...table('Pods', ['Pod', 'State', 'Restarts', 'Since', 'Node'],
+      ...titled('Pods', ['Pod', 'State', 'Restarts', 'Since', 'Node'],
                job.pods.map(p => [p.role, p.status, p.restarts || '', at(p.created), p.node])));
   const events = job.before.filter(e => e.time).map(e => ({time: seconds_of(e.time), kind: e.who, text: e.text,
       severity: /lost|fail|ended|must go|evict|kill/i.test(e.text) ? 'warning' : 'info'})).sort((a, b) => a.time - b.time);

@@ -170,9 +170,10 @@ inline void data(table& t) {
          "holds out one record of ten in a row, drawn from --seed; evaluate: that share of --validation_data")
       .only({train, evaluate});
   t.flag("worst", &job::worst, "workers",
-         "tell the records with the highest loss, so many of them, the highest first; 0: none")
+         "tell the records with the highest loss, so many of them, the highest first; train: of the last "
+         "evaluation, on the page of --dashboard; 0: none")
       .from(0, 10'000)
-      .only({evaluate});
+      .only({train, evaluate});
   t.flag("wrong", &job::wrong, "workers",
          "directory for the records of which the model says a wrong class: pictures as PNG, others in "
          "wrong.jsonl")

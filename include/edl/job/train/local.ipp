@@ -146,6 +146,9 @@ class local_master final : public worker::master_link {
     reporter_.history().tensors(version, all);
   }
 
+  /// Asked at the end of each evaluation.
+  void tell_worst(std::function<std::string()> of) { worst_ = std::move(of); }
+
   void show(std::vector<std::pair<std::string, event_picture>> const& pictures) {
     reporter_.history().pictures(pictures);
   }
@@ -261,6 +264,7 @@ class local_master final : public worker::master_link {
                  : store_.frozen().release_checkpoint(c.version);
   }
   void execute(master::evaluation_done const& c) {
+    if (worst_) reporter_.worst(c.result.evaluated.version, worst_());
     bool const best = reporter_.evaluated(c.result, coordinator_);
     if (options_.judges) judge(c.result, best);
   }
@@ -299,6 +303,7 @@ class local_master final : public worker::master_link {
   checkpoint::job_files files_;
   worker::progress const* seen_ = nullptr;
   clock::time_point last_beat_{};
+  std::function<std::string()> worst_;
   std::uint64_t shown_ = store_.version();  // of the last histograms
   std::uint64_t writing_ = 0;               // the version of a checkpoint, on a thread of its own
   std::future<std::string> written_;        // why it cannot be; empty: it is
@@ -313,8 +318,10 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   tell_of(r, j, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
-  if (j.tensorboard_histograms > 0 && !trainer->device().empty())
-    throw usage_error("--tensorboard_histograms is of what the processor computes: add --device=cpu");
+  if (j.command == command::train && !trainer->device().empty() &&
+      (j.tensorboard_histograms > 0 || j.worst > 0))
+    throw usage_error(fmt::format("--{} is of what the processor computes: add --device=cpu",
+                                  j.worst > 0 ? "worst" : "tensorboard_histograms"));
   if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   checkpoint::permission const allowed = [&] {
@@ -347,10 +354,11 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   if (hard_records::wanted(j)) {
     hard.emplace(j, p, *r.evaluation);
     session.inspect_with([&](data::batch const& b) { hard->look(*trainer, b); });
+    if (j.command == command::train) master.tell_worst([&hard] { return hard->take_worst(); });
   }
   bool const complete = session.run();
   master.close(complete);
-  if (hard && complete) hard->tell(std::cout, log);
+  if (hard && complete && j.command != command::train) hard->tell(std::cout, log);
   write_profile(j, *trainer, "local", log);
   return complete ? 0 : 1;
 }

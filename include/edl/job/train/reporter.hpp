@@ -40,6 +40,11 @@ class reporter {
   /// is to be written.
   bool evaluated(master::evaluation_result const& r, master::coordinator const& decisions);
 
+  /// The records that this version has most trouble with, an array of JSON: the page shows them.
+  void worst(std::uint64_t version, std::string records) {
+    if (page_) page_->worst(version, std::move(records));
+  }
+
   /// The result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
   /// wait for a disk, and returns true when the job is to end early.
   std::function<bool()> judged(master::evaluation_result const& r);

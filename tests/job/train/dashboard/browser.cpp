@@ -61,6 +61,11 @@ TEST_CASE("a browser shows how a job does, what happens when it happens, and cur
   b.run("document.querySelector('#others input[value=b]').focus()");
   b.press(" ");
   b.until(text_of("charts") + ".includes('b, ') || " + text_of("charts") + ".includes('b 0.')");
+  page.worst(
+      20, R"([{"record":7,"file":"part-0","in_file":7,"loss":3.5,"label":1,"class":8,"probability":0.9}])");
+  page.look(decisions, decisions.progress(), {});
+  b.until(text_of("worst") + ".includes('Worst records of step 20') && " + text_of("worst-records") +
+          ".includes('3.5')");
   b.check_names();
   b.check_widths();
   CHECK(b.run("performance.getEntriesByType('resource').every(r => r.name.startsWith(location.origin))") ==

@@ -51,6 +51,9 @@ class dashboard {
   /// Something has happened. Debugging lines are left out.
   void happened(master::log_line const& what);
 
+  /// The records with the highest loss in the evaluation of this version, an array of JSON.
+  void worst(std::uint64_t version, std::string records);
+
   /// For the job's history.
   history_log::listener listener();
 

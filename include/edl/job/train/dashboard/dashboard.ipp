@@ -7,6 +7,8 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "edl/cluster/kubernetes/clock_text.hpp"
@@ -73,6 +75,9 @@ struct dashboard::state {
   std::deque<std::pair<time_point, std::uint64_t>> versions;  // of the last seconds
   bool closed = false;
   detail::siblings others;  // on the server's thread for what waits
+  std::optional<std::uint64_t> worst_of;
+  std::mutex mutex;  // guards `worst`, which the server's thread reads
+  std::string worst = "null";
   job_feed feed;
   page_server server;
 };
@@ -101,6 +106,11 @@ EDL_INLINE std::vector<page_document> dashboard::state::documents() {
            [this](http::request const&) {
              std::string now = feed.job();
              return now.empty() ? "{}" : now;
+           }},
+          {"/api/worst",
+           [this](http::request const&) {
+             std::lock_guard const lock(mutex);
+             return worst;
            }},
           {"/api/history", [this](http::request const&) { return feed.history(); }},
           {"/api/events", [this](http::request const&) { return feed.events(); }},
@@ -146,12 +156,19 @@ EDL_INLINE void dashboard::show(master::coordinator const& of, master::job_progr
                         .steps_per_s = seconds > 0 ? double(p.version - all.front().second) / seconds : 0,
                         .stuck = s.steps.stuck(now),
                         .stopped = last,
+                        .worst = s.worst_of,
                         .host = asio::ip::host_name(),
                         .place = s.context.place}));
 }
 
 EDL_INLINE void dashboard::happened(master::log_line const& what) {
   if (what.level != severity::debug) state_->feed.add_event(to_json(what, controller::wall_seconds()));
+}
+
+EDL_INLINE void dashboard::worst(std::uint64_t version, std::string records) {
+  state_->worst_of = version;
+  std::lock_guard const lock(state_->mutex);
+  state_->worst = fmt::format("{{\"version\":{},\"records\":{}}}", version, records);
 }
 
 EDL_INLINE history_log::listener dashboard::listener() {

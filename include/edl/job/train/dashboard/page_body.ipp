@@ -58,6 +58,11 @@ EDL_INLINE std::string_view dashboard_body() {
       <div><dt>Tasks repeated</dt><dd id="repeated">–</dd></div>
       <div><dt>Tasks recovered</dt><dd id="recovered">–</dd></div>
     </dl>
+    <ul id="account-epochs" class="quiet"></ul>
+  </section>
+  <section aria-labelledby="worst-title" id="worst" hidden>
+    <h2 id="worst-title">Worst records</h2>
+    <div id="worst-records"></div>
   </section>
   <section aria-labelledby="events-title">
     <div class="head">

@@ -60,6 +60,14 @@ function draw_strip(into, events, lanes, until) {
   into.replaceChildren(picture);
 }
 
+// ---- Tables ----
+
+const table = (title, heads, rows) => rows.length === 0 ? [] : [html('table', {class: 'rows', role: 'table', 'aria-label': title},
+         html('thead', {role: 'rowgroup'}, html('tr', {role: 'row'}, ...heads.map(h => html('th', {scope: 'col', role: 'columnheader'}, h)))),
+         html('tbody', {role: 'rowgroup'}, ...rows.map(cells => html('tr', {role: 'row'}, ...cells.map((text, i) =>
+             html(i ? 'td' : 'th', {role: i ? 'cell' : 'rowheader', class: `${text || text === 0 ? '' : 'blank '}${i === cells.length - 1 ? 'wide' : ''}`,
+                                    'data-column': heads[i]}, String(text ?? '')))))))];
+
 // ---- Curves of one run, or of several in one picture ----
 
 function points(of, value) {

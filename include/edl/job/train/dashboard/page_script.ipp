@@ -8,7 +8,7 @@ namespace edl::train {
 
 EDL_INLINE std::string_view dashboard_script() {
   return R"page(
-let job = null, lines = [], events = [], baseline = null, everything = false;
+let worst_of = null, job = null, lines = [], events = [], baseline = null, everything = false;
 const drawings = new chart_list(by_id('charts'));
 const others = new run_table(by_id('others'), run_columns, () => page.change('lines'));
 const page = new drawing({job: () => job && show_job(), lines: show_curves, events: show_events});
@@ -43,7 +43,23 @@ function show_job() {
   set('lost', number(a.members_lost));
   set('repeated', number(a.tasks_repeated));
   set('recovered', number(a.tasks_recovered));
+  const epochs = by_id('account-epochs'), told = a.epochs.slice(-20);
+  if (epochs.dataset.told !== told.join()) {
+    epochs.dataset.told = told.join();
+    epochs.replaceChildren(...told.map(text => html('li', {}, text)));
+  }
   show_processes();
+  if (job.worst !== null && job.worst !== worst_of) show_worst();
+}
+
+/** The records with the highest loss in the last evaluation. */
+async function show_worst() {
+  worst_of = job.worst;
+  const {version, records} = await ask('/api/worst'), said = records.some(r => r.label !== undefined);
+  by_id('worst').hidden = false;
+  set('worst-title', `Worst records of step ${number(version)}`);
+  by_id('worst-records').replaceChildren(...table('Worst records', ['Record', 'Loss', ...(said ? ['Label', 'Said', 'Probability'] : []), 'File'],
+      records.slice(0, 100).map(r => [r.in_file, number(r.loss), ...(said ? [r.label, r.class, number(r.probability)] : []), r.file])));
 }
 
 const columns = ['Process', 'State', 'Where', 'Since', 'Records per second', 'Step', 'Memory', 'Incarnation'];
