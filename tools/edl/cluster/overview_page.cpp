@@ -55,7 +55,7 @@ function job_columns(rows) {
   const metrics = [...new Set(rows.flatMap(r => Object.keys(r.metrics || {})))].slice(0, 3);
   const all = [{name: 'Job', text: r => r.id}, {name: 'State', text: r => r.status, tone: r => tones[r.status] || ''},
                {name: 'Done', number: true, key: r => r.total_records ? r.records / r.total_records : undefined,
-                text: r => r.total_records ? `${(100 * r.records / r.total_records).toFixed(1)} %` : ''},
+                text: r => r.total_records ? `${(100 * r.records / r.total_records).toFixed(1)}\u00a0%` : ''},
                figure('Step', r => r.version), figure('Loss', r => r.loss)];
   for (const m of metrics) all.push(figure(`Validation: ${m}`, r => (r.metrics || {})[m]));
   all.push(figure('Records per second', r => r.records_per_s && Math.round(r.records_per_s)),

@@ -22,8 +22,9 @@ function span(seconds) {
 const bytes = n => n ? `${number(n / 2 ** 20)} MiB` : '';
 function ago(seconds) {
   const s = Math.max(0, Date.now() / 1000 - seconds);
-  return s < 100 ? `${Math.round(s)} s ago` : s < 6000 ? `${Math.round(s / 60)} min ago` : s < 172800 ? `${Math.round(s / 3600)} h ago` :
+  const text = s < 100 ? `${Math.round(s)} s ago` : s < 6000 ? `${Math.round(s / 60)} min ago` : s < 172800 ? `${Math.round(s / 3600)} h ago` :
       new Date(seconds * 1000).toISOString().slice(0, 10);
+  return text.replaceAll(' ', '\u00a0');
 }
 
 // ---- What happened ----

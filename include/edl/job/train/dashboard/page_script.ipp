@@ -112,7 +112,9 @@ function show_events() {
   set('no-events', events.length ? 'Nothing of this kind has happened.' : 'Nothing has happened yet.');
   by_id('all-events').hidden = shown.length === chosen.length;
   set('all-events', `Show all ${number(chosen.length)}`);
-  draw_strip(by_id('strip'), events, [['processes', filters.processes], ['model', filters.model], ['notes', e => e.kind === 'note']],
+  const of_servers = e => filters.processes(e) && /server|ps-/i.test(e.text);
+  draw_strip(by_id('strip'), events, [['workers', e => filters.processes(e) && !of_servers(e)],
+                                      ...(job && job.servers ? [['servers', of_servers]] : []), ['model', filters.model], ['notes', e => e.kind === 'note']],
              job ? job.time : 0);
 }
 

@@ -74,6 +74,7 @@ figcaption { display: flex; flex-wrap: wrap; gap: .2rem .9rem; align-items: base
 .plot circle { fill: var(--c); }
 .plot .cross { stroke: var(--quiet); stroke-dasharray: 2 2; }
 .readout { min-height: 1.3em; font-size: .85rem; color: var(--quiet); font-variant-numeric: tabular-nums; margin: 0; }
+#compare { margin-top: 1rem; }
 details summary { cursor: pointer; font-size: .85rem; color: var(--quiet); }
 .values { max-height: 16rem; overflow-y: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
@@ -81,7 +82,7 @@ th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px soli
   vertical-align: top; }
 th { color: var(--quiet); font-weight: 500; font-size: .85rem; }
 tbody th { color: var(--text); font-size: 1em; }
-td.awaited { color: var(--warn); } td.given { color: var(--bad); }
+td.awaited, td.warn { color: var(--warn); } td.given, td.bad { color: var(--bad); } td.good { color: var(--good); }
 .rows th, .rows td { overflow-wrap: normal; }
 .rows .wide { overflow-wrap: anywhere; }
 .rows th label, .rows th input { cursor: pointer; overflow-wrap: anywhere; }
