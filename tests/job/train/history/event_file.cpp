@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cfloat>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -219,6 +220,18 @@ TEST_CASE("a histogram has TensorFlow's default buckets, of which empty ones in 
   CHECK(*of / of[-1] == doctest::Approx(1.1));
   CHECK(std::ranges::count(limits, 1e-12) == 1);
   CHECK(packed(found[1].second[6].bytes) == std::vector<double>{0});
+}
+
+TEST_CASE("values of all sizes lie in their buckets") {
+  std::vector<float> all{-0.0f,        0.0f,          FLT_MAX, -FLT_MAX, FLT_MIN,
+                         FLT_TRUE_MIN, -FLT_TRUE_MIN, 1e-12f,  -1e-12f};
+  for (float x = 1e-14f; x < 1e22f; x *= 1.0137f) all.push_back(x), all.push_back(-x);
+  auto const h = values(records(edl::train::event_of_histograms(1.5, 7, {{"a", all}})).at(0), 5).at(0).second;
+  auto const limits = packed(h.at(5).bytes), counts = packed(h.at(6).bytes);
+  std::vector<double> inside(limits.size());
+  for (double const v : all)
+    inside.at(std::size_t(std::ranges::upper_bound(limits, v) - limits.begin())) += 1;
+  CHECK(inside == counts);
 }
 
 TEST_CASE("a picture is its PNG with its size") {
