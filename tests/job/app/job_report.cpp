@@ -108,6 +108,8 @@ TEST_CASE("a report has the job's curve in few lines, whatever the history is li
   json const kept = json::parse(report)["history"];
   CHECK(kept.size() > 20);
   CHECK(kept.back()["step"] == 499);
+  std::string const long_line = json{{"step", 1}, {"metrics", {{std::string(20'000, 'a'), 0.5}}}}.dump();
+  CHECK(json::parse(app::job_report(it, {.history = "[" + long_line + "]"}))["history"].empty());
 }
 
 }  // namespace job_report_test

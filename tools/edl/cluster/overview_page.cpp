@@ -117,8 +117,10 @@ function show_job(job) {
 
 // ---- What the command tells ----
 
-const chosen_before = () => location.hash.slice(1).split('&').filter(t => t).map(decodeURIComponent);
-let wanted = chosen_before();
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+let wanted = location.hash.slice(1).split('&').filter(t => t).map(decoded);
 listen({
   reset: async () => {
     list.rows.clear();

@@ -27,7 +27,7 @@ inline nlohmann::json curve_of(std::string const& history) {
   }
   while (lines.size() > 1 && lines.dump().size() > longest_history)
     for (std::size_t i = 0, n = lines.size() / 2; i < n; ++i) lines.erase(i);
-  return lines;
+  return lines.dump().size() > longest_history ? nlohmann::json::array() : lines;
 }
 
 }  // namespace detail

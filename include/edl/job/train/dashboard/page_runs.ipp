@@ -87,7 +87,8 @@ function curves_of(runs, members) {
   const all = [['Loss', losses, true]];
   for (const name of metrics.filter(m => m !== 'loss').slice(0, 50)) all.push([`Validation: ${name}`, evaluated(name), false]);
   all.push(['Learning rate', trained(l => l.learning_rate), true], ['Records per second', trained(l => l.records_per_s), false]);
-  const servers = trained(l => l.servers || null, 'servers').map(s => ({...s, tone: runs.length === 1 ? 1 : s.tone, dashed: true}));
+  const servers = trained(l => l.servers, 'servers').filter(s => s.points.some(p => p[1] > 0))
+      .map(s => ({...s, tone: runs.length === 1 ? 1 : s.tone, dashed: true}));
   if (members) all.push(['Members', [...trained(l => l.workers, 'workers'), ...servers], false]);
   return all.map(([title, series, logarithmic]) => [title, series.filter(s => s.points.length), logarithmic]);
 }

@@ -156,8 +156,12 @@ by_id('filter').addEventListener('change', () => page.change('events'));
 by_id('all-events').addEventListener('click', () => { everything = true; page.change('events'); });
 by_id('compare').addEventListener('toggle', async () => {
   if (!by_id('compare').open) return;
-  others.rows = new Map((await ask('/api/runs')).map(r => [r.id, r]));
-  others.draw();
+  try {
+    others.rows = new Map((await ask('/api/runs')).map(r => [r.id, r]));
+    others.draw();
+  } catch (bad) {
+    others.count.textContent = `The list cannot be read: ${bad.message}`;
+  }
 });
 addEventListener('resize', () => page.change('lines', 'events'));
 )page";
