@@ -13,6 +13,7 @@
 #include "cluster/change.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/controller.hpp"
+#include "cluster/dashboard.hpp"
 #include "cluster/explain.hpp"
 #include "cluster/get.hpp"
 #include "cluster/history.hpp"
@@ -239,6 +240,8 @@ std::vector<command> const& commands() {
        print_history,
        {},
        true},
+      {"dashboard", "[DIRECTORY] [flags]", "serve a page over a cluster's jobs, or over a directory's runs",
+       "edl dashboard\nedl dashboard trials --port=8080", dashboard_flags, show_dashboard},
       {"zoo init", "[flags]", "make a model zoo in this directory", "edl zoo init --model_zoo=model_zoo",
        zoo_flags_of<init>, zoo_as<init>},
       {"zoo build", "--image=NAME [DIRECTORY] [-- engine's arguments]", "build a zoo's image",

@@ -77,6 +77,25 @@ TEST_CASE("a job in one process has the same page, with lines though it keeps no
   CHECK(j.wait() == 128 + SIGINT);
 }
 
+TEST_CASE("a job in one process shows the worst records of its last evaluation, if it is asked to") {
+  job::run j(train({"--num_epochs=2", "--dashboard=0", "--worst=3", "--evaluation_steps=20",
+                    "--validation_data=" + job::data().validation}),
+             held);
+  std::uint16_t const port = port_of(j);
+  http_client::connection live(port);
+  live.say(get("/api/live")).until("\"worst\":20");
+  json const worst = ask(port, "/api/worst");
+  CHECK(worst["version"] >= 20);
+  REQUIRE(worst["records"].size() == 3);
+  CHECK(worst["records"][0]["loss"] >= worst["records"][2]["loss"]);
+  CHECK(worst["records"][0].contains("label"));
+  ::kill(j.pid(), SIGINT);
+  CHECK(j.wait() == 128 + SIGINT);
+  job::run none(train({"--worst=3"}));
+  CHECK(none.wait() == 1);
+  CHECK(has(none.log(), "--worst: a training shows these records on its page: add --dashboard=PORT"));
+}
+
 TEST_CASE("a page for others says in the log which token it wants") {
   job::run j(train({"--dashboard=0", "--dashboard_host=0.0.0.0"}), held);
   REQUIRE(j.says("/?token="));

@@ -89,4 +89,27 @@ TEST_CASE("a report has the last evaluation, and the last report says that it is
   CHECK(last["over"] == true);
 }
 
+TEST_CASE("a report has the job's curve in few lines, whatever the history is like") {
+  master::coordinator const it(options(), {});
+  CHECK_FALSE(json::parse(app::job_report(it, {})).contains("history"));
+  json const told = json::parse(app::job_report(
+      it,
+      {.history =
+           R"([{"step":10,"time":1.5,"loss":0.5,"learning_rate":0.1,"records_per_s":9,"workers":2,"lost":0},)"
+           R"({"step":10,"evaluated":5,"metrics":{"accuracy":0.5}}])"}));
+  CHECK(told["history"] ==
+        json::parse(R"([{"step":10,"loss":0.5,"learning_rate":0.1,"records_per_s":9,"workers":2},)"
+                    R"({"step":10,"metrics":{"accuracy":0.5}}])"));
+  std::string many = "[";
+  for (int i = 0; i < 500; ++i)
+    many += (i ? "," : "") + json{{"step", i}, {"metrics", {{std::string(50, 'a'), 0.5}}}}.dump();
+  std::string const report = app::job_report(it, {.history = many + "]"});
+  CHECK(report.size() < 10'000);
+  json const kept = json::parse(report)["history"];
+  CHECK(kept.size() > 20);
+  CHECK(kept.back()["step"] == 499);
+  std::string const long_line = json{{"step", 1}, {"metrics", {{std::string(20'000, 'a'), 0.5}}}}.dump();
+  CHECK(json::parse(app::job_report(it, {.history = "[" + long_line + "]"}))["history"].empty());
+}
+
 }  // namespace job_report_test

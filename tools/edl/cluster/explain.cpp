@@ -90,6 +90,8 @@ bool is_usual(happening const& e, json const* of) {
   return !e.warning && usual.count(e.reason) > 0;
 }
 
+}  // namespace
+
 json to_json(std::vector<entry> const& list) {
   json all = json::array();
   for (entry const& e : list) {
@@ -98,8 +100,6 @@ json to_json(std::vector<entry> const& list) {
   }
   return all;
 }
-
-}  // namespace
 
 std::string waits_for(json const& pod, std::vector<happening> const& events, std::string const& job) {
   std::string const uid = text_at(pod, "/metadata/uid"), who = role_name(pod);

@@ -20,6 +20,8 @@ struct explanation {
   std::vector<entry> now, before;
 };
 
+nlohmann::json to_json(std::vector<explanation::entry> const& list);
+
 /// In words, from the job's pods and the events of all that it ever had. `everything`: also what is usual,
 /// such as a pod that started.
 explanation explain_pods(std::string const& job, nlohmann::json const& pods,

@@ -29,6 +29,8 @@ std::string age_of(std::string const& created) {
                : "?";
 }
 
+}  // namespace
+
 json to_json(job_summary const& j) {
   return {{"name", j.name},
           {"kind", j.kind.empty() ? "Job" : j.kind},
@@ -60,6 +62,8 @@ json to_json_pod(json const& pod) {
   if (s.hinders) j["reason"] = s.hinders->reason, j["message"] = s.hinders->message;
   return j;
 }
+
+namespace {
 
 /// What is worth knowing first, in a line of a table.
 std::string remark_of(job_summary const& j) {
@@ -140,6 +144,14 @@ std::vector<flag> get_flags() {
   return all;
 }
 
+std::vector<job_summary> jobs_of(cluster& c, bool everywhere, std::string& missing) {
+  json const pods =
+      c.api.get(everywhere ? "/api/v1/pods" : c.path("pods"), {{"labelSelector", "app=elasticdl"}});
+  live_jobs const owners = list_training_jobs(c, everywhere);
+  missing = owners.missing;
+  return all_jobs(owners.list, summarise(pods.at("items")));
+}
+
 int get(words const& line) {
   command_line const l("get", get_flags(), line, 1, 2, "what to get (jobs)");
   std::string const& what = l.arguments()[0];
@@ -147,11 +159,9 @@ int get(words const& line) {
     throw usage_error(fmt::format("edl get {}: expected jobs; `edl describe JOB` shows a job's pods", what));
   cluster c = connect(l);
   bool const everywhere = l.truth("all_namespaces");
-  json const pods =
-      c.api.get(everywhere ? "/api/v1/pods" : c.path("pods"), {{"labelSelector", "app=elasticdl"}});
-  live_jobs const owners = list_training_jobs(c, everywhere);
-  if (!owners.missing.empty()) say(owners.missing);
-  auto jobs = all_jobs(owners.list, summarise(pods.at("items")));
+  std::string missing;
+  auto jobs = jobs_of(c, everywhere, missing);
+  if (!missing.empty()) say(missing);
   if (l.arguments().size() == 2) {
     std::erase_if(jobs, [&](job_summary const& j) { return j.name != l.arguments()[1]; });
     if (jobs.empty()) throw no_such_job(c, l.arguments()[1]);

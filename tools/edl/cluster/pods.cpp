@@ -79,6 +79,7 @@ void add_master(json const& pod, job_summary& job) {
                : s.phase.empty()         ? "Pending"
                                          : s.phase;
   job.progress = text_at(pod, "/metadata/annotations/elasticdl~1progress");
+  job.report = text_at(pod, "/metadata/annotations/elasticdl~1report");
   job.created = text_at(pod, "/metadata/creationTimestamp");
   job.image = text_at(pod, "/spec/containers/0/image");
   if (s.hinders)

@@ -55,6 +55,7 @@ struct job_summary {
   std::string reason;                                                    ///< what hinders the master
   std::string waits;                                                     ///< for what, as the master says
   std::string kind;        ///< "TrainingJob"; empty: a plain job, which is its pods
+  std::string report;      ///< of the master, for programs (`app::job_report`)
   std::string uid, range;  ///< of the TrainingJob that owns the pods: its uid; "1-8", the workers it may have
 };
 

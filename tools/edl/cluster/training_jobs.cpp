@@ -168,6 +168,7 @@ job_summary summary_of(live_job const& of, job_summary const* pods) {
   if (pods == nullptr) return out;
   // Pods are newer than what the controller has written of them.
   out.image = pods->image;
+  out.report = pods->report;
   out.workers = pods->workers;
   out.servers = pods->servers;
   if (!pods->progress.empty() && !job.finished()) out.progress = pods->progress;

@@ -7,9 +7,30 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
 #include "edl/job/app/job_report.hpp"
 
 namespace edl::app {
+namespace detail {
+
+inline constexpr std::size_t longest_history = 8 << 10;
+
+/// What a curve is drawn from; of too many lines every second one goes.
+inline nlohmann::json curve_of(std::string const& history) {
+  nlohmann::json lines = nlohmann::json::array();
+  for (auto const& line : parse_json(history)) {
+    nlohmann::json kept;
+    for (char const* const name :
+         {"step", "loss", "learning_rate", "records_per_s", "workers", "servers", "metrics"})
+      if (auto const it = line.find(name); it != line.end()) kept[name] = *it;
+    lines.push_back(std::move(kept));
+  }
+  while (lines.size() > 1 && lines.dump().size() > longest_history)
+    for (std::size_t i = 0, n = lines.size() / 2; i < n; ++i) lines.erase(i);
+  return lines.dump().size() > longest_history ? nlohmann::json::array() : lines;
+}
+
+}  // namespace detail
 
 EDL_INLINE std::string job_report(master::coordinator const& of, reported const& more) {
   using nlohmann::json;
@@ -34,6 +55,7 @@ EDL_INLINE std::string job_report(master::coordinator const& of, reported const&
     for (auto const& [name, value] : more.evaluation->values)
       out["evaluation"]["metrics"][name] = std::isfinite(value) ? json(value) : json(nullptr);
   }
+  if (!more.history.empty()) out["history"] = detail::curve_of(more.history);
   if (more.over) out["over"] = true;
   for (auto const& [workers, speed] : of.dispatch().speeds().all())
     out["speeds"].push_back({workers, rounded(speed)});

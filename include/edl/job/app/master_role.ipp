@@ -82,7 +82,8 @@ inline master::job_options options_of(job const& j, train::program const& p, tra
 /// A user knows the token of a job in a cluster, or by hand; of this machine's only its command does.
 inline train::dashboard_context page_of(process_environment const& s,
                                         std::optional<platform::kubernetes::job_spec> const& cluster) {
-  train::dashboard_context c{.token = is_of_a_command(s) ? std::string() : s.token};
+  train::dashboard_context c{.token = is_of_a_command(s) ? std::string() : s.token,
+                             .reports = cluster.has_value()};
   if (cluster)
     c.place = [name = cluster->name](process_id who) { return platform::kubernetes::pod_name(name, who); };
   return c;
@@ -249,8 +250,9 @@ EDL_INLINE void master_role::report() {
   if (reported_ != master::time_point{} && now - reported_ < pause) return;
   reported_ = now;
   reported_workers_ = workers;
-  platform_->report(
-      job_report(server_.decisions(), {.epochs = job_.num_epochs, .evaluation = reporter_.evaluation()}));
+  platform_->report(job_report(
+      server_.decisions(),
+      {.epochs = job_.num_epochs, .evaluation = reporter_.evaluation(), .history = reporter_.recent()}));
 }
 
 EDL_INLINE void master_role::show(std::string const& status, std::string const& line) {
@@ -349,6 +351,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (cluster_ && platform_)
     platform_->report(job_report(server_.decisions(), {.epochs = job_.num_epochs,
                                                        .evaluation = reporter_.evaluation(),
+                                                       .history = reporter_.recent(),
                                                        .over = good && !server_.decisions().suspended()}));
   if (server_.decisions().suspended()) {
     std::string const how = train::way_on(job_);

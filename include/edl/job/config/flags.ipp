@@ -170,9 +170,10 @@ inline void data(table& t) {
          "holds out one record of ten in a row, drawn from --seed; evaluate: that share of --validation_data")
       .only({train, evaluate});
   t.flag("worst", &job::worst, "workers",
-         "tell the records with the highest loss, so many of them, the highest first; 0: none")
+         "tell the records with the highest loss, so many of them, the highest first; train: of the last "
+         "evaluation, on the page of --dashboard; 0: none")
       .from(0, 10'000)
-      .only({evaluate});
+      .only({train, evaluate});
   t.flag("wrong", &job::wrong, "workers",
          "directory for the records of which the model says a wrong class: pictures as PNG, others in "
          "wrong.jsonl")
@@ -353,6 +354,16 @@ inline void training(table& t) {
          "directory for TensorBoard's event files, with the scalars of the history")
       .only(train)
       .elasticdl();
+  t.flag(
+       "tensorboard_histograms", &job::tensorboard_histograms, "master",
+       "with --tensorboard_log_dir: a histogram of each variable and of its gradient every so many versions, "
+       "in a job of one process (Local) on the processor; 0: none")
+      .only(train);
+  t.flag("tensorboard_pictures", &job::tensorboard_pictures, "master",
+         "with --tensorboard_log_dir: the first so many records that are evaluated, or else trained, as the "
+         "network sees them, in a job of one process (Local) whose network takes pictures")
+      .from(0, 1000)
+      .only(train);
 }
 
 inline void model(table& t) {

@@ -84,8 +84,10 @@ struct job {
   std::uint64_t log_loss_steps = 100;
   std::uint64_t history_steps = 100;  ///< a line of `history.jsonl` each so many; 0: of evaluations only
   std::string tensorboard_log_dir;    ///< for event files; empty: none
-  int loader_threads = 0;             ///< of its own; 0: those that compute
-  int num_threads = 0;                ///< that a worker computes with; 0: by the cores that it is granted
+  std::uint64_t tensorboard_histograms = 0;  ///< of the variables each so many versions; 0: none
+  std::uint64_t tensorboard_pictures = 0;    ///< of so many records
+  int loader_threads = 0;                    ///< of its own; 0: those that compute
+  int num_threads = 0;  ///< that a worker computes with; 0: by the cores that it is granted
   worker::device_kind device = worker::device_kind::any;  ///< that workers compute on
   edl::precision precision = edl::precision::float32;     ///< of products
   edl::kernels kernels = edl::kernels::measured;

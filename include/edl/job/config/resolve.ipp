@@ -129,10 +129,24 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
     throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
   if (!j.export_onnx.empty() && j.output.empty())
     throw usage_error("--export_onnx needs --output: the model that is exported lies there");
+  if (j.tensorboard_histograms > 0 || j.tensorboard_pictures > 0) {
+    std::string const flag =
+        j.tensorboard_histograms > 0 ? "--tensorboard_histograms" : "--tensorboard_pictures";
+    if (j.tensorboard_log_dir.empty())
+      throw usage_error(flag + " needs --tensorboard_log_dir: where should they go?");
+    if (j.strategy != strategy::local)
+      throw usage_error(
+          flag + " is of one process, which has the whole model: leave out --num_workers and --num_ps_pods");
+  }
   if ((j.worst > 0 || !j.wrong.empty()) && j.strategy != strategy::local)
     throw usage_error(
         "--worst and --wrong are of one process, which sees all records: leave out --num_workers and "
         "--num_ps_pods");
+  if (what == command::train && j.worst > 0 && (!j.dashboard || j.evaluation_steps == 0))
+    throw usage_error(
+        "--worst: a training shows these records on its page: add --dashboard=PORT and --evaluation_steps=N, "
+        "or "
+        "evaluate a version of it");
   if (j.prediction_format == prediction_format::npy && !j.prediction_columns.empty())
     throw usage_error(
         "--prediction_columns and --prediction_format=npy: an array has numbers of the model alone; take "

@@ -28,6 +28,7 @@
 #include "edl/job/train/onnx_model.hpp"
 #include "edl/job/train/outputs.hpp"
 #include "edl/job/train/prediction/hard_records.hpp"
+#include "edl/job/train/prediction/sample_pictures.hpp"
 #include "edl/job/train/records.hpp"
 #include "edl/job/train/reporter.hpp"
 #include "edl/job/train/setup.hpp"
@@ -130,6 +131,28 @@ class local_master final : public worker::master_link {
                                    now());
     alive();
     run_commands();
+  }
+
+  /// The gradients that it has pushed.
+  void learned(std::uint64_t version, view<float> gradients) {
+    if (version / job_.tensorboard_histograms == shown_ / job_.tensorboard_histograms) return;
+    shown_ = version;
+    std::vector<std::pair<std::string, view<float>>> all;
+    view<float> const variables = store_.current();
+    for (variable const& v : program_.layout.variables) {
+      std::size_t const n = v.dims.size();
+      all.emplace_back("variables/" + v.name, variables.subspan(v.offset, n));
+      if (v.offset < program_.layout.parameters)
+        all.emplace_back("gradients/" + v.name, gradients.subspan(v.offset, n));
+    }
+    reporter_.history().tensors(version, all);
+  }
+
+  /// Asked at the end of each evaluation.
+  void tell_worst(std::function<std::string()> of) { worst_ = std::move(of); }
+
+  void show(std::vector<std::pair<std::string, event_picture>> const& pictures) {
+    reporter_.history().pictures(pictures);
   }
 
   /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
@@ -254,6 +277,7 @@ class local_master final : public worker::master_link {
                  : store_.frozen().release_checkpoint(c.version);
   }
   void execute(master::evaluation_done const& c) {
+    if (worst_) reporter_.worst(c.result.evaluated.version, worst_());
     bool const best = reporter_.evaluated(c.result, coordinator_);
     if (options_.judges) judge(c.result, best);
   }
@@ -294,8 +318,10 @@ class local_master final : public worker::master_link {
   checkpoint::job_files files_;
   worker::progress const* seen_ = nullptr;
   time_point last_beat_{};
-  std::uint64_t writing_ = 0;         // the version of a checkpoint, on a thread of its own
-  std::future<std::string> written_;  // why it cannot be; empty: it is
+  std::function<std::string()> worst_;
+  std::uint64_t shown_ = store_.version();  // of the last histograms
+  std::uint64_t writing_ = 0;               // the version of a checkpoint, on a thread of its own
+  std::future<std::string> written_;        // why it cannot be; empty: it is
 };
 
 }  // namespace detail
@@ -307,6 +333,10 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   tell_of(r, j, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
+  if (j.command == command::train && !trainer->device().empty() &&
+      (j.tensorboard_histograms > 0 || j.worst > 0))
+    throw usage_error(fmt::format("--{} is of what the processor computes: add --device=cpu",
+                                  j.worst > 0 ? "worst" : "tensorboard_histograms"));
   if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   checkpoint::permission const allowed = [&] {
@@ -322,8 +352,12 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   store_link parameters(
       store, moved, [&master](ps::push_result const& pushed) { master.pushed(pushed); },
       [&master] { master.pushing(); });
+  if (j.tensorboard_histograms > 0)
+    parameters.watch(
+        [&](std::uint64_t version, view<float> gradients) { master.learned(version, gradients); });
   master.begin();
   clean_outputs(j, false, log);
+  if (j.tensorboard_pictures > 0) master.show(sample_pictures(j, p, r, *trainer));
   worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,
                           predictions_of(j, p, r.prediction.get(), 0));
   master.watch(session.seen());
@@ -335,10 +369,11 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   if (hard_records::wanted(j)) {
     hard.emplace(j, p, *r.evaluation);
     session.inspect_with([&](data::batch const& b) { hard->look(*trainer, b); });
+    if (j.command == command::train) master.tell_worst([&hard] { return hard->take_worst(); });
   }
   bool const complete = session.run();
   master.close(complete);
-  if (hard && complete) hard->tell(std::cout, log);
+  if (hard && complete && j.command != command::train) hard->tell(std::cout, log);
   write_profile(j, *trainer, "local", log);
   return complete ? 0 : 1;
 }

@@ -13,6 +13,7 @@
 #include "edl/job/config/job.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/train/dashboard/dashboard.hpp"
+#include "edl/job/train/dashboard/job_feed.hpp"
 #include "edl/job/train/history/history_log.hpp"
 #include "edl/job/train/history/metric_history.hpp"
 #include "edl/job/train/program.hpp"
@@ -39,6 +40,11 @@ class reporter {
   /// is to be written.
   bool evaluated(master::evaluation_result const& r, master::coordinator const& decisions);
 
+  /// The records that this version has most trouble with, an array of JSON: the page shows them.
+  void worst(std::uint64_t version, std::string records) {
+    if (page_) page_->worst(version, std::move(records));
+  }
+
   /// The result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
   /// wait for a disk, and returns true when the job is to end early.
   std::function<bool()> judged(master::evaluation_result const& r);
@@ -48,6 +54,9 @@ class reporter {
 
   /// The last evaluation: that this process has heard of, or else that of one before it.
   std::optional<metric_history::entry> evaluation() const;
+
+  /// The history in at most some dozen lines, an array of JSON; empty where nobody wants to be told.
+  std::string recent() const { return recent_ ? recent_->history() : std::string(); }
 
   /// The versions that were judged before, where the job judges; the newest.
   std::optional<std::uint64_t> newest_judged() const;
@@ -71,6 +80,7 @@ class reporter {
   job const& job_;
   logger log_;
   std::optional<metric_history> history_;
+  std::unique_ptr<job_feed> recent_;
   std::unique_ptr<dashboard> page_;  // none: nobody wants to see it
   history_log log_of_steps_;
   progress_view view_;

@@ -22,8 +22,29 @@ inline std::unique_ptr<dashboard> page_of(job const& j, history_log::options con
   return std::make_unique<dashboard>(j, o.path, std::move(c), log);
 }
 
-inline history_log::options shown_by(std::unique_ptr<dashboard> const& page, history_log::options o) {
+inline constexpr std::size_t most_recent = 48;  // lines
+
+inline std::unique_ptr<job_feed> recent_of(bool wanted, history_log::options const& o) {
+  if (!wanted) return nullptr;
+  auto all = std::make_unique<job_feed>("recent", nullptr, feed_bounds{.lines = most_recent});
+  if (!o.path.empty()) read_lines(o.path, *all);
+  return all;
+}
+
+inline history_log::options followed_by(job_feed* recent, dashboard* page, history_log::options o) {
   if (page) o.to = page->listener();
+  if (recent)
+    o.to = {
+        .line =
+            [recent, next = o.to.line](history_file::kind of, std::uint64_t step, std::string const& line) {
+              recent->add_line(of, step, line);
+              if (next) next(of, step, line);
+            },
+        .go_on_from =
+            [recent, next = o.to.go_on_from](std::uint64_t step) {
+              recent->drop_lines_after(step);
+              if (next) next(step);
+            }};
   return o;
 }
 
@@ -35,8 +56,9 @@ EDL_INLINE reporter::reporter(program& p, job const& j, std::uint64_t from, cli:
       job_(j),
       log_(std::move(log)),
       history_(history_of(j, p, from)),
+      recent_(detail::recent_of(page.reports, history_options(j, p))),
       page_(detail::page_of(j, history_options(j, p), std::move(page), log_)),
-      log_of_steps_(detail::shown_by(page_, history_options(j, p)), log_),
+      log_of_steps_(detail::followed_by(recent_.get(), page_.get(), history_options(j, p)), log_),
       view_(j, log_, std::move(show)) {}
 
 EDL_INLINE void reporter::look(master::coordinator const& decisions, master::job_progress const& p,

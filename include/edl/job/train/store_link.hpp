@@ -22,6 +22,11 @@ class store_link final : public worker::parameter_link {
       std::function<void()> pushing = [] {})
       : store_(to), in_place_(in_place), pushed_(std::move(pushed)), pushing_(std::move(pushing)) {}
 
+  /// `seen` is given the gradients of each minibatch that has become a part of a version.
+  void watch(std::function<void(std::uint64_t version, view<float> gradients)> seen) {
+    seen_ = std::move(seen);
+  }
+
   std::optional<std::uint64_t> in_place() const override {
     return in_place_ ? std::optional(store_.version()) : std::nullopt;
   }
@@ -37,6 +42,7 @@ class store_link final : public worker::parameter_link {
   bool in_place_;
   std::function<void(ps::push_result const&)> pushed_;
   std::function<void()> pushing_;
+  std::function<void(std::uint64_t, view<float>)> seen_;
 };
 
 /// A version that is frozen, or the current one, which nobody may have frozen: the end of a job.

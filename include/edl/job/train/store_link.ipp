@@ -31,6 +31,7 @@ EDL_INLINE worker::pushed store_link::push(contribution const& minibatch, std::u
   pushing_();
   ps::push_result const r = store_.push(minibatch, version, gradients, state_change, rows);
   pushed_(r);
+  if (seen_) seen_(r.version, gradients);
   return {.stale = r.outcome == ps::push_outcome::stale, .version = r.version};
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("events come as they happen, and a reader that comes again misses none
     auto const at = next.find("id: ") + 4;
     id = next.substr(at, next.find('\n', at) - at);
     s.look();
-    CHECK(has(c.until("\"workers\":0}"), "event: job\n"));
+    CHECK(has(c.until("\"worst\":null}"), "event: job\n"));
   }
   s.page->happened({edl::severity::info, "the third"});
   http_client::connection again(s.page->port());

@@ -104,7 +104,8 @@ TEST_CASE("a job in one process is one row") {
                                {"records_skipped", 0},
                                {"members_lost", 0},
                                {"tasks_repeated", 0},
-                               {"tasks_recovered", 0}});
+                               {"tasks_recovered", 0},
+                               {"epochs", json::array()}});
 }
 
 TEST_CASE("of very many processes the rest is counted") {

@@ -15,15 +15,17 @@
 
 namespace edl::train {
 
-/// Who may see a job's page, and what else it shows.
+/// Who may see a job's page, what else it shows, and who else is told.
 struct dashboard_context {
   std::string token = {};  ///< that it wants, unless it is of this machine; empty: one is drawn, and told
   std::function<std::string(process_id)> place = {};  ///< where a process runs, as its pod; empty: not known
+  bool reports = false;  ///< somebody asks for the newest lines of the history (`reporter::recent`)
 };
 
 /// The page of a job, `--dashboard`, and what it shows as JSON: `GET /`, `/api/job`, `/api/history`,
-/// `/api/events`, and `/api/live`, the same as server-sent events. All of it is served by a thread of its
-/// own. Nothing can be changed by it. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// `/api/events`, `/api/live`, the same as server-sent events, and `/api/runs`, those whose directories lie
+/// beside that of `history`. All of it is served by a thread of its own. Nothing can be changed by it. Thread
+/// safety: distinct objects: safe. Shared objects: unsafe.
 class dashboard {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -48,6 +50,9 @@ class dashboard {
 
   /// Something has happened. Debugging lines are left out.
   void happened(master::log_line const& what);
+
+  /// The records with the highest loss in the evaluation of this version, an array of JSON.
+  void worst(std::uint64_t version, std::string records);
 
   /// For the job's history.
   history_log::listener listener();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "edl/job/config/job.hpp"
@@ -19,6 +21,7 @@ struct job_facts {
   double steps_per_s = 0;
   bool stuck = false;                                   ///< no step has been made for a while
   bool stopped = false;                                 ///< this process ends before its job is over
+  std::optional<std::uint64_t> worst = {};              ///< the version whose worst records are known
   std::string host;                                     ///< of this process
   std::function<std::string(process_id)> const& place;  ///< of a process, where somebody knows; empty: nobody
 };

@@ -14,6 +14,7 @@
 #include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/train/dashboard/job_facts.hpp"
+#include "edl/job/train/setup.hpp"
 
 namespace edl::train {
 namespace detail::facts {
@@ -130,7 +131,9 @@ EDL_INLINE std::string to_json(job_facts const& f) {
              {"records_skipped", p.done.records_skipped},
              {"members_lost", p.lost},
              {"tasks_repeated", p.repeated},
-             {"tasks_recovered", p.recovered}}},
+             {"tasks_recovered", p.recovered},
+             {"epochs", account_lines(f.decisions)}}},
+           {"worst", known(f.worst)},
            {"processes", std::move(processes)},
            {"processes_left_out", all - std::min(all, most_processes)}};
   if (p.total_records && p.rate > 0 && !f.decisions.over())

@@ -6,19 +6,26 @@
 
 namespace edl::train {
 
-/// The page that shows a job: one document of HTML that asks for nothing but `/api/live`. Its policy
+/// A page: one document of HTML that asks for nothing but documents of its own server. Its policy
 /// (Content-Security-Policy) names its style and its script by their digests.
 struct dashboard_page {
   std::string text, policy;
 };
 
+/// The page that shows a job.
 dashboard_page make_dashboard_page();
+
+/// Any page that looks like it. `body`: the element. `script` may use `dashboard_curves`, `dashboard_runs`
+/// and `dashboard_live`.
+dashboard_page make_page(std::string_view body, std::string_view script);
 
 /// Its parts.
 std::string_view dashboard_body();
 std::string_view dashboard_style();
 std::string_view dashboard_script();
-std::string_view dashboard_curves();  ///< the script's second half: how curves are drawn
+std::string_view dashboard_curves();  ///< elements, and how curves are drawn
+std::string_view dashboard_runs();    ///< tables of runs, their curves in one picture, what happened
+std::string_view dashboard_live();    ///< what the server tells
 
 }  // namespace edl::train
 
@@ -26,6 +33,8 @@ std::string_view dashboard_curves();  ///< the script's second half: how curves 
 #include "edl/job/train/dashboard/page.ipp"
 #include "edl/job/train/dashboard/page_body.ipp"
 #include "edl/job/train/dashboard/page_curves.ipp"
+#include "edl/job/train/dashboard/page_live.ipp"
+#include "edl/job/train/dashboard/page_runs.ipp"
 #include "edl/job/train/dashboard/page_script.ipp"
 #include "edl/job/train/dashboard/page_style.ipp"
 #endif

@@ -22,16 +22,19 @@ inline std::string digest_of(std::string const& text) {
 
 }  // namespace detail
 
-EDL_INLINE dashboard_page make_dashboard_page() {
+EDL_INLINE dashboard_page make_dashboard_page() { return make_page(dashboard_body(), dashboard_script()); }
+
+EDL_INLINE dashboard_page make_page(std::string_view body, std::string_view of_its_own) {
   std::string const style(dashboard_style());
-  std::string const script = std::string(dashboard_curves()) + std::string(dashboard_script());
+  std::string const script =
+      fmt::format("{}{}{}{}", dashboard_curves(), dashboard_runs(), dashboard_live(), of_its_own);
   return {
       .text = fmt::format("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                           "<meta name=\"color-scheme\" content=\"light dark\">\n<title>edl</title>\n"
                           "<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n</head>\n{}"
                           "<script>{}</script>\n</html>\n",
-                          style, dashboard_body(), script),
+                          style, body, script),
       .policy = fmt::format("default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src "
                             "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
                             detail::digest_of(script), detail::digest_of(style))};

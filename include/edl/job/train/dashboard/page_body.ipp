@@ -38,6 +38,8 @@ EDL_INLINE std::string_view dashboard_body() {
     <p id="no-curves" class="quiet">There is no line of history yet. One comes every <code>--history_steps</code>
       steps, and with each evaluation.</p>
     <div id="charts" class="charts"></div>
+    <details id="compare"><summary>Compare with other runs, whose directories lie beside this one's</summary>
+      <div id="others"></div></details>
   </section>
   <section aria-labelledby="processes-title">
     <h2 id="processes-title">Processes</h2>
@@ -56,6 +58,11 @@ EDL_INLINE std::string_view dashboard_body() {
       <div><dt>Tasks repeated</dt><dd id="repeated">–</dd></div>
       <div><dt>Tasks recovered</dt><dd id="recovered">–</dd></div>
     </dl>
+    <ul id="account-epochs" class="quiet"></ul>
+  </section>
+  <section aria-labelledby="worst-title" id="worst" hidden>
+    <h2 id="worst-title">Worst records</h2>
+    <div id="worst-records"></div>
   </section>
   <section aria-labelledby="events-title">
     <div class="head">

@@ -48,11 +48,13 @@ function log_ticks(low, high) {
 }
 const short = x => x >= 1e6 ? `${Number((x / 1e6).toPrecision(4))}M` : x >= 1e4 ? `${Number((x / 1e3).toPrecision(4))}k` : number(x);
 
+const style_of = s => `s${s.tone || 0}${s.dashed ? ' dashed' : ''}`;
+
 /** A curve of one or more series over steps: a picture, what it says at a step, and a table. */
 class chart {
   constructor(title, into) {
     this.title = title;
-    this.series = [];  // {name, points: [[step, value], …]}
+    this.series = [];  // {name, points: [[step, value], …], tone, dashed}
     this.logarithmic = false;
     this.at = null;    // the step that is read
     this.keys = html('span', {class: 'keys'});
@@ -69,7 +71,7 @@ class chart {
     this.plot.addEventListener('pointerleave', () => this.read(null));
     this.plot.addEventListener('blur', () => this.read(null));
     this.plot.addEventListener('keydown', e => this.key(e));
-    into.append(html('figure', {}, html('figcaption', {}, html('h3', {}, title), this.keys), this.plot, this.readout,
+    into.append(this.figure = html('figure', {}, html('figcaption', {}, html('h3', {}, title), this.keys), this.plot, this.readout,
                      this.table));
   }
 
@@ -107,7 +109,7 @@ class chart {
     const values = this.series.flatMap(s => s.points);
     this.plot.replaceChildren();
     this.plot.setAttribute('viewBox', `0 0 ${width} ${height}`);
-    this.keys.replaceChildren(...this.series.map((s, i) => html('span', {class: `key s${i}`},
+    this.keys.replaceChildren(...this.series.map(s => html('span', {class: `key ${style_of(s)}`},
         `${s.name ? `${s.name} ` : ''}${number(s.points.length ? s.points[s.points.length - 1][1] : null)} `)));
     if (values.length === 0) return;
     const y_of = v => this.logarithmic ? Math.log10(v) : v;
@@ -130,17 +132,17 @@ class chart {
         drawn('line', {class: 'grid', x1: left, x2: width - right, y1: Y(m), y2: Y(m)}),
         drawn('text', {x: left - 6, y: Y(m) + 4, 'text-anchor': 'end'}, labels[i])));
     for (const t of ticks(x0, x1, Math.max(3, width / 90)))
-      if (Number.isInteger(t)) this.plot.append(drawn('text', {x: X(t), y: height - 6, 'text-anchor': 'middle'}, short(t)));
+      if (Number.isInteger(t)) this.plot.append(drawn('text', {x: X(t), y: height - 6, 'text-anchor': X(t) > width - 25 ? 'end' : 'middle'}, short(t)));
     this.plot.append(drawn('line', {class: 'axis', x1: left, x2: width - right, y1: height - bottom, y2: height - bottom}));
-    this.series.forEach((s, i) => {
+    this.series.forEach(s => {
       let path = '', pen = 'M';
       for (const [x, v] of s.points) {
         path += `${pen}${X(x).toFixed(1)} ${Y(y_of(v)).toFixed(1)}`;
         pen = 'L';
       }
-      this.plot.append(drawn('path', {class: `s${i}`, d: path}));
+      this.plot.append(drawn('path', {class: style_of(s), d: path}));
       if (s.points.length <= 40)
-        for (const [x, v] of s.points) this.plot.append(drawn('circle', {class: `s${i}`, cx: X(x), cy: Y(y_of(v)), r: 2.5}));
+        for (const [x, v] of s.points) this.plot.append(drawn('circle', {class: style_of(s), cx: X(x), cy: Y(y_of(v)), r: 2.5}));
     });
     if (this.at !== null) this.cross(X, Y, y_of, top, height - bottom);
     else this.readout.replaceChildren();
@@ -150,11 +152,11 @@ class chart {
   cross(X, Y, y_of, top, bottom) {
     const said = [];
     this.plot.append(drawn('line', {class: 'cross', x1: X(this.at), x2: X(this.at), y1: top, y2: bottom}));
-    this.series.forEach((s, i) => {
+    this.series.forEach(s => {
       const p = s.points.find(one => one[0] === this.at);
       if (!p) return;
       said.push(`${s.name ? `${s.name} ` : ''}${number(p[1])}`);
-      this.plot.append(drawn('circle', {class: `s${i}`, cx: X(p[0]), cy: Y(y_of(p[1])), r: 4}));
+      this.plot.append(drawn('circle', {class: style_of(s), cx: X(p[0]), cy: Y(y_of(p[1])), r: 4}));
     });
     this.readout.replaceChildren(`step ${number(this.at)}: ${said.join(', ')}`);
   }

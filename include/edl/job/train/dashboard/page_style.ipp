@@ -12,13 +12,13 @@ EDL_INLINE std::string_view dashboard_style() {
   color-scheme: light dark;
   --back: #f6f7f9; --card: #fff; --text: #1b2027; --quiet: #57606a; --line: #d5dae1; --grid: #e7eaee;
   --accent: #0b5cad; --good: #1a7f37; --warn: #935800; --bad: #c0262d; --notice: #fff4d6;
-  --s0: #0b62c4; --s1: #c25700; --s2: #1a7f37; --s3: #7d3fc1;
+  --s0: #0b62c4; --s1: #c25700; --s2: #1a7f37; --s3: #7d3fc1; --s4: #b3186d; --s5: #006d77; --s6: #6b5900; --s7: #5c6570;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --back: #0f1318; --card: #171c23; --text: #e4e8ed; --quiet: #9aa5b1; --line: #323b46; --grid: #262d36;
     --accent: #7ab7ff; --good: #5bd07c; --warn: #e9b04f; --bad: #ff8078; --notice: #3a2f12;
-    --s0: #68b0ff; --s1: #ffa657; --s2: #5bd07c; --s3: #c79bff;
+    --s0: #68b0ff; --s1: #ffa657; --s2: #5bd07c; --s3: #c79bff; --s4: #ff8cc6; --s5: #4fd1d9; --s6: #d9c34a; --s7: #a9b4c0;
   }
 }
 * { box-sizing: border-box; }
@@ -61,18 +61,20 @@ figure { margin: 0; min-width: 0; border: 1px solid var(--line); border-radius: 
 figcaption { display: flex; flex-wrap: wrap; gap: .2rem .9rem; align-items: baseline; }
 .key::before { content: ""; display: inline-block; width: 1.1em; border-top: 3px solid var(--c); margin-right: .35em;
   vertical-align: .25em; }
-.key.s1::before { border-top-style: dashed; }
+.key.dashed::before { border-top-style: dashed; }
 .s0 { --c: var(--s0); } .s1 { --c: var(--s1); } .s2 { --c: var(--s2); } .s3 { --c: var(--s3); }
+.s4 { --c: var(--s4); } .s5 { --c: var(--s5); } .s6 { --c: var(--s6); } .s7 { --c: var(--s7); }
 .key { font-size: .85rem; font-variant-numeric: tabular-nums; }
 .plot { display: block; width: 100%; height: 13rem; margin-top: .3rem; touch-action: pan-y; }
 .plot text, .strip text { fill: var(--quiet); font-size: 11px; font-variant-numeric: tabular-nums; }
 .plot .grid, .strip .grid { stroke: var(--grid); }
 .plot .axis, .strip .axis { stroke: var(--line); }
 .plot path { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
-.plot path.s1 { stroke-dasharray: 6 3; }
+.plot path.dashed { stroke-dasharray: 6 3; }
 .plot circle { fill: var(--c); }
 .plot .cross { stroke: var(--quiet); stroke-dasharray: 2 2; }
 .readout { min-height: 1.3em; font-size: .85rem; color: var(--quiet); font-variant-numeric: tabular-nums; margin: 0; }
+#compare { margin-top: 1rem; }
 details summary { cursor: pointer; font-size: .85rem; color: var(--quiet); }
 .values { max-height: 16rem; overflow-y: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
@@ -80,11 +82,17 @@ th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px soli
   vertical-align: top; }
 th { color: var(--quiet); font-weight: 500; font-size: .85rem; }
 tbody th { color: var(--text); font-size: 1em; }
-td.awaited { color: var(--warn); } td.given { color: var(--bad); }
+td.awaited, td.warn { color: var(--warn); } td.given, td.bad { color: var(--bad); } td.good { color: var(--good); }
 .rows th, .rows td { overflow-wrap: normal; }
-.rows td:nth-child(3) { overflow-wrap: anywhere; }
+.rows .wide { overflow-wrap: anywhere; }
+.rows th label, .rows th input { cursor: pointer; overflow-wrap: anywhere; }
+.rows td.number, .rows th.number { text-align: right; padding-right: 1rem; }
+input[type=search] { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);
+  border-radius: 6px; padding: .2rem .5rem; width: 14rem; max-width: 100%; }
+#tables h3 { margin-top: .8rem; }
+@media (min-width: 44.01rem) { .rows tbody th { white-space: nowrap; max-width: 24rem; overflow: hidden; text-overflow: ellipsis; } }
 .values table { font-size: .85rem; }
-.strip svg { display: block; width: 100%; height: 5.2rem; }
+.strip svg { display: block; width: 100%; }
 .strip .mark { fill: var(--quiet); }
 .strip .good { fill: var(--good); } .strip .warn { fill: var(--warn); } .strip .bad { fill: var(--bad); }
 .strip .model { fill: var(--accent); }
@@ -102,7 +110,8 @@ footer { color: var(--quiet); padding-bottom: 2rem; font-size: .9rem; }
   .rows thead { position: absolute; clip-path: inset(50%); }
   .rows tr { display: grid; grid-template-columns: 1fr 1fr; gap: .1rem .8rem; padding: .4rem 0; border-bottom: 1px solid var(--line); }
   .rows th, .rows td { border: 0; padding: 0; overflow-wrap: anywhere; }
-  .rows th, .rows td:nth-child(3), .rows td:nth-child(8) { grid-column: 1 / -1; }
+  .rows th, .rows .wide { grid-column: 1 / -1; }
+  .rows td.number { text-align: left; padding: 0; }
   .rows th { font-weight: 600; }
   .rows td::before { content: attr(data-column) ": "; color: var(--quiet); font-size: .85rem; }
   .rows td.blank { display: none; }

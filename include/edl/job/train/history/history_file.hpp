@@ -19,7 +19,7 @@ namespace edl::train {
 /// out. Nothing is forced to the disk. Thread safety: safe.
 class history_file {
  public:
-  enum class kind : std::uint8_t { training, evaluation };
+  enum class kind : std::uint8_t { training, evaluation, values, pictures };
 
   /// `path` empty: nothing is written.
   history_file(std::string path, logger log);
@@ -61,9 +61,9 @@ class history_file {
   std::deque<work> waiting_;
   std::uint64_t added_ = 0, tried_ = 0, lost_ = 0;
   bool over_ = false;
-  int fd_ = -1;                     // these are the thread's
-  std::uint64_t last_[2] = {0, 0};  // steps, by kind
-  bool any_[2] = {false, false}, warned_ = false;
+  int fd_ = -1;                 // these are the thread's
+  std::uint64_t last_[4] = {};  // steps, by kind
+  bool any_[4] = {}, warned_ = false;
   std::thread thread_;
 };
 

@@ -7,10 +7,13 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "edl/core/clock.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/master/coordinator.hpp"
+#include "edl/job/train/history/event_file.hpp"
 #include "edl/job/train/history/history_file.hpp"
 #include "edl/job/train/program.hpp"
 #include "edl/job/train/progress.hpp"
@@ -48,6 +51,10 @@ class history_log {
   /// An evaluation of this version is complete.
   void evaluated(master::coordinator const& of, std::uint64_t version, metric_values const& values,
                  std::uint64_t records);
+
+  /// For TensorBoard alone: tensors of a version by their tags, and pictures that are of no version.
+  void tensors(std::uint64_t version, std::vector<std::pair<std::string, view<float>>> const& values);
+  void pictures(std::vector<std::pair<std::string, event_picture>> const& all);
 
   /// The job has ended: the steps since the last line have one of their own.
   void close(master::coordinator const& of, master::job_progress const& p, time_point now);

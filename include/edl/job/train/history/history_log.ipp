@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
-#include "edl/job/train/history/event_file.hpp"
 #include "edl/job/train/history/history_log.hpp"
 
 namespace edl::train {
@@ -168,6 +167,19 @@ EDL_INLINE void history_log::evaluated(master::coordinator const& of, std::uint6
   metric_values tagged = values;
   for (auto& [name, value] : tagged) name.insert(0, "validation/");
   events_.back().append(history_file::kind::evaluation, version, event_of_scalars(time, version, tagged));
+}
+
+EDL_INLINE void history_log::tensors(std::uint64_t version,
+                                     std::vector<std::pair<std::string, view<float>>> const& values) {
+  if (!events_.empty())
+    events_.back().append(history_file::kind::values, version,
+                          event_of_histograms(options_.clock(), version, values));
+}
+
+EDL_INLINE void history_log::pictures(std::vector<std::pair<std::string, event_picture>> const& all) {
+  if (!events_.empty())
+    events_.back().append(history_file::kind::pictures, last_.version,
+                          event_of_pictures(options_.clock(), last_.version, all));
 }
 
 }  // namespace edl::train

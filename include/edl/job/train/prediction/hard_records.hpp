@@ -34,6 +34,9 @@ class hard_records {
   /// Looks at a minibatch that was evaluated.
   void look(worker::trainer& by, data::batch const& b);
 
+  /// The worst as one line of JSON, which are forgotten then.
+  std::string take_worst();
+
   /// The end: writes a line for each of the worst, or with --output_format=json one for all, and says where
   /// the wrong ones are.
   void tell(std::ostream& to, logger const& log);
@@ -48,6 +51,8 @@ class hard_records {
     float probability = 0;  ///< of what is said
   };
 
+  void sort();
+  static std::string as_json(seen const& s);
   seen see(data::batch const& b, int row, double loss, view<float> outputs) const;
   void write(data::batch const& b, int row, seen const& what);
 

@@ -128,26 +128,39 @@ EDL_INLINE void hard_records::write(data::batch const& b, int row, seen const& w
   lines_->write(line + "}\n");
 }
 
-EDL_INLINE void hard_records::tell(std::ostream& to, logger const& log) {
+EDL_INLINE void hard_records::sort() {
   std::ranges::sort(worst_, [](seen const& a, seen const& c) {
     return a.loss != c.loss ? a.loss > c.loss : a.record < c.record;
   });
+}
+
+EDL_INLINE std::string hard_records::as_json(seen const& s) {
+  return fmt::format(
+      R"({{"record":{},"file":{},"in_file":{},"loss":{}{}}})", s.record,
+      nlohmann::json(printable(s.file)).dump(), s.in_file,
+      std::isfinite(s.loss) ? fmt::format("{}", s.loss) : "null",
+      s.said ? fmt::format(R"(,"label":{},"class":{},"probability":{})", *s.label, *s.said, s.probability)
+             : "");
+}
+
+EDL_INLINE std::string hard_records::take_worst() {
+  sort();
+  std::string out = "[";
+  for (seen const& s : worst_) out += (out.size() > 1 ? "," : "") + as_json(s);
+  worst_.clear();
+  return out + "]";
+}
+
+EDL_INLINE void hard_records::tell(std::ostream& to, logger const& log) {
+  sort();
   bool const json = job_.format == result_format::json;
   std::vector<std::string> all;
-  for (seen const& s : worst_) {
-    std::string const said =
-        !s.said ? ""
-        : json
-            ? fmt::format(",\"label\":{},\"class\":{},\"probability\":{}", *s.label, *s.said, s.probability)
-            : fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said, s.probability);
-    if (json)
-      all.push_back(fmt::format("{{\"record\":{},\"file\":{},\"in_file\":{},\"loss\":{}{}}}", s.record,
-                                nlohmann::json(printable(s.file)).dump(), s.in_file,
-                                std::isfinite(s.loss) ? fmt::format("{}", s.loss) : "null", said));
-    else
-      all.push_back(
-          fmt::format("loss {:.4f}, record {} of {}{}", s.loss, s.in_file, printable(s.file), said));
-  }
+  for (seen const& s : worst_)
+    all.push_back(json ? as_json(s)
+                       : fmt::format("loss {:.4f}, record {} of {}{}", s.loss, s.in_file, printable(s.file),
+                                     s.said ? fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said,
+                                                          s.probability)
+                                            : ""));
   if (json && job_.worst > 0)
     fmt::print(to, "{{\"worst\":[{}]}}\n", fmt::join(all, ","));
   else

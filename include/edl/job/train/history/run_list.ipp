@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/job/train/dashboard/job_feed.hpp"
+#include "edl/job/train/history/run_list.hpp"
+
+namespace edl::train {
+namespace detail {
+
+inline constexpr std::string_view history_name = "history.jsonl", sweep_name = "sweep.json",
+                                  usual_end = "checkpoints";
+inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20;  // bytes
+
+/// At most so many bytes of a file's end; what cannot be read is empty.
+inline std::string end_of(std::string const& path, std::size_t most) {
+  int const fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  struct ::stat is {};
+  std::string text;
+  if (::fstat(fd, &is) == 0 && S_ISREG(is.st_mode)) {
+    text.resize(std::min(most, std::size_t(is.st_size)));
+    auto const n = ::pread(fd, text.data(), text.size(), is.st_size - ::off_t(text.size()));
+    text.resize(std::size_t(std::max<::ssize_t>(0, n)));
+  }
+  ::close(fd);
+  return text;
+}
+
+/// The newest training line and the newest evaluation, as one object.
+inline nlohmann::json newest_of(std::string_view end) {
+  nlohmann::json training, evaluation;
+  while (!end.empty() && (training.is_null() || evaluation.is_null())) {
+    auto const from = end.substr(0, end.size() - 1).rfind('\n') + 1;  // npos + 1 is 0
+    auto one = parse_json(end.substr(from));
+    end = end.substr(0, from);
+    if (!one.is_object() || !one.contains("step") || !one["step"].is_number_unsigned()) continue;
+    auto& to = one.contains("metrics") ? evaluation : training;
+    if (to.is_null()) to = std::move(one);
+  }
+  if (training.is_null()) training = nlohmann::json::object();
+  if (evaluation.is_null()) return training;
+  for (char const* const newer : {"step", "time"})
+    if (auto const at = evaluation.find(newer); at != evaluation.end() && at->is_number())
+      training[newer] = std::max(training.value(newer, nlohmann::json(0)), *at);
+  training["metrics"] = evaluation["metrics"];
+  return training;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
+  for (auto& [id, one] : files_) one.seen = false;
+  for (auto& [below, one] : sweeps_) one.seen = false;
+  rows_.clear();
+  search("", 0);
+  std::erase_if(files_, [](auto const& one) { return !one.second.seen; });
+  std::erase_if(sweeps_, [](auto const& one) { return !one.second.seen; });
+  for (auto const& [id, one] : files_) rows_[id] = one.text;
+  for (auto const& [below, one] : sweeps_)
+    for (std::size_t i = 0; i < one.trials.size(); ++i) {
+      std::string const id = printable(fmt::format("{}{}trial-{}", below, below.empty() ? "" : "/", i));
+      std::string& row = rows_[id];
+      if (row.empty()) row = "{\"id\":" + nlohmann::json(id).dump();
+      if (!one.trials[i].empty()) row += "," + one.trials[i];
+    }
+  for (auto& [id, row] : rows_) row += "}";
+  return rows_;
+}
+
+EDL_INLINE void run_list::search(std::string const& below, int depth) {
+  using namespace detail;
+  std::string const path = directory_ + (below.empty() ? "" : "/" + below);
+  if (take(below, path + "/" + std::string(history_name))) return;  // what lies beside it are checkpoints
+  std::unique_ptr<::DIR, int (*)(::DIR*)> const all(::opendir(path.c_str()), ::closedir);
+  if (!all) return;
+  std::vector<std::string> deeper;
+  bool sweep = false;
+  while (::dirent const* const e = ::readdir(all.get())) {
+    std::string_view const name = e->d_name;
+    sweep = sweep || name == sweep_name;
+    // Where a file system does not say what an entry is, opening it will.
+    if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && !name.starts_with('.')) deeper.emplace_back(name);
+  }
+  if (sweep) add_trials(below);
+  if (depth < depth_)
+    for (std::string const& one : deeper) search(below.empty() ? one : below + "/" + one, depth + 1);
+}
+
+EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) {
+  struct ::stat is {};
+  if (::stat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;
+  if (below == detail::usual_end) below = "";
+  if (below.ends_with("/checkpoints")) below.remove_suffix(detail::usual_end.size() + 1);
+  std::string const id = below.empty() ? "." : printable(below);
+  if (!files_.contains(id) && files_.size() >= most) return true;
+  file& one = files_[id];
+  std::int64_t const time = is.st_mtim.tv_sec * std::int64_t{1'000'000'000} + is.st_mtim.tv_nsec;
+  one.seen = true;
+  if (one.path == path && one.size == std::uint64_t(is.st_size) && one.time == time) return true;
+  one.path = path, one.size = std::uint64_t(is.st_size), one.time = time;
+  auto facts = detail::newest_of(detail::end_of(path, detail::longest_end));
+  facts["id"] = id;
+  one.text = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  one.text.pop_back();
+  return true;
+}
+
+EDL_INLINE void run_list::add_trials(std::string const& below) {
+  std::string const path = directory_ + "/" + below + "/" + std::string(detail::sweep_name);
+  std::string text = detail::end_of(path, detail::longest_sweep);
+  sweep& one = sweeps_[below];
+  one.seen = true;
+  if (one.text == text) return;
+  one.text = std::move(text);
+  one.trials.clear();
+  auto const list = parse_json(one.text);
+  if (!list.is_object() || !list.contains("trials") || !list["trials"].is_array()) return;
+  for (auto const& trial : list["trials"]) {
+    if (one.trials.size() == most) break;
+    nlohmann::json more = nlohmann::json::object();
+    for (char const* const name : {"hyperparameters", "failure"})
+      if (trial.is_object() && trial.contains(name)) more[name] = trial[name];
+    std::string const fields = more.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    one.trials.push_back(fields.substr(1, fields.size() - 2));
+  }
+}
+
+EDL_INLINE std::string run_list::lines_of(std::string const& id) const {
+  auto const one = files_.find(id);
+  if (one == files_.end()) return rows_.contains(id) ? "[]" : "";
+  job_feed lines("run");
+  read_lines(one->second.path, lines);
+  return lines.history();
+}
+
+}  // namespace edl::train

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/job/config/job.hpp"
+#include "edl/job/train/history/event_file.hpp"
+#include "edl/job/train/program.hpp"
+#include "edl/job/train/records.hpp"
+#include "edl/job/worker/trainer.hpp"
+
+namespace edl::train {
+
+/// The first records that a job evaluates, or else trains, as the network sees them: --tensorboard_pictures,
+/// by their tags. Throws usage_error for a network that takes no pictures, and what reading and feeding
+/// throw.
+std::vector<std::pair<std::string, event_picture>> sample_pictures(job const& j, program const& p,
+                                                                   records const& from,
+                                                                   worker::trainer const& by);
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/prediction/sample_pictures.ipp"
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/train/history/run_list.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "job/wire/scratch.hpp"
+
+namespace run_list_test {
+
+using nlohmann::json;
+
+namespace {
+
+void append(std::string const& file, std::string const& text) {
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+  std::ofstream(file, std::ios::app) << text;
+}
+
+json row(edl::train::run_list& of, std::string const& id) {
+  auto const& all = of.look();
+  REQUIRE(all.contains(id));
+  return json::parse(all.at(id));
+}
+
+}  // namespace
+
+TEST_CASE("runs are found by their histories, with their newest lines, and found again when they change") {
+  scratch const dir;
+  append(dir / "a/history.jsonl",
+         "{\"step\":10,\"time\":5,\"loss\":0.5,\"workers\":2}\n{\"step\":12,\"time\":7,\"metrics\":"
+         "{\"accuracy\":0.75}}\n{\"step\":20,\"time\":6,\"loss\":0.25}\nno line\n{\"step\":30,\"lo");
+  append(dir / "b/checkpoints/history.jsonl", "{\"step\":1,\"loss\":2}\n");
+  append(dir / "b/checkpoints/version-1/history.jsonl", "{\"step\":9}\n");  // a checkpoint is no run
+  append(dir / "no/run", "");
+  append(dir / ".hidden/history.jsonl", "{\"step\":1}\n");
+  edl::train::run_list runs(dir / "");
+  CHECK(runs.look().size() == 2);
+  json const a = row(runs, "a");
+  CHECK(a["id"] == "a");
+  CHECK(a["step"] == 20);
+  CHECK(a["time"] == 7);
+  CHECK(a["loss"] == 0.25);
+  CHECK(a["metrics"]["accuracy"] == 0.75);
+  CHECK(row(runs, "b")["loss"] == 2);
+  CHECK(json::parse(runs.lines_of("a")).size() == 3);
+  CHECK(runs.lines_of("../a").empty());
+  append(dir / "b/checkpoints/history.jsonl", "{\"step\":2,\"loss\":null,\"time\":\"noon\"}\n");
+  CHECK(row(runs, "b")["step"] == 2);
+  std::filesystem::remove_all(dir / "b");
+  CHECK(runs.look().size() == 1);
+  CHECK(runs.lines_of("b").empty());
+}
+
+TEST_CASE("a sweep's trials say what was tried, also those that have failed or have no line yet") {
+  scratch const dir;
+  append(dir / "s/sweep.json",
+         R"({"sweep":"x","trials":[{"hyperparameters":"rate=0.1","steps":8,"value":0.5},)"
+         R"({"hyperparameters":"rate=9","steps":8,"value":null,"failure":"exit code 1"}]})");
+  append(dir / "s/trial-0/checkpoints/history.jsonl", "{\"step\":8,\"loss\":1}\n");
+  edl::train::run_list runs(dir / "");
+  CHECK(row(runs, "s/trial-0")["hyperparameters"] == "rate=0.1");
+  CHECK(row(runs, "s/trial-0")["step"] == 8);
+  CHECK(row(runs, "s/trial-1")["failure"] == "exit code 1");
+  CHECK(runs.lines_of("s/trial-1") == "[]");
+  edl::train::run_list itself(dir / "s/trial-0/checkpoints");
+  CHECK(row(itself, ".")["step"] == 8);
+  CHECK(edl::train::run_list(dir / "none").look().empty());
+}
+
+TEST_CASE("bytes of any kind are no reason to fail") {
+  scratch const dir;
+  append(dir / "a/history.jsonl", "\xff\xfe\n{\"step\":-1}\n[[[\n{\"step\":3,\"loss\":\"\xff\"}\n");
+  append(dir / "b/history.jsonl", std::string(100'000, '['));
+  append(dir / "sweep.json", "[]");
+  append(dir / "b\x01\xff/history.jsonl", "{\"step\":7}");
+  edl::train::run_list runs(dir / "");
+  CHECK(runs.look().size() == 3);
+  for (auto const& [id, text] : runs.look()) CHECK(json::parse(text)["id"] == id);
+}
+
+}  // namespace run_list_test
