@@ -252,7 +252,8 @@ EDL_INLINE void show(history const& h, std::string const& format, std::string co
   for (std::string const& note : h.notes) fmt::print(stderr, "{}\n", printable(note));
   if (picture.empty()) return fmt::print("{}", to_text(h, format));
   replace_file(picture, to_picture(h), forced::nothing);
-  fmt::print("{}: {}, up to step {}\n", picture, counted(h.rows.size(), "step"), h.rows.back().step);
+  fmt::print("{}: {}, up to step {}\n", printable(picture), counted(h.rows.size(), "step"),
+             h.rows.back().step);
 }
 
 EDL_INLINE std::vector<cli::flag> history_flags(std::string const& format_flag) {

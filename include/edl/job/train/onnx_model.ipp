@@ -81,7 +81,7 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
   p.to_onnx(g);
   for (auto const& [key, text] : g.notes())
     if (key == "left_out") log.warning(fmt::format("{} lacks {}", file, text));
-  return fmt::format("ONNX model written to {} ({} bytes)", file, g.write(file));
+  return fmt::format("ONNX model written to {} ({} bytes)", printable(file), g.write(file));
 }
 
 }  // namespace edl::train
