@@ -2,7 +2,10 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "edl/core/error.hpp"
@@ -96,7 +99,23 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
   return s;
 }
 
+namespace detail {
+
+/// As many descriptors as so many clients want, as far as the system allows.
+inline void allow_clients(std::size_t most) {
+  ::rlimit now{};
+  if (::getrlimit(RLIMIT_NOFILE, &now) != 0) return;
+  rlim_t const wanted = std::min<rlim_t>(now.rlim_max, 2 * most + 256);
+  if (now.rlim_cur >= wanted) return;
+  now.rlim_cur = wanted;
+  ::setrlimit(RLIMIT_NOFILE, &now);
+}
+
+}  // namespace detail
+
 EDL_INLINE int run_serving(train::program const& p, serving const& what, signals const& stop) {
+  ::signal(SIGPIPE, SIG_IGN);  // whoever has read its log may be gone
+  detail::allow_clients(what.listening.bounds.connections);
   logger const log(severity::info, "serve", log_target{.detailed = false});
   net::node node({.job = "serve", .secret = net::token::random(), .log = log});
   serve::followed_model model(p, what.model, log);

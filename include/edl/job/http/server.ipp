@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <asio/bind_cancellation_slot.hpp>
@@ -26,6 +27,25 @@
 
 namespace edl::http {
 
+namespace detail {
+
+inline constexpr std::size_t told_more = 64;  // beyond the most: they are told that there are too many
+
+/// Files and other connections need descriptors, too: clients have half of them.
+inline void bound_connections(server_options& o) {
+  ::rlimit most{};
+  if (::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return;
+  std::size_t const room = std::max<std::size_t>(most.rlim_cur / 2, told_more + 1) - told_more;
+  if (o.bounds.connections <= room) return;
+  o.log.warning(
+      fmt::format("{} clients are taken at once, and not {}: this process may have {} descriptors "
+                  "(ulimit -n)",
+                  room, o.bounds.connections, most.rlim_cur));
+  o.bounds.connections = room;
+}
+
+}  // namespace detail
+
 struct server::state : net::detail::service, std::enable_shared_from_this<server::state> {
   using connection = detail::connection;
   using phase = connection::phase;
@@ -36,7 +56,9 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
         options(std::move(o)),
         routes(std::move(r)),
         acceptor(executor),
-        timer(executor) {}
+        timer(executor) {
+    detail::bound_connections(options);
+  }
   ~state() override {
     routes = {};
     gone.set_value();
@@ -124,7 +146,7 @@ EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
   s.set_option(asio::socket_base::keep_alive(true), ignored);
   // Some more are told that there are too many.
   std::size_t const most = options.bounds.connections;
-  if (open.size() >= most + 64) return;
+  if (open.size() >= most + detail::told_more) return;
   bool const surplus = open.size() >= most;
   auto const c =
       std::make_shared<connection>(std::move(s), certificate ? &*certificate : nullptr, options.bounds.write);
