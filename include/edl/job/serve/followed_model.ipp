@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "edl/core/error.hpp"
@@ -93,8 +92,8 @@ EDL_INLINE void followed_model::follow() {
     } catch (std::exception const& e) {
       ++failed_;
       again_ = clock::now() + pause_;
-      log_.warning(fmt::format("{}; the model at work stays, and it is tried again in {:.0f} s", e.what(),
-                               std::ceil(std::chrono::duration<double>(pause_).count())));
+      log_.warning(fmt::format("{}; the model at work stays, and it is tried again in {:.3g} s", e.what(),
+                               std::chrono::duration<double>(pause_).count()));
       pause_ = std::min<std::chrono::milliseconds>(2 * pause_, std::chrono::minutes(1));
     }
     lock.lock();
