@@ -53,13 +53,14 @@ EDL_INLINE void request_parser::read_head() {
   request& head = state_->head;
   auto const text = [](auto const& view) { return std::string(view.data(), view.size()); };
   head.method = text(message.method_string());
-  bool host = false;
+  int hosts = 0;
   for (auto const& field : message) {
     std::string name = lower(text(field.name_string()));
-    host = host || name == "host";
+    hosts += name == "host";
     head.headers.emplace_back(std::move(name), text(field.value()));
   }
-  if (!host && message.version() == 11) throw failure(400, "the request has no field 'Host'");
+  if (hosts == 0 && message.version() == 11) throw failure(400, "the request has no field 'Host'");
+  if (hosts > 1) throw failure(400, "the request has the field 'Host' more than once");
   std::string target = text(message.target());
   // The form of proxies (RFC 9112, 3.2.2).
   for (std::string_view const scheme : {"http://", "https://"})

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <type_traits>
-#include <utility>
 
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/inline.hpp"
@@ -18,13 +17,6 @@ namespace edl::serve {
 namespace detail {
 
 inline http::failure bad(std::string const& what) { return {400, what}; }
-
-template <class T>
-std::int64_t whole(tensor const& of, T value) {
-  if (!std::in_range<std::int64_t>(value))
-    throw bad(fmt::format("input '{}' has {}, which is no number of 64 bits with a sign", of.name, value));
-  return std::int64_t(value);
-}
 
 template <class T>
 void append_values(tensor& to, std::string_view bytes, std::size_t count) {
@@ -44,7 +36,7 @@ void append_values(tensor& to, std::string_view bytes, std::size_t count) {
     if (to.kind == example::kind::floats)
       to.floats.push_back(float(value));
     else if constexpr (std::is_integral_v<T>)
-      to.integers.push_back(whole(to, value));
+      to.integers.push_back(std::int64_t(value));
     else
       throw bad(fmt::format("input '{}' is of whole numbers", to.name));
   }
@@ -84,9 +76,7 @@ EDL_INLINE void tensor::append(nlohmann::json const& values, int depth) {
   } else if (kind == example::kind::integers) {
     if (!values.is_number_integer() && !values.is_boolean())
       throw detail::bad(fmt::format("input '{}' is of whole numbers", name));
-    integers.push_back(values.is_boolean()           ? values.get<bool>()
-                       : values.is_number_unsigned() ? detail::whole(*this, values.get<std::uint64_t>())
-                                                     : values.get<std::int64_t>());
+    integers.push_back(values.is_boolean() ? values.get<bool>() : values.get<std::int64_t>());
   } else {
     if (!values.is_number() && !values.is_boolean())
       throw detail::bad(fmt::format("input '{}' is of numbers", name));
