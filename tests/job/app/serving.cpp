@@ -37,6 +37,7 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(s.listening.key == "k");
   CHECK(s.listening.token == "0123456789abcdef");
   CHECK(s.listening.bounds.body == 2 << 20);
+  CHECK(s.listening.bounds.bodies == 64 << 20);
   CHECK(s.listening.bounds.connections == 3);
   CHECK(s.model.path == "m");
   CHECK(s.model.predicting.threads == 2);

@@ -198,6 +198,17 @@ TEST_CASE("one connection too many is told so") {
   CHECK(has(first.say(get("/open")).answer(), "200 OK"));
 }
 
+TEST_CASE("the bodies of all requests have a bound, too") {
+  fixture f({.bounds = {.body = 1000, .bodies = 500}});
+  std::string const few(400, 'x'), many(900, 'x');
+  for (int i = 0; i < 3; ++i) CHECK(has(ask(f.server.port(), post("/echo/a", few)), "200 OK"));
+  connection c(f.server.port());
+  std::string const said = c.say(post("/echo/a", many)).rest();
+  CHECK(has(said, "503 Service Unavailable"));
+  CHECK(has(said, "too many bytes"));
+  CHECK(has(ask(f.server.port(), post("/echo/a", few)), "200 OK"));
+}
+
 TEST_CASE("clients do not take all descriptors of a process") {
   ::rlimit const before = [] {
     ::rlimit now{};

@@ -68,24 +68,27 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
 EDL_INLINE serving serving_of(cli::command_line const& l) {
   auto const whole = [&](char const* name) { return l.number(name); };
   auto const ms = [&](char const* name) { return std::chrono::milliseconds(whole(name)); };
-  serving s{.model_name = l.text("model_name"),
-            .set = fmt::format("{}", fmt::join(l.all("set"), ";")),
-            .model = {.path = l.text("model_path"),
-                      .predicting = {.threads = int(whole("num_threads"))},
-                      .max_batch = int(whole("max_batch")),
-                      .interval = ms("poll_interval_ms")},
-            .batching = {.max_batch = int(whole("max_batch")),
-                         .max_wait = std::chrono::microseconds(whole("max_wait_us")),
-                         .max_queue = std::size_t(whole("max_queue")),
-                         .timeout = ms("timeout_ms")},
-            .listening = {.host = l.text("host"),
-                          .port = std::uint16_t(whole("port")),
-                          .certificate = l.text("tls_certificate"),
-                          .key = l.text("tls_key"),
-                          .bounds = {.body = std::size_t(whole("max_body_mib")) << 20,
-                                     .connections = std::size_t(whole("max_connections"))}},
-            .drain_delay = ms("drain_delay_ms"),
-            .drain = ms("drain_ms")};
+  serving s{
+      .model_name = l.text("model_name"),
+      .set = fmt::format("{}", fmt::join(l.all("set"), ";")),
+      .model = {.path = l.text("model_path"),
+                .predicting = {.threads = int(whole("num_threads"))},
+                .max_batch = int(whole("max_batch")),
+                .interval = ms("poll_interval_ms")},
+      .batching = {.max_batch = int(whole("max_batch")),
+                   .max_wait = std::chrono::microseconds(whole("max_wait_us")),
+                   .max_queue = std::size_t(whole("max_queue")),
+                   .timeout = ms("timeout_ms")},
+      .listening = {.host = l.text("host"),
+                    .port = std::uint16_t(whole("port")),
+                    .certificate = l.text("tls_certificate"),
+                    .key = l.text("tls_key"),
+                    .bounds = {.body = std::size_t(whole("max_body_mib")) << 20,
+                               .bodies = std::size_t(std::max<std::int64_t>(16 * whole("max_body_mib"), 64))
+                                         << 20,
+                               .connections = std::size_t(whole("max_connections"))}},
+      .drain_delay = ms("drain_delay_ms"),
+      .drain = ms("drain_ms")};
   if (std::string const file = l.text("token_file"); !file.empty()) {
     std::ifstream in(file);
     std::getline(in, s.listening.token);

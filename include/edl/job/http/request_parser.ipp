@@ -87,6 +87,7 @@ EDL_INLINE request request_parser::take() {
   state_->head.body = std::move(state_->parser.get().body());
   return std::move(state_->head);
 }
+EDL_INLINE std::size_t request_parser::held() const { return state_->parser.get().body().size(); }
 EDL_INLINE bool request_parser::keeps_alive() const { return state_->parser.get().keep_alive(); }
 EDL_INLINE bool request_parser::wants_continue() const { return state_->expects && !done(); }
 EDL_INLINE bool request_parser::chunks() const { return state_->parser.get().version() >= 11; }
