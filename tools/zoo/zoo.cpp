@@ -17,6 +17,7 @@
 
 #include "edl/compute/features/pieces.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "zoo/engine.hpp"
 #include "zoo/template.hpp"
 

@@ -16,6 +16,7 @@
 #include "common/table.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 #include "submit/job_file.hpp"
 #include "submit/submission.hpp"

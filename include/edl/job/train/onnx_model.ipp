@@ -12,6 +12,7 @@
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/ps/store.hpp"
 #include "edl/job/train/onnx_model.hpp"
