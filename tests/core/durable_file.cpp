@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "edl/core/storage_error.hpp"
 #include "job/wire/scratch.hpp"
 
 namespace durable_file_test {
@@ -86,6 +87,17 @@ TEST_CASE("what cannot be written is named") {
   CHECK(contains(complaint([&] { durable_file file(dir / "no/a"); }), dir / "no/"));
   CHECK(contains(complaint([&] { replace_file(dir.path(), "text"); }), dir.path()));
   CHECK(entries(dir.path()).empty());
+}
+
+TEST_CASE("a device and a pipe are not replaced") {
+  scratch const dir;
+  std::filesystem::create_symlink("/dev/full", dir / "full");
+  REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  for (std::string const& path : {dir / "full", dir / "pipe"})
+    CHECK_THROWS_WITH_AS(replace_file(path, "text"),
+                         ("cannot replace " + path + ": it is no regular file").c_str(), edl::storage_error);
+  CHECK(entries(dir.path()).size() == 2);
+  CHECK(std::filesystem::is_fifo(dir / "pipe"));
 }
 
 TEST_CASE("two writers of one name do not share a temporary") {

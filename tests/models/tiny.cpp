@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <edl/edl.hpp>
 #include <filesystem>
@@ -85,12 +86,14 @@ struct tiny {
   }
 
  private:
-  /// TINY_FAILS: "throw" or "abort" at the first record. TINY_DELAY_US: microseconds per record, so that a
-  /// test can act in the middle of a job, until there is a file TINY_GATE; TINY_PREDICTION_DELAY_US: the
-  /// same of a prediction; TINY_EVALUATION_DELAY_US: of an evaluation.
+  /// TINY_FAILS: "throw", "abort" or "exit" at the first record. TINY_DELAY_US: microseconds per record, so
+  /// that a test can act in the middle of a job, until there is a file TINY_GATE; TINY_PREDICTION_DELAY_US:
+  /// the same of a prediction; TINY_EVALUATION_DELAY_US: of an evaluation.
   static void disturb() {
     if (char const* how = std::getenv("TINY_FAILS")) {
+      if (how != std::string_view("throw")) std::fputs("tiny: libdata.so is not there\n", stderr);
       if (how == std::string_view("abort")) std::abort();
+      if (how == std::string_view("exit")) std::_Exit(3);
       throw edl::data_error("this worker was told to fail");
     }
     if (!opened()) pause("TINY_DELAY_US");

@@ -17,6 +17,7 @@
 
 #include "edl/compute/features/pieces.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "zoo/engine.hpp"
 #include "zoo/template.hpp"
 
@@ -166,11 +167,10 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
       local_package = fmt::format("COPY {} /usr/local/\n", folder);
       seen += fmt::format("!{}\n", folder);
     } else {
-      fmt::print(
-          out,
-          "note: --local_pkg_dir={}: no edl is installed there (cmake --install BUILD --prefix={}): the one "
-          "in {} is used\n",
-          path, path, flags.text("base_image"));
+      fmt::print(out,
+                 "note: --local_pkg_dir={}: no edl is installed there (cmake --install BUILD {}): the one "
+                 "in {} is used\n",
+                 path, shell_line({"--prefix=" + path}), flags.text("base_image"));
     }
   }
   if (flags.given("extra_pypi_index"))

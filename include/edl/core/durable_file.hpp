@@ -16,7 +16,8 @@ enum class forced { nothing, content, name };
 
 /// A file that exists whole or not at all. It is written beside `path` under a temporary, hidden name,
 /// `.NAME.tmp-<16 hex digits>`, which `commit` forces to the disk and renames. Without `commit` nothing stays
-/// behind, but for a temporary after a crash (`remove_dead_temporaries`). Errors (edl::error) name the file,
+/// behind, but for a temporary after a crash (`remove_dead_temporaries`). A device or a pipe is not replaced.
+/// Errors (edl::error) name the file,
 /// the byte and the reason. Thread safety: distinct objects: safe, even on one path, the last commit wins.
 /// Shared objects: unsafe.
 class durable_file {

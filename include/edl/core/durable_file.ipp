@@ -75,6 +75,9 @@ EDL_INLINE bool is_dead(std::string const& path) {
 }  // namespace detail
 
 EDL_INLINE durable_file::durable_file(std::string path) : path_(std::move(path)) {
+  struct stat there {};
+  if (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+    throw storage_error(EEXIST, fmt::format("cannot replace {}: it is no regular file", path_));
   while (fd_ < 0) {
     temporary_ = detail::temporary_of(path_);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

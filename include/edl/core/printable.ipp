@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -70,6 +72,29 @@ EDL_INLINE std::string printable(std::string_view given, std::size_t most) {
     i += std::max<std::size_t>(size, 1);
   }
   return out;
+}
+
+EDL_INLINE std::string shell_line(std::vector<std::string> const& words) {
+  auto const simple = [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c >= 0x80 ||
+           std::string_view("_-./,:=+@%").find(char(c)) != std::string_view::npos;
+  };
+  std::string line;
+  for (std::string const& w : words) {
+    if (!line.empty()) line += ' ';
+    bool const as_it_is = printable(w, w.size()) == w;
+    bool const plain = as_it_is && !w.empty() && std::ranges::all_of(w, simple);
+    if (!plain) line += as_it_is ? "'" : "$'";
+    for (char const c : w)
+      if (as_it_is)
+        line += c == '\'' ? "'\\''" : std::string(1, c);
+      else if (c >= ' ' && c <= '~')
+        line += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+      else
+        line += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+    if (!plain) line += '\'';
+  }
+  return line;
 }
 
 }  // namespace edl

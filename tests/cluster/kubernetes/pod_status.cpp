@@ -74,6 +74,8 @@ TEST_CASE("How a pod ended") {
   CHECK(describe(memory) == "used more memory than its limit of 1Gi");
   CHECK(describe(how(pod(ended(128, "StartError", "exec: \"mnist\": not found in $PATH")))) ==
         "exited with code 128: StartError: exec: \"mnist\": not found in $PATH");
+  CHECK(describe(how(pod(ended(1, "Error", "[2026-11-20 13:00:00,123] [INFO] [worker-0] all is well\n")))) ==
+        "exited with code 1");
   CHECK(describe(how(pod(ended(1, "Error", "one\nmnist: data/train: there is no such file\n")))) ==
         "exited with code 1: mnist: data/train: there is no such file");
 

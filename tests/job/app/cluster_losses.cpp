@@ -156,15 +156,17 @@ TEST_CASE("a server that is silent is left behind with its copy in place, and fo
 }
 
 TEST_CASE("workers that always fail end the job, with their reason") {
-  for (std::string const how : {"throw", "abort"}) {
+  for (std::string const how : {"throw", "abort", "exit"}) {
     job::run j(cluster(1, 2, {"--relaunch_on_worker_failure=1"}), {.env = {{"TINY_FAILS", how}}});
     CHECK(j.wait() == 1);
     CHECK(j.nothing_left());
     std::string const log = j.log();
     CAPTURE(log);
-    std::string const last = log.substr(log.rfind("tiny: "));
-    CHECK(has(last, how == "throw" ? "this worker was told to fail" : "signal 6"));
-    if (how == "abort") {
+    std::string const last = log.substr(log.rfind("\ntiny: "));
+    CHECK(has(last, how == "throw"   ? "this worker was told to fail"
+                    : how == "abort" ? "was killed by signal 6 (Aborted): tiny: libdata.so is not there"
+                                     : "exited with code 3: tiny: libdata.so is not there"));
+    if (how != "throw") {
       CHECK(has(log, "worker 3 failed too often"));
       CHECK_FALSE(has(log, "worker 4 joined"));
     }

@@ -56,6 +56,15 @@ TEST_CASE("CSV has all columns, JSON the lines as they are") {
   CHECK(job::count(json, "\"step\"") == 4);
 }
 
+TEST_CASE("names from a file are printable, and its values have a bound") {
+  CHECK(to_text(history_from("{\"step\":1,\"\\u001b[31m\":2}", "m"), "csv") == "step, [31m\n1,2\n");
+  std::string text = "{\"step\":0";
+  for (int i = 0; i < 1000; ++i) text += ",\"c" + std::to_string(i) + "\":1";
+  text += "}\n";
+  for (int i = 1; i < 40'000; ++i) text += "{\"step\":" + std::to_string(i) + ",\"c999\":1}\n";
+  CHECK_THROWS_WITH_AS(history_from(text, "m"), "more than 33554432 values are no history", edl::error);
+}
+
 TEST_CASE("a picture has the losses in one panel, and each metric in its own") {
   std::string const svg = to_picture(history_from(lines, "mnist"));
   CHECK(has(svg, "mnist"));

@@ -37,6 +37,7 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(s.listening.key == "k");
   CHECK(s.listening.token == "0123456789abcdef");
   CHECK(s.listening.bounds.body == 2 << 20);
+  CHECK(s.listening.bounds.bodies == 64 << 20);
   CHECK(s.listening.bounds.connections == 3);
   CHECK(s.model.path == "m");
   CHECK(s.model.predicting.threads == 2);
@@ -51,6 +52,29 @@ TEST_CASE("each flag of serve arrives") {
   CHECK_THROWS_AS(serving_of({"--tls_key=k"}), edl::usage_error);
   CHECK_THROWS_AS(serving_of({"--token_file=/nowhere"}), edl::usage_error);
   CHECK_THROWS_AS(edl::app::parse("mnist", {"serve"}), edl::usage_error);
+}
+
+TEST_CASE("a server outlives who has read its log") {
+  job::scratch const dir;
+  std::string const checkpoints = dir / "checkpoints";
+  auto const trained = [&](char const* steps) {
+    job::run t(
+        train({"--checkpoint_dir=" + checkpoints, std::string("--max_step=") + steps, "--num_epochs=9"}));
+    CHECK(t.wait() == 0);
+  };
+  trained("8");
+  job::run r({"-c", "exec \"$0\" serve --model_path=\"$1\" --port=0 --poll_interval_ms=5 2> >(head -n 1)",
+              EDL_TINY, checkpoints},
+             {.program = "/bin/bash"});
+  REQUIRE(r.says("as 'tiny' at http://127.0.0.1:"));
+  std::string const log = r.log();
+  auto const port = std::uint16_t(std::stoi(log.substr(log.find("http://127.0.0.1:") + 17)));
+  trained("16");  // of which it says that it serves it
+  CHECK(job::eventually([&] {
+    return r.ended() || has(http_client::ask(port, http_client::get("/v1/models/tiny")), "\"16\"");
+  }));
+  ::kill(r.pid(), SIGTERM);
+  CHECK(r.wait() == 0);
 }
 
 TEST_CASE("a program serves the checkpoints of a job that goes on, and ends in order") {

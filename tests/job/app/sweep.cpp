@@ -81,7 +81,8 @@ TEST_CASE("a trial that fails is told with its log, and a sweep that cannot be i
   job::scratch const dir;
   job::run j(sweep(dir, "f", {"--grid=rate=0.05"}), {.env = {{"TINY_FAILS", "throw"}}});
   CHECK(j.wait() == 1);
-  CHECK(has(j.log(), "failed (exited with code 1)"));
+  CHECK(has(j.log(), "failed (exited with code 1: tiny: "));
+  CHECK(has(j.log(), "this worker was told to fail)"));
   CHECK(has(job::slurp(dir / "f/trial-0/log"), "this worker was told to fail"));
   for (auto const& [flag, why] :
        {std::pair{"--grid=rat=1", "did you mean rate?"},

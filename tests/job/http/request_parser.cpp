@@ -45,6 +45,9 @@ TEST_CASE("the form of proxies is taken, and what is no path is not") {
   CHECK(bare.head().path == "/");
   CHECK_THROWS_AS(star.feed("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n"), failure);
   CHECK(!star.done());
+  request_parser two(1000, 10);
+  CHECK_THROWS_WITH_AS(two.feed("GET / HTTP/1.1\r\nHost: h\r\nHost: i\r\n\r\n"),
+                       "the request has the field 'Host' more than once", failure);
 }
 
 }  // namespace http_request_parser_test

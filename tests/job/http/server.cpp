@@ -4,6 +4,7 @@
 #include "edl/job/http/server.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <asio/ip/tcp.hpp>
 #include <asio/read.hpp>
@@ -15,7 +16,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "edl/job/net/event.hpp"
 #include "job/http/client.hpp"
@@ -193,6 +196,35 @@ TEST_CASE("one connection too many is told so") {
   CHECK(has(said, "503 Service Unavailable"));
   CHECK(has(said, "Retry-After"));
   CHECK(has(first.say(get("/open")).answer(), "200 OK"));
+}
+
+TEST_CASE("the bodies of all requests have a bound, too") {
+  fixture f({.bounds = {.body = 1000, .bodies = 500}});
+  std::string const few(400, 'x'), many(900, 'x');
+  for (int i = 0; i < 3; ++i) CHECK(has(ask(f.server.port(), post("/echo/a", few)), "200 OK"));
+  connection c(f.server.port());
+  std::string const said = c.say(post("/echo/a", many)).rest();
+  CHECK(has(said, "503 Service Unavailable"));
+  CHECK(has(said, "too many bytes"));
+  CHECK(has(ask(f.server.port(), post("/echo/a", few)), "200 OK"));
+}
+
+TEST_CASE("clients do not take all descriptors of a process") {
+  ::rlimit const before = [] {
+    ::rlimit now{};
+    ::getrlimit(RLIMIT_NOFILE, &now);
+    return now;
+  }();
+  ::rlimit const few{300, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  {
+    fixture f;
+    std::vector<std::unique_ptr<connection>> clients;
+    for (int i = 0; i < 86; ++i) clients.push_back(std::make_unique<connection>(f.server.port()));
+    CHECK(has(clients.back()->say(get("/open")).answer(), "200 OK"));
+    CHECK(has(connection(f.server.port()).rest(), "86 clients are connected, which is the most"));
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_CASE("an answer may come in pieces, until the server stops") {

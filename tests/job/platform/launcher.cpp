@@ -109,6 +109,18 @@ TEST_CASE("processes outlive the master that had them started; the next one hear
   CHECK(second.endings[2].first.who == c);
 }
 
+TEST_CASE("a master hears what a process said at last") {
+  edl::net::node node(options());
+  own_directory const place;
+  line_reader said([](std::string_view) {});
+  launcher l(
+      node, place.path, "/bin/sh", {"sh", "-c", "echo 'no data' >&2; exit 3"}, [](ending const&) {}, &said);
+  master m(l, 0);
+  m.start({role::worker, 0});
+  REQUIRE(m.wait([&] { return m.endings.size() == 1; }));
+  CHECK(describe(m.endings[0].first) == "exited with code 3: no data");
+}
+
 TEST_CASE("the end of a master is the launcher's owner's business") {
   edl::net::node node(options());
   std::mutex mutex;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <string_view>
@@ -91,6 +92,42 @@ TEST_CASE("what is left is told at the end; a line without an end is cut") {
     CHECK(line.size() < 100'000);
   }
   CHECK(together == endless);
+}
+
+TEST_CASE("the last line of each pipe is known, blank ones aside") {
+  line_reader r([](std::string_view) {});
+  int const a = r.open(1), b = r.open(2), nobody = r.open();
+  write_to(a, "first\nof a\n \n\n");
+  write_to(b, "of b, not ended");
+  write_to(nobody, "more\n");
+  ::close(b);
+  r.drain();
+  CHECK(r.last(1) == "of a");
+  CHECK(r.last(1).empty());
+  CHECK(r.last(2) == "of b, not ended");
+  ::close(a), ::close(nobody);
+}
+
+TEST_CASE("nobody waits for one who writes all the time, nor for a terminal that is held") {
+  std::atomic<bool> over{false};
+  std::mutex terminal;
+  line_reader r([&](std::string_view) { std::lock_guard const lock(terminal); });
+  int const flood = r.open(), quiet = r.open(1);
+  ::signal(SIGPIPE, SIG_IGN);
+  std::jthread const writer([&] {
+    std::string const line(1000, 'x');
+    while (!over) write_to(flood, line + '\n');
+    ::close(flood);
+  });
+  write_to(quiet, "mine\n");
+  r.drain();
+  CHECK(r.last(1) == "mine");
+  {
+    std::lock_guard const held(terminal);
+    r.drain(10ms);
+  }
+  over = true;
+  ::close(quiet);
 }
 
 TEST_CASE("what children say on standard error comes line by line, and Ctrl-C does not reach them") {

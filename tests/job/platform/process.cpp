@@ -75,6 +75,35 @@ TEST_CASE("an instance gets its environment, and its exit code is reported") {
   CHECK(describe(e.all[0]) == "exited with code 7");
 }
 
+TEST_CASE("the end of a process tells what it said at last") {
+  std::mutex mutex;
+  std::string seen;
+  line_reader said([&](std::string_view line) {
+    std::lock_guard const lock(mutex);
+    seen += line;
+  });
+  endings e;
+  processes p("/bin/sh", {"sh", "-c", "eval \"$SCRIPT\""}, e.sink(), &said);
+  std::size_t ends = 0;
+  auto const end_of = [&](std::string const& script) {
+    p.start({role::worker, 0}, {{"SCRIPT", script}});
+    REQUIRE(e.wait(++ends));
+    while (!p.all().empty()) std::this_thread::yield();
+    return describe(e.all.back());
+  };
+  CHECK(end_of("echo begin >&2; printf 'no such\\033 library' >&2; exit 3") ==
+        "exited with code 3: no such  library");
+  CHECK(end_of("exit 3") == "exited with code 3");  // the other one's line is not this one's
+  CHECK(end_of("echo '  what():  too much' >&2; kill -ABRT $$") ==
+        "was killed by signal 6 (Aborted): what():  too much");
+  CHECK(end_of("echo busy >&2; kill -KILL $$") == "was killed by signal 9 (Killed)");
+  CHECK(end_of("echo well >&2; exit 0") == "exited with code 0");
+  CHECK(end_of("echo '[2026-11-20 13:00:00,123] [INFO] [a.ipp:1:f] [worker-0] all is well' >&2; exit 1") ==
+        "exited with code 1");
+  CHECK(end_of("echo '[2026-11-20 13:00:00,123] [CRITICAL] [server-0] no memory' >&2; exit 1") ==
+        "exited with code 1: no memory");
+}
+
 TEST_CASE("a kill is told apart from a stop that was asked for") {
   endings e;
   processes p("/bin/sleep", {"sleep", "100"}, e.sink());

@@ -124,6 +124,14 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   json deep = 1;
   for (int i = 0; i < 20; ++i) deep = json::array({deep});
   says(changed([&](json& b) { b["inputs"][0]["data"] = deep; }), 400, "more than 8");
+  says(changed([](json& b) {
+         b["outputs"] = {{{"name", "size"}}, {{"name", "size"}}};
+       }),
+       400, "output 'size' is asked for twice");
+  for (bool const predict : {false, true}) {
+    says(refused(json(std::string(100'000, '[')), predict), 400, "nested deeper than 200 levels");
+    says(refused(json("{\"inputs\": 1e400}"), predict), 400, "a number of the body is too large");
+  }
 }
 
 TEST_CASE("TensorFlow Serving's rows and columns") {

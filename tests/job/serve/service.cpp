@@ -168,4 +168,21 @@ TEST_CASE("a newer model takes over without a failed request, and a damaged one 
   CHECK(told.at("edl_serve_lag_seconds") > 0);
 }
 
+TEST_CASE("a model that could not be read for a moment is tried again") {
+  fixture f;
+  auto const written = std::filesystem::last_write_time(f.path) + 1h;
+  auto const put = [&] {
+    std::filesystem::last_write_time(f.path + ".next", written);
+    std::filesystem::rename(f.path + ".next", f.path);
+  };
+  std::ofstream(f.path + ".next") << "damaged";
+  put();
+  while (f.model.failed() == 0) std::this_thread::yield();
+  write_model(f.path + ".next", 7, 0);
+  put();
+  CHECK(f.changed.try_acquire_for(60s));
+  CHECK(has(f.predict(R"({"instances":[[1,2]]})"), "Edl-Model-Version: 7"));
+  CHECK(f.model.lag() == 0);
+}
+
 }  // namespace serve_service_test

@@ -2,20 +2,29 @@
 // What stands in a summary is looked at in tests/job/app/terminal.cpp.
 #include "edl/job/train/summary.hpp"
 
+#include "edl/core/printable.hpp"
+#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/job/checkpoint/directory.hpp"
 #include "job/train/files.hpp"
 
 namespace summary_test {
 
-using edl::train::shell_line, edl::train::with_flag;
+using edl::shell_line, edl::train::with_flag;
 using job::lines;
 
 TEST_CASE("a shell reads a command as it was") {
   CHECK(shell_line({"mnist", "train", "--seed=1", "--data=a/b-c_d.e,f:g@h%i+"}) ==
         "mnist train --seed=1 --data=a/b-c_d.e,f:g@h%i+");
-  lines const hard{"a b", "it's", "$HOME", "", "*", "\"", "~", "back\\slash", "new\nline", "ö"};
+  lines const hard{"a b", "it's", "$HOME", "", "*", "\"", "~", "back\\slash", "ö",
+                   // what a log would change
+                   "new\nline", "it's\ttwo", "\x1b[31m\\n'",
+                   "\x01"
+                   "7",
+                   "\xff\xfe", "\xc2\x9b"};
   lines words{"printf", "%s|"};
   words.insert(words.end(), hard.begin(), hard.end());
-  job::run j({"-c", shell_line(words)}, {.program = "/bin/sh"});
+  CHECK(edl::printable(shell_line(words)) == shell_line(words));
+  job::run j({"-c", shell_line(words)}, {.program = "/bin/bash"});
   CHECK(j.wait() == 0);
   std::string expected;
   for (std::string const& w : hard) expected += w + "|";
@@ -43,6 +52,26 @@ TEST_CASE("a job that keeps nothing says what would") {
         job::has(j.log(), "nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model"));
     CHECK_FALSE(job::has(j.log(), "next:"));
   }
+}
+
+TEST_CASE("the commands that come next run as they are shown, whatever a path holds") {
+  job::scratch const dir;
+  std::string const place = dir / "it's\n a \x1b[31mred $HOME";
+  job::run j(job::train({"--checkpoint_dir=" + place}));
+  REQUIRE(j.wait() == 0);
+  std::string log = j.log();
+  CAPTURE(log);
+  std::size_t commands = 0;
+  for (auto at = log.find("] next:"); (at = log.find("]   ", at)) != log.npos; ++commands) {
+    at += 4;
+    std::string const command = log.substr(at, log.find('\n', at) - at);
+    CAPTURE(command);
+    job::run next({"-c", command}, {.program = "/bin/bash"});
+    CHECK(next.wait() == 0);
+    CAPTURE(next.log());
+  }
+  CHECK(commands == 3);
+  CHECK(edl::checkpoint::newest_valid(place).value_or("").ends_with("/version-128"));
 }
 
 TEST_CASE("a job that goes on counts its own records only") {

@@ -150,7 +150,7 @@ void write_records(std::string const& from, std::string const& to, data::convert
                    data::source_options const& as = {}) {
   auto const source = data::open_source(from, as);
   data::converted const made = data::convert(*source, to, o);
-  fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), to);
+  fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), printable(to));
   std::fflush(stdout);
 }
 

@@ -16,6 +16,7 @@
 #include "common/table.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 #include "submit/job_file.hpp"
 #include "submit/submission.hpp"
@@ -186,7 +187,8 @@ class examination {
         if (bad.code() == 404 && bad.message().find('"' + account + '"') != std::string::npos) {
           add("fail", "service account",
               fmt::format("there is no service account '{}' in namespace {}", account, c().space),
-              fmt::format("`kubectl create serviceaccount {} -n {}`", account, c().space));
+              fmt::format("`{}`",
+                          shell_line({"kubectl", "create", "serviceaccount", account, "-n", c().space})));
           return;
         }
       }
@@ -200,7 +202,8 @@ class examination {
         add("ok", "master", fmt::format("service account '{}' may run jobs", account));
       else
         add("fail", "master", fmt::format("service account '{}' may not: {}", account, missing),
-            fmt::format("`edl rbac --apply -n {} --service_account {}`", c().space, account));
+            fmt::format("`{}`", shell_line({"edl", "rbac", "--apply", "-n", c().space, "--service_account",
+                                            account})));
     } catch (k8s::api_error const& bad) {
       add("note", "master",
           fmt::format("what service account '{}' may do is not shown: {}", account, bad.what()),
@@ -329,8 +332,8 @@ class examination {
       add("fail", "priority class", fmt::format("there is no class '{}'", name),
           name == "high" || name == "low"
               ? fmt::format("an administrator makes it: `kubectl apply -f k8s/priority-{}.yaml`", name)
-              : fmt::format("an administrator makes it: `kubectl create priorityclass {} --value=NUMBER`",
-                            name));
+              : fmt::format("an administrator makes it: `{} --value=NUMBER`",
+                            shell_line({"kubectl", "create", "priorityclass", name})));
     else
       add("note", "priority class", bad.what());
   }
@@ -348,7 +351,9 @@ class examination {
         std::string const modes = claim.at("spec").value("accessModes", json::array()).dump();
         bool const is_bound = phase == "Bound";
         add(is_bound ? "ok" : "fail", "volume", fmt::format("claim '{}' is {}", v.claim_name, phase),
-            is_bound ? "" : fmt::format("`kubectl describe pvc {}` shows why", v.claim_name));
+            is_bound
+                ? ""
+                : fmt::format("`{}` shows why", shell_line({"kubectl", "describe", "pvc", v.claim_name})));
         if (modes.find("Many") == modes.npos)
           add("note", "volume",
               fmt::format("claim '{}' is {}: all pods of a job must be on one node", v.claim_name, modes),

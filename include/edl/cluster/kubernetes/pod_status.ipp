@@ -10,7 +10,6 @@
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/pod_status.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/printable.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail {
@@ -22,13 +21,6 @@ inline pod_status::phase phase_of(std::string const& name) {
          : name == "Succeeded" ? succeeded
          : name == "Failed"    ? failed
                                : unknown;
-}
-
-/// Of what a container said last: an error is one line.
-inline std::string last_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  if (auto const end = text.find_last_of('\n'); end != text.npos) text.erase(0, end + 1);
-  return shortened(text, 300);
 }
 
 inline std::string joined(std::string const& reason, std::string const& message) {
@@ -130,7 +122,7 @@ EDL_INLINE ending ending_of(pod_status const& pod) {
   if (pod.out_of_memory()) {
     e.signal = 0;  // it was its own fault
     e.words = fmt::format("used more memory than its limit{}", pod.memory.empty() ? "" : " of " + pod.memory);
-  } else if (std::string const said = detail::last_line(pod.ended->message); !said.empty() && e.signal == 0) {
+  } else if (std::string const said = last_words(pod.ended->message); !said.empty() && e.signal == 0) {
     std::string const how = describe(e);
     e.words = fmt::format("{}: {}", how,
                           pod.ended->reason == "Error" ? said : detail::joined(pod.ended->reason, said));

@@ -67,7 +67,7 @@ inline int run_conversion(train::program const& p, conversion const& c) {
       fmt::print(stderr, "\r{}/{} records{}", done, of, done == of ? "\n" : "");
     };
   data::converted const made = data::convert(*from, c.to, options);
-  fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), c.to);
+  fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), printable(c.to));
   return 0;
 }
 

@@ -31,7 +31,7 @@ namespace edl::app {
 namespace detail {
 
 inline constexpr std::uint64_t longest_history_text = 256u << 20;  // bytes
-inline constexpr std::size_t most_columns = 1000;
+inline constexpr std::size_t most_columns = 1000, most_values = 32u << 20;
 inline constexpr std::string_view of_metrics = "metrics.";
 inline constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
@@ -134,7 +134,7 @@ inline std::string csv_cell(std::string const& text) {
 
 inline std::string csv_of(history const& h) {
   std::string out = "step";
-  for (std::string const& c : h.columns) out += "," + csv_cell(c);
+  for (std::string const& c : h.columns) out += "," + csv_cell(printable(c));
   for (history::row const& r : h.rows) {
     out += fmt::format("\n{}", r.step);
     for (std::size_t c = 0; c < h.columns.size(); ++c) {
@@ -157,7 +157,7 @@ inline chart::line line_of(history const& h, std::size_t column, std::string nam
 EDL_INLINE history history_from(std::string_view text, std::string const& job) {
   history h{.job = job, .columns = {}, .rows = {}, .lines = {}, .notes = {}};
   std::map<std::uint64_t, history::row> rows;
-  std::size_t number = 0, none = 0, first_none = 0;
+  std::size_t number = 0, none = 0, first_none = 0, values = 0;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t const end = std::min(text.find('\n', at), text.size());
     std::string_view const line = text.substr(at, end - at);
@@ -173,12 +173,16 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
     auto const step = o["step"].get<std::uint64_t>();
     history::row& into = rows[step];
     into.step = step;
+    values -= into.values.size();
     for (auto const& [name, value] : o.items())
       if (name == "metrics" && value.is_object())
         for (auto const& [metric, v] : value.items())
           detail::put(h, into, std::string(detail::of_metrics) + metric, detail::number_of(v));
       else if (name != "step" && value.is_primitive())
         detail::put(h, into, name, detail::number_of(value));
+    // A row has room for all columns up to its last.
+    if ((values += into.values.size()) > detail::most_values)
+      throw error(fmt::format("more than {} values are no history", detail::most_values));
     h.lines.emplace_back(line);
   }
   for (auto& [step, row] : rows) h.rows.push_back(std::move(row));
@@ -252,7 +256,8 @@ EDL_INLINE void show(history const& h, std::string const& format, std::string co
   for (std::string const& note : h.notes) fmt::print(stderr, "{}\n", printable(note));
   if (picture.empty()) return fmt::print("{}", to_text(h, format));
   replace_file(picture, to_picture(h), forced::nothing);
-  fmt::print("{}: {}, up to step {}\n", picture, counted(h.rows.size(), "step"), h.rows.back().step);
+  fmt::print("{}: {}, up to step {}\n", printable(picture), counted(h.rows.size(), "step"),
+             h.rows.back().step);
 }
 
 EDL_INLINE std::vector<cli::flag> history_flags(std::string const& format_flag) {

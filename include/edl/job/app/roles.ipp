@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
-#include <atomic>
+#include <cerrno>
 #include <filesystem>
+#include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "edl/compute/device/cpu/team.hpp"
 #include "edl/core/clock.hpp"
@@ -76,6 +78,16 @@ inline std::vector<net::address> own_addresses(job const& j, process_environment
 inline std::string joined_line(logger const& log, net::listener const* at = nullptr) {
   std::string const line = fmt::format("joined the job (process {})", ::getpid());
   return at && log.detailed() ? fmt::format("{}, listens at {}", line, joined(at->addresses())) : line;
+}
+
+/// Passes on what the job's processes say.
+inline void put(std::string_view text) {
+  while (!text.empty()) {
+    auto const n = ::write(2, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // as a log that cannot be written
+    text.remove_prefix(std::size_t(n));
+  }
 }
 
 inline constexpr std::size_t most_masters = 5;              // killed within a minute
@@ -296,23 +308,23 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
   } catch (error const& e) {
     log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
   }
-  std::atomic<int> ended{0};  // how the master did: a code + 1, or −signal
-  std::atomic<bool> starved{false};
-  std::optional<platform::line_reader> said;
-  if (terminal)
-    said.emplace([&terminal](std::string_view line) {
-      if (auto status = cli::decode(line))
-        terminal->show(std::move(*status));
-      else
-        terminal->write(std::string(line) + '\n');
-    });
+  std::mutex mutex;
+  std::optional<platform::ending> ended;  // of the master
+  platform::line_reader said([&terminal](std::string_view line) {
+    if (!terminal)
+      put(std::string(line) + '\n');
+    else if (auto status = cli::decode(line))
+      terminal->show(std::move(*status));
+    else
+      terminal->write(std::string(line) + '\n');
+  });
   platform::launcher launcher(
       node, own.path(), "/proc/self/exe", own_command(),
       [&](platform::ending const& e) {
-        starved = e.memory;
-        ended = e.signal ? -e.signal : e.code + 1;
+        std::lock_guard const hold(mutex);
+        ended = e;
       },
-      said ? &*said : nullptr);
+      &said);
   auto const start = [&] {
     launcher.start_master({{"EDL_ROLE", "master"},
                            {"EDL_PLATFORM", "process"},
@@ -358,13 +370,16 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
       launcher.stop_all(2s);
       throw error(*lost);
     }
-    int const how = ended.exchange(0);
-    if (how == 0) continue;
-    if (how > 0 || stop_signal) {
+    auto const how = [&] {
+      std::lock_guard const hold(mutex);
+      return std::exchange(ended, std::nullopt);
+    }();
+    if (!how) continue;
+    if (how->signal == 0 || stop_signal) {
       launcher.stop_all(2s);
-      return stop_signal ? 128 + *stop_signal : how - 1;
+      return stop_signal ? 128 + *stop_signal : how->code;
     }
-    std::string const death = platform::describe({.who = {}, .signal = -how, .memory = starved});
+    std::string const death = platform::describe(*how);
     std::erase_if(deaths, [&](auto at) { return now - at > 60s; });
     deaths.push_back(now);
     if (deaths.size() > most_masters) {
@@ -372,7 +387,7 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
           "the master {}, for the {}th time within a minute; every process of the job ends with it", death,
           deaths.size()));
       launcher.stop_all(2s);
-      return 128 - how;
+      return 128 + how->signal;
     }
     log.warning(fmt::format("the master {}: another takes its place", death));
     start();

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "edl/core/error.hpp"
@@ -65,24 +68,27 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
 EDL_INLINE serving serving_of(cli::command_line const& l) {
   auto const whole = [&](char const* name) { return l.number(name); };
   auto const ms = [&](char const* name) { return std::chrono::milliseconds(whole(name)); };
-  serving s{.model_name = l.text("model_name"),
-            .set = fmt::format("{}", fmt::join(l.all("set"), ";")),
-            .model = {.path = l.text("model_path"),
-                      .predicting = {.threads = int(whole("num_threads"))},
-                      .max_batch = int(whole("max_batch")),
-                      .interval = ms("poll_interval_ms")},
-            .batching = {.max_batch = int(whole("max_batch")),
-                         .max_wait = std::chrono::microseconds(whole("max_wait_us")),
-                         .max_queue = std::size_t(whole("max_queue")),
-                         .timeout = ms("timeout_ms")},
-            .listening = {.host = l.text("host"),
-                          .port = std::uint16_t(whole("port")),
-                          .certificate = l.text("tls_certificate"),
-                          .key = l.text("tls_key"),
-                          .bounds = {.body = std::size_t(whole("max_body_mib")) << 20,
-                                     .connections = std::size_t(whole("max_connections"))}},
-            .drain_delay = ms("drain_delay_ms"),
-            .drain = ms("drain_ms")};
+  serving s{
+      .model_name = l.text("model_name"),
+      .set = fmt::format("{}", fmt::join(l.all("set"), ";")),
+      .model = {.path = l.text("model_path"),
+                .predicting = {.threads = int(whole("num_threads"))},
+                .max_batch = int(whole("max_batch")),
+                .interval = ms("poll_interval_ms")},
+      .batching = {.max_batch = int(whole("max_batch")),
+                   .max_wait = std::chrono::microseconds(whole("max_wait_us")),
+                   .max_queue = std::size_t(whole("max_queue")),
+                   .timeout = ms("timeout_ms")},
+      .listening = {.host = l.text("host"),
+                    .port = std::uint16_t(whole("port")),
+                    .certificate = l.text("tls_certificate"),
+                    .key = l.text("tls_key"),
+                    .bounds = {.body = std::size_t(whole("max_body_mib")) << 20,
+                               .bodies = std::size_t(std::max<std::int64_t>(16 * whole("max_body_mib"), 64))
+                                         << 20,
+                               .connections = std::size_t(whole("max_connections"))}},
+      .drain_delay = ms("drain_delay_ms"),
+      .drain = ms("drain_ms")};
   if (std::string const file = l.text("token_file"); !file.empty()) {
     std::ifstream in(file);
     std::getline(in, s.listening.token);
@@ -96,7 +102,23 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
   return s;
 }
 
+namespace detail {
+
+/// As many descriptors as so many clients want, as far as the system allows.
+inline void allow_clients(std::size_t most) {
+  ::rlimit now{};
+  if (::getrlimit(RLIMIT_NOFILE, &now) != 0) return;
+  rlim_t const wanted = std::min<rlim_t>(now.rlim_max, 2 * most + 256);
+  if (now.rlim_cur >= wanted) return;
+  now.rlim_cur = wanted;
+  ::setrlimit(RLIMIT_NOFILE, &now);
+}
+
+}  // namespace detail
+
 EDL_INLINE int run_serving(train::program const& p, serving const& what, signals const& stop) {
+  ::signal(SIGPIPE, SIG_IGN);  // whoever has read its log may be gone
+  detail::allow_clients(what.listening.bounds.connections);
   logger const log(severity::info, "serve", log_target{.detailed = false});
   net::node node({.job = "serve", .secret = net::token::random(), .log = log});
   serve::followed_model model(p, what.model, log);

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -24,6 +26,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/app/sweep.hpp"
 #include "edl/job/checkpoint/directory_lock.hpp"
 #include "edl/job/platform/process.hpp"
@@ -74,14 +77,14 @@ class sweep_runs {
     fmt::print(announced_, "{}", table_of(trials_, sweep_.by));
     auto const best = best_of(trials_, sweep_.by);
     if (!best) {
-      fmt::print(stderr, "every run failed; {}/log says why\n", directory(0));
+      fmt::print(stderr, "every run failed; {}/log says why\n", printable(directory(0)));
       return 1;
     }
     if (sweep_.format == result_format::json) print_as_json(*best);
     fmt::print(announced_,
                "{} in {:.1f} s; the best is trial {}: --set \"{}\"\nits model: {}/checkpoints/best{}\n",
                counted(trials_.size(), "trial"), seconds(), *best,
-               train::write_settings(trials_[*best].values), directory(*best), figure_of(*best));
+               train::write_settings(trials_[*best].values), printable(directory(*best)), figure_of(*best));
     return 0;
   }
 
@@ -221,6 +224,15 @@ class sweep_runs {
                        found.value_of(found.best()->values, sweep_.by.metric), found.best()->version);
   }
 
+  /// How a run has ended, with what its log says at last.
+  std::string reason_of(std::size_t i, platform::ending const& e) const {
+    static constexpr std::streamoff most = 4096;
+    std::ifstream log(directory(i) + "/log", std::ios::binary | std::ios::ate);
+    log.seekg(std::max<std::streamoff>(0, std::streamoff(log.tellg()) - most));
+    std::string const said = platform::last_words(std::string(std::istreambuf_iterator<char>(log), {}));
+    return platform::describe(e) + (said.empty() || e.code == 0 ? "" : ": " + said);
+  }
+
   void note(std::size_t i, std::uint64_t steps, platform::ending const& e) {
     trial& t = trials_[i];
     t.steps = steps;
@@ -234,10 +246,11 @@ class sweep_runs {
                                : found.value_of(found.entries().back().values, sweep_.by.metric);
       if (std::isfinite(value)) t.value = value;
     }
-    t.failure = t.value ? "" : platform::describe(e);
+    t.failure = t.value ? "" : reason_of(i, e);
     replace_file(list_, to_json({identity(), trials_}));
-    std::string const what = t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
-                                     : fmt::format("failed ({}); {}/log says why", t.failure, directory(i));
+    std::string const what =
+        t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
+                : fmt::format("failed ({}); {}/log says why", t.failure, printable(directory(i)));
     fmt::print(announced_, "trial {} ({}), {}: {}\n", i, train::write_settings(t.values),
                counted(steps, "step"), what);
     std::fflush(announced_);

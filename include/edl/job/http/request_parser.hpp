@@ -27,6 +27,7 @@ class request_parser {
   request const& head() const;
   request take();  ///< of a request that is `done`
 
+  std::size_t held() const;     ///< bytes of the body that are there
   bool keeps_alive() const;     ///< the client may use the connection again
   bool wants_continue() const;  ///< it sends the body when it is told to
   bool chunks() const;          ///< it takes an answer in chunks (HTTP/1.1)

@@ -53,13 +53,14 @@ EDL_INLINE void request_parser::read_head() {
   request& head = state_->head;
   auto const text = [](auto const& view) { return std::string(view.data(), view.size()); };
   head.method = text(message.method_string());
-  bool host = false;
+  int hosts = 0;
   for (auto const& field : message) {
     std::string name = lower(text(field.name_string()));
-    host = host || name == "host";
+    hosts += name == "host";
     head.headers.emplace_back(std::move(name), text(field.value()));
   }
-  if (!host && message.version() == 11) throw failure(400, "the request has no field 'Host'");
+  if (hosts == 0 && message.version() == 11) throw failure(400, "the request has no field 'Host'");
+  if (hosts > 1) throw failure(400, "the request has the field 'Host' more than once");
   std::string target = text(message.target());
   // The form of proxies (RFC 9112, 3.2.2).
   for (std::string_view const scheme : {"http://", "https://"})
@@ -86,6 +87,7 @@ EDL_INLINE request request_parser::take() {
   state_->head.body = std::move(state_->parser.get().body());
   return std::move(state_->head);
 }
+EDL_INLINE std::size_t request_parser::held() const { return state_->parser.get().body().size(); }
 EDL_INLINE bool request_parser::keeps_alive() const { return state_->parser.get().keep_alive(); }
 EDL_INLINE bool request_parser::wants_continue() const { return state_->expects && !done(); }
 EDL_INLINE bool request_parser::chunks() const { return state_->parser.get().version() >= 11; }

@@ -17,6 +17,7 @@ namespace edl::http {
 struct limits {
   std::size_t header = 16 << 10;            ///< bytes of a request's head
   std::size_t body = 1 << 20;               ///< bytes of its body
+  std::size_t bodies = 64 << 20;            ///< bytes of all bodies at once; more are answered with 503
   std::size_t connections = 256;            ///< open at once; more are answered with 503
   std::chrono::milliseconds head{10'000};   ///< from the first byte of a head to its last; a TLS handshake
   std::chrono::milliseconds read{30'000};   ///< for a whole body

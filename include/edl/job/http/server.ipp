@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <asio/bind_cancellation_slot.hpp>
@@ -26,6 +27,38 @@
 
 namespace edl::http {
 
+namespace detail {
+
+inline constexpr std::size_t told_more = 64;  // beyond the most: they are told that there are too many
+
+/// Files and other connections need descriptors, too: clients have half of them.
+inline void bound_connections(server_options& o) {
+  ::rlimit most{};
+  if (::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return;
+  std::size_t const room = std::max<std::size_t>(most.rlim_cur / 2, told_more + 1) - told_more;
+  if (o.bounds.connections <= room) return;
+  o.log.warning(
+      fmt::format("{} clients are taken at once, and not {}: this process may have {} descriptors "
+                  "(ulimit -n)",
+                  room, o.bounds.connections, most.rlim_cur));
+  o.bounds.connections = room;
+}
+
+/// What one request has of the bytes that all may have.
+struct share_of_bodies {
+  std::size_t& all;
+  std::size_t mine = 0;
+  ~share_of_bodies() { all -= mine; }
+  void grow(std::size_t to, std::size_t most) {
+    all += to - mine;
+    mine = to;
+    if (all > most)
+      throw failure(503, "the requests that are being read are too many bytes", {{"Retry-After", "1"}});
+  }
+};
+
+}  // namespace detail
+
 struct server::state : net::detail::service, std::enable_shared_from_this<server::state> {
   using connection = detail::connection;
   using phase = connection::phase;
@@ -36,7 +69,9 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
         options(std::move(o)),
         routes(std::move(r)),
         acceptor(executor),
-        timer(executor) {}
+        timer(executor) {
+    detail::bound_connections(options);
+  }
   ~state() override {
     routes = {};
     gone.set_value();
@@ -49,7 +84,7 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   asio::awaitable<void> serve(connection& c, bool surplus);
   asio::awaitable<bool> exchange(connection& c);
   asio::awaitable<bool> receive_request(connection& c, request_parser& parser, route const*& to,
-                                        std::vector<std::string>& arguments);
+                                        std::vector<std::string>& arguments, detail::share_of_bodies& share);
   asio::awaitable<response> answer(route const& to, request& r);
   void admit(route const& to, request const& r) const;
   void begin_drain();
@@ -63,6 +98,7 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   asio::steady_timer timer;
   std::uint16_t port = 0;
   std::set<shared_connection> open;  // on the node's thread, as all above
+  std::size_t bodies = 0;            // bytes of all
   bool draining = false, closed = false;
   std::mutex mutex;  // guards `connections`
   std::condition_variable changed;
@@ -124,7 +160,7 @@ EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
   s.set_option(asio::socket_base::keep_alive(true), ignored);
   // Some more are told that there are too many.
   std::size_t const most = options.bounds.connections;
-  if (open.size() >= most + 64) return;
+  if (open.size() >= most + detail::told_more) return;
   bool const surplus = open.size() >= most;
   auto const c =
       std::make_shared<connection>(std::move(s), certificate ? &*certificate : nullptr, options.bounds.write);
@@ -166,12 +202,13 @@ EDL_INLINE asio::awaitable<void> server::state::serve(connection& c, bool surplu
 /// Whether the connection goes on.
 EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
   request_parser parser(options.bounds.header, options.bounds.body);
+  detail::share_of_bodies share{bodies};
   route const* to = nullptr;
   std::vector<std::string> arguments;
   response said;
   bool refused = false;
   try {
-    if (!co_await receive_request(c, parser, to, arguments)) co_return false;
+    if (!co_await receive_request(c, parser, to, arguments, share)) co_return false;
   } catch (failure const& f) {
     said = to_response(f);
     refused = true;
@@ -198,7 +235,8 @@ EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
 /// False: the client has nothing more to ask.
 EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, request_parser& parser,
                                                                 route const*& to,
-                                                                std::vector<std::string>& arguments) {
+                                                                std::vector<std::string>& arguments,
+                                                                detail::share_of_bodies& share) {
   bool starved = c.bytes.empty();
   c.enter(starved ? phase::idle : phase::head, starved ? options.bounds.idle : options.bounds.head);
   for (;;) {
@@ -210,6 +248,7 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
       if (c.now == phase::idle) c.enter(phase::head, options.bounds.head);
     }
     c.bytes.erase(0, parser.feed(c.bytes));
+    if (parser.headed()) share.grow(parser.held(), options.bounds.bodies);
     if (parser.headed() && !to) {
       to = &routes.find(parser.head(), arguments);
       admit(*to, parser.head());

@@ -136,6 +136,7 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
     out.set_signal(e.signal);
     out.set_asked(e.stop_requested);
     out.set_memory(e.memory);
+    out.set_words(e.words);
   }
   for (process_id const& who : processes_->all()) wire::to_message(who, *reply.add_running());
   std::string const answer = wire::pack(reply);
@@ -174,7 +175,8 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
                    .code = int(e.code()),
                    .signal = int(e.signal()),
                    .stop_requested = e.asked(),
-                   .memory = e.memory()},
+                   .memory = e.memory(),
+                   .words = e.words()},
                   ++seen_);
       if (std::exchange(first, false)) {
         std::vector<process_id> running;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -27,21 +28,33 @@ class line_reader {
   ~line_reader();
 
   /// The end of a new pipe that somebody else may write to, whom the caller gives it and then closes it. It
-  /// is not inherited by programs that are started. Negative: the system gives none.
-  int open();
+  /// is not inherited by programs that are started. Negative: the system gives none. `last` gives what came
+  /// last through it by its `number`; 0: nobody will ask.
+  int open(std::uint64_t number = 0);
 
   /// Returns when all that had been written before the call has been told. Of pipes that nobody has open any
-  /// more these are also lines without an end.
-  void drain();
+  /// more these are also lines without an end. Returns when `timeout` is over, too: `on_line` may wait for a
+  /// terminal that is held.
+  void drain(std::chrono::milliseconds timeout = std::chrono::hours(24));
+
+  /// The last line of pipe `number` that has been read and is not blank, and forgets it.
+  std::string last(std::uint64_t number);
 
  private:
+  struct source {
+    std::uint64_t number;
+    std::string line;  // what is there of the next one
+  };
+
   void read_all();
-  bool take(int fd, std::string& line);
+  void tell(source& from);
+  bool take(int fd, source& from);
 
   std::function<void(std::string_view)> on_line_;
   std::mutex mutex_;
   std::condition_variable drained_;
-  std::map<int, std::string> pipes_;  // and what is there of the next line
+  std::map<int, source> pipes_;
+  std::map<std::uint64_t, std::string> last_;
   std::uint64_t requested_ = 0, answered_ = 0;
   bool closing_ = false;
   int wake_ = -1;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct ending {
 
 /// In words: "exited with code 3", "was killed by signal 9 (Killed)".
 std::string describe(ending const& e);
+
+/// What the last line of a process's standard error tells of its end: an error, without the time and place of
+/// a log's line, printable and short. Empty where it is a log's line that is no error.
+std::string last_words(std::string_view text);
 
 using environment = std::vector<std::pair<std::string, std::string>>;
 

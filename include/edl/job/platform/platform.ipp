@@ -6,6 +6,9 @@
 #include <cstring>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/log.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/platform/platform.hpp"
 
 namespace edl::platform {
@@ -16,6 +19,21 @@ EDL_INLINE std::string describe(ending const& e) {
     return "was killed because memory ran out (fewer processes or a smaller --minibatch_size need less)";
   if (e.signal) return fmt::format("was killed by signal {} ({})", e.signal, ::strsignal(e.signal));
   return fmt::format("exited with code {}", e.code);
+}
+
+EDL_INLINE std::string last_words(std::string_view text) {
+  std::string_view line = trimmed(text);
+  line.remove_prefix(line.find_last_of('\n') + 1);
+  auto const at = line.find("] [");  // between a log's time and severity
+  auto const rest = line.starts_with('[') && at != line.npos ? line.substr(at + 2) : std::string_view();
+  auto const is = [rest](severity s) {
+    return rest.starts_with(fmt::format("[{}] ", names(s)[std::size_t(s)]));
+  };
+  if (is(severity::debug) || is(severity::info) || is(severity::warning)) return {};
+  if (is(severity::error) || is(severity::critical))
+    for (line = rest; line.starts_with('[') && line.find("] ") != line.npos;)
+      line.remove_prefix(line.find("] ") + 2);
+  return printable(trimmed(line), 300);
 }
 
 EDL_INLINE std::vector<std::uint32_t> findings::ids(role of) const {

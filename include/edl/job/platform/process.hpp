@@ -24,10 +24,11 @@ namespace edl::platform {
 class processes {
  public:
   /// `program` is run with the arguments `command`, of which the first is its name. Throws edl::error when
-  /// the system gives no descriptors. `said` outlives this object and reads the children's standard error.
-  /// It reads their standard output, too, where this process has a terminal there. Null: they share this
-  /// process's. `kills_for_memory` counts what the system has killed; null: `edl::memory_kills`. It is looked
-  /// at every `look`: a kill that no child's end has followed by then was another's.
+  /// the system gives no descriptors. `said` outlives this object, is no other's, and reads the children's
+  /// standard error: what one said at last is told with its end. It reads their standard output, too, where
+  /// this process has a terminal for both. Null: they share this process's. `kills_for_memory` counts what
+  /// the system has killed; null: `edl::memory_kills`. It is looked at every `look`: a kill that no child's
+  /// end has followed by then was another's.
   processes(std::string program, std::vector<std::string> command, std::function<void(ending const&)> on_end,
             line_reader* said = nullptr, std::function<std::uint64_t()> kills_for_memory = nullptr,
             std::chrono::milliseconds look = std::chrono::seconds(5));
@@ -70,6 +71,7 @@ class processes {
     int handle = -1;  // pidfd: readable when the process has ended
     bool stop_requested = false;
     std::uint64_t kills_before = 0;  // that the system had made when it was started
+    std::uint64_t number = 0;        // of the pipe through which it speaks
     clock::time_point kill_at = clock::time_point::max();
   };
   struct start_order {
@@ -81,6 +83,7 @@ class processes {
   void supervise();
   void spawn(start_order const& order);
   void reap(process_id who, child const& c);
+  std::string words_of(child const& c);
   bool killed_for_memory(child const& c);
   int wait_ms() const;
 
@@ -88,6 +91,7 @@ class processes {
   std::vector<std::string> command_;
   std::function<void(ending const&)> on_end_;
   line_reader* said_;
+  std::uint64_t started_ = 0;
   mutable std::mutex mutex_;
   std::vector<start_order> orders_;
   std::vector<process_id> dropped_;  // orders that were told to stop: their ends are to be told

@@ -40,6 +40,9 @@ namespace detail {
   ::_exit(127);
 }
 
+// A terminal may be held, and the end of a process is not to wait for it.
+inline constexpr std::chrono::seconds last_words_within{2};
+
 inline std::vector<char*> pointers(std::vector<std::string> const& strings) {
   std::vector<char*> out;
   for (std::string const& s : strings) out.push_back(const_cast<char*>(s.c_str()));
@@ -173,8 +176,9 @@ EDL_INLINE std::size_t processes::running(role of) const {
 EDL_INLINE void processes::spawn(start_order const& order) {
   std::vector<char*> const arguments = detail::pointers(command_),
                            variables = detail::pointers(order.environment);
-  int const said = said_ ? said_->open() : -1;
-  bool const also_output = ::isatty(1) == 1;
+  std::uint64_t const number = ++started_;
+  int const said = said_ ? said_->open(number) : -1;
+  bool const also_output = ::isatty(1) == 1 && ::isatty(2) == 1;
   std::uint64_t const kills_before = kills_();
   pid_t const parent = ::getpid(), pid = ::fork();
   if (pid == 0)
@@ -196,6 +200,7 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   c.pid = pid;
   c.handle = handle;
   c.kills_before = kills_before;
+  c.number = number;
   if (c.stop_requested) ::kill(pid, closing_ ? SIGKILL : SIGTERM);  // while it was being started
 }
 
@@ -207,10 +212,19 @@ EDL_INLINE void processes::reap(process_id who, child const& c) {
     e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.stop_requested && killed_for_memory(c);
   else
     e.code = WEXITSTATUS(status);
+  // Who was killed from outside has said nothing of it.
+  if (std::string const said = words_of(c); !said.empty() && (e.code != 0 || e.signal == SIGABRT))
+    e.words = fmt::format("{}: {}", describe(e), said);
   on_end_(e);
   ::close(c.handle);
   std::lock_guard const lock(mutex_);
   children_.erase(who);
+}
+
+EDL_INLINE std::string processes::words_of(child const& c) {
+  if (!said_) return {};
+  said_->drain(detail::last_words_within);
+  return last_words(said_->last(c.number));
 }
 
 // Each kill explains one end, and none of a process that was started after it, or that ended a while after

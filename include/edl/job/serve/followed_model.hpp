@@ -18,7 +18,7 @@ namespace edl::serve {
 
 /// The newest model of a directory that a job may go on writing to. A newer one is read beside the one at
 /// work, and warmed up, before it takes its place. One that cannot be read leaves the one at work where it
-/// is. Thread safety: safe.
+/// is, and is tried again after pauses that grow to a minute. Thread safety: safe.
 class followed_model {
  public:
   struct options {
@@ -55,7 +55,9 @@ class followed_model {
   mutable std::mutex mutex_;
   std::condition_variable ending_;
   std::shared_ptr<prediction_session const> now_;
-  std::string tried_;  // the newest that was looked at, with the time of its last change
+  std::string tried_;          // the newest that was looked at, with the time of its last change
+  clock::time_point again_{};  // when it may be looked at again
+  std::chrono::milliseconds pause_{};
   clock::time_point newer_since_ = clock::time_point::max();
   bool over_ = false;
   std::atomic<std::uint64_t> loaded_{0}, failed_{0};

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "edl/core/error.hpp"
@@ -33,6 +34,7 @@ EDL_INLINE followed_model::followed_model(train::program const& p, options o, lo
                                           std::function<void()> changed)
     : program_(p), options_(std::move(o)), log_(std::move(log)), changed_(std::move(changed)) {
   tried_ = newest();
+  again_ = clock::time_point::max();
   now_ = load(options_.path);
   if (options_.interval.count() > 0) thread_ = std::thread([this] { follow(); });
 }
@@ -89,7 +91,10 @@ EDL_INLINE void followed_model::follow() {
       look();
     } catch (std::exception const& e) {
       ++failed_;
-      log_.warning(fmt::format("{}; the model at work stays", e.what()));
+      again_ = clock::now() + pause_;
+      log_.warning(fmt::format("{}; the model at work stays, and it is tried again in {:.3g} s", e.what(),
+                               std::chrono::duration<double>(pause_).count()));
+      pause_ = std::min<std::chrono::milliseconds>(2 * pause_, std::chrono::minutes(1));
     }
     lock.lock();
   }
@@ -102,8 +107,10 @@ EDL_INLINE void followed_model::look() {
   } catch (std::exception const&) {
     return;  // a job that begins anew has no model for a while
   }
-  if (found == tried_) return;
+  if (found == tried_ && clock::now() < again_) return;
+  if (found != tried_) pause_ = options_.interval;
   tried_ = found;
+  again_ = clock::time_point::max();
   {
     std::lock_guard const lock(mutex_);
     if (newer_since_ == clock::time_point::max()) newer_since_ = clock::now();

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
 #include "edl/job/serve/protocol.hpp"
 #include "edl/job/serve/tensor.hpp"
 
@@ -18,6 +19,13 @@ namespace detail {
 
 using nlohmann::json;
 
+/// A body of lists within lists would take a hundred times its bytes.
+inline json parsed(std::string_view body) {
+  if (nested_too_deeply(body))
+    throw http::failure(400, fmt::format("the body is nested deeper than {} levels", most_nesting));
+  return json::parse(body);
+}
+
 /// Runs `read`, whose JSON may lack fields or have others than it should.
 template <class Read>
 question checked(Read&& read) {
@@ -25,7 +33,8 @@ question checked(Read&& read) {
     return read();
   } catch (json::parse_error const& e) {
     throw http::failure(400, fmt::format("the body is no JSON (at its byte {})", e.byte));
-  } catch (json::exception const&) {
+  } catch (json::exception const& e) {
+    if (e.id == 406) throw http::failure(400, "a number of the body is too large");
     throw http::failure(400, "a field of the body is missing, or of another type than it should be");
   } catch (http::failure const&) {
     throw;
@@ -75,6 +84,8 @@ inline void choose_outputs(question& q, json const& body, model_face const& of) 
       auto const found = std::ranges::find(of.outputs, name, &model_output::name);
       if (found == of.outputs.end())
         throw http::failure(400, fmt::format("the model has no output '{}'", name));
+      if (std::ranges::find(q.outputs, name, &model_output::name) != q.outputs.end())
+        throw http::failure(400, fmt::format("output '{}' is asked for twice", name));
       q.outputs.push_back(*found);
       q.binary.push_back(flag_in(one, "binary_data", binary));
     }
@@ -121,7 +132,7 @@ EDL_INLINE question read_inference(std::string_view body, std::optional<std::siz
     if (header && *header > body.size())
       throw http::failure(400, "Inference-Header-Content-Length is more than the whole body");
     std::string_view rest = header ? body.substr(*header) : std::string_view();
-    json const all = json::parse(body.substr(0, header.value_or(body.size())));
+    json const all = parsed(body.substr(0, header.value_or(body.size())));
     question q;
     if (auto const id = all.find("id"); id != all.end()) q.id = id->get<std::string>();
     std::vector<tensor> inputs;
@@ -193,7 +204,7 @@ EDL_INLINE http::response write_inference(question const& q, model_face const& o
 EDL_INLINE question read_predict(std::string_view body, model_face const& of, std::size_t most) {
   using namespace detail;
   return checked([&] {
-    json const all = json::parse(body);
+    json const all = parsed(body);
     question q;
     q.outputs = of.outputs;
     std::vector<tensor> inputs;

@@ -12,6 +12,7 @@
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/ps/store.hpp"
 #include "edl/job/train/onnx_model.hpp"
@@ -81,7 +82,7 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
   p.to_onnx(g);
   for (auto const& [key, text] : g.notes())
     if (key == "left_out") log.warning(fmt::format("{} lacks {}", file, text));
-  return fmt::format("ONNX model written to {} ({} bytes)", file, g.write(file));
+  return fmt::format("ONNX model written to {} ({} bytes)", printable(file), g.write(file));
 }
 
 }  // namespace edl::train

@@ -43,9 +43,6 @@ void tell_evaluation(job const& j, std::string const& line, progress_view& seen,
 void tell_stopped(std::string const& how, job const& j, progress_view const& seen,
                   std::vector<std::string> const& command, logger const& log);
 
-/// A command as a shell reads it, with quotes where they are needed.
-std::string shell_line(std::vector<std::string> const& words);
-
 /// The command with another value of a flag, which is added where it is not given.
 std::vector<std::string> with_flag(std::vector<std::string> command, std::string const& name,
                                    std::string const& value);

@@ -14,6 +14,7 @@
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/train/history/metric_history.hpp"
@@ -110,24 +111,6 @@ inline std::vector<std::string> next_commands(ended_job const& j, std::string co
 }
 
 }  // namespace detail
-
-EDL_INLINE std::string shell_line(std::vector<std::string> const& words) {
-  std::string line;
-  for (std::string const& w : words) {
-    bool const simple = !w.empty() && std::ranges::all_of(w, [](unsigned char c) {
-      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c >= 0x80 ||
-             std::string_view("_-./,:=+@%").find(char(c)) != std::string_view::npos;
-    });
-    std::string quoted = w;
-    if (!simple) {
-      for (std::size_t at = 0; (at = quoted.find('\'', at)) != quoted.npos; at += 4)
-        quoted.replace(at, 1, "'\\''");
-      quoted = "'" + quoted + "'";
-    }
-    line += (line.empty() ? "" : " ") + quoted;
-  }
-  return line;
-}
 
 EDL_INLINE std::vector<std::string> with_flag(std::vector<std::string> command, std::string const& name,
                                               std::string const& value) {
