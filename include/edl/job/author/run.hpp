@@ -115,8 +115,8 @@ inline bool const entered = (programs().push_back([] { return make_program<Model
 /// standard error that says why.
 template <class Model>
 int run(int argc, char** argv) {
+  auto p = author::make_program<Model>();  // first: what is wrong with the model is told from here
   static_cast<void>(&author::entered<Model>);
-  auto p = author::make_program<Model>();
   return app::run(p, argc, argv);
 }
 
