@@ -109,9 +109,9 @@ TEST_CASE(
   REQUIRE(all.size() == 3);
   constexpr auto none = edl::onnx::tensor_origin::none;
   using elements = std::vector<edl::onnx::tensor_origin::element>;
-  CHECK(all[0].from == elements{{1}, {0}});
-  CHECK(all[1].from == elements{{none}, {2, 3, 0.1f}});
-  CHECK(all[2].from == elements{{none}});
+  CHECK(all[0].elements == elements{{1}, {0}});
+  CHECK(all[1].elements == elements{{none}, {2, 3, 0.1f}});
+  CHECK(all[2].elements == elements{{none}});
 
   scratch const dir;
   std::vector<float> const values{1, 2, 3, 4};

@@ -25,19 +25,19 @@ namespace detail {
 /// Bytes of a file, one by one, by a window of it.
 class window {
  public:
-  explicit window(input_file const& of) : of_(of) {}
+  explicit window(input_file const& file) : file_(file) {}
 
   std::byte at(std::uint64_t place) {
     if (place < first_ || place - first_ >= bytes_.size()) {
-      bytes_.resize(std::size_t(std::min<std::uint64_t>(1u << 16, of_.size() - place)));
-      of_.read(first_ = place, bytes_);
+      bytes_.resize(std::size_t(std::min<std::uint64_t>(1u << 16, file_.size() - place)));
+      file_.read(first_ = place, bytes_);
     }
     return bytes_[std::size_t(place - first_)];
   }
-  input_file const& file() const { return of_; }
+  input_file const& file() const { return file_; }
 
  private:
-  input_file const& of_;
+  input_file const& file_;
   std::uint64_t first_ = 0;
   std::vector<std::byte> bytes_;
 };
@@ -51,7 +51,7 @@ class fields {
     std::uint64_t at = 0, size = 0;  // of type 2
   };
 
-  fields(window& from, std::uint64_t at, std::uint64_t end) : from_(from), at_(at), end_(end) {}
+  fields(window& bytes, std::uint64_t at, std::uint64_t end) : window_(bytes), at_(at), end_(end) {}
 
   bool more() const { return at_ < end_; }
 
@@ -59,7 +59,7 @@ class fields {
     std::uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       if (at_ == end_) fail("it is cut off");
-      auto const byte = std::uint64_t(from_.at(at_++));
+      auto const byte = std::uint64_t(window_.at(at_++));
       value |= (byte & 127) << shift;
       if (byte < 128) return value;
     }
@@ -87,56 +87,56 @@ class fields {
   std::string text(field const& f) {
     if (f.type != 2 || f.size > longest) fail("a text is none, or is too long");
     std::string all(std::size_t(f.size), '\0');
-    from_.file().read(f.at, std::as_writable_bytes(std::span(all)));
+    window_.file().read(f.at, std::as_writable_bytes(std::span(all)));
     return all;
   }
 
   fields of(field const& f) {
     if (f.type != 2) fail("a message is none");
-    return {from_, f.at, f.at + f.size};
+    return {window_, f.at, f.at + f.size};
   }
 
   [[noreturn]] void fail(std::string_view why) const {
     throw error(
-        fmt::format("cannot read {} as a model of ONNX: {} at byte {}", from_.file().path(), why, at_));
+        fmt::format("cannot read {} as a model of ONNX: {} at byte {}", window_.file().path(), why, at_));
   }
 
  private:
-  window& from_;
+  window& window_;
   std::uint64_t at_, end_;
 };
 
 }  // namespace detail
 
 struct initializers_parser {
-  initializers& to;
-  detail::window bytes{to.file_};
+  initializers& result;
+  detail::window bytes{result.file_};
 
   [[noreturn]] void fail(initializer const& t, std::string const& why) const {
-    throw error(fmt::format("cannot read {}: tensor '{}' {}", to.path(), printable(t.name, 200), why));
+    throw error(fmt::format("cannot read {}: tensor '{}' {}", result.path(), printable(t.name, 200), why));
   }
 
   void model() {
-    detail::fields m(bytes, 0, to.file_.size());
+    detail::fields m(bytes, 0, result.file_.size());
     bool graph = false;
     while (m.more()) {
       auto const f = m.next();
       if (f.number == 2)
-        to.producer_ = m.text(f);
+        result.producer_ = m.text(f);
       else if (f.number == 14)
         note(m.of(f));
       else if (f.number == 7)
         graph = true, tensors(m.of(f));
     }
     if (!graph) m.fail("there is no graph");
-    std::ranges::sort(to.all_, {}, &initializer::name);
-    auto const twice = std::ranges::adjacent_find(to.all_, {}, &initializer::name);
-    if (twice != to.all_.end()) fail(*twice, "stands there twice");
+    std::ranges::sort(result.all_, {}, &initializer::name);
+    auto const twice = std::ranges::adjacent_find(result.all_, {}, &initializer::name);
+    if (twice != result.all_.end()) fail(*twice, "stands there twice");
   }
 
   void note(detail::fields m) {
     auto const [key, value] = pair(m);
-    if (to.notes_.size() < 1024) to.notes_[key] = value;
+    if (result.notes_.size() < 1024) result.notes_[key] = value;
   }
 
   static std::pair<std::string, std::string> pair(detail::fields m) {
@@ -155,7 +155,7 @@ struct initializers_parser {
     while (graph.more()) {
       auto const f = graph.next();
       if (f.number != 5) continue;
-      if (to.all_.size() == most) graph.fail(fmt::format("it has more than {} tensors", most));
+      if (result.all_.size() == most) graph.fail(fmt::format("it has more than {} tensors", most));
       tensor(graph.of(f));
     }
   }
@@ -214,7 +214,7 @@ struct initializers_parser {
                            : fmt::format("type {}", type);
     if (t.name.empty()) return;
     if (t.floats()) place(t, location == 1, external, raw, floats, narrow);
-    to.all_.push_back(std::move(t));
+    result.all_.push_back(std::move(t));
   }
 
   /// Where the numbers are, and that there are as many as the extents say.
@@ -263,10 +263,10 @@ struct initializers_parser {
       fail(t, fmt::format("is in the file '{}'; only one beside the model is read, without a path",
                           printable(name, 200)));
     constexpr std::size_t most_files = 256;
-    if (to.beside_.size() == most_files && !to.beside_.contains(name))
+    if (result.beside_.size() == most_files && !result.beside_.contains(name))
       fail(t, fmt::format("is in one more file than {}", most_files));
-    auto const parent = std::filesystem::path(to.path()).parent_path();
-    auto const file = to.beside_.try_emplace(name, (parent / name).native()).first;
+    auto const parent = std::filesystem::path(result.path()).parent_path();
+    auto const file = result.beside_.try_emplace(name, (parent / name).native()).first;
     t.file = name;
     t.offset = number("offset", 0);
     if (t.offset > file->second.size())

@@ -18,15 +18,15 @@ struct tensor_origin {
   static constexpr std::size_t none = std::size_t(-1);
 
   struct element {
-    std::size_t at = none;  ///< of the variables' arena; none: it is computed of others, or a constant
-    float times = 1;        ///< that the export multiplies it by, as a shift's gain
-    float plus = 0;         ///< that it then adds, as a forget gate's bias
+    std::size_t place = none;  ///< of the variables' arena; none: it is computed of others, or a constant
+    float factor = 1;          ///< that the export multiplies it by, as a shift's gain
+    float offset = 0;          ///< that it then adds, as a forget gate's bias
     friend bool operator==(element const&, element const&) = default;
   };
 
   std::string name;
   std::vector<std::uint64_t> dims;
-  std::vector<element> from;
+  std::vector<element> elements;
 };
 
 /// Where the variables of a network stand in its export: whatever layers turn, cut or join comes back to its

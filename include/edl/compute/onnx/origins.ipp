@@ -59,8 +59,8 @@ EDL_INLINE std::vector<tensor_origin> origins(parameter_layout const& layout,
     });
   }
   for (std::size_t t = 0; t < all.size(); ++t) {
-    all[t].from.reserve(seen[t].size());
-    for (auto const& x : seen[t]) all[t].from.push_back(detail::element_of(x, marked.size()));
+    all[t].elements.reserve(seen[t].size());
+    for (auto const& x : seen[t]) all[t].elements.push_back(detail::element_of(x, marked.size()));
     seen[t] = {};
   }
   return all;

@@ -67,18 +67,18 @@ class other_model {
     weight_order order = weight_order::same;
   };
 
-  void put_back(std::vector<onnx::tensor_origin> const& places);
-  bool is_back(variable const& v) const;
+  void restore(std::vector<onnx::tensor_origin> const& places);
+  bool is_restored(variable const& v) const;
   std::optional<place> find(std::string_view name) const;
   std::optional<place> find(variable const& v, std::span<weight_name const> names) const;
 
   std::string path_;
   std::optional<safetensors_file> file_;
   std::optional<onnx::initializers> onnx_;
-  bool exported_ = false;      // the file of ONNX is edl's
-  std::vector<float> values_;  // of its variables, as they were before
-  std::vector<bool> back_;     // which of them have been found
-  parameter_layout layout_;    // of a checkpoint
+  bool exported_ = false;       // the file of ONNX is edl's
+  std::vector<float> values_;   // of its variables, as they were before
+  std::vector<bool> restored_;  // which of them have been found
+  parameter_layout layout_;     // of a checkpoint
 };
 
 }  // namespace edl::checkpoint

@@ -127,7 +127,7 @@ EDL_INLINE other_model::other_model(std::string path, export_places const& place
   if (is_onnx(path_)) {
     onnx_.emplace(path_);
     exported_ = onnx_->producer() == "edl";
-    if (exported_ && places) put_back(places());
+    if (exported_ && places) restore(places());
     return;
   }
   if (std::error_code unknown; !std::filesystem::is_directory(path_, unknown)) {
@@ -147,24 +147,24 @@ EDL_INLINE other_model::other_model(std::string path, export_places const& place
         fmt::format("cannot read {}: {} elements in files of {} bytes", path_, layout_.size(), bytes));
 }
 
-EDL_INLINE void other_model::put_back(std::vector<onnx::tensor_origin> const& places) {
+EDL_INLINE void other_model::restore(std::vector<onnx::tensor_origin> const& places) {
   for (onnx::tensor_origin const& t : places) {
     auto const* const there = onnx_->find(t.name);
     if (!there || !there->floats() || there->dims != t.dims) continue;
     auto const numbers = onnx_->read(*there);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      auto const [at, times, plus] = t.from[i];
+      auto const [at, factor, offset] = t.elements[i];
       if (at == onnx::tensor_origin::none) continue;
-      if (at >= values_.size()) values_.resize(at + 1), back_.resize(at + 1);
-      values_[at] = (numbers[i] - plus) / times;
-      back_[at] = true;
+      if (at >= values_.size()) values_.resize(at + 1), restored_.resize(at + 1);
+      values_[at] = (numbers[i] - offset) / factor;
+      restored_[at] = true;
     }
   }
 }
 
-EDL_INLINE bool other_model::is_back(variable const& v) const {
-  auto const first = back_.begin() + std::ptrdiff_t(std::min(v.offset, back_.size()));
-  return back_.size() >= v.offset + v.dims.size() &&
+EDL_INLINE bool other_model::is_restored(variable const& v) const {
+  auto const first = restored_.begin() + std::ptrdiff_t(std::min(v.offset, restored_.size()));
+  return restored_.size() >= v.offset + v.dims.size() &&
          std::find(first, first + std::ptrdiff_t(v.dims.size()), false) ==
              first + std::ptrdiff_t(v.dims.size());
 }
@@ -187,7 +187,7 @@ EDL_INLINE std::optional<other_model::place> other_model::find(std::string_view 
 
 EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v,
                                                                std::span<weight_name const> names) const {
-  if (is_back(v)) return place{.name = v.name, .dtype = "F32", .dims = detail::extents_of(v)};
+  if (is_restored(v)) return place{.name = v.name, .dtype = "F32", .dims = detail::extents_of(v)};
   if (auto own = find(v.name)) {
     if (exported_ && own->dims == detail::extents_of(v)) return std::nullopt;  // perhaps it is turned
     return own;
@@ -252,7 +252,7 @@ EDL_INLINE void other_model::read(parameter_layout const& layout, std::span<weig
     if (!there || !widens_to_float(there->dtype) || there->dims != detail::expected_dims(v, there->order))
       continue;
     std::vector<float> values;
-    if (is_back(v)) {
+    if (is_restored(v)) {
       auto const from = values_.begin() + std::ptrdiff_t(v.offset);
       values.assign(from, from + std::ptrdiff_t(v.dims.size()));
     } else if (onnx_) {
