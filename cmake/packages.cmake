@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages, by `cpack` in the build folder: libedl-dev has the library, its headers and what CMake needs, edl has the
-# commands with their manual pages and completion. Manual pages are made where help2man is installed.
+# commands with their manual pages and completion, python3-edl has the Python module. Manual pages are made where help2man is
+# installed.
 set(edl_extras ${PROJECT_BINARY_DIR}/extras)
 set(edl_made "")
 foreach(shell IN ITEMS bash zsh fish)
@@ -41,7 +42,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "elastic deep learning on Kubernetes")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL tools dev)
+set(CPACK_COMPONENTS_ALL tools dev python)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME edl)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION admin)
@@ -50,6 +51,11 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The commands edl and edl-controller: jobs
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libedl-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_DEV_DESCRIPTION "The library and headers that models are built with.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-edl)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.9), python3-numpy")
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Predictions of trained models in Python.")
 # What building edl needs, a model needs too.
 file(STRINGS ${PROJECT_SOURCE_DIR}/tools/packages edl_needed REGEX "^lib.*-dev|^nlohmann|^zlib1g|^protobuf-compiler|^cmake")
 list(FILTER edl_needed EXCLUDE REGEX "httplib|dnnl")

@@ -3,8 +3,8 @@
 # author's own.
 cmake_minimum_required(VERSION 3.25)
 set(without "")
-foreach(folder IN ITEMS include tests tools bench cmake)
-  file(GLOB_RECURSE sources ${ROOT}/${folder}/*.hpp ${ROOT}/${folder}/*.ipp ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.cu
+foreach(folder IN ITEMS include tests tools bench cmake python)
+  file(GLOB_RECURSE sources ${ROOT}/${folder}/*.hpp ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.ipp ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.cu
        ${ROOT}/${folder}/*.cuh ${ROOT}/${folder}/*.proto ${ROOT}/${folder}/*.cmake ${ROOT}/${folder}/*.py ${ROOT}/${folder}/*.sh
        ${ROOT}/${folder}/CMakeLists.txt)
   foreach(source IN LISTS sources)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: tasks.sh PAGES STAGE WORK [FLAG…]
 # The pages of tasks, as they stand: their programs are built with the installed package, their commands run, and each says
-# what its page says that it prints. FLAGs are cmake's.
+# what its page says that it prints. FLAGs are cmake's. A page with Python is skipped where NumPy is not.
 set -eu
 pages=$1 stage=$2 work=$3
 shift 3
@@ -23,18 +23,25 @@ cut_blocks() {
 
 cut_blocks cmake "$work/CMakeLists.txt" "$pages/README.md"
 for page in "$pages"/*.md; do
+  [ "$page" = "$pages/README.md" ] || cut_blocks cmake /dev/stdout "$page" >>"$work/CMakeLists.txt"
   [ "$page" = "$pages/README.md" ] || cut_blocks cpp - "$page"
 done
 cmake -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$stage" "$@"
 cmake --build "$work/build"
 
-PATH=$work/build:$stage/bin:$PATH
+PATH=$work/build:$stage/bin:/usr/bin:$PATH  # Debian's Python
+export PYTHONPATH="$stage/lib/python3/dist-packages"
+numpy=$(python3 -c 'import numpy' 2>&1 && echo there) || true
 failed=
 for page in "$pages"/*.md; do
   name=$(basename "$page" .md)
   [ "$name" != README ] || continue
   mkdir "$work/$name"
   cut_blocks sh "$work/$name.sh" "$page"
+  if [ "$numpy" != there ] && grep -q '^python3' "$work/$name.sh"; then
+    echo "skipped: $name: NumPy is not there: apt-get install python3-numpy"
+    continue
+  fi
   echo "== $name"
   if ! (cd "$work/$name" && sh -eu "$work/$name.sh") >"$work/$name.txt" 2>&1; then
     failed="$failed $name"

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/cluster/kubernetes/job_spec.hpp"
@@ -14,6 +15,8 @@
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/data/format/picture_file.hpp"
 #include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/onnx/graph.hpp"
+#include "edl/compute/onnx/message.hpp"
 #include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
@@ -106,6 +109,37 @@ void records() {
   edl::data::detail::pack_gzip(std::string("\0\0\10\2\0\0\0\2\0\0\0\2abcd", 16), zipped);
   put("idx", "zipped", zipped);
   put("cifar10", "two-records", std::string("\7\1\2\3\4\5\6\2\1\2\3\4\5\6", 14));
+}
+
+void onnx_models() {
+  using edl::onnx::message;
+  edl::parameter_layout const layout{.variables = {{.name = "dense/kernel", .dims = {2, 3}, .offset = 0}},
+                                     .parameters = 6};
+  std::vector<float> const values{1, 2, 3, 4, 5, 6};
+  edl::onnx::graph g(layout, values);
+  g.note("edl_version_of_model", "3");
+  edl::onnx::value const x = g.input("input", {1, 1, 2}, edl::onnx::form::rows);
+  g.enter("dense");
+  std::string const y = g.add("MatMul", {x.name, g.variable("kernel")});
+  g.leave();
+  g.output("output", {y, {1, 1, 3}});
+  g.write(place("onnx", "model"));
+
+  auto const tensor = [](std::string const& name, std::uint64_t type) {
+    message m;
+    m.packed(1, std::vector<std::int64_t>{2}).number(2, type).text(8, name);
+    return m;
+  };
+  message floats = tensor("a", 1), narrow = tensor("b", 10), raw = tensor("c", 16), outside = tensor("d", 1);
+  floats.packed(4, edl::view<float>(values).first(2));
+  narrow.packed(5, std::vector<std::int64_t>{0x3c00, 0x4000});
+  raw.text(9, "abcd");
+  for (auto const& [key, value] : {std::pair{"location", "@@"}, {"offset", "4"}, {"length", "8"}})
+    outside.text(13, message().text(1, key).text(2, value).bytes());
+  outside.number(14, 1);
+  message all;
+  for (message const* t : {&floats, &narrow, &raw, &outside}) all.text(5, t->bytes());
+  put("onnx", "forms", message().text(7, all.bytes()).bytes());
 }
 
 void files() {
@@ -222,6 +256,7 @@ int main(int argc, char** argv) {
   pictures();
   records();
   files();
+  onnx_models();
   network();
   cluster();
 }

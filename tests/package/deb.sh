@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "$1" >&2; exit 1; }
 
 (cd "$build" && "$cpack" -G DEB -B "$work/packages") >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "cpack failed"; }
-for name in edl libedl-dev; do
+for name in edl libedl-dev python3-edl; do
   package=$(ls "$work/packages/${name}"_*.deb) || fail "there is no package $name"
   [ -n "$(dpkg-deb --field "$package" Depends)" ] || fail "$name depends on nothing"
   echo "$(basename "$package"): $(stat -c %s "$package") bytes"
@@ -23,6 +23,10 @@ version=$("$usr/bin/edl" --version)
 [ "$("$usr/bin/elasticdl" --version)" = "$version" ] || fail "elasticdl is not edl"
 "$usr/bin/edl-controller" --help >/dev/null
 bash -c ". '$usr/share/bash-completion/completions/edl' && complete -p edl" >/dev/null || fail "bash completes nothing"
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  PYTHONPATH=$usr/lib/python3/dist-packages /usr/bin/python3 -c 'import edl; edl.open' || fail "Python finds no module edl"
+fi
+[ -e "$usr/include/edl/predictor.h" ] || fail "there is no header for C"
 if command -v help2man >/dev/null; then
   for page in edl edl-controller; do
     gzip -cd "$usr/share/man/man1/$page.1.gz" 2>/dev/null | grep -q '^.SH' || grep -q '^.SH' "$usr/share/man/man1/$page.1" ||

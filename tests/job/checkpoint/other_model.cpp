@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 
+#include "edl/compute/onnx/message.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/checkpoint/layout_digest.hpp"
@@ -240,6 +241,41 @@ TEST_CASE("a checkpoint whose layout is none is refused, however large it claims
     commit_checkpoint(path, contents);
     CHECK(contains(complaint([&] { other_model{path}; }), path));
   }
+}
+
+TEST_CASE("weights of others' ONNX files are found by name and turned, as those of safetensors are") {
+  scratch const dir;
+  auto const tensor = [](std::string const& name, std::vector<std::int64_t> const& dims,
+                         std::vector<float> const& values) {
+    edl::onnx::message m;
+    m.packed(1, dims).number(2, 1).text(8, name).packed(4, std::span(values));
+    return m.bytes();
+  };
+  edl::onnx::message graph;
+  graph.text(5, tensor("fc.weight", {2, 3}, {1, 2, 3, 4, 5, 6})).text(5, tensor("fc.bias", {3}, {1, 2, 3}));
+  {
+    edl::durable_file file(dir / "m.onnx");
+    file.write(edl::onnx::message().text(2, "pytorch").text(7, graph.bytes()).bytes());
+    file.commit();
+  }
+  weight_name const names[] = {{"fc.weight", "dense/kernel", weight_order::pytorch},
+                               {"fc.bias", "dense/bias"}};
+  other_model const from(dir / "m.onnx");
+  auto const match = from.match(network(), names);
+  CHECK(match.found == texts{"dense/kernel"});
+  CHECK(match.missing == texts{"conv/kernel"});
+  CHECK(match.other_shape == texts{"dense/bias ('fc.bias') (F32 [3] there, F32 [2] here)"});
+  std::vector<float> all(56, -1);
+  from.read(network(), names, 0, all);
+  CHECK(std::vector(all.begin() + 47, all.begin() + 55) == std::vector<float>{-1, 1, 4, 2, 5, 3, 6, -1});
+  CHECK_FALSE(from.has_rows({"t", 3}));
+  CHECK(model_version(dir / "m.onnx") == 0);
+  CHECK(model_hyperparameters(dir / "m.onnx").empty());
+  CHECK_NOTHROW(check_model(dir / "m.onnx"));
+  edl::parameter_layout tables;
+  tables.tables.push_back({"t", 3});
+  CHECK_THROWS_WITH_AS(import_rows(dir / "m.onnx", tables, {}),
+                       doctest::Contains("has no rows for table 't'"), edl::error);
 }
 
 }  // namespace other_model_test

@@ -210,7 +210,7 @@ TEST_CASE("what is no model says what it is") {
   refused(dir / "empty", "holds neither a complete checkpoint");
   refused(dir / "cut", "holds neither a complete checkpoint");
   refused(dir / "cut/version-5", "holds neither a complete checkpoint");
-  refused(dir / "text", "is neither a directory nor a file that ends in .safetensors");
+  refused(dir / "text", "is neither a directory nor a file that ends in .safetensors or .onnx");
   refused(part_of(m.checkpoints + "/version-64"), "is one server's part of a checkpoint");
 }
 

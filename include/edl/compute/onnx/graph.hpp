@@ -117,6 +117,10 @@ class graph {
   void note(std::string_view name, std::string_view text) { notes_.emplace_back(name, text); }
   std::vector<std::pair<std::string, std::string>> const& notes() const { return notes_; }
 
+  /// Gives the tensors of numbers, without those of tables, in an order that is the network's.
+  void each_tensor(std::function<void(std::string const& name, std::vector<std::int64_t> const& dims,
+                                      view<float>)> const& to) const;
+
   /// Throws error: a layer has no `to_onnx`.
   [[noreturn]] void refuse(std::string_view layer) const;
 

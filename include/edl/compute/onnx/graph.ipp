@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <numeric>
@@ -258,6 +259,21 @@ EDL_INLINE value graph::whole_row() {
   }
   row_ = value{add("Concat", parts, {{"axis", std::int64_t(1)}}), {1, 1, size}};
   return *row_;
+}
+
+EDL_INLINE void graph::each_tensor(
+    std::function<void(std::string const& name, std::vector<std::int64_t> const& dims, view<float>)> const&
+        to) const {
+  for (stored const& s : stored_) {
+    if (s.ids || s.name.starts_with("tables/")) continue;
+    std::vector<float> elements;
+    s.each([&](bytes some) {
+      std::size_t const before = elements.size();
+      elements.resize(before + some.size() / sizeof(float));
+      std::memcpy(elements.data() + before, some.data(), some.size());
+    });
+    to(s.name, s.dims, elements);
+  }
 }
 
 EDL_INLINE void graph::refuse(std::string_view layer) const {

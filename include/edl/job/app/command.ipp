@@ -30,6 +30,7 @@
 #include "edl/cli/status_line.hpp"
 #include "edl/compute/data/format/convert.hpp"
 #include "edl/compute/data/source.hpp"
+#include "edl/compute/device/cpu/options.hpp"
 #include "edl/compute/optim/name_patterns.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/counted.hpp"
@@ -264,10 +265,7 @@ EDL_INLINE int run(train::program& p, int argc, char** argv) {
   name = name.substr(name.find_last_of('/') + 1);
   cli::hold_standard_streams();
   try {
-#ifdef __x86_64__
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-      throw error("this program needs a processor with AVX2 and FMA (x86-64-v3)");
-#endif
+    check_processor();
     int const code = detail::run_role(p, name, {argv + 1, argv + argc});
     cli::flush_output();
     return code;

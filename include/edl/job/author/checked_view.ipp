@@ -6,6 +6,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/author/checked_view.hpp"
+#include "edl/job/train/prediction/record_feature.hpp"
 
 namespace edl::detail {
 
@@ -22,13 +23,18 @@ EDL_INLINE void refuse_place(std::string_view input, std::int64_t at, std::size_
 
 EDL_INLINE void refuse_shape(std::string_view input, std::span<std::size_t const> got,
                              std::span<std::size_t const> wanted) {
-  auto const values = [](std::span<std::size_t const> of) {
+  auto const count = [](std::span<std::size_t const> of) {
     std::size_t n = 1;
     for (std::size_t e : of) n *= e;
-    return of.size() == 1 ? fmt::format("{}", n) : fmt::format("{} ({})", n, fmt::join(of, " × "));
+    return n;
   };
-  throw data_error(fmt::format("{} is given {} values by `feed`, the network takes {}", shown_input(input),
-                               values(got), values(wanted)));
+  auto const values = [&](std::span<std::size_t const> of) {
+    return of.size() == 1 ? fmt::format("{}", of[0])
+                          : fmt::format("{} ({})", count(of), fmt::join(of, " × "));
+  };
+  throw count_error(fmt::format("{} is given {} values by `feed`, the network takes {}", shown_input(input),
+                                values(got), values(wanted)),
+                    count(wanted));
 }
 
 }  // namespace edl::detail

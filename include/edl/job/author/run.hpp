@@ -15,6 +15,7 @@
 #include "edl/job/author/model_outputs.hpp"
 #include "edl/job/author/model_traits.hpp"
 #include "edl/job/author/prepare.hpp"
+#include "edl/job/author/programs.hpp"
 #include "edl/job/train/trainers.hpp"
 
 namespace edl {
@@ -101,6 +102,11 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
     };
 }
 
+/// Enters the model when the program, or the library, is loaded: who predicts by the library never calls
+/// `main`.
+template <class Model>
+inline bool const entered = (programs().push_back([] { return make_program<Model>(); }), true);
+
 }  // namespace author
 
 /// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says. Without
@@ -109,7 +115,8 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
 /// standard error that says why.
 template <class Model>
 int run(int argc, char** argv) {
-  auto p = author::make_program<Model>();
+  auto p = author::make_program<Model>();  // first: what is wrong with the model is told from here
+  static_cast<void>(&author::entered<Model>);
   return app::run(p, argc, argv);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/layout.hpp"
@@ -44,6 +45,10 @@ struct model_origin {
 /// First stands `crc32`: zlib's of the file, in 8 hexadecimal digits, as if these were zeros.
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
                   std::span<row_source const> tables, std::uint64_t version, model_origin const& from = {});
+
+/// Whether a file is one of ONNX. What follows takes such files, too: their metadata may say as much, and
+/// they have no rows of tables.
+inline bool is_onnx(std::string_view path) { return path.ends_with(".onnx"); }
 
 /// Reads all of a model's file and compares it with its checksum; an error if it is damaged. A file without
 /// one, of others or of older versions of edl, is not read.

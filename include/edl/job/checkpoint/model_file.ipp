@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/compute/onnx/initializers.hpp"
 #include "edl/compute/sparse/row_bytes.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
@@ -100,6 +101,7 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
 }
 
 EDL_INLINE void check_model(std::string const& path) {
+  if (is_onnx(path)) return;
   input_file const file(path);
   constexpr std::size_t digits = detail::no_checksum.size(), first = detail::checksum_place + digits;
   if (file.size() < first) return;
@@ -127,6 +129,11 @@ EDL_INLINE void check_model(std::string const& path) {
 EDL_INLINE void import_rows(
     std::string const& path, parameter_layout const& layout,
     std::function<void(std::size_t table, view<std::uint64_t> ids, view<float> weights)> const& put) {
+  if (layout.tables.empty()) return;
+  if (is_onnx(path))
+    throw error(
+        fmt::format("{} has no rows for table '{}' that are read: give a checkpoint, or what --output writes",
+                    path, layout.tables[0].name));
   safetensors_file const file(path);
   std::vector<std::uint64_t> ids;
   std::vector<float> weights;
@@ -159,9 +166,18 @@ EDL_INLINE std::optional<std::uint64_t> number_in(safetensors_file const& file, 
   return it == file.metadata().end() ? std::nullopt : number_from<std::uint64_t>(it->second);
 }
 
+/// An entry of an ONNX file's metadata; empty: it has none.
+inline std::string note_in(std::string const& path, std::string const& name) {
+  onnx::initializers const file(path);
+  auto const it = file.notes().find(name);
+  return it == file.notes().end() ? std::string() : it->second;
+}
+
 }  // namespace detail
 
 EDL_INLINE std::uint64_t model_version(std::string const& path) {
+  if (is_onnx(path))
+    return number_from<std::uint64_t>(detail::note_in(path, "edl_version_of_model")).value_or(0);
   return model_version(safetensors_file(path));
 }
 
@@ -170,10 +186,12 @@ EDL_INLINE std::uint64_t model_version(safetensors_file const& file) {
 }
 
 EDL_INLINE std::optional<std::uint64_t> model_seed(std::string const& path) {
+  if (is_onnx(path)) return std::nullopt;
   return detail::number_in(safetensors_file(path), "seed");
 }
 
 EDL_INLINE std::string model_hyperparameters(std::string const& path) {
+  if (is_onnx(path)) return detail::note_in(path, "hyperparameters");
   safetensors_file const file(path);
   auto const it = file.metadata().find("hyperparameters");
   return it == file.metadata().end() ? std::string() : it->second;

@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "edl/compute/onnx/initializers.hpp"
+#include "edl/compute/onnx/origins.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/job/checkpoint/safetensors.hpp"
 #include "edl/job/checkpoint/weight_name.hpp"
@@ -30,14 +33,18 @@ struct variable_match {
 /// Throws error where one of `names` is of no variable of the layout, or two are of one.
 void check_weight_names(parameter_layout const& layout, std::span<weight_name const> names);
 
-/// A model that this one may have all or some variables of: a file of safetensors, whoever wrote it, or a
-/// checkpoint's directory. Variables are found by name, and by the names that `names` give them. They fit
-/// when they are F32, F16 or BF16 and have the same extents; all become float32. Errors are edl::error and
-/// name the file. Thread safety: const, safe.
+/// A model that this one may have all or some variables of: a file of safetensors or ONNX, whoever wrote it,
+/// or a checkpoint's directory. Variables are found by name, and by the names that `names` give them. They
+/// fit when they are F32, F16 or BF16 and have the same extents; all become float32. Errors are edl::error
+/// and name the file. Thread safety: const, safe.
 class other_model {
  public:
-  /// `path`: a file, or a checkpoint's directory.
-  explicit other_model(std::string path);
+  /// Where the variables of a layout stand in a file of ONNX that edl has exported, whose tensors are turned.
+  using export_places = std::function<std::vector<onnx::tensor_origin>()>;
+
+  /// `path`: a file, or a checkpoint's directory. `places`: of the layout of all calls; asked for such a
+  /// file.
+  explicit other_model(std::string path, export_places const& places = {});
 
   std::string const& path() const { return path_; }
 
@@ -60,12 +67,18 @@ class other_model {
     weight_order order = weight_order::same;
   };
 
+  void restore(std::vector<onnx::tensor_origin> const& places);
+  bool is_restored(variable const& v) const;
   std::optional<place> find(std::string_view name) const;
   std::optional<place> find(variable const& v, std::span<weight_name const> names) const;
 
   std::string path_;
   std::optional<safetensors_file> file_;
-  parameter_layout layout_;  // of a checkpoint
+  std::optional<onnx::initializers> onnx_;
+  bool exported_ = false;       // the file of ONNX is edl's
+  std::vector<float> values_;   // of its variables, as they were before
+  std::vector<bool> restored_;  // which of them have been found
+  parameter_layout layout_;     // of a checkpoint
 };
 
 }  // namespace edl::checkpoint

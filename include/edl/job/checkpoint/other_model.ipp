@@ -16,6 +16,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/checkpoint/float_tensor.hpp"
+#include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/checkpoint/other_model.hpp"
 #include "edl/job/checkpoint/part.hpp"
 #include "edl/job/checkpoint/rows.hpp"
@@ -122,7 +123,13 @@ EDL_INLINE std::string variable_match::describe() const {
                      part("of another shape", other_shape));
 }
 
-EDL_INLINE other_model::other_model(std::string path) : path_(std::move(path)) {
+EDL_INLINE other_model::other_model(std::string path, export_places const& places) : path_(std::move(path)) {
+  if (is_onnx(path_)) {
+    onnx_.emplace(path_);
+    exported_ = onnx_->producer() == "edl";
+    if (exported_ && places) restore(places());
+    return;
+  }
   if (std::error_code unknown; !std::filesystem::is_directory(path_, unknown)) {
     file_.emplace(path_);
     return;
@@ -140,7 +147,34 @@ EDL_INLINE other_model::other_model(std::string path) : path_(std::move(path)) {
         fmt::format("cannot read {}: {} elements in files of {} bytes", path_, layout_.size(), bytes));
 }
 
+EDL_INLINE void other_model::restore(std::vector<onnx::tensor_origin> const& places) {
+  for (onnx::tensor_origin const& t : places) {
+    auto const* const there = onnx_->find(t.name);
+    if (!there || !there->floats() || there->dims != t.dims) continue;
+    auto const numbers = onnx_->read(*there);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      auto const [at, factor, offset] = t.elements[i];
+      if (at == onnx::tensor_origin::none) continue;
+      if (at >= values_.size()) values_.resize(at + 1), restored_.resize(at + 1);
+      values_[at] = (numbers[i] - offset) / factor;
+      restored_[at] = true;
+    }
+  }
+}
+
+EDL_INLINE bool other_model::is_restored(variable const& v) const {
+  auto const first = restored_.begin() + std::ptrdiff_t(std::min(v.offset, restored_.size()));
+  return restored_.size() >= v.offset + v.dims.size() &&
+         std::find(first, first + std::ptrdiff_t(v.dims.size()), false) ==
+             first + std::ptrdiff_t(v.dims.size());
+}
+
 EDL_INLINE std::optional<other_model::place> other_model::find(std::string_view name) const {
+  if (onnx_) {
+    auto const* const t = onnx_->find(name);
+    if (!t) return std::nullopt;
+    return place{.name = t->name, .dtype = t->dtype, .dims = t->dims};
+  }
   if (file_) {
     tensor const* const t = file_->find(name);
     if (!t) return std::nullopt;
@@ -153,7 +187,11 @@ EDL_INLINE std::optional<other_model::place> other_model::find(std::string_view 
 
 EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v,
                                                                std::span<weight_name const> names) const {
-  if (auto own = find(v.name)) return own;
+  if (is_restored(v)) return place{.name = v.name, .dtype = "F32", .dims = detail::extents_of(v)};
+  if (auto own = find(v.name)) {
+    if (exported_ && own->dims == detail::extents_of(v)) return std::nullopt;  // perhaps it is turned
+    return own;
+  }
   auto const other = std::ranges::find(names, std::string_view(v.name), &weight_name::ours);
   if (other == names.end()) return std::nullopt;
   auto found = find(other->theirs);
@@ -205,7 +243,7 @@ EDL_INLINE void check_weight_names(parameter_layout const& layout, std::span<wei
 EDL_INLINE void other_model::read(parameter_layout const& layout, std::span<weight_name const> names,
                                   std::size_t first, std::span<float> into) const {
   std::vector<float> all(layout_.size());  // of a checkpoint
-  if (!file_) read_range(path_, layout_, 0, all);
+  if (!file_ && !onnx_) read_range(path_, layout_, 0, all);
   for (variable const& v : layout.variables) {
     std::size_t const begin = std::max(first, v.offset),
                       end = std::min(first + into.size(), v.offset + v.dims.size());
@@ -214,7 +252,12 @@ EDL_INLINE void other_model::read(parameter_layout const& layout, std::span<weig
     if (!there || !widens_to_float(there->dtype) || there->dims != detail::expected_dims(v, there->order))
       continue;
     std::vector<float> values;
-    if (file_) {
+    if (is_restored(v)) {
+      auto const from = values_.begin() + std::ptrdiff_t(v.offset);
+      values.assign(from, from + std::ptrdiff_t(v.dims.size()));
+    } else if (onnx_) {
+      values = onnx_->read(*onnx_->find(there->name));
+    } else if (file_) {
       values = read_floats(*file_, *file_->find(there->name));
     } else {
       auto const from = std::ranges::find(layout_.variables, there->name, &variable::name)->offset;

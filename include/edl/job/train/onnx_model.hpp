@@ -4,6 +4,7 @@
 #include <string>
 
 #include "edl/core/log.hpp"
+#include "edl/job/checkpoint/other_model.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/train/program.hpp"
 
@@ -17,6 +18,10 @@ void check_onnx(program const& p, std::string const& file);
 /// and returns a sentence that says so. Throws error.
 std::string export_onnx(program const& p, job const& j, std::string const& from, std::string const& file,
                         logger const& log);
+
+/// What of a model's variables stands in a checkpoint or a file, also in one that `export_onnx` has written.
+/// The program outlives it.
+checkpoint::other_model open_other_model(program const& p, std::string const& path);
 
 }  // namespace edl::train
 

@@ -85,4 +85,11 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
   return fmt::format("ONNX model written to {} ({} bytes)", printable(file), g.write(file));
 }
 
+EDL_INLINE checkpoint::other_model open_other_model(program const& p, std::string const& path) {
+  return checkpoint::other_model(path, [&]() -> std::vector<onnx::tensor_origin> {
+    if (!p.to_onnx) return {};
+    return onnx::origins(p.layout, detail::tables_of(p), p.to_onnx);
+  });
+}
+
 }  // namespace edl::train

@@ -16,16 +16,18 @@
 #include "edl/core/storage_error.hpp"
 #include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
-#include "edl/job/checkpoint/other_model.hpp"
 #include "edl/job/train/hyperparameters.hpp"
+#include "edl/job/train/onnx_model.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/start.hpp"
 
 namespace edl::train {
 namespace detail {
 
-/// A model exported by --output, or by anybody with the same names and extents.
-inline bool is_model_file(std::string const& path) { return path.ends_with(".safetensors"); }
+/// A model exported by --output or --export_onnx, or by anybody with the same names and extents.
+inline bool is_model_file(std::string const& path) {
+  return path.ends_with(".safetensors") || checkpoint::is_onnx(path);
+}
 
 inline master::restore_point point_of(job const& j, std::string const& path) {
   // A new job counts its steps from the start; only who does not train speaks of the version.
@@ -167,7 +169,7 @@ inline bool is_own(job const& j, std::string const& path) {
 
 /// Checks and tells what a new job finds of its model in the one that it is to begin from.
 inline void tell_what_fits(job const& j, program const& p, std::string const& path, logger const& log) {
-  checkpoint::other_model const from(path);
+  auto const from = open_other_model(p, path);
   auto const match = from.match(p.layout, p.weight_names);
   std::string const what =
       fmt::format("--checkpoint_dir_for_init={}: {}", j.checkpoint_dir_for_init, match.describe());
@@ -213,7 +215,7 @@ inline std::string model_at(std::string const& given, checkpoint::check how, std
   if (!fs::is_directory(status)) {
     if (checkpoint::is_part(fs::path(path).filename().native()))
       refuse("is one server's part of a checkpoint; name the directory that it lies in");
-    if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors");
+    if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors or .onnx");
     if (how == checkpoint::check::checksums) checkpoint::check_model(path);
     return path;
   }
@@ -300,7 +302,7 @@ inline void take_seed(ps::store& s, job const& j, program const& p, std::string 
 /// Variables and tables of the same name and shape as in `from`, and the others as they are in a new model.
 inline void begin_with_what_fits(ps::store& s, program const& p, std::string const& directory,
                                  std::function<void(std::size_t, std::span<float>)> const& initialise) {
-  checkpoint::other_model const from(directory);
+  auto const from = open_other_model(p, directory);
   s.configure([&](std::size_t first, std::span<float> values) {
     initialise(first, values);
     from.read(p.layout, p.weight_names, first, values);
@@ -328,7 +330,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
   else if (j.skip_mismatch && !detail::is_own(j, directory))
     detail::begin_with_what_fits(s, p, directory, initialise);
   else if (detail::is_model_file(directory)) {
-    checkpoint::other_model const from(directory);
+    auto const from = open_other_model(p, directory);
     if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
       throw error(fmt::format("{} is not of this model: {}", directory, match.describe()));
     s.configure([&](std::size_t first,

@@ -28,6 +28,9 @@ struct cpu_options {
   edl::precision precision = edl::precision::float32;
 };
 
+/// Throws edl::error where the processor lacks instructions that everything is compiled with.
+void check_processor();
+
 /// Whether this build's library has products of such factors that are faster than float32's on this
 /// processor. bfloat16 needs AVX512-BF16 or AMX, int8 needs AVX512-VNNI or AMX.
 bool multiplies(precision factors);

@@ -14,6 +14,13 @@
 
 namespace edl {
 
+EDL_INLINE void check_processor() {
+#ifdef __x86_64__
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    throw error("this program needs a processor with AVX2 and FMA (x86-64-v3)");
+#endif
+}
+
 #ifdef EDL_ONEDNN
 EDL_INLINE bool multiplies(precision factors) {
   auto const all_of = [](dnnl::cpu_isa needed) {

@@ -38,7 +38,8 @@ EDL_INLINE std::vector<record_feature> features_read_by(
   constexpr std::size_t most_values = std::size_t(1) << 24;
   std::vector<record_feature> all;
   example record;
-  bool open = false;  // whether as many values as the last one has is a guess
+  bool open = false;     // whether as many values as the last one has is a guess
+  bool guessed = false;  // the last one has as many as the network, and nobody has said so
   for (int i = 0; i < most_tries; ++i) {
     detail::build(record, all);
     try {
@@ -60,11 +61,18 @@ EDL_INLINE std::vector<record_feature> features_read_by(
         return all;
       }
       open = false;
-    } catch (std::exception const&) {
-      if (!open || values == 1 || values > most_values) return all;
-      all.back().extents = {values};
-      open = false;
+    } catch (std::exception const& e) {
+      auto const* const count = dynamic_cast<count_error const*>(&e);
+      std::size_t const wanted = count ? count->wanted : values;
+      if (!open || wanted <= 1 || wanted > most_values) {
+        if (guessed) all.back().extents.clear();
+        return all;
+      }
+      all.back().extents = {wanted};
+      open = false, guessed = true;
+      continue;
     }
+    guessed = false;
   }
   return all;
 }

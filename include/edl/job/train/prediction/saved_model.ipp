@@ -6,8 +6,9 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/checkpoint/manifest.hpp"
-#include "edl/job/checkpoint/other_model.hpp"
+#include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/ps/table_rows.hpp"
+#include "edl/job/train/onnx_model.hpp"
 #include "edl/job/train/prediction/saved_model.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/start.hpp"
@@ -15,13 +16,14 @@
 namespace edl::train {
 
 EDL_INLINE saved_model::saved_model(program const& p, std::string const& path) : variables_(p.layout.size()) {
-  checkpoint::other_model const from(path);
+  auto const from = open_other_model(p, path);
   if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
     throw error(fmt::format("{} is not of this model: {}", path, match.describe()));
   from.read(p.layout, p.weight_names, 0, variables_);
-  bool const exported = path.ends_with(".safetensors");
+  bool const exported = path.ends_with(".safetensors") || checkpoint::is_onnx(path);
   version_ = exported ? checkpoint::model_version(path) : checkpoint::read_manifest(path).version;
   if (p.layout.tables.empty()) return;
+  if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // says that there are none
   job const j{.command = command::predict};
   auto const policy = policy_of(j);
   ps::table_rows rows(store_options_of(j, p, *policy, 0, 1));

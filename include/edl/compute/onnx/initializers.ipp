@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "edl/compute/onnx/initializers.hpp"
+#include "edl/core/bfloat16.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/float16.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
+
+namespace edl::onnx {
+namespace detail {
+
+/// Bytes of a file, one by one, by a window of it.
+class window {
+ public:
+  explicit window(input_file const& file) : file_(file) {}
+
+  std::byte at(std::uint64_t place) {
+    if (place < first_ || place - first_ >= bytes_.size()) {
+      bytes_.resize(std::size_t(std::min<std::uint64_t>(1u << 16, file_.size() - place)));
+      file_.read(first_ = place, bytes_);
+    }
+    return bytes_[std::size_t(place - first_)];
+  }
+  input_file const& file() const { return file_; }
+
+ private:
+  input_file const& file_;
+  std::uint64_t first_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+/// The fields of a message of Protocol Buffers, within [at, end) of a file.
+class fields {
+ public:
+  struct field {
+    std::uint32_t number = 0, type = 0;
+    std::uint64_t value = 0;         // of type 0
+    std::uint64_t at = 0, size = 0;  // of type 2
+  };
+
+  fields(window& bytes, std::uint64_t at, std::uint64_t end) : window_(bytes), at_(at), end_(end) {}
+
+  bool more() const { return at_ < end_; }
+
+  std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (at_ == end_) fail("it is cut off");
+      auto const byte = std::uint64_t(window_.at(at_++));
+      value |= (byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+    fail("a number is too long");
+  }
+
+  field next() {
+    std::uint64_t const tag = varint();
+    field f{.number = std::uint32_t(tag >> 3), .type = std::uint32_t(tag & 7)};
+    if (f.number == 0 || tag >> 3 > 0x1fff'ffff) fail("it has a field that Protocol Buffers do not have");
+    if (f.type == 0) {
+      f.value = varint();
+      return f;
+    }
+    if (f.type != 1 && f.type != 2 && f.type != 5) fail("it has a field that Protocol Buffers do not have");
+    f.size = f.type == 2 ? varint() : f.type == 1 ? 8 : 4;
+    f.at = at_;
+    if (f.size > end_ - at_) fail("it is cut off");
+    at_ += f.size;
+    return f;
+  }
+
+  static constexpr std::uint64_t longest = 1u << 16;  // text
+
+  std::string text(field const& f) {
+    if (f.type != 2 || f.size > longest) fail("a text is none, or is too long");
+    std::string all(std::size_t(f.size), '\0');
+    window_.file().read(f.at, std::as_writable_bytes(std::span(all)));
+    return all;
+  }
+
+  fields of(field const& f) {
+    if (f.type != 2) fail("a message is none");
+    return {window_, f.at, f.at + f.size};
+  }
+
+  [[noreturn]] void fail(std::string_view why) const {
+    throw error(
+        fmt::format("cannot read {} as a model of ONNX: {} at byte {}", window_.file().path(), why, at_));
+  }
+
+ private:
+  window& window_;
+  std::uint64_t at_, end_;
+};
+
+}  // namespace detail
+
+struct initializers_parser {
+  initializers& result;
+  detail::window bytes{result.file_};
+
+  [[noreturn]] void fail(initializer const& t, std::string const& why) const {
+    throw error(fmt::format("cannot read {}: tensor '{}' {}", result.path(), printable(t.name, 200), why));
+  }
+
+  void model() {
+    detail::fields m(bytes, 0, result.file_.size());
+    bool graph = false;
+    while (m.more()) {
+      auto const f = m.next();
+      if (f.number == 2)
+        result.producer_ = m.text(f);
+      else if (f.number == 14)
+        note(m.of(f));
+      else if (f.number == 7)
+        graph = true, tensors(m.of(f));
+    }
+    if (!graph) m.fail("there is no graph");
+    std::ranges::sort(result.all_, {}, &initializer::name);
+    auto const twice = std::ranges::adjacent_find(result.all_, {}, &initializer::name);
+    if (twice != result.all_.end()) fail(*twice, "stands there twice");
+  }
+
+  void note(detail::fields m) {
+    auto const [key, value] = pair(m);
+    if (result.notes_.size() < 1024) result.notes_[key] = value;
+  }
+
+  static std::pair<std::string, std::string> pair(detail::fields m) {
+    std::pair<std::string, std::string> both;
+    while (m.more()) {
+      auto const f = m.next();
+      if (f.size > detail::fields::longest) continue;  // nothing that is asked for
+      if (f.number == 1) both.first = m.text(f);
+      if (f.number == 2) both.second = m.text(f);
+    }
+    return both;
+  }
+
+  void tensors(detail::fields graph) {
+    constexpr std::size_t most = 1u << 20;
+    while (graph.more()) {
+      auto const f = graph.next();
+      if (f.number != 5) continue;
+      if (result.all_.size() == most) graph.fail(fmt::format("it has more than {} tensors", most));
+      tensor(graph.of(f));
+    }
+  }
+
+  void tensor(detail::fields m) {
+    initializer t;
+    std::uint64_t type = 0, location = 0;
+    std::map<std::string, std::string> external;
+    std::optional<detail::fields::field> raw, floats, narrow;
+    auto const only = [&](auto& kept, auto const& f) {
+      if (kept || f.type != 2) m.fail("a tensor's numbers are not in one piece");
+      kept = f;
+    };
+    auto const extent = [&](std::uint64_t n) {
+      if (t.dims.size() == 8) m.fail("a tensor has more than 8 extents");
+      t.dims.push_back(n);
+    };
+    while (m.more()) {
+      auto const f = m.next();
+      switch (f.number) {
+        case 1:
+          if (f.type == 0)
+            extent(f.value);
+          else
+            for (auto all = m.of(f); all.more();) extent(all.varint());
+          break;
+        case 2:
+          type = f.value;
+          break;
+        case 4:
+          only(floats, f);
+          break;
+        case 5:
+          only(narrow, f);
+          break;
+        case 8:
+          t.name = m.text(f);
+          break;
+        case 9:
+          only(raw, f);
+          break;
+        case 13:
+          if (external.size() < 16) external.insert(pair(m.of(f)));
+          break;
+        case 14:
+          location = f.value;
+          break;
+        default:
+          break;
+      }
+    }
+    t.dtype = type == 1    ? "F32"
+              : type == 7  ? "I64"
+              : type == 10 ? "F16"
+              : type == 16 ? "BF16"
+                           : fmt::format("type {}", type);
+    if (t.name.empty()) return;
+    if (t.floats()) place(t, location == 1, external, raw, floats, narrow);
+    result.all_.push_back(std::move(t));
+  }
+
+  /// Where the numbers are, and that there are as many as the extents say.
+  void place(initializer& t, bool outside, std::map<std::string, std::string> const& external,
+             std::optional<detail::fields::field> const& raw,
+             std::optional<detail::fields::field> const& floats,
+             std::optional<detail::fields::field> const& narrow) {
+    constexpr std::uint64_t most = std::uint64_t(1) << 40;
+    std::uint64_t count = 1;
+    for (std::uint64_t const d : t.dims) {
+      if (d != 0 && count > most / d) fail(t, "has more elements than a file can have");
+      count *= d;
+    }
+    std::uint64_t const wanted = count * (t.dtype == "F32" ? 4 : 2);
+    if (outside) {
+      beside(t, external, wanted);
+    } else if (auto const& in = raw ? raw : t.dtype == "F32" ? floats : narrow) {
+      t.offset = in->at, t.size = in->size;
+      t.varints = !raw && t.dtype != "F32";
+    }
+    if (t.varints) {
+      std::uint64_t n = 0;
+      for (detail::fields all(bytes, t.offset, t.offset + t.size); all.more(); ++n)
+        if (all.varint() > 0xffff) fail(t, "has a number of more than 16 bits");
+      if (n != count) fail(t, fmt::format("has {} elements, and {} numbers", count, n));
+    } else if (t.size != wanted) {
+      fail(t, fmt::format("has {} elements of {}, and {} bytes", count, t.dtype, t.size));
+    }
+  }
+
+  void beside(initializer& t, std::map<std::string, std::string> const& external, std::uint64_t wanted) {
+    auto const entry = [&](char const* key) {
+      auto const found = external.find(key);
+      return found == external.end() ? std::string() : found->second;
+    };
+    auto const number = [&](char const* key, std::uint64_t otherwise) {
+      std::string const text = entry(key);
+      if (text.empty()) return otherwise;
+      auto const n = number_from<std::uint64_t>(text);
+      if (!n) fail(t, fmt::format("has '{}' as its {}", printable(text, 50), key));
+      return *n;
+    };
+    std::string const name = entry("location");
+    if (name.empty() || name == "." || name == ".." ||
+        name.find_first_of(std::string_view("/\\\0", 3)) != name.npos)
+      fail(t, fmt::format("is in the file '{}'; only one beside the model is read, without a path",
+                          printable(name, 200)));
+    constexpr std::size_t most_files = 256;
+    if (result.beside_.size() == most_files && !result.beside_.contains(name))
+      fail(t, fmt::format("is in one more file than {}", most_files));
+    auto const parent = std::filesystem::path(result.path()).parent_path();
+    auto const file = result.beside_.try_emplace(name, (parent / name).native()).first;
+    t.file = name;
+    t.offset = number("offset", 0);
+    if (t.offset > file->second.size())
+      fail(t, fmt::format("begins behind the end of {}", printable(file->second.path())));
+    t.size = number("length", wanted);
+    if (t.size > file->second.size() - t.offset)
+      fail(t, fmt::format("ends behind the end of {}", printable(file->second.path())));
+  }
+};
+
+EDL_INLINE initializers::initializers(std::string path) : file_(std::move(path)) {
+  initializers_parser{*this}.model();
+}
+
+EDL_INLINE initializer const* initializers::find(std::string_view name) const {
+  auto const at =
+      std::ranges::lower_bound(all_, name, {}, [](initializer const& t) { return std::string_view(t.name); });
+  return at != all_.end() && at->name == name ? &*at : nullptr;
+}
+
+EDL_INLINE std::vector<float> initializers::read(initializer const& t) const {
+  if (!t.floats())
+    throw error(fmt::format("tensor '{}' of {} is {}; numbers are read of F32, F16 and BF16",
+                            printable(t.name, 200), path(), t.dtype));
+  auto const widen = [&](std::uint64_t x) {
+    return t.dtype == "F16" ? from_float16(std::uint16_t(x)) : from_bfloat16(std::uint16_t(x));
+  };
+  input_file const& from = t.file.empty() ? file_ : beside_.at(t.file);
+  std::vector<float> values;
+  if (t.varints) {
+    detail::window bytes(from);
+    for (detail::fields all(bytes, t.offset, t.offset + t.size); all.more();)
+      values.push_back(widen(all.varint()));
+  } else if (t.dtype == "F32") {
+    values.resize(std::size_t(t.size / sizeof(float)));
+    from.read(t.offset, std::as_writable_bytes(std::span(values)));
+  } else {
+    values.resize(std::size_t(t.size / 2));
+    std::array<std::uint16_t, 4096> piece;
+    for (std::size_t at = 0; at < values.size(); at += piece.size()) {
+      auto const some = std::span(piece).first(std::min(piece.size(), values.size() - at));
+      from.read(t.offset + at * 2, std::as_writable_bytes(some));
+      std::ranges::transform(some, values.begin() + std::ptrdiff_t(at), widen);
+    }
+  }
+  return values;
+}
+
+}  // namespace edl::onnx

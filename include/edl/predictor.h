@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Predictions for C, and for whatever calls C. `edl_add_model(NAME … PREDICTOR)` makes libNAME-predictor.so,
+   which has these functions for its model. Each library has its own: a program that opens several of them finds
+   the functions by dlsym.
+
+   Nothing is thrown. What fails returns 0 (`edl_predictor_open`) or -1, and `edl_predictor_error` says why, as
+   C++ says it. Any thread may call any function at any time. docs/tasks/predict-from-python.md has an example. */
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What this header promises. A library of another number is not to be used. */
+enum { edl_predictor_abi = 1 };
+
+/* A model that is open. It is a number: what is closed, or never was open, is refused by name. 0 is none. */
+typedef int64_t edl_predictor;
+
+enum edl_kind { edl_any = 0, edl_texts = 1, edl_floats = 2, edl_integers = 3 };
+
+/* What outputs are by the loss of their training. */
+enum edl_meaning {
+  edl_numbers = 0,
+  edl_classes = 1,      /* the softmax of all is a probability for each class */
+  edl_probabilities = 2 /* the sigmoid of each is a probability */
+};
+
+typedef struct edl_model {
+  char const* path;            /* of the checkpoint or file that was read */
+  char const* hyperparameters; /* of its training: "rate=0.1,depth=2" */
+  uint64_t version;            /* steps that it was trained for */
+  uint64_t outputs_size;       /* numbers that it says of one record */
+  int32_t inputs, outputs;     /* how many there are */
+  int32_t reserved[2];
+} edl_model;
+
+/* An input that `feed` asks for, or an output. */
+typedef struct edl_feature {
+  char const* name;
+  uint64_t const* extents; /* of a record's values; none: one value */
+  uint64_t first;          /* of an output: where it begins among a record's */
+  int32_t rank;            /* extents */
+  int32_t kind;            /* edl_kind; outputs are floats */
+  int32_t meaning;         /* edl_meaning, of an output */
+  int32_t reserved;
+} edl_feature;
+
+/* A feature of all records of a batch: the values of the first one, then those of the second. */
+typedef struct edl_values {
+  char const* name;
+  void const* values;      /* float, int64_t, or the bytes of all texts */
+  uint64_t count;          /* values, of all records together */
+  uint64_t const* starts;  /* records + 1: where the values of each begin, then count; null: all have as many */
+  uint64_t const* offsets; /* of texts, count + 1: where each begins in `values`, then bytes; null of numbers */
+  uint64_t bytes;          /* of texts: how many there are in `values` */
+  int32_t kind;            /* edl_kind */
+  int32_t reserved;
+} edl_values;
+
+/* The number edl_predictor_abi that the library was made with. */
+int32_t edl_predictor_abi_version(void);
+
+/* Opens a checkpoint, a directory of checkpoints, or an exported model. `threads` compute a batch, 1 or more. */
+edl_predictor edl_predictor_open(char const* path, int32_t threads);
+
+/* What another thread predicts at this moment is still finished. */
+int32_t edl_predictor_close(edl_predictor p);
+
+/* What is pointed to is there until the model is closed. Inputs are as far as they can be found out: one that
+   `feed` only takes where it is there is not among them, and may be given all the same. */
+int32_t edl_predictor_describe(edl_predictor p, edl_model* into);
+int32_t edl_predictor_input(edl_predictor p, int32_t which, edl_feature* into);
+int32_t edl_predictor_output(edl_predictor p, int32_t which, edl_feature* into);
+
+/* Predicts `records` at once, 1 or more. What `inputs` have beyond what `feed` asks for is not looked at.
+   `outputs` has room for `capacity` numbers, records × outputs_size or more. Where it fails nothing of it is
+   written. */
+int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, uint64_t inputs_count, uint64_t records,
+                              float* outputs, uint64_t capacity);
+
+/* Why the last call of this thread that failed did so: one line, there until another one fails. */
+char const* edl_predictor_error(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictions of a model that edl has trained, by NumPy alone.
+
+    import edl
+
+    with edl.open("model", library="build/libdigits-predictor.so") as model:
+        outputs = model.predict({"image": images})["output"]
+
+`edl_add_model(digits digits.cpp PREDICTOR)` makes the library.
+"""
+import ctypes
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Error", "Feature", "Model", "open"]
+_ABI = 1
+_DTYPES = {0: "float32", 1: "str", 2: "float32", 3: "int64"}
+_MEANINGS = ("numbers", "classes", "probabilities")
+
+
+class Error(RuntimeError):
+    """What the library says."""
+
+
+class Feature(NamedTuple):
+    """An input or an output: `shape` is of one record, `meaning` is of an output."""
+
+    name: str
+    dtype: str
+    shape: tuple
+    meaning: str = ""
+
+
+class _Model(ctypes.Structure):
+    _fields_ = [("path", ctypes.c_char_p), ("hyperparameters", ctypes.c_char_p), ("version", ctypes.c_uint64),
+                ("outputs_size", ctypes.c_uint64), ("inputs", ctypes.c_int32), ("outputs", ctypes.c_int32),
+                ("reserved", ctypes.c_int32 * 2)]
+
+
+class _Feature(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("extents", ctypes.POINTER(ctypes.c_uint64)), ("first", ctypes.c_uint64),
+                ("rank", ctypes.c_int32), ("kind", ctypes.c_int32), ("meaning", ctypes.c_int32),
+                ("reserved", ctypes.c_int32)]
+
+
+class _Values(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("values", ctypes.c_void_p), ("count", ctypes.c_uint64),
+                ("starts", ctypes.c_void_p), ("offsets", ctypes.c_void_p), ("bytes", ctypes.c_uint64),
+                ("kind", ctypes.c_int32), ("reserved", ctypes.c_int32)]
+
+
+_libraries = {}
+
+
+def _load(path, library):
+    library = library or os.environ.get("EDL_PREDICTOR")
+    if not library:
+        folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+        try:
+            found = [f for f in os.listdir(folder) if f.startswith("lib") and f.endswith("-predictor.so")]
+        except OSError as e:
+            raise Error(f"{path}: {e.strerror}") from None
+        if len(found) != 1:
+            raise Error(f"{folder} holds {len(found)} libraries lib*-predictor.so: give one by library= or EDL_PREDICTOR")
+        library = os.path.join(folder, found[0])
+    library = os.path.abspath(library)
+    if library in _libraries:
+        return _libraries[library]
+    try:
+        lib = ctypes.CDLL(library)
+        abi = lib.edl_predictor_abi_version()
+    except (OSError, AttributeError) as e:
+        raise Error(f"{library} is no library of a predictor: {e}") from None
+    if abi != _ABI:
+        raise Error(f"{library} has version {abi} of the interface, and this module knows version {_ABI}")
+    handle, i32, u64 = ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64
+    lib.edl_predictor_open.argtypes, lib.edl_predictor_open.restype = [ctypes.c_char_p, i32], handle
+    lib.edl_predictor_close.argtypes = [handle]
+    lib.edl_predictor_describe.argtypes = [handle, ctypes.POINTER(_Model)]
+    lib.edl_predictor_input.argtypes = [handle, i32, ctypes.POINTER(_Feature)]
+    lib.edl_predictor_output.argtypes = [handle, i32, ctypes.POINTER(_Feature)]
+    lib.edl_predictor_predict.argtypes = [handle, ctypes.POINTER(_Values), u64, u64, ctypes.c_void_p, u64]
+    lib.edl_predictor_error.restype = ctypes.c_char_p
+    _libraries[library] = lib
+    return lib
+
+
+def _first(given):
+    """The first text or number in lists within lists; None: there is none."""
+    if not isinstance(given, (list, tuple)):
+        return given
+    return next((x for x in map(_first, given) if x is not None), None)
+
+
+def _flat(given):
+    """All that lists within lists hold."""
+    return [x for one in given for x in _flat(one)] if isinstance(given, (list, tuple)) else [given]
+
+
+class _Column:
+    """A feature of all records as the library takes it."""
+
+    def __init__(self, name, given):
+        self.offsets = self.starts = None
+        self.bytes = 0
+        if isinstance(given, np.ndarray) and given.dtype.kind in "USO":
+            given = given.tolist()
+        if isinstance(given, (list, tuple)):
+            self.rows = len(given)
+            if isinstance(_first(given), (str, bytes)):
+                return self._take_texts(name, [_flat(one) for one in given])
+            ones = [np.asarray(one).reshape(-1) for one in given]
+            self.starts = np.cumsum([0] + [one.size for one in ones], dtype=np.uint64)
+            given = np.concatenate([one for one in ones if one.size] or ones or [np.empty(0)])
+        else:
+            given = np.asarray(given)
+            if given.ndim == 0:
+                raise Error(f"'{name}' is one value: the first extent counts records")
+            self.rows = len(given)
+        if given.dtype.kind not in "biuf":
+            raise Error(f"'{name}' is of {given.dtype}: it may be of numbers or of texts")
+        if given.dtype.kind == "u" and given.size and int(given.max()) > np.iinfo(np.int64).max:
+            raise Error(f"'{name}' has numbers beyond int64")
+        self.kind = 2 if given.dtype.kind == "f" else 3
+        self.values = np.ascontiguousarray(given, np.float32 if self.kind == 2 else np.int64)
+        self.count = self.values.size
+
+    def _take_texts(self, name, rows):
+        texts = []
+        for text in (x for row in rows for x in row):
+            if not isinstance(text, (str, bytes)):
+                raise Error(f"'{name}' has a text, and {text!r}, which is none")
+            texts.append(text.encode() if isinstance(text, str) else text)
+        self.kind, self.count = 1, len(texts)
+        self.starts = np.cumsum([0] + [len(row) for row in rows], dtype=np.uint64)
+        self.offsets = np.cumsum([0] + [len(text) for text in texts], dtype=np.uint64)
+        self.values = np.frombuffer(b"".join(texts), np.uint8)
+        self.bytes = self.values.size
+
+    def passed(self, name):
+        def place(array):
+            return None if array is None else array.ctypes.data
+
+        return _Values(name.encode(), place(self.values), self.count, place(self.starts), place(self.offsets), self.bytes,
+                       self.kind, 0)
+
+
+class Model:
+    """A model that is open. Threads may predict at once."""
+
+    def __init__(self, path, library=None, threads=1):
+        self._handle = 0
+        path = os.fspath(path)
+        self._lib = _load(path, library)
+        self._handle = self._lib.edl_predictor_open(os.fsencode(path), threads)
+        if not self._handle:
+            raise Error(self._lib.edl_predictor_error().decode(errors="replace"))
+        model = _Model()
+        self._check(self._lib.edl_predictor_describe(self._handle, model))
+        self.path, self.version = os.fsdecode(model.path), model.version
+        self.hyperparameters = model.hyperparameters.decode(errors="replace")
+        self.inputs = [self._feature(self._lib.edl_predictor_input, i)[0]._replace(meaning="") for i in range(model.inputs)]
+        self.outputs, self._places = [], []
+        for i in range(model.outputs):
+            feature, first = self._feature(self._lib.edl_predictor_output, i)
+            self.outputs.append(feature)
+            self._places.append((feature, slice(first, first + int(np.prod(feature.shape, dtype=int)))))
+        self._size = model.outputs_size
+
+    def _check(self, code):
+        if code != 0:
+            raise Error(self._lib.edl_predictor_error().decode(errors="replace"))
+
+    def _feature(self, ask, which):
+        f = _Feature()
+        self._check(ask(self._handle, which, f))
+        shape = tuple(f.extents[i] for i in range(f.rank))
+        return Feature(f.name.decode(errors="replace"), _DTYPES[f.kind], shape, _MEANINGS[f.meaning]), f.first
+
+    def predict(self, inputs):
+        """What the model says of records: an array for each output, by its name.
+
+        `inputs`: an array or a list for each feature; the first extent counts records. Numbers are taken as
+        float32 or int64, texts as UTF-8. In lists a record may have more values than another one.
+        """
+        columns = {name: _Column(name, given) for name, given in inputs.items()}
+        rows = {name: column.rows for name, column in columns.items()}
+        if not rows:
+            raise Error("no input is given: which records is it about?")
+        if len(set(rows.values())) != 1:
+            raise Error("inputs of different numbers of records: " + ", ".join(f"'{n}' {r}" for n, r in rows.items()))
+        count = next(iter(rows.values()))
+        passed = (_Values * len(columns))(*(column.passed(name) for name, column in columns.items()))
+        said = np.empty((count, self._size), np.float32)
+        self._check(self._lib.edl_predictor_predict(self._handle, passed, len(passed), count, said.ctypes.data, said.size))
+        return {f.name: said[:, place].reshape((count,) + f.shape) for f, place in self._places}
+
+    def close(self):
+        """Gives the memory back. What another thread predicts at this moment is still finished."""
+        handle, self._handle = self._handle, 0
+        if handle:
+            self._check(self._lib.edl_predictor_close(handle))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", 0):
+            self._lib.edl_predictor_close(self._handle)
+
+
+def open(path, library=None, threads=1):
+    """Opens a checkpoint, a directory of checkpoints, or an exported model.
+
+    `library`: libNAME-predictor.so of the model; else what EDL_PREDICTOR names, else the only one beside the model.
+    """
+    return Model(path, library, threads)

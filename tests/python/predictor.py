@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Python module says what `predict` says, bit for bit: predictor.py MNIST MIXED, two programs beside their libraries.
+
+Ends with 77 where NumPy is not.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: NumPy is not there: apt-get install python3-numpy")
+    sys.exit(77)
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
+import edl
+
+MNIST, MIXED = map(os.path.abspath, sys.argv[1:3])
+N = 48
+
+
+def library(program):
+    return os.path.join(os.path.dirname(program), f"lib{os.path.basename(program)}-predictor.so")
+
+
+def run(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{command}: {done.stdout}")
+
+
+def trained(program, data, model, folder):
+    """What the program predicts of the data that it has just learnt."""
+    run(program, "train", f"--training_data={data}", "--num_epochs=2", "--minibatch_size=16", f"--output={model}")
+    run(program, "predict", f"--prediction_data={data}", f"--checkpoint_dir_for_init={model}", f"--minibatch_size={N}",
+        "--kernels=fixed", "--num_threads=1", "--prediction_format=npy", f"--prediction_outputs={folder}")
+    return np.load(os.path.join(folder, "predictions.npy"))
+
+
+class Predictor(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = tempfile.mkdtemp()
+        draw = np.random.default_rng(1)
+        cls.images = draw.integers(0, 256, (N, 28, 28), np.uint8)
+        np.savez(cls.at("digits.npz"), image=cls.images, label=np.arange(N) % 10)
+        cls.digits = trained(MNIST, cls.at("digits.npz"), cls.at("digits"), cls.at("p"))
+        cls.x = draw.normal(size=(N, 2)).astype(np.float32)
+        cls.texts = ["", "grün", "a b", "x" * 9] * (N // 4)
+        cls.ids = [list(range(i % 5)) for i in range(N)]
+        with open(cls.at("mixed.jsonl"), "w", encoding="utf-8") as f:
+            for i in range(N):
+                f.write(json.dumps({"x": [float(v) for v in cls.x[i]], "text": cls.texts[i], "ids": cls.ids[i], "label": i % 3}))
+                f.write("\n")
+        cls.mixed = trained(MIXED, cls.at("mixed.jsonl"), cls.at("mixed"), cls.at("q"))
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.work)
+
+    @classmethod
+    def at(cls, name):
+        return os.path.join(cls.work, name)
+
+    def same(self, said, wanted):
+        self.assertEqual(said.dtype, np.float32)
+        self.assertEqual(said.shape, wanted.shape)
+        self.assertEqual(said.tobytes(), np.ascontiguousarray(wanted).tobytes())
+
+    def test_digits(self):
+        with edl.open(self.at("digits"), library=library(MNIST)) as m:
+            self.assertEqual(m.inputs, [edl.Feature("image", "float32", (28, 28, 1))])
+            self.assertEqual(m.outputs, [edl.Feature("output", "float32", (10,), "classes")])
+            self.assertEqual(m.version, 6)
+            self.assertEqual(m.path, self.at("digits/model.safetensors"))
+            for images in (self.images, self.images.astype(np.float64), self.images.tolist(), self.images[:, ::-1][:, ::-1]):
+                self.same(m.predict({"image": images})["output"], self.digits["output"])
+
+    def test_mixed_beside_digits(self):
+        with edl.open(self.at("digits"), library(MNIST)) as other, edl.open(self.at("mixed"), library(MIXED)) as m:
+            self.assertEqual(m.inputs, [edl.Feature("x", "float32", (2,)), edl.Feature("text", "str", ()),
+                                        edl.Feature("ids", "int64", ())])
+            self.assertEqual([o.name for o in m.outputs], ["kind", "first"])
+            self.assertEqual([o.shape for o in m.outputs], [(3,), ()])
+            for texts in (self.texts, [[t] for t in self.texts], [t.encode() for t in self.texts], np.array(self.texts)):
+                said = m.predict({"x": self.x, "text": texts, "ids": self.ids})
+                self.same(said["kind"], self.mixed["kind"])
+                self.same(said["first"], self.mixed["first"])
+            self.same(other.predict({"image": self.images})["output"], self.digits["output"])
+
+    def test_threads(self):
+        with edl.open(self.at("digits"), library(MNIST), threads=2) as m:
+            wanted = m.predict({"image": self.images})["output"]
+            wrong = []
+
+            def work():
+                for _ in range(10):
+                    if m.predict({"image": self.images})["output"].tobytes() != wanted.tobytes():
+                        wrong.append(1)
+
+            threads = [threading.Thread(target=work) for _ in range(3)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            self.assertEqual(wrong, [])
+
+    def test_errors(self):
+        m = edl.open(self.at("mixed"), library(MIXED))
+        good = {"x": self.x[:2], "text": ["a", "b"], "ids": [[1], []]}
+        m.predict(good)
+        for wrong, told in (
+            ({}, "no input"),
+            ({"x": self.x[:2]}, "'text'"),
+            ({**good, "x": self.x[:3]}, "different numbers of records: 'x' 3, 'text' 2, 'ids' 2"),
+            ({**good, "x": self.x[:2, :1]}, "'x'"),
+            ({**good, "x": 1.0}, "'x' is one value"),
+            ({**good, "x": [None, 1]}, "'x' is of object"),
+            ({**good, "x": self.x[:2] + 1j}, "'x' is of complex64"),
+            ({**good, "x": self.x[:2] * np.nan}, "value 0 of 'x' is nan"),
+            ({**good, "ids": np.array([1.5, 2])}, "ids"),
+            ({**good, "ids": np.array([1, 2**63], np.uint64)}, "'ids' has numbers beyond int64"),
+            ({**good, "text": [["a"], [1]]}, "'text' has a text, and 1"),
+            ({"x": [], "text": [], "ids": []}, "a batch for 0 records"),
+        ):
+            with self.subTest(told), self.assertRaisesRegex(edl.Error, told):
+                m.predict(wrong)
+        m.close()
+        m.close()
+        with self.assertRaisesRegex(edl.Error, "is not open"):
+            m.predict(good)
+        with self.assertRaisesRegex(edl.Error, "is not of this model"):
+            edl.open(self.at("digits"), library(MIXED))
+        with self.assertRaisesRegex(edl.Error, "there is no such file"):
+            edl.open(self.at("none"), library(MIXED))
+        with self.assertRaisesRegex(edl.Error, "is no library of a predictor"):
+            edl.open(self.at("mixed"), self.at("mixed.jsonl"))
+
+    def test_the_library_beside_the_model(self):
+        with self.assertRaisesRegex(edl.Error, "holds 0 libraries"):
+            edl.open(self.at("mixed"))
+        os.symlink(library(MIXED), self.at("mixed/libmixed-predictor.so"))
+        with edl.open(self.at("mixed")) as m:
+            self.assertEqual(m.version, 6)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
