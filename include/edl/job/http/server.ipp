@@ -199,7 +199,7 @@ EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
 EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, request_parser& parser,
                                                                 route const*& to,
                                                                 std::vector<std::string>& arguments) {
-  bool starved = c.bytes.empty();
+  bool starved = c.unread().empty();
   c.enter(starved ? phase::idle : phase::head, starved ? options.bounds.idle : options.bounds.head);
   for (;;) {
     if (starved) {
@@ -209,7 +209,7 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
       if (!more) throw failure(400, "the request is cut off");
       if (c.now == phase::idle) c.enter(phase::head, options.bounds.head);
     }
-    c.bytes.erase(0, parser.feed(c.bytes));
+    c.take(parser.feed(c.unread()));
     if (parser.headed() && !to) {
       to = &routes.find(parser.head(), arguments);
       admit(*to, parser.head());
