@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "endurance.hpp"
 #include "load.hpp"
 #include "models.hpp"
 #include "program_at_work.hpp"
@@ -152,6 +153,41 @@ int contest(edl::cli::command_line const& l) {
   return 0;
 }
 
+/// The MLP's server, and a job that trains it, slowly.
+int endure(edl::cli::command_line const& l) {
+  scratch_folder const folder;
+  double const seconds = 60 * edl::cli::parse_number<double>(l.text("minutes")),
+               every = edl::cli::parse_number<double>(l.text("every"));
+  std::string const data = folder.path + "/train", directory = folder.path + "/checkpoints";
+  program_at_work(
+      {"/proc/self/exe", "mlp", "data", "--from=synthetic:train", "--to=" + data, "--fraction=0.1"})
+      .wait();
+  constexpr int steps = 10, records = 16;  // of a version, of a step
+  ::setenv("BENCH_FEED_US", fmt::format("{:.0f}", 1e6 * every / steps / records).c_str(), 1);
+  program_at_work job({"/proc/self/exe", "mlp", "train", "--training_data=" + data, "--num_epochs=1000000",
+                       "--checkpoint_dir=" + directory, fmt::format("--checkpoint_steps={}", steps),
+                       fmt::format("--history_steps={}", steps), fmt::format("--minibatch_size={}", records),
+                       "--keep_checkpoint_max=3", "--num_threads=1"});
+  std::jthread const hears_job([&job] { job.until("\n"); });
+  while (!std::filesystem::exists(directory) ||
+         std::ranges::none_of(std::filesystem::directory_iterator(directory), [](auto const& entry) {
+           return std::filesystem::exists(entry.path() / "manifest.json");
+         }))
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  program_at_work server(
+      {"/proc/self/exe", "mlp", "serve", "--port=0", "--model_name=mlp", "--model_path=" + directory});
+  auto const port = port_of(server.until(" at http"));
+  std::jthread const hears_server([&server] { server.until("\n"); });
+  endurance one(port, server.id(), inference("mlp", 1, 784), directory);
+  fmt::print("{}\n", load_average());
+  one.run(std::max(10.0, seconds / 10), seconds);
+  one.tell();
+  fmt::print("{}\n", load_average());
+  ::kill(job.id(), SIGKILL);
+  ::kill(server.id(), SIGKILL);
+  return 0;
+}
+
 std::vector<flag> flags() {
   using enum flag::value_type;
   return {{.name = "network", .help = "these alone", .choices = {"mlp", "cifar"}, .repeats = true},
@@ -166,7 +202,19 @@ std::vector<flag> flags() {
            .help = "milliseconds that a turn takes, for each load",
            .type = number,
            .lowest = 1,
-           .highest = 1e6}};
+           .highest = 1e6},
+          {.name = "minutes",
+           .fallback = "60",
+           .help = "of `endure`",
+           .type = number,
+           .lowest = 0.1,
+           .highest = 1e5},
+          {.name = "every",
+           .fallback = "60",
+           .help = "of `endure`: seconds between two versions of the model",
+           .type = number,
+           .lowest = 0.1,
+           .highest = 1e5}};
 }
 
 }  // namespace
@@ -175,7 +223,12 @@ int main(int argc, char** argv) {
   if (argc > 1)
     for (served_model const& m : models())
       if (m.name == argv[1]) return m.run(argc - 1, argv + 1);
-  return edl::cli::run_program({.command = "bench-serve", .flags = flags(), .most = 0},
+  return edl::cli::run_program({.command = "bench-serve",
+                                .flags = flags(),
+                                .most = 1,
+                                .arguments = "`endure`: see how a server fares for a while"},
                                "`serve` beside a minimal server over ONNX Runtime, in turns.",
-                               {argv + 1, argv + argc}, contest);
+                               {argv + 1, argv + argc}, [](edl::cli::command_line const& l) {
+                                 return l.arguments() == edl::cli::words{"endure"} ? endure(l) : contest(l);
+                               });
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <edl/edl.hpp>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../train/networks.hpp"
@@ -28,6 +31,9 @@ struct served {
     else
       into.features = record.floats("image");
     if (m != edl::mode::prediction) into.label = record.integer("label");
+    static char const* const slowly = std::getenv("BENCH_FEED_US");  // so that a job takes its time
+    if (slowly && m == edl::mode::training)
+      std::this_thread::sleep_for(std::chrono::microseconds(std::atoi(slowly)));
   }
 };
 

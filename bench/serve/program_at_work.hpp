@@ -40,8 +40,17 @@ class program_at_work {
   program_at_work(program_at_work const&) = delete;
   ~program_at_work() {
     std::fclose(from_);
+    if (id_ == 0) return;
     ::kill(id_, SIGKILL);
     ::waitpid(id_, nullptr, 0);
+  }
+
+  /// Reads on to its end.
+  void wait() {
+    while (std::fgetc(from_) != EOF) {
+    }
+    ::waitpid(id_, nullptr, 0);
+    id_ = 0;
   }
 
   /// The next line that has this in it; empty: it has ended before.

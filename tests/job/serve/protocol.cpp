@@ -151,6 +151,10 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(changed([](json& b) { b["inputs"][1]["shape"] = {1, 2}; }), 400, "'n' has another number of records");
   says(changed([](json& b) { b["inputs"][1]["data"] = {1.5, 2}; }), 400, "'n' is of whole numbers");
   says(changed([](json& b) { b["inputs"][2]["data"] = {1, 2}; }), 400, "'w' is of texts");
+  says(changed([](json& b) { b["inputs"][0].erase("datatype"); }), 400, "a field of the body is missing");
+  says(changed([](json& b) { b["inputs"][0]["datatype"] = "COMPLEX"; }), 400,
+       "'COMPLEX', which is not taken");
+  says(changed([](json& b) { b["inputs"][2]["datatype"] = "FP32"; }), 400, "'w' is of BYTES, and not FP32");
   says(changed([](json& b) { b["outputs"] = {{{"name", "z"}}}; }), 400, "no output 'z'");
   says(changed([](json& b) { b["inputs"] = json::array(); }), 400, "no record");
   json deep = 1;
@@ -181,6 +185,9 @@ TEST_CASE("TensorFlow Serving's rows and columns") {
   CHECK(refused(json{{"instances", json::array({row, row, row, row, row})}}, true).first == 413);
   CHECK(refused(json{{"instances", 3}}, true).first == 400);
   CHECK(refused(json::object(), true).first == 400);
+  CHECK(
+      refused(json{{"signature_name", "other"}, {"instances", {row}}}, true).second.find("serving_default") !=
+      std::string::npos);
 }
 
 TEST_CASE("what a model takes and says is told") {

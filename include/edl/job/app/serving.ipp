@@ -50,7 +50,7 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
       number_flag("max_connections", "1024", "at once; more are answered with 503", 1, 1 << 16),
       number_flag("timeout_ms", "30000", "that a request waits, at most, before it is answered with 503", 1,
                   86'400'000),
-      number_flag("poll_interval_ms", "1000", "between two looks for a newer model; 0: none is looked for", 0,
+      number_flag("poll_interval_ms", "250", "between two looks for a newer model; 0: none is looked for", 0,
                   86'400'000),
       number_flag("drain_delay_ms", "0",
                   "for which it goes on when it is told to end, and says that it is not ready", 0,

@@ -129,10 +129,12 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
     throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
   if (!j.export_onnx.empty() && j.output.empty())
     throw usage_error("--export_onnx needs --output: the model that is exported lies there");
-  if ((j.worst > 0 || !j.wrong.empty()) && j.strategy != strategy::local)
+  if (j.worst > 0 && j.wrong.empty() && j.strategy != strategy::local)
     throw usage_error(
-        "--worst and --wrong are of one process, which sees all records: leave out --num_workers and "
-        "--num_ps_pods");
+        "--worst in several processes needs --wrong=DIR, a directory that all of them see: what each finds "
+        "is put together there");
+  if (j.dashboard_certificate.empty() != j.dashboard_key.empty())
+    throw usage_error("--dashboard_certificate and --dashboard_key belong together: give both, or none");
   if (j.prediction_format == prediction_format::npy && !j.prediction_columns.empty())
     throw usage_error(
         "--prediction_columns and --prediction_format=npy: an array has numbers of the model alone; take "

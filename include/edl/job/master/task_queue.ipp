@@ -324,6 +324,7 @@ EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::account(ledger con
 
 EDL_INLINE void task_queue::restore(ledger const& applied) {
   auto counts = account(applied);
+  std::uint64_t const before = sum_of(done_by_epoch()).records_done;
   restored_ = applied;
   stopped_ = halted_ = false;
   front_.clear();
@@ -343,6 +344,16 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   by_epoch_.clear();
   for (auto const& [epoch, c] : counts) count(epoch, c);
   if (lanes_) lanes_->restart(plan_, restored_);
+  auto const now = done_by_epoch();
+  history_.records_taken_back += before - std::min(before, sum_of(now).records_done);
+  restored_account_.reset();
+  for (auto const& [epoch, tally] : restored_.tallies())
+    if (auto const marked = now.find(epoch); marked != now.end()) {
+      std::uint64_t const expected = marked->second.records_done;
+      if (!restored_account_) restored_account_.emplace();
+      restored_account_->lost += expected - std::min(expected, tally.records);
+      restored_account_->repeated += tally.records - std::min(expected, tally.records);
+    }
 }
 
 EDL_INLINE std::optional<task_queue::lease_age> task_queue::oldest() const {

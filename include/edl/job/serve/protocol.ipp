@@ -136,6 +136,7 @@ inline inference_head read_head(std::string_view text, model_face const& of, std
     std::size_t const count = count_of(one.at("shape"), t.name, q.rows, most);
     auto const parameters = one.find("parameters");
     auto& tail = h.tails.emplace_back();
+    t.append(one.at("datatype").get_ref<std::string const&>(), {}, 0);  // throws what is wrong with it
     if (parameters != one.end() && parameters->contains("binary_data_size")) {
       tail.emplace(one.at("datatype").get<std::string>(), count,
                    parameters->at("binary_data_size").get<std::size_t>());
@@ -226,6 +227,8 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
   using namespace detail;
   return checked([&](question& q) {
     json const all = json::parse(body);
+    if (auto const name = all.find("signature_name"); name != all.end() && *name != "serving_default")
+      throw http::failure(400, "of signatures there is 'serving_default' alone");
     q.outputs = of.outputs;
     std::vector<tensor>& inputs = q.inputs;
     std::size_t& rows = q.rows;

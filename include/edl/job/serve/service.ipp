@@ -10,6 +10,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/serve/service.hpp"
+#include "edl/version.hpp"
 
 namespace edl::serve {
 namespace detail {
@@ -17,6 +18,11 @@ namespace detail {
 inline void tell_model(http::response& r, prediction_session const& by, double lag) {
   r.headers.emplace_back("Edl-Model-Version", std::to_string(by.version()));
   r.headers.emplace_back("Edl-Model-Lag-Seconds", lag == 0 ? "0.000" : fmt::format("{:.3f}", lag));
+}
+
+inline void check_encoding(http::request const& r) {
+  if (auto const how = r.field("content-encoding"); !how.empty() && how != "identity")
+    throw http::failure(415, "the body is compressed: send it as it is");
 }
 
 }  // namespace detail
@@ -61,6 +67,7 @@ EDL_INLINE void service::check_name(std::string const& name, std::string const& 
 }
 
 EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
+  detail::check_encoding(r);
   check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
   std::optional<std::size_t> header;
   if (auto const text = r.field("inference-header-content-length"); !text.empty()) {
@@ -75,11 +82,12 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
 }
 
 EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
-  std::string_view target = r.arguments.at(0);
+  detail::check_encoding(r);
+  std::string& target = r.arguments.back();
   if (!target.ends_with(":predict"))
     throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
-  target.remove_suffix(8);
-  check_name(std::string(target), "");
+  target.resize(target.size() - 8);
+  check_name(r.arguments.front(), r.arguments.size() > 1 ? target : "");
   auto const q = read_predict(r.body, face(), std::size_t(options_.max_batch));
   batcher::result const said = co_await batcher_.predict(q);
   http::response answer = write_predict(*q, said.outputs);
@@ -129,7 +137,7 @@ EDL_INLINE std::vector<http::route> service::routes() {
     return answer;
   };
   auto const status = [this](request const& r) -> response {
-    check_name(r.arguments.at(0), "");
+    check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
     nlohmann::json const all{
         {"model_version_status",
          nlohmann::json::array({{{"version", std::to_string(model_.now()->version())},
@@ -138,14 +146,19 @@ EDL_INLINE std::vector<http::route> service::routes() {
     return {.body = all.dump()};
   };
   auto const server = [](request const&) -> response {
-    return {.body = R"({"name":"edl","version":"2","extensions":["binary_tensor_data"]})"};
+    return {.body = nlohmann::json{{"name", "edl"},
+                                   {"version", package_version},
+                                   {"extensions", nlohmann::json::array({"binary_tensor_data"})}}
+                        .dump()};
   };
   auto const live = [](request const&) -> response { return {.body = "{\"live\":true}"}; };
   auto const infer_of = counted([this](request& r) { return infer(r); });
+  auto const predict_of = counted([this](request& r) { return predict(r); });
   // What is asked most is looked for first.
   return {{"POST", "/v2/models/{}/infer", infer_of},
-          {"POST", "/v1/models/{}", counted([this](request& r) { return predict(r); })},
+          {"POST", "/v1/models/{}", predict_of},
           {"POST", "/v2/models/{}/versions/{}/infer", infer_of},
+          {"POST", "/v1/models/{}/versions/{}", predict_of},
           {"GET", "/v2", at_once(server)},
           {"GET", "/v2/health/live", at_once(live), true},
           {"GET", "/v2/health/ready", at_once(ready), true},
@@ -154,6 +167,7 @@ EDL_INLINE std::vector<http::route> service::routes() {
           {"GET", "/v2/models/{}/versions/{}", at_once(about)},
           {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready)},
           {"GET", "/v1/models/{}", at_once(status)},
+          {"GET", "/v1/models/{}/versions/{}", at_once(status)},
           {"GET", "/metrics", at_once([this](request const&) { return metrics(); })}};
 }
 

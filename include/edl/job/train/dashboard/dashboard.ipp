@@ -104,6 +104,8 @@ EDL_INLINE dashboard::state::state(job const& of, dashboard_context c, logger l)
                            .port = of.dashboard.value_or(0),
                            .token = context.token,
                            .token_in_address = true,
+                           .certificate = of.dashboard_certificate,
+                           .key = of.dashboard_key,
                            .bounds = {.body = 0, .connections = detail::most_readers},
                            .log = log},
       routes());
