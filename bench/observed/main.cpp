@@ -143,7 +143,7 @@ std::vector<flag> flags() {
        .type = whole,
        .least = 1,
        .most = 10'000},
-      {.name = "epochs", .fallback = "4", .help = "of a training", .type = whole, .least = 1, .most = 10'000},
+      {.name = "epochs", .fallback = "16", .help = "of a training", .type = whole, .least = 1, .most = 10'000},
       {.name = "fraction",
        .fallback = "0.5",
        .help = "of 60,000 records",

@@ -275,8 +275,13 @@ TEST_CASE("what a rollback undoes is counted, and a restored ledger's two counts
   CHECK(q.restored_account()->lost == 0);
   CHECK(q.restored_account()->repeated == 5);
   CHECK(q.history().records_taken_back == all - 20);
-  q.restore({});
+  ledger uncounted;
+  uncounted.set_closed(0, 0, 8);
+  q.restore(uncounted);
   CHECK(!q.restored_account());
+  q.restore({});
+  REQUIRE(q.restored_account());
+  CHECK(q.restored_account()->lost == 0);
   CHECK(q.history().records_taken_back == all);
 }
 

@@ -49,7 +49,7 @@ EDL_INLINE std::span<job_metric const> job_metrics() {
        "Records of done training tasks that were undone as the job went back to a checkpoint."},
       {"edl_ledger_lost_records", gauge, "master",
        "In the ledger that the job has last gone on from: records that are marked as applied, and were not. "
-       "Absent where it has begun anew, or servers' histories differed."},
+       "Absent where servers' histories differed, so that it lacks a count."},
       {"edl_ledger_repeated_records", gauge, "master",
        "Likewise: records that were applied more often than once."},
       {"edl_members_lost_total", counter, "master", "Workers and servers that were lost."},

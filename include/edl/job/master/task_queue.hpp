@@ -125,7 +125,7 @@ class task_queue {
 
   /// What the ledger that was restored counts one by one as it was applied, beside what its marks say need
   /// not be done again: records that are marked and were not applied, and those that were applied more often.
-  /// Nothing: it counts nothing, as where servers' histories differed.
+  /// Nothing: it lacks a count, as where servers' histories differed, or none was restored.
   struct ledger_account {
     std::uint64_t lost = 0, repeated = 0;
   };

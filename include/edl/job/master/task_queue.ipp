@@ -346,14 +346,14 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   if (lanes_) lanes_->restart(plan_, restored_);
   auto const now = done_by_epoch();
   history_.records_taken_back += before - std::min(before, sum_of(now).records_done);
-  restored_account_.reset();
-  for (auto const& [epoch, tally] : restored_.tallies())
-    if (auto const marked = now.find(epoch); marked != now.end()) {
-      std::uint64_t const expected = marked->second.records_done;
-      if (!restored_account_) restored_account_.emplace();
-      restored_account_->lost += expected - std::min(expected, tally.records);
-      restored_account_->repeated += tally.records - std::min(expected, tally.records);
-    }
+  restored_account_.emplace();
+  for (auto const& [epoch, marked] : now) {
+    auto const counted = restored_.tallies().find(epoch);
+    if (counted == restored_.tallies().end()) return restored_account_.reset();
+    std::uint64_t const records = counted->second.records;
+    restored_account_->lost += marked.records_done - std::min(marked.records_done, records);
+    restored_account_->repeated += records - std::min(marked.records_done, records);
+  }
 }
 
 EDL_INLINE std::optional<task_queue::lease_age> task_queue::oldest() const {
