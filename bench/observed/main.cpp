@@ -136,20 +136,24 @@ int contest(edl::cli::command_line const& l) {
 
 std::vector<flag> flags() {
   using enum flag::value_type;
-  return {
-      {.name = "rounds",
-       .fallback = "10",
-       .help = "pairs of turns",
-       .type = whole,
-       .least = 1,
-       .most = 10'000},
-      {.name = "epochs", .fallback = "16", .help = "of a training", .type = whole, .least = 1, .most = 10'000},
-      {.name = "fraction",
-       .fallback = "0.5",
-       .help = "of 60,000 records",
-       .type = number,
-       .lowest = 0.01,
-       .highest = 1}};
+  return {{.name = "rounds",
+           .fallback = "10",
+           .help = "pairs of turns",
+           .type = whole,
+           .least = 1,
+           .most = 10'000},
+          {.name = "epochs",
+           .fallback = "16",
+           .help = "of a training",
+           .type = whole,
+           .least = 1,
+           .most = 10'000},
+          {.name = "fraction",
+           .fallback = "0.5",
+           .help = "of 60,000 records",
+           .type = number,
+           .lowest = 0.01,
+           .highest = 1}};
 }
 
 }  // namespace

@@ -120,6 +120,7 @@ int contest(edl::cli::command_line const& l) {
     m.write(folder.path + "/" + m.name);
     std::string const one = inference(m.name, 1, m.values);
     program_at_work const ours({"/proc/self/exe", m.name, "serve", "--port=0", "--model_name=" + m.name,
+                                "--kernels=" + l.text("kernels"),
                                 "--model_path=" + folder.path + "/" + m.name + ".safetensors"});
     std::vector<server> all{{"edl", port_of(ours.until(" at http")), one, inference(m.name, 64, m.values),
                              instances("/v1/models/" + m.name + ":predict", m.values)}};
@@ -191,6 +192,10 @@ int endure(edl::cli::command_line const& l) {
 std::vector<flag> flags() {
   using enum flag::value_type;
   return {{.name = "network", .help = "these alone", .choices = {"mlp", "cifar"}, .repeats = true},
+          {.name = "kernels",
+           .fallback = "fixed",
+           .help = "of edl",
+           .choices = {"fixed", "measured", "direct", "own"}},
           {.name = "rounds",
            .fallback = "8",
            .help = "turns of each",

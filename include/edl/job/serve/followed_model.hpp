@@ -24,7 +24,7 @@ class followed_model {
   struct options {
     std::string path;
     prediction_options predicting = {};
-    int max_batch = 64;                        ///< batches of up to so many records are warmed up
+    int max_batch = 64;                       ///< batches of up to so many records are warmed up
     std::chrono::milliseconds interval{250};  ///< between two looks; 0: no other model is looked for
   };
 
