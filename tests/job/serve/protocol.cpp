@@ -139,6 +139,11 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(refused(json("{")), 400, "no JSON");
   says(refused(json("[]")), 400, "missing");
   says(changed([](json& b) { b["inputs"][0]["name"] = "y"; }), 400, "no input 'y'; it takes x, n, w");
+  for (auto const& change : {std::pair{"name", "/inputs/0/name"}, {"datatype", "/inputs/0/datatype"}}) {
+    auto const said = changed([&](json& b) { b[json::json_pointer(change.second)] = "a\nb"; });
+    CHECK(said.first == 400);
+    CHECK(said.second.find('\n') == std::string::npos);
+  }
   says(changed([](json& b) { b["inputs"][1] = b["inputs"][0]; }), 400, "'x' stands there twice");
   says(changed([](json& b) {
          b["inputs"][0]["shape"] = {2, 3};

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/serve/protocol.hpp"
 #include "edl/job/serve/tensor.hpp"
 
@@ -77,7 +78,7 @@ inline void choose_outputs(question& q, json const& body, model_face const& of) 
       auto const name = one.at("name").get<std::string>();
       auto const found = std::ranges::find(of.outputs, name, &model_output::name);
       if (found == of.outputs.end())
-        throw http::failure(400, fmt::format("the model has no output '{}'", name));
+        throw http::failure(400, fmt::format("the model has no output '{}'", printable(name)));
       q.outputs.push_back(*found);
       q.binary.push_back(flag_in(one, "binary_data", binary));
     }

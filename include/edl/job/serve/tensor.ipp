@@ -11,6 +11,7 @@
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/http/message.hpp"
 #include "edl/job/serve/tensor.hpp"
 
@@ -93,7 +94,7 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
   using namespace detail;
   if (datatype == "BYTES") return append_texts(*this, bytes, count);
   if (kind == example::kind::strings)
-    throw bad(fmt::format("input '{}' is of BYTES, and not {}", name, datatype));
+    throw bad(fmt::format("input '{}' is of BYTES, and not {}", name, printable(datatype)));
   if (datatype == "FP32") return append_values<float>(*this, bytes, count);
   if (datatype == "FP64") return append_values<double>(*this, bytes, count);
   if (datatype == "FP16") return append_values<_Float16>(*this, bytes, count);
@@ -109,7 +110,7 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
   throw bad(
       fmt::format("input '{}' has the datatype '{}', which is not taken: FP16, FP32, FP64, BF16, INT8 to "
                   "INT64, UINT8 to UINT64, BOOL, BYTES",
-                  name, datatype));
+                  name, printable(datatype)));
 }
 
 EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature const> inputs) {
@@ -118,7 +119,7 @@ EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature c
     if (f.name == name) return {name, f.kind == example::kind::none ? example::kind::floats : f.kind};
     all += (all.empty() ? "" : ", ") + f.name;
   }
-  throw detail::bad(fmt::format("the model takes no input '{}'; it takes {}", name, all));
+  throw detail::bad(fmt::format("the model takes no input '{}'; it takes {}", printable(name), all));
 }
 
 EDL_INLINE void check_shares(std::span<tensor const> inputs, std::size_t rows) {
