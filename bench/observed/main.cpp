@@ -129,6 +129,7 @@ int contest(edl::cli::command_line const& l) {
     for (auto const& [what, all] : {std::pair{"records a second", &rates}, {"processor time", &processor}})
       fmt::print("| {} | {} | {:.3f} | {:.3f} to {:.3f} |\n", kind.name, what, quantile(*all, 0.5),
                  quantile(*all, 0.25), quantile(*all, 0.75));
+    std::fflush(stdout);
   }
   fmt::print("\n{}\n", load_average());
   return 0;
