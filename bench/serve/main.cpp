@@ -122,7 +122,7 @@ int contest(edl::cli::command_line const& l) {
     program_at_work const ours({"/proc/self/exe", m.name, "serve", "--port=0", "--model_name=" + m.name,
                                 "--kernels=" + l.text("kernels"),
                                 "--model_path=" + folder.path + "/" + m.name + ".safetensors"});
-    std::vector<server> all{{"edl", port_of(ours.until(" at http")), one, inference(m.name, 64, m.values),
+    std::vector<server> all{{"edl", port_of(ours), one, inference(m.name, 64, m.values),
                              instances("/v1/models/" + m.name + ":predict", m.values)}};
     std::optional<program_at_work> peer;
     if (runtime) {
@@ -177,7 +177,7 @@ int endure(edl::cli::command_line const& l) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   program_at_work server(
       {"/proc/self/exe", "mlp", "serve", "--port=0", "--model_name=mlp", "--model_path=" + directory});
-  auto const port = port_of(server.until(" at http"));
+  auto const port = port_of(server);
   std::jthread const hears_server([&server] { server.until("\n"); });
   endurance one(port, server.id(), inference("mlp", 1, 784), directory);
   fmt::print("{}\n", load_average());

@@ -79,6 +79,12 @@ inline std::uint16_t port_of(std::string const& line) {
   return std::uint16_t(std::atoi(line.c_str() + line.find_last_not_of("0123456789") + 1));
 }
 
+/// Of a program that must listen.
+inline std::uint16_t port_of(program_at_work const& p) {
+  if (auto const port = port_of(p.until(" at http"))) return port;
+  throw std::runtime_error("the server has ended before it listened");
+}
+
 struct scratch_folder {
   scratch_folder() {
     if (!::mkdtemp(path.data())) throw std::runtime_error("no folder for a moment");
