@@ -19,19 +19,24 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   auto const body = bytes.substr(std::min<std::size_t>(1, bytes.size()));
   std::vector<float> const outputs(3 * 8, 0.5f);
   auto const check = [&](question const& q) {
-    fuzz::require(q.rows >= 1 && q.rows <= 8 && q.records.size() == q.rows,
-                  "records are counted, and not too many");
-    for (auto const& r : q.records)
-      fuzz::require(r.size() >= 1 && r.size() <= 3, "a record has features of the model");
+    fuzz::require(q.rows >= 1 && q.rows <= 8, "records are counted, and not too many");
+    edl::example record;
+    for (std::size_t row = 0; row < q.rows; ++row) {
+      to_record(q.inputs, q.rows, row, record);
+      fuzz::require(record.size() >= 1 && record.size() <= 3, "a record has features of the model");
+    }
     return edl::view<float>(outputs).first(3 * q.rows);
   };
   fuzz::takes([&] {
-    auto const q = read_inference(body, header, face, 8);
-    write_inference(q, face, check(q));
+    inference_head last;
+    for (int again = 0; again < 2; ++again) {
+      auto const q = read_inference(std::string(body), header, face, 8, last);
+      write_inference(*q, face.name, face.version, check(*q));
+    }
   });
   fuzz::takes([&] {
     auto const q = read_predict(body, face, 8);
-    write_predict(q, check(q));
+    write_predict(*q, check(*q));
   });
   return 0;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -25,9 +26,9 @@ class metric_registry {
   void describe(std::string const& name, metric_type k, std::string const& help,
                 std::vector<double> buckets = {});
 
-  void add(std::string const& name, std::string const& labels = "", double by = 1);
-  void set(std::string const& name, double value, std::string const& labels = "");
-  void observe(std::string const& name, double value, std::string const& labels = "");
+  void add(std::string_view name, std::string_view labels = "", double by = 1);
+  void set(std::string_view name, double value, std::string_view labels = "");
+  void observe(std::string_view name, double value, std::string_view labels = "");
 
   std::string text() const;
 
@@ -40,10 +41,11 @@ class metric_registry {
     metric_type type;
     std::string help;
     std::vector<double> buckets;
-    std::map<std::string, series> all{};
+    std::map<std::string, series, std::less<>> all{};
   };
   mutable std::mutex mutex_;
-  std::map<std::string, family> families_;
+  series& find(std::string_view name, std::string_view labels);  // with the mutex
+  std::map<std::string, family, std::less<>> families_;
 };
 
 /// `text` as the value of a label, between quotes.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/metric_registry.hpp"
@@ -55,23 +56,30 @@ EDL_INLINE void metric_registry::describe(std::string const& name, metric_type k
   families_[name] = {k, help, std::move(buckets)};
 }
 
-EDL_INLINE void metric_registry::add(std::string const& name, std::string const& labels, double by) {
-  std::lock_guard const lock(mutex_);
-  families_.at(name).all[labels].value += by;
+EDL_INLINE metric_registry::series& metric_registry::find(std::string_view name, std::string_view labels) {
+  auto const of = families_.find(name);
+  if (of == families_.end()) throw std::out_of_range(fmt::format("no metric {} is described", name));
+  auto& all = of->second.all;
+  auto const found = all.find(labels);
+  return found != all.end() ? found->second : all[std::string(labels)];
 }
 
-EDL_INLINE void metric_registry::set(std::string const& name, double value, std::string const& labels) {
+EDL_INLINE void metric_registry::add(std::string_view name, std::string_view labels, double by) {
   std::lock_guard const lock(mutex_);
-  families_.at(name).all[labels].value = value;
+  find(name, labels).value += by;
 }
 
-EDL_INLINE void metric_registry::observe(std::string const& name, double value, std::string const& labels) {
+EDL_INLINE void metric_registry::set(std::string_view name, double value, std::string_view labels) {
   std::lock_guard const lock(mutex_);
-  family& f = families_.at(name);
-  series& s = f.all[labels];
-  s.counts.resize(f.buckets.size() + 1);
-  auto const bucket = std::lower_bound(f.buckets.begin(), f.buckets.end(), value) - f.buckets.begin();
-  ++s.counts[std::size_t(bucket)];
+  find(name, labels).value = value;
+}
+
+EDL_INLINE void metric_registry::observe(std::string_view name, double value, std::string_view labels) {
+  std::lock_guard const lock(mutex_);
+  series& s = find(name, labels);
+  auto const& buckets = families_.find(name)->second.buckets;
+  s.counts.resize(buckets.size() + 1);
+  ++s.counts[std::size_t(std::ranges::lower_bound(buckets, value) - buckets.begin())];
   s.value += value;
 }
 

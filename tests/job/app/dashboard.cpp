@@ -106,4 +106,25 @@ TEST_CASE("a page for others says in the log which token it wants") {
   CHECK_FALSE(has(given.log(), "a-secret"));
 }
 
+TEST_CASE("a page speaks TLS, where there is a certificate") {
+  job::scratch const dir;
+  std::string const key = dir / "key.pem", chain = dir / "chain.pem";
+  REQUIRE(
+      std::system(("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "
+                   "/CN=localhost -keyout " +
+                   key + " -out " + chain + " >/dev/null 2>&1")
+                      .c_str()) == 0);
+  job::run half(train({"--dashboard=0", "--dashboard_key=" + key}));
+  CHECK(half.wait() != 0);
+  CHECK(has(half.log(), "--dashboard_certificate and --dashboard_key belong together"));
+  job::run j(train({"--dashboard=0", "--dashboard_certificate=" + chain, "--dashboard_key=" + key}), held);
+  std::string const before = "dashboard: https://127.0.0.1:";
+  REQUIRE(j.says(before));
+  std::string const log = j.log(), port = log.substr(log.find(before) + before.size());
+  CHECK(std::system(
+            ("curl -s --cacert " + chain + " --resolve localhost:" + std::to_string(std::stoul(port)) +
+             ":127.0.0.1 https://localhost:" + std::to_string(std::stoul(port)) + "/ | grep -q '<title>'")
+                .c_str()) == 0);
+}
+
 }  // namespace app_dashboard_test

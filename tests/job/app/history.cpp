@@ -119,6 +119,15 @@ TEST_CASE("results are for people, or JSON on standard output alone") {
 }
 
 // The whole way: a job writes it, is killed, goes on, and its history is that of a job that was never killed.
+TEST_CASE("a file that is too long for a history is not read") {
+  job::scratch const dir;
+  std::string const file = dir / "history.jsonl";
+  std::ofstream(file).close();
+  std::filesystem::resize_file(file, (256u << 20) + 1);
+  CHECK_THROWS_WITH_AS(edl::app::read_history(dir / ""),
+                       doctest::Contains("has 268435457 bytes, and is no history"), edl::error);
+}
+
 TEST_CASE("a history goes on after a kill without a gap or a step twice") {
   job::scratch const dir;
   auto const flags = [&](std::string const& name) {

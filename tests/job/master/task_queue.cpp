@@ -253,6 +253,38 @@ TEST_CASE("a complete ledger leaves nothing to do, and one of a longer job does 
   CHECK(q.done().records_done == 20);
 }
 
+TEST_CASE("what a rollback undoes is counted, and a restored ledger's two counts are compared") {
+  auto q = two_files();
+  CHECK(!q.restored_account());
+  for (auto const& t : lease_all(q)) q.complete(t.id, start);
+  std::uint64_t const all = q.done().records_done;
+  ledger l;
+  l.set_closed(0, 0, 8);
+  l.set_tally(0, {.minibatches = 20, .records = 20});
+  q.restore(l);
+  CHECK(q.history().records_taken_back == all - 20);
+  REQUIRE(q.restored_account());
+  CHECK(q.restored_account()->lost == 0);
+  CHECK(q.restored_account()->repeated == 0);
+  l.set_tally(0, {.minibatches = 20, .records = 17});
+  q.restore(l);
+  CHECK(q.restored_account()->lost == 3);
+  CHECK(q.restored_account()->repeated == 0);
+  l.set_tally(0, {.minibatches = 20, .records = 25});
+  q.restore(l);
+  CHECK(q.restored_account()->lost == 0);
+  CHECK(q.restored_account()->repeated == 5);
+  CHECK(q.history().records_taken_back == all - 20);
+  ledger uncounted;
+  uncounted.set_closed(0, 0, 8);
+  q.restore(uncounted);
+  CHECK(!q.restored_account());
+  q.restore({});
+  REQUIRE(q.restored_account());
+  CHECK(q.restored_account()->lost == 0);
+  CHECK(q.history().records_taken_back == all);
+}
+
 TEST_CASE("a ledger of other data is refused") {
   auto q = two_files();
   auto const held = q.lease(0, 1, start);

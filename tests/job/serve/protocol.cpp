@@ -26,12 +26,22 @@ json infer_body() {
             {{"name", "w"}, {"shape", {2}}, {"datatype", "BYTES"}, {"data", {"a", "b"}}}}}};
 }
 
+std::shared_ptr<question const> inference(std::string const& body, std::optional<std::size_t> header = {}) {
+  inference_head last;
+  return read_inference(body, header, face, 4, last);
+}
+
+edl::example record(question const& q, std::size_t row) {
+  edl::example made;
+  to_record(q.inputs, q.rows, row, made);
+  return made;
+}
+
 void check_records(question const& q) {
   REQUIRE(q.rows == 2);
-  REQUIRE(q.records.size() == 2);
-  CHECK(q.records[1].float_values("x")[1] == 4.5f);
-  CHECK(q.records[1].integer("n") == 6);
-  CHECK(q.records[0].bytes("w") == "a");
+  CHECK(record(q, 1).float_values("x")[1] == 4.5f);
+  CHECK(record(q, 1).integer("n") == 6);
+  CHECK(record(q, 0).bytes("w") == "a");
 }
 
 std::pair<int, std::string> refused(json const& body, bool predict = false,
@@ -40,7 +50,7 @@ std::pair<int, std::string> refused(json const& body, bool predict = false,
     if (predict)
       read_predict(body.is_string() ? body.get<std::string>() : body.dump(), face, 4);
     else
-      read_inference(body.is_string() ? body.get<std::string>() : body.dump(), header, face, 4);
+      inference(body.is_string() ? body.get<std::string>() : body.dump(), header);
   } catch (edl::http::failure const& f) {
     return {f.status, f.what()};
   }
@@ -48,12 +58,12 @@ std::pair<int, std::string> refused(json const& body, bool predict = false,
 }
 
 TEST_CASE("a request of the Open Inference Protocol, as JSON") {
-  auto const q = read_inference(infer_body().dump(), {}, face, 4);
-  CHECK(q.id == "q");
-  CHECK(q.outputs.size() == 2);
-  check_records(q);
+  auto const q = inference(infer_body().dump());
+  CHECK(q->id == "q");
+  CHECK(q->outputs.size() == 2);
+  check_records(*q);
   std::vector<float> const outputs{1, 2, 3, 4, 5, std::numeric_limits<float>::quiet_NaN()};
-  auto const r = write_inference(q, face, outputs);
+  auto const r = write_inference(*q, "m", 7, outputs);
   CHECK(r.body ==
         "{\"model_name\":\"m\",\"model_version\":\"7\",\"id\":\"q\",\"outputs\":["
         "{\"name\":\"kind\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,4,5]},"
@@ -74,9 +84,9 @@ TEST_CASE("the same with tensors as bytes") {
   put(2, std::string("\1\0\0\0a\1\0\0\0b", 10));
   body["outputs"] = {{{"name", "size"}, {"parameters", {{"binary_data", true}}}}};
   std::string const head = body.dump();
-  auto const q = read_inference(head + tail, head.size(), face, 4);
-  check_records(q);
-  auto const r = write_inference(q, face, std::vector<float>{1, 2, 3, 4, 5, 6});
+  auto const q = inference(head + tail, head.size());
+  check_records(*q);
+  auto const r = write_inference(*q, "m", 7, std::vector<float>{1, 2, 3, 4, 5, 6});
   CHECK(r.type == "application/octet-stream");
   REQUIRE(r.headers.size() == 1);
   auto const size = std::stoul(r.headers[0].second);
@@ -93,6 +103,28 @@ TEST_CASE("the same with tensors as bytes") {
   CHECK(refused(json(head), false, head.size() + 1).first == 400);
 }
 
+TEST_CASE("a head that is said again is not read again, and one that is wrong is not remembered") {
+  std::string const head =
+      R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","parameters":{"binary_data_size":8}}]})";
+  auto const bytes = [](float a, float b) {
+    float const values[] = {a, b};
+    return std::string(reinterpret_cast<char const*>(values), sizeof values);
+  };
+  inference_head last;
+  auto const first = read_inference(head + bytes(1, 2), head.size(), face, 4, last);
+  CHECK(last.text == head);
+  auto const second = read_inference(head + bytes(3, 4), head.size(), face, 4, last);
+  CHECK(record(*first, 0).float_values("x")[0] == 1);
+  CHECK(record(*second, 0).float_values("x")[1] == 4);
+  std::string const other = R"({"inputs":[{"name":"y"}]})";
+  CHECK_THROWS_AS(read_inference(other, other.size(), face, 4, last), edl::http::failure);
+  CHECK_THROWS_AS(read_inference("", 0, face, 4, last), edl::http::failure);
+  CHECK_THROWS_AS(read_inference(head, head.size(), face, 4, last), edl::http::failure);
+  inference_head none;
+  CHECK_THROWS_AS(read_inference("", 0, face, 4, none), edl::http::failure);
+  CHECK(last.text == head);
+}
+
 TEST_CASE("what is wrong with a request is said, and names the input") {
   auto const changed = [](auto&& act) {
     json body = infer_body();
@@ -107,6 +139,11 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(refused(json("{")), 400, "no JSON");
   says(refused(json("[]")), 400, "missing");
   says(changed([](json& b) { b["inputs"][0]["name"] = "y"; }), 400, "no input 'y'; it takes x, n, w");
+  for (auto const& change : {std::pair{"name", "/inputs/0/name"}, {"datatype", "/inputs/0/datatype"}}) {
+    auto const said = changed([&](json& b) { b[json::json_pointer(change.second)] = "a\nb"; });
+    CHECK(said.first == 400);
+    CHECK(said.second.find('\n') == std::string::npos);
+  }
   says(changed([](json& b) { b["inputs"][1] = b["inputs"][0]; }), 400, "'x' stands there twice");
   says(changed([](json& b) {
          b["inputs"][0]["shape"] = {2, 3};
@@ -119,6 +156,10 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(changed([](json& b) { b["inputs"][1]["shape"] = {1, 2}; }), 400, "'n' has another number of records");
   says(changed([](json& b) { b["inputs"][1]["data"] = {1.5, 2}; }), 400, "'n' is of whole numbers");
   says(changed([](json& b) { b["inputs"][2]["data"] = {1, 2}; }), 400, "'w' is of texts");
+  says(changed([](json& b) { b["inputs"][0].erase("datatype"); }), 400, "a field of the body is missing");
+  says(changed([](json& b) { b["inputs"][0]["datatype"] = "COMPLEX"; }), 400,
+       "'COMPLEX', which is not taken");
+  says(changed([](json& b) { b["inputs"][2]["datatype"] = "FP32"; }), 400, "'w' is of BYTES, and not FP32");
   says(changed([](json& b) { b["outputs"] = {{{"name", "z"}}}; }), 400, "no output 'z'");
   says(changed([](json& b) { b["inputs"] = json::array(); }), 400, "no record");
   json deep = 1;
@@ -137,26 +178,29 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
 TEST_CASE("TensorFlow Serving's rows and columns") {
   json const row{{"x", {1, 2}}, {"n", 5}, {"w", "a"}}, other{{"x", {3, 4.5}}, {"n", 6}, {"w", "b"}};
   auto q = read_predict(json{{"instances", {row, other}}}.dump(), face, 4);
-  check_records(q);
+  check_records(*q);
   std::vector<float> const outputs{1, 2, 3, 4, 5, 6};
-  CHECK(write_predict(q, outputs).body ==
+  CHECK(write_predict(*q, outputs).body ==
         "{\"predictions\":[{\"kind\":[1,2],\"size\":[3]},{\"kind\":[4,5],\"size\":[6]}]}");
   q = read_predict(json{{"inputs", {{"x", {{1, 2}, {3, 4.5}}}, {"n", {5, 6}}, {"w", {"a", "b"}}}}}.dump(),
                    face, 4);
-  check_records(q);
-  CHECK(write_predict(q, outputs).body == "{\"outputs\":{\"kind\":[[1,2],[4,5]],\"size\":[[3],[6]]}}");
+  check_records(*q);
+  CHECK(write_predict(*q, outputs).body == "{\"outputs\":{\"kind\":[[1,2],[4,5]],\"size\":[[3],[6]]}}");
   model_face const one{.name = "o",
                        .inputs = {{"x", edl::example::kind::floats, {2}}},
                        .outputs = {{"output", edl::shape{3}, 0}}};
   q = read_predict(R"({"instances":[[1,2],[3,4]]})", one, 4);
-  CHECK(q.records[1].float_values("x")[0] == 3);
-  CHECK(write_predict(q, outputs).body == "{\"predictions\":[[1,2,3],[4,5,6]]}");
+  CHECK(record(*q, 1).float_values("x")[0] == 3);
+  CHECK(write_predict(*q, outputs).body == "{\"predictions\":[[1,2,3],[4,5,6]]}");
   CHECK(refused(json{{"instances", {row, json{{"x", {1}}, {"n", 5}, {"w", "a"}}}}}, true)
             .second.find("instance 1") != std::string::npos);
   CHECK(refused(json{{"instances", {{1, 2}}}}, true).second.find("takes 3 inputs") != std::string::npos);
   CHECK(refused(json{{"instances", json::array({row, row, row, row, row})}}, true).first == 413);
   CHECK(refused(json{{"instances", 3}}, true).first == 400);
   CHECK(refused(json::object(), true).first == 400);
+  CHECK(
+      refused(json{{"signature_name", "other"}, {"instances", {row}}}, true).second.find("serving_default") !=
+      std::string::npos);
 }
 
 TEST_CASE("what a model takes and says is told") {

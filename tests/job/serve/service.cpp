@@ -86,8 +86,19 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
             "there is no model 'other' here, but 'm'"));
   CHECK(has(f.ask(http_client::get("/v2/models/m")),
             R"("inputs":[{"datatype":"FP32","name":"x","shape":[-1,2]}])"));
-  CHECK(has(f.ask(http_client::get("/v1/models/m")), R"("state":"AVAILABLE")"));
-  CHECK(has(f.ask(http_client::get("/v2")), "binary_tensor_data"));
+  for (char const* at : {"/v1/models/m", "/v1/models/m/versions/5"})
+    CHECK(has(f.ask(http_client::get(at)), R"("state":"AVAILABLE")"));
+  CHECK(has(f.ask(http_client::get("/v1/models/m/versions/4")), "404"));
+  std::string const rows = R"({"signature_name":"serving_default","instances":[[1,2]]})";
+  CHECK(has(f.ask(http_client::post("/v1/models/m/versions/5:predict", rows)), "[[3,0,0]]"));
+  CHECK(has(f.ask(http_client::post("/v1/models/m/versions/4:predict", rows)), "404"));
+  CHECK(has(f.ask(http_client::post("/v1/models/m:classify", rows)), "404"));
+  CHECK(has(f.ask("POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\n"
+                  "Connection: close\r\nContent-Length: 0\r\n\r\n"),
+            "415 Unsupported Media Type"));
+  auto const about = f.ask(http_client::get("/v2"));
+  CHECK(nlohmann::json::parse(about.substr(about.find("\r\n\r\n") + 4))["extensions"] ==
+        nlohmann::json::array({"binary_tensor_data"}));
   CHECK(has(f.ask(http_client::get("/v2/health/live")), "200"));
   CHECK(has(f.ask(http_client::get("/v2/health/ready")), "200"));
   CHECK(has(f.ask(http_client::get("/v2/models/m/ready")), "200"));

@@ -21,15 +21,22 @@ TEST_CASE("values of each datatype become those that the model asks for") {
                    {"UINT16", std::string("\2\0", 2)},
                    {"INT32", std::string("\2\0\0\0", 4)},
                    {"UINT32", std::string("\2\0\0\0", 4)},
+                   {"FP16", std::string("\0\x40", 2)},
+                   {"BF16", std::string("\0\x40", 2)},
+                   {"FP64", std::string("\0\0\0\0\0\0\0\x40", 8)},
                    {"INT64", std::string("\2\0\0\0\0\0\0\0", 8)},
                    {"UINT64", std::string("\2\0\0\0\0\0\0\0", 8)}};
   for (auto const& o : one) {
     CAPTURE(o.datatype);
     tensor t{"x", example::kind::floats}, n{"n", example::kind::integers}, w{"w", example::kind::strings};
     t.append(o.datatype, o.bytes, 1);
-    n.append(o.datatype, o.bytes, 1);
     CHECK(t.floats == std::vector<float>{2});
-    CHECK(n.integers == std::vector<std::int64_t>{2});
+    if (std::string_view(o.datatype).find('F') != std::string_view::npos) {
+      CHECK_THROWS_AS(n.append(o.datatype, o.bytes, 1), edl::http::failure);
+    } else {
+      n.append(o.datatype, o.bytes, 1);
+      CHECK(n.integers == std::vector<std::int64_t>{2});
+    }
     CHECK_THROWS_AS(w.append(o.datatype, o.bytes, 1), edl::http::failure);
     CHECK_THROWS_AS(t.append(o.datatype, o.bytes, 2), edl::http::failure);
   }
@@ -39,6 +46,19 @@ TEST_CASE("values of each datatype become those that the model asks for") {
   CHECK_THROWS_AS(n.append("BYTES", std::string(4, '\0'), 1), edl::http::failure);
   tensor w{"w", example::kind::strings};
   CHECK_THROWS_AS(w.append("BYTES", std::string("\xff\xff\xff\xff", 4), 1), edl::http::failure);
+}
+
+TEST_CASE("float32 is taken as its bytes are, wherever they begin") {
+  float const values[] = {1, 2, 3, 4};
+  std::string const bytes = "." + std::string(reinterpret_cast<char const*>(values), sizeof values);
+  tensor t{"x", example::kind::floats};
+  t.append("FP32", std::string_view(bytes).substr(1), 4);
+  CHECK(t.size() == 4);
+  example record;
+  edl::serve::to_record({&t, 1}, 2, 1, record);
+  CHECK(record.float_values("x")[0] == 3);
+  CHECK(record.float_values("x")[1] == 4);
+  CHECK_THROWS_AS(edl::serve::check_shares({&t, 1}, 3), edl::http::failure);
 }
 
 }  // namespace serve_tensor_test

@@ -45,6 +45,13 @@ EDL_INLINE std::span<job_metric const> job_metrics() {
       {"edl_tasks_done_total", counter, "master", "Training tasks that are done."},
       {"edl_tasks_repeated_total", counter, "master", "Tasks that were leased again."},
       {"edl_tasks_recovered_total", counter, "master", "Tasks that were taken back from a lost worker."},
+      {"edl_records_taken_back_total", counter, "master",
+       "Records of done training tasks that were undone as the job went back to a checkpoint."},
+      {"edl_ledger_lost_records", gauge, "master",
+       "In the ledger that the job has last gone on from: records that are marked as applied, and were not. "
+       "Absent where servers' histories differed, so that it lacks a count."},
+      {"edl_ledger_repeated_records", gauge, "master",
+       "Likewise: records that were applied more often than once."},
       {"edl_members_lost_total", counter, "master", "Workers and servers that were lost."},
       {"edl_generation", gauge, "master, servers", "The generation of servers, or the world of workers."},
       {"edl_ranges", gauge, "servers", "Ranges of the variables that it serves."},
@@ -107,6 +114,11 @@ EDL_INLINE void collect(metric_registry& into, master::coordinator const& of) {
   into.set("edl_tasks_repeated_total", double(p.repeated));
   into.set("edl_tasks_recovered_total", double(p.recovered));
   into.set("edl_members_lost_total", double(p.lost));
+  into.set("edl_records_taken_back_total", double(p.taken_back));
+  if (p.account) {
+    into.set("edl_ledger_lost_records", double(p.account->lost));
+    into.set("edl_ledger_repeated_records", double(p.account->repeated));
+  }
   into.set("edl_generation", double(of.generation()));
 }
 

@@ -26,6 +26,7 @@
 #include "edl/job/platform/launcher.hpp"
 #include "edl/job/train/onnx_model.hpp"
 #include "edl/job/train/outputs.hpp"
+#include "edl/job/train/prediction/hard_records.hpp"
 #include "edl/job/train/records.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/start.hpp"
@@ -186,6 +187,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       ended_(server_.processes().result()) {
   train::tell_of(records_, j, log_);
   if (!before_) reporter_.view().goes_on_from(options_.start.applied);
+  train::hard_records::check(j, p);
   if (!owned() || before_) train::clean_outputs(j, before_.has_value(), log);
   if (before_)
     reporter_.say({severity::warning, "another master has ended before its job: this one takes its place",

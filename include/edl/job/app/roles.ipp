@@ -36,6 +36,7 @@
 #include "edl/job/ps/server.hpp"
 #include "edl/job/replica/replica.hpp"
 #include "edl/job/train/outputs.hpp"
+#include "edl/job/train/prediction/hard_records.hpp"
 #include "edl/job/train/records.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/start.hpp"
@@ -177,6 +178,12 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
   worker::session session(train::session_options_of(j, p), trainer, *p.rule, r.view(), work, parameters, log,
                           train::predictions_of(j, p, r.prediction.get(), int(id)));
   self.watch(session.seen());
+  std::optional<train::hard_records> hard;
+  if (train::hard_records::wanted(j)) {
+    hard.emplace(j, p, *r.evaluation);
+    session.inspect_with([&](data::batch const& b) { hard->look(trainer, b); },
+                         [&](task_key const& done) { hard->end_task(done); });
+  }
   auto const metrics = serve_metrics(
       node, j, s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
   bool stop_requested = false;  // a signal is told once, and all may ask

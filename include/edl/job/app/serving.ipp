@@ -10,6 +10,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/names.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/app/serving.hpp"
 #include "edl/job/serve/service.hpp"
@@ -18,6 +19,7 @@ namespace edl::app {
 
 EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
   using enum cli::flag::value_type;
+  static constexpr auto all_kernels = names(kernels{});
   auto const number_flag = [](std::string name, std::string fallback, std::string help, std::int64_t least,
                               std::uint64_t most) {
     return cli::flag{.name = std::move(name),
@@ -44,6 +46,12 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
       {.name = "token_file",
        .help = "file with what 'Authorization: Bearer' must say; probes are answered without"},
       number_flag("num_threads", "1", "threads that compute a batch", 1, 1024),
+      {.name = "kernels",
+       .fallback = "fixed",
+       .help =
+           "which kernels compute; with measured the fastest on this machine, so that the last bits of an "
+           "answer may depend on what else is in its batch",
+       .choices = {all_kernels.begin(), all_kernels.end()}},
       number_flag("max_batch", "64", "records in a batch, and in a request", 1, 1 << 16),
       number_flag("max_wait_us", "0",
                   "microseconds that a record waits for others; 0: what waits is the next batch", 0,
@@ -53,7 +61,7 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
       number_flag("max_connections", "1024", "at once; more are answered with 503", 1, 1 << 16),
       number_flag("timeout_ms", "30000", "that a request waits, at most, before it is answered with 503", 1,
                   86'400'000),
-      number_flag("poll_interval_ms", "1000", "between two looks for a newer model; 0: none is looked for", 0,
+      number_flag("poll_interval_ms", "250", "between two looks for a newer model; 0: none is looked for", 0,
                   86'400'000),
       number_flag("drain_delay_ms", "0",
                   "for which it goes on when it is told to end, and says that it is not ready", 0,
@@ -72,7 +80,8 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
       .model_name = l.text("model_name"),
       .set = fmt::format("{}", fmt::join(l.all("set"), ";")),
       .model = {.path = l.text("model_path"),
-                .predicting = {.threads = int(whole("num_threads"))},
+                .predicting = {.threads = int(whole("num_threads")),
+                               .kernels = *value_of<kernels>(l.text("kernels"))},
                 .max_batch = int(whole("max_batch")),
                 .interval = ms("poll_interval_ms")},
       .batching = {.max_batch = int(whole("max_batch")),

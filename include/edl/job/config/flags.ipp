@@ -491,6 +491,11 @@ inline void log(table& t) {
          "address that --dashboard is served at; off this machine whoever asks gives the job's token, "
          "EDL_JOB_TOKEN, or the one that the log tells")
       .only({command::train});
+  t.flag("dashboard_certificate", &job::dashboard_certificate, "master",
+         "PEM file of a certificate and what vouches for it, with which --dashboard speaks TLS")
+      .only({command::train});
+  t.flag("dashboard_key", &job::dashboard_key, "master", "PEM file of its private key")
+      .only({command::train});
   t.flag("log_file_path", &job::log_file_path, "all", "append the log of every process to this file as well")
       .elasticdl();
 }

@@ -20,6 +20,7 @@ inline bool without_checkpoints(parsed_flags const& a) {
 }
 inline bool does_not_train(parsed_flags const& a) { return a.job.command != command::train; }
 inline bool on_processor(parsed_flags const& a) { return a.job.device == worker::device_kind::cpu; }
+inline bool no_page(parsed_flags const& a) { return !a.job.dashboard || a.job.dry_run; }
 
 }  // namespace detail
 
@@ -29,6 +30,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
                                     at_once =
                                         "Local is one process, which makes each minibatch a step at once",
                                     one_process = "Local is one process, which nobody connects to",
+                                    no_page_is_served = "only --dashboard=PORT serves a page",
                                     none_kept = "nothing is kept without --checkpoint_dir",
                                     of_a_gpu = "it is of a GPU, and --device=cpu computes without one";
   static std::vector<idle_flag> const all{
@@ -69,8 +71,9 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
        },
        "nothing is kept without --checkpoint_dir or --tensorboard_log_dir, or shown without --dashboard"},
       {"dashboard", [](parsed_flags const& a) { return a.job.dry_run; }, "--dry_run is over too soon"},
-      {"dashboard_host", [](parsed_flags const& a) { return !a.job.dashboard || a.job.dry_run; },
-       "only --dashboard=PORT serves a page"},
+      {"dashboard_host", no_page, no_page_is_served},
+      {"dashboard_certificate", no_page, no_page_is_served},
+      {"dashboard_key", no_page, no_page_is_served},
       {"ignore_damaged_checkpoints", without_checkpoints, none_kept},
       {"skip_mismatch", [](parsed_flags const& a) { return a.job.checkpoint_dir_for_init.empty(); },
        "there is no --checkpoint_dir_for_init to take variables from"},

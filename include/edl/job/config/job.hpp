@@ -140,6 +140,8 @@ struct job {
 
   std::optional<std::uint16_t> dashboard;    ///< port of the page that shows the job; 0: any
   std::string dashboard_host = "127.0.0.1";  ///< where it is served
+  std::string dashboard_certificate;         ///< PEM file; empty: without TLS
+  std::string dashboard_key;                 ///< PEM file of its private key
 
   std::string host = "127.0.0.1";             ///< where this process listens
   std::uint16_t port = 0;                     ///< of the master; 0: any

@@ -4,7 +4,7 @@
 #include <asio/cancellation_signal.hpp>
 #include <chrono>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "edl/job/http/message.hpp"
 #include "edl/job/http/socket.hpp"
@@ -25,7 +25,11 @@ struct connection final : stream_writer {
   /// Ends a phase that has lasted too long: what reads a request is woken, all else is cut off.
   void look(clock::time_point now);
 
-  /// What the client has sent, behind `bytes`; false at the end.
+  /// What the client has sent and nobody has taken yet.
+  std::string_view unread() const { return std::string_view(buffer).substr(begin, end - begin); }
+  void take(std::size_t n) { begin += n; }
+
+  /// Waits for more; false at the end.
   asio::awaitable<bool> receive();
 
   asio::awaitable<void> send(response const& r, bool head_only, bool keep, bool chunks);
@@ -39,8 +43,8 @@ struct connection final : stream_writer {
   phase now = phase::idle;
   clock::time_point until = clock::time_point::max();
   bool late = false, streaming = false, chunked = false;
-  std::string bytes;  // received, and not yet parsed
-  std::vector<char> scratch = std::vector<char>(16 << 10);
+  std::string buffer = std::string(8 << 10, '\0');
+  std::size_t begin = 0, end = 0;  // of what is unread
   asio::cancellation_signal cancel;
 };
 

@@ -5,8 +5,8 @@
 
 #include <asio/error.hpp>
 #include <asio/system_error.hpp>
+#include <cstring>
 #include <ctime>
-#include <iterator>
 
 #include "edl/core/inline.hpp"
 #include "edl/job/http/connection.hpp"
@@ -15,23 +15,34 @@ namespace edl::http::detail {
 
 inline constexpr std::chrono::seconds linger_limit{2};
 inline constexpr std::size_t most_discarded = 1 << 20;
+inline constexpr std::size_t most_read = 128 << 10;
+
+/// The time as HTTP tells it, made once a second.
+inline std::string_view date_now() {
+  thread_local std::time_t of = -1;
+  thread_local char text[40];
+  thread_local std::size_t size = 0;
+  if (std::time_t const now = std::time(nullptr); now != of) {
+    std::tm utc{};
+    ::gmtime_r(&now, &utc);
+    size = std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+    of = now;
+  }
+  return {text, size};
+}
 
 inline std::string head_of(response const& r, bool keep, bool chunks) {
-  std::time_t const now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char date[40];
-  std::strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc);
   std::string head;
-  auto const to = std::back_inserter(head);
-  fmt::format_to(to, "HTTP/1.1 {} {}\r\nDate: {}\r\n", r.status, reason(r.status), date);
-  if (r.status != 204) fmt::format_to(to, "Content-Type: {}\r\n", r.type);
+  head.reserve(256);
+  auto const add = [&head](auto const&... pieces) { (..., head.append(std::string_view(pieces))); };
+  add("HTTP/1.1 ", std::to_string(r.status), " ", reason(r.status), "\r\nDate: ", date_now(), "\r\n");
+  if (r.status != 204) add("Content-Type: ", r.type, "\r\n");
   if (r.stream)
-    head += chunks ? "Transfer-Encoding: chunked\r\nCache-Control: no-store\r\n" : "";
+    add(chunks ? "Transfer-Encoding: chunked\r\nCache-Control: no-store\r\n" : "");
   else if (r.status != 204)
-    fmt::format_to(to, "Content-Length: {}\r\n", r.body.size());
-  for (auto const& [name, value] : r.headers) fmt::format_to(to, "{}: {}\r\n", name, value);
-  fmt::format_to(to, "Connection: {}\r\n\r\n", keep ? "keep-alive" : "close");
+    add("Content-Length: ", std::to_string(r.body.size()), "\r\n");
+  for (auto const& [name, value] : r.headers) add(name, ": ", value, "\r\n");
+  add("Connection: ", keep ? "keep-alive" : "close", "\r\n\r\n");
   return head;
 }
 
@@ -54,8 +65,16 @@ EDL_INLINE void connection::look(clock::time_point at) {
 }
 
 EDL_INLINE asio::awaitable<bool> connection::receive() {
-  std::size_t const n = co_await socket.read_some(scratch);
-  bytes.append(scratch.data(), n);
+  if (begin > 0) {
+    std::memmove(buffer.data(), buffer.data() + begin, end - begin);
+    end -= begin;
+    begin = 0;
+  }
+  if (end == buffer.size()) buffer.resize(2 * end);  // of a head, which the parser bounds
+  std::size_t const n = co_await socket.read_some({buffer.data() + end, buffer.size() - end});
+  end += n;
+  // Of a large body more is read at once.
+  if (end == buffer.size() && end < most_read) buffer.resize(2 * end);
   co_return n > 0;
 }
 
@@ -88,7 +107,7 @@ EDL_INLINE asio::awaitable<void> connection::linger() {
   enter(phase::linger, linger_limit);
   co_await socket.end();
   for (std::size_t read = 0; read < most_discarded;) {
-    std::size_t const n = co_await socket.read_some(scratch);
+    std::size_t const n = co_await socket.read_some(buffer);
     if (n == 0) break;
     read += n;
   }

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
+#include <algorithm>
+#include <boost/beast/http/basic_parser.hpp>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
@@ -12,26 +12,58 @@
 
 namespace edl::http {
 
-struct request_parser::state {
-  boost::beast::http::request_parser<boost::beast::http::string_body> parser;
-  std::size_t header_limit, body_limit;
+/// Takes the parts of a request from Beast's parser as it finds them.
+struct request_parser::state final : boost::beast::http::basic_parser<true> {
+  using error_code = boost::beast::error_code;
+  using text = boost::beast::string_view;
+  static std::string_view view_of(text t) { return {t.data(), t.size()}; }
+
+  void on_request_impl(boost::beast::http::verb, text method, text address, int v, error_code&) override {
+    head.method = view_of(method);
+    target = view_of(address);
+    version = v;
+    head.headers.reserve(8);
+  }
+  void on_field_impl(boost::beast::http::field, text name, text value, error_code&) override {
+    head.headers.emplace_back(lower(view_of(name)), view_of(value));
+  }
+  void on_body_init_impl(boost::optional<std::uint64_t> const& size, error_code&) override {
+    head.body.reserve(std::size_t(std::min<std::uint64_t>(size.value_or(0), most_reserved)));
+  }
+  std::size_t on_body_impl(text body, error_code&) override {
+    head.body.append(body.data(), body.size());
+    return body.size();
+  }
+  std::size_t on_chunk_body_impl(std::uint64_t, text body, error_code& failed) override {
+    return on_body_impl(body, failed);
+  }
+  void on_response_impl(int, text, int, error_code&) override {}
+  void on_header_impl(error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t, text, error_code&) override {}
+  void on_finish_impl(error_code&) override {}
+
+  static constexpr std::uint64_t most_reserved = 256 << 10;  // of a length that nobody has proved yet
+  std::size_t header_most = 0, body_most = 0;
+  int version = 11;
   bool headed = false, expects = false;
+  std::string target;
   request head;
 };
 
 EDL_INLINE request_parser::request_parser(std::size_t header_limit, std::size_t body_limit)
     : state_(std::make_unique<state>()) {
-  state_->header_limit = header_limit;
-  state_->body_limit = body_limit;
-  state_->parser.header_limit(std::uint32_t(header_limit));
-  state_->parser.body_limit(body_limit);
+  state_->header_most = header_limit;
+  state_->body_most = body_limit;
+  state_->header_limit(std::uint32_t(header_limit));
+  state_->body_limit(body_limit);
+  state_->eager(true);
 }
 EDL_INLINE request_parser::request_parser(request_parser&&) noexcept = default;
 EDL_INLINE request_parser::~request_parser() = default;
 
 EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
   namespace beast = boost::beast::http;
-  auto& p = state_->parser;
+  auto& p = *state_;
   std::size_t taken = 0;
   while (!p.is_done()) {
     boost::beast::error_code failed;
@@ -39,9 +71,9 @@ EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
     if (!state_->headed && p.is_header_done()) read_head();
     if (failed == beast::error::need_more) break;
     if (failed == beast::error::header_limit)
-      throw failure(431, fmt::format("the request's head is longer than {} bytes", state_->header_limit));
+      throw failure(431, fmt::format("the request's head is longer than {} bytes", p.header_most));
     if (failed == beast::error::body_limit)
-      throw failure(413, fmt::format("the body is longer than {} bytes", state_->body_limit));
+      throw failure(413, fmt::format("the body is longer than {} bytes", p.body_most));
     if (failed) throw failure(400, fmt::format("this is no request of HTTP/1.1: {}", failed.message()));
     if (taken == bytes.size()) break;
   }
@@ -49,19 +81,11 @@ EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
 }
 
 EDL_INLINE void request_parser::read_head() {
-  auto const& message = state_->parser.get();
   request& head = state_->head;
-  auto const text = [](auto const& view) { return std::string(view.data(), view.size()); };
-  head.method = text(message.method_string());
-  int hosts = 0;
-  for (auto const& field : message) {
-    std::string name = lower(text(field.name_string()));
-    hosts += name == "host";
-    head.headers.emplace_back(std::move(name), text(field.value()));
-  }
-  if (hosts == 0 && message.version() == 11) throw failure(400, "the request has no field 'Host'");
+  std::string& target = state_->target;
+  auto const hosts = std::ranges::count_if(head.headers, [](auto& f) { return f.first == "host"; });
   if (hosts > 1) throw failure(400, "the request has the field 'Host' more than once");
-  std::string target = text(message.target());
+  if (hosts == 0 && state_->version == 11) throw failure(400, "the request has no field 'Host'");
   // The form of proxies (RFC 9112, 3.2.2).
   for (std::string_view const scheme : {"http://", "https://"})
     if (lower(target.substr(0, scheme.size())) == scheme) {
@@ -81,15 +105,12 @@ EDL_INLINE void request_parser::read_head() {
 }
 
 EDL_INLINE bool request_parser::headed() const { return state_->headed; }
-EDL_INLINE bool request_parser::done() const { return state_->headed && state_->parser.is_done(); }
+EDL_INLINE bool request_parser::done() const { return state_->headed && state_->is_done(); }
 EDL_INLINE request const& request_parser::head() const { return state_->head; }
-EDL_INLINE request request_parser::take() {
-  state_->head.body = std::move(state_->parser.get().body());
-  return std::move(state_->head);
-}
-EDL_INLINE std::size_t request_parser::held() const { return state_->parser.get().body().size(); }
-EDL_INLINE bool request_parser::keeps_alive() const { return state_->parser.get().keep_alive(); }
+EDL_INLINE request request_parser::take() { return std::move(state_->head); }
+EDL_INLINE std::size_t request_parser::held() const { return state_->head.body.size(); }
+EDL_INLINE bool request_parser::keeps_alive() const { return state_->keep_alive(); }
 EDL_INLINE bool request_parser::wants_continue() const { return state_->expects && !done(); }
-EDL_INLINE bool request_parser::chunks() const { return state_->parser.get().version() >= 11; }
+EDL_INLINE bool request_parser::chunks() const { return state_->version >= 11; }
 
 }  // namespace edl::http

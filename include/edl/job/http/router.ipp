@@ -16,10 +16,10 @@ inline bool matches(std::string_view pattern, std::string_view path, std::vector
   for (;;) {
     auto const end = pattern.find('/'), stop = path.find('/');
     std::string_view const wanted = pattern.substr(0, end);
-    std::string given = decoded(path.substr(0, stop));
+    std::string_view const given = path.substr(0, stop);
     if (wanted == "{}" && !given.empty())
-      into.push_back(std::move(given));
-    else if (wanted != given)
+      into.push_back(decoded(given));
+    else if (wanted != given && (given.find('%') == given.npos || wanted != decoded(given)))
       return false;
     if (end == pattern.npos || stop == path.npos) return end == stop;
     pattern.remove_prefix(end + 1);

@@ -237,7 +237,7 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
                                                                 route const*& to,
                                                                 std::vector<std::string>& arguments,
                                                                 detail::share_of_bodies& share) {
-  bool starved = c.bytes.empty();
+  bool starved = c.unread().empty();
   c.enter(starved ? phase::idle : phase::head, starved ? options.bounds.idle : options.bounds.head);
   for (;;) {
     if (starved) {
@@ -247,7 +247,7 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
       if (!more) throw failure(400, "the request is cut off");
       if (c.now == phase::idle) c.enter(phase::head, options.bounds.head);
     }
-    c.bytes.erase(0, parser.feed(c.bytes));
+    c.take(parser.feed(c.unread()));
     if (parser.headed()) share.grow(parser.held(), options.bounds.bodies);
     if (parser.headed() && !to) {
       to = &routes.find(parser.head(), arguments);

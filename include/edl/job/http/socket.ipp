@@ -35,6 +35,8 @@ struct socket::tls {
 };
 
 EDL_INLINE socket::socket(asio::ip::tcp::socket s, server_certificate const* with) : plain_(std::move(s)) {
+  asio::error_code failed;
+  plain_.non_blocking(true, failed);  // for `write`
   if (with) tls_.reset(new tls{{plain_, with->state_->context}});
 }
 EDL_INLINE socket::~socket() = default;
@@ -45,7 +47,6 @@ EDL_INLINE asio::awaitable<void> socket::handshake() {
 
 EDL_INLINE asio::awaitable<std::size_t> socket::read_some(std::span<char> into) {
   asio::error_code failed;
-
   auto const buffer = asio::buffer(into.data(), into.size());
   std::size_t n = 0;
   if (tls_)
@@ -58,11 +59,18 @@ EDL_INLINE asio::awaitable<std::size_t> socket::read_some(std::span<char> into) 
 }
 
 EDL_INLINE asio::awaitable<void> socket::write(std::string_view head, std::string_view body) {
-  std::array const parts{asio::buffer(head), asio::buffer(body)};
-  if (tls_)
+  std::array parts{asio::buffer(head), asio::buffer(body)};
+  if (tls_) {
     co_await asio::async_write(tls_->stream, parts, asio::use_awaitable);
-  else
-    co_await asio::async_write(plain_, parts, asio::use_awaitable);
+    co_return;
+  }
+  // Mostly the socket takes it all, and nobody has to be woken for it.
+  asio::error_code failed;
+  std::size_t const taken = plain_.write_some(parts, failed), of_head = std::min(taken, head.size());
+  if (failed && failed != asio::error::would_block) throw asio::system_error(failed);
+  parts[0] += of_head;
+  parts[1] += taken - of_head;
+  if (asio::buffer_size(parts) > 0) co_await asio::async_write(plain_, parts, asio::use_awaitable);
 }
 
 EDL_INLINE asio::awaitable<void> socket::end() {

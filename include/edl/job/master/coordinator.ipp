@@ -405,7 +405,8 @@ EDL_INLINE job_progress coordinator::progress() const {
   p.trained = workers().trained();
   p.lost = lost_;
   if (task_queue const* const of = tasks())
-    p.repeated = of->history().repeated, p.recovered = of->history().recovered;
+    p.repeated = of->history().repeated, p.recovered = of->history().recovered,
+    p.taken_back = of->history().records_taken_back, p.account = of->restored_account();
   std::size_t trained = 0;
   for (auto const& [id, m] : workers().all()) {
     p.rate += m.rate;

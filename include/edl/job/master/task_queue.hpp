@@ -52,6 +52,7 @@ task_counters sum_of(std::map<std::uint32_t, task_counters> const& by_epoch);
 /// What happened to leases since the job began; a rollback does not undo it.
 struct lease_counters {
   std::uint64_t leased = 0, repeated = 0, recovered = 0, returned = 0, failed = 0, expired = 0;
+  std::uint64_t records_taken_back = 0;  ///< of done tasks, which a rollback has undone
 };
 
 /// Which tasks are waiting, which are leased, and which are done, over all epochs. An epoch opens when
@@ -121,6 +122,14 @@ class task_queue {
   /// exactly what it lacks is leased, also where leasing had been stopped. Throws error, changing nothing,
   /// when it names tasks that this data set does not have.
   void restore(ledger const& applied);
+
+  /// What the ledger that was restored counts one by one as it was applied, beside what its marks say need
+  /// not be done again: records that are marked and were not applied, and those that were applied more often.
+  /// Nothing: it lacks a count, as where servers' histories differed, or none was restored.
+  struct ledger_account {
+    std::uint64_t lost = 0, repeated = 0;
+  };
+  std::optional<ledger_account> restored_account() const { return restored_account_; }
 
   /// Begins no other task. What has been begun is finished, by others if need be, so that all servers end
   /// alike.
@@ -205,6 +214,7 @@ class task_queue {
   std::uint64_t unseen_ = 0;  // of the newest epoch: neither leased yet nor closed when it began
   std::uint32_t next_epoch_ = 0;
   ledger restored_;
+  std::optional<ledger_account> restored_account_;
   lease_map leases_;  // by id, so by age
   std::unordered_map<std::uint32_t, holder> holders_;
   struct failures {

@@ -324,6 +324,7 @@ EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::account(ledger con
 
 EDL_INLINE void task_queue::restore(ledger const& applied) {
   auto counts = account(applied);
+  std::uint64_t const before = sum_of(done_by_epoch()).records_done;
   restored_ = applied;
   stopped_ = halted_ = false;
   front_.clear();
@@ -343,6 +344,16 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   by_epoch_.clear();
   for (auto const& [epoch, c] : counts) count(epoch, c);
   if (lanes_) lanes_->restart(plan_, restored_);
+  auto const now = done_by_epoch();
+  history_.records_taken_back += before - std::min(before, sum_of(now).records_done);
+  restored_account_.emplace();
+  for (auto const& [epoch, marked] : now) {
+    auto const counted = restored_.tallies().find(epoch);
+    if (counted == restored_.tallies().end()) return restored_account_.reset();
+    std::uint64_t const records = counted->second.records;
+    restored_account_->lost += marked.records_done - std::min(marked.records_done, records);
+    restored_account_->repeated += records - std::min(marked.records_done, records);
+  }
 }
 
 EDL_INLINE std::optional<task_queue::lease_age> task_queue::oldest() const {

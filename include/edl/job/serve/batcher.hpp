@@ -15,6 +15,7 @@
 
 #include "edl/job/net/event.hpp"
 #include "edl/job/net/node.hpp"
+#include "edl/job/serve/protocol.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"
 
 namespace edl::serve {
@@ -44,9 +45,9 @@ class batcher {
   batcher(batcher const&) = delete;
   ~batcher();
 
-  /// What the model says of `records`, at most `max_batch`. Throws
-  /// http::failure: 400 for records that the model cannot use, 429 where too many wait, 503 after `timeout`.
-  asio::awaitable<result> predict(std::vector<example> records);
+  /// What the model says of the records of `q`, at most `max_batch`. Throws http::failure: 400 for records
+  /// that the model cannot use, 429 where too many wait, 503 after `timeout`.
+  asio::awaitable<result> predict(std::shared_ptr<question const> q);
 
   std::size_t waiting() const { return waiting_; }  ///< records
   std::uint64_t batches() const { return batches_; }

@@ -17,8 +17,9 @@
 namespace edl::serve {
 
 struct batcher::request {
-  request(asio::any_io_executor const& on, std::vector<example> r) : records(std::move(r)), done(on) {}
-  std::vector<example> records;
+  request(asio::any_io_executor const& on, std::shared_ptr<question const> q)
+      : asked(std::move(q)), done(on) {}
+  std::shared_ptr<question const> asked;
   clock::time_point since = clock::now();
   net::event done;
   bool ended = false;
@@ -44,11 +45,11 @@ EDL_INLINE batcher::~batcher() {
     done.get_future().wait();
 }
 
-EDL_INLINE asio::awaitable<batcher::result> batcher::predict(std::vector<example> records) {
-  if (waiting_ + records.size() > options_.max_queue)
+EDL_INLINE asio::awaitable<batcher::result> batcher::predict(std::shared_ptr<question const> q) {
+  if (waiting_ + q->rows > options_.max_queue)
     throw http::failure(429, fmt::format("{} records wait already", waiting_.load()), {{"Retry-After", "1"}});
-  waiting_ += records.size();
-  auto const r = std::make_shared<request>(node_.executor(), std::move(records));
+  waiting_ += q->rows;
+  auto const r = std::make_shared<request>(node_.executor(), std::move(q));
   {
     std::lock_guard const lock(mutex_);
     queue_.push_back(r);
@@ -76,7 +77,7 @@ EDL_INLINE void batcher::look() {
   compute(batch);
   for (auto const& r : batch) {
     r->ended = true;
-    r->done.notify();
+    r->done.notify_here();
   }
   std::lock_guard const lock(mutex_);
   if (!queue_.empty()) more_.notify_one();
@@ -101,7 +102,7 @@ EDL_INLINE void batcher::work() {
     node_.post([batch = std::move(batch)] {
       for (auto const& r : batch) {
         r->ended = true;
-        r->done.notify();
+        r->done.notify_here();
       }
     });
     lock.lock();
@@ -113,8 +114,8 @@ EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
   std::vector<std::shared_ptr<request>> batch;
   std::size_t rows = 0;
   while (!queue_.empty() &&
-         (batch.empty() || rows + queue_.front()->records.size() <= std::size_t(options_.max_batch))) {
-    rows += queue_.front()->records.size();
+         (batch.empty() || rows + queue_.front()->asked->rows <= std::size_t(options_.max_batch))) {
+    rows += queue_.front()->asked->rows;
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -123,11 +124,12 @@ EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
 }
 
 EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& batch) {
+  thread_local example record;  // whose memory is used again
   auto const began = clock::now();
   try {
     auto const model = model_();
     std::size_t rows = 0;
-    for (auto const& r : batch) rows += r->records.size();
+    for (auto const& r : batch) rows += r->asked->rows;
     auto at_work = model->take(int(std::max<std::size_t>(rows, 1)));
     std::vector<int> first;
     for (auto const& r : batch) {
@@ -138,12 +140,14 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
                           http::fields{{"Retry-After", "1"}});
         continue;
       }
-      for (std::size_t i = 0; i < r->records.size() && !r->failed; ++i) try {
-          at_work.add(r->records[i]);
+      question const& q = *r->asked;
+      for (std::size_t i = 0; i < q.rows && !r->failed; ++i) try {
+          to_record(q.inputs, q.rows, i, record);
+          at_work.add(record);
         } catch (error const& e) {
           // What the batch has of the others' records stays, and this one's are computed for nobody.
-          r->failed.emplace(400, r->records.size() == 1 ? std::string(e.what())
-                                                        : fmt::format("record {}: {}", i, e.what()));
+          r->failed.emplace(400,
+                            q.rows == 1 ? std::string(e.what()) : fmt::format("record {}: {}", i, e.what()));
         }
     }
     at_work.run();
@@ -151,7 +155,7 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
     for (std::size_t k = 0; k < batch.size(); ++k) {
       request& r = *batch[k];
       if (r.failed) continue;
-      auto const part = at_work.outputs().subspan(std::size_t(first[k]) * each, r.records.size() * each);
+      auto const part = at_work.outputs().subspan(std::size_t(first[k]) * each, r.asked->rows * each);
       r.said = {{part.begin(), part.end()}, model};
     }
     ++batches_;

@@ -24,8 +24,8 @@ class followed_model {
   struct options {
     std::string path;
     prediction_options predicting = {};
-    int max_batch = 64;                        ///< batches of up to so many records are warmed up
-    std::chrono::milliseconds interval{1000};  ///< between two looks; 0: no other model is looked for
+    int max_batch = 64;                       ///< batches of up to so many records are warmed up
+    std::chrono::milliseconds interval{250};  ///< between two looks; 0: no other model is looked for
   };
 
   /// Throws error where there is no model. `changed` is told of each one that takes another's place.

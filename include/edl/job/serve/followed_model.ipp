@@ -25,7 +25,9 @@ inline example zeros(std::vector<record_feature> const& inputs) {
     if (t.kind == example::kind::integers) t.integers.resize(n);
     if (t.kind == example::kind::strings) t.strings.resize(n);
   }
-  return to_records(all, 1).front();
+  example record;
+  to_record(all, 1, 0, record);
+  return record;
 }
 
 }  // namespace detail

@@ -3,15 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "edl/compute/data/format/example.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/http/message.hpp"
+#include "edl/job/serve/tensor.hpp"
 #include "edl/job/train/prediction/model_output.hpp"
 #include "edl/job/train/prediction/record_feature.hpp"
 
@@ -19,8 +19,9 @@ namespace edl::serve {
 
 /// What a client asks for.
 struct question {
-  std::vector<example> records;
-  std::size_t rows = 0;               ///< how many they are
+  std::string body;                   ///< of the request: `inputs` may be of its bytes
+  std::vector<tensor> inputs;         ///< the records' values
+  std::size_t rows = 0;               ///< how many records they are
   std::string id;                     ///< is told back
   std::vector<model_output> outputs;  ///< that are wanted
   std::vector<bool> binary;           ///< how each of them is to be written
@@ -35,17 +36,30 @@ struct model_face {
   std::vector<model_output> outputs;
 };
 
+/// What the JSON of a request says, which may have its tensors behind it.
+struct inference_head {
+  struct tail {
+    std::string datatype{};
+    std::size_t values = 0, bytes = 0;
+  };
+  std::string text{};
+  question said{};                           ///< with the values that are JSON
+  std::vector<std::optional<tail>> tails{};  ///< by input: where its values are bytes
+};
+
 /// The body of POST /v2/models/NAME/infer (Open Inference Protocol 2, with its extension for binary tensors).
 /// `header`: of the field Inference-Header-Content-Length. The first extent of a tensor counts records.
+/// `last`: of the request before to this same model, as clients mostly say the same again, with other bytes.
 /// Throws http::failure: 400 that names the input, 413 for more than `most` records.
-question read_inference(std::string_view body, std::optional<std::size_t> header, model_face const& of,
-                        std::size_t most);
+std::shared_ptr<question const> read_inference(std::string body, std::optional<std::size_t> header,
+                                               model_face const& of, std::size_t most, inference_head& last);
 
-/// The answer; `outputs`: records × all outputs of the model.
-http::response write_inference(question const& q, model_face const& of, view<float> outputs);
+/// The answer of the model `name`; `outputs`: records × all outputs of the model.
+http::response write_inference(question const& q, std::string const& name, std::uint64_t version,
+                               view<float> outputs);
 
 /// The body of POST /v1/models/NAME:predict of TensorFlow Serving, rows ("instances") or columns ("inputs").
-question read_predict(std::string_view body, model_face const& of, std::size_t most);
+std::shared_ptr<question const> read_predict(std::string_view body, model_face const& of, std::size_t most);
 http::response write_predict(question const& q, view<float> outputs);
 
 /// GET /v2/models/NAME.

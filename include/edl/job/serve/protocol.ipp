@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/serve/protocol.hpp"
 #include "edl/job/serve/tensor.hpp"
 
@@ -28,9 +30,11 @@ inline json parsed(std::string_view body) {
 
 /// Runs `read`, whose JSON may lack fields or have others than it should.
 template <class Read>
-question checked(Read&& read) {
+std::shared_ptr<question const> checked(Read&& read) {
+  auto const q = std::make_shared<question>();
   try {
-    return read();
+    read(*q);
+    return q;
   } catch (json::parse_error const& e) {
     throw http::failure(400, fmt::format("the body is no JSON (at its byte {})", e.byte));
   } catch (json::exception const& e) {
@@ -83,9 +87,9 @@ inline void choose_outputs(question& q, json const& body, model_face const& of) 
       auto const name = one.at("name").get<std::string>();
       auto const found = std::ranges::find(of.outputs, name, &model_output::name);
       if (found == of.outputs.end())
-        throw http::failure(400, fmt::format("the model has no output '{}'", name));
+        throw http::failure(400, fmt::format("the model has no output '{}'", printable(name)));
       if (std::ranges::find(q.outputs, name, &model_output::name) != q.outputs.end())
-        throw http::failure(400, fmt::format("output '{}' is asked for twice", name));
+        throw http::failure(400, fmt::format("output '{}' is asked for twice", printable(name)));
       q.outputs.push_back(*found);
       q.binary.push_back(flag_in(one, "binary_data", binary));
     }
@@ -115,7 +119,14 @@ inline std::string datatype(example::kind k) {
   return k == example::kind::strings ? "BYTES" : k == example::kind::integers ? "INT64" : "FP32";
 }
 
+/// Appends texts, of whose literals the compiler knows the length.
+void append(std::string& to, std::convertible_to<std::string_view> auto const&... pieces) {
+  (..., to.append(std::string_view(pieces)));
+}
+
 inline std::string quoted(std::string const& text) {
+  auto const plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::ranges::all_of(text, plain)) return '"' + text + '"';
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -123,56 +134,77 @@ inline view<float> row_of(view<float> outputs, std::size_t row, std::size_t rows
   return outputs.subspan(row * (outputs.size() / rows), outputs.size() / rows);
 }
 
+inline constexpr std::size_t most_remembered = 4096;  // bytes of a head
+
+inline inference_head read_head(std::string_view text, model_face const& of, std::size_t most) {
+  json const all = parsed(text);
+  inference_head h{.text = std::string(text)};
+  question& q = h.said;
+  if (auto const id = all.find("id"); id != all.end()) q.id = id->get<std::string>();
+  for (json const& one : all.at("inputs")) {
+    tensor t = tensor_for(one.at("name").get<std::string>(), of.inputs);
+    if (std::ranges::find(q.inputs, t.name, &tensor::name) != q.inputs.end())
+      throw http::failure(400, fmt::format("input '{}' stands there twice", t.name));
+    std::size_t const count = count_of(one.at("shape"), t.name, q.rows, most);
+    auto const parameters = one.find("parameters");
+    auto& tail = h.tails.emplace_back();
+    t.append(one.at("datatype").get_ref<std::string const&>(), {}, 0);  // throws what is wrong with it
+    if (parameters != one.end() && parameters->contains("binary_data_size")) {
+      tail.emplace(one.at("datatype").get<std::string>(), count,
+                   parameters->at("binary_data_size").get<std::size_t>());
+    } else {
+      t.append(one.at("data"));
+      if (t.size() != count)
+        throw http::failure(
+            400, fmt::format("input '{}' has {} values, and its shape wants {}", t.name, t.size(), count));
+    }
+    q.inputs.push_back(std::move(t));
+  }
+  check_rows(q.rows, most);
+  choose_outputs(q, all, of);
+  return h;
+}
+
 }  // namespace detail
 
-EDL_INLINE question read_inference(std::string_view body, std::optional<std::size_t> header,
-                                   model_face const& of, std::size_t most) {
+EDL_INLINE std::shared_ptr<question const> read_inference(std::string body, std::optional<std::size_t> header,
+                                                          model_face const& of, std::size_t most,
+                                                          inference_head& last) {
   using namespace detail;
-  return checked([&] {
+  return checked([&](question& q) {
     if (header && *header > body.size())
       throw http::failure(400, "Inference-Header-Content-Length is more than the whole body");
-    std::string_view rest = header ? body.substr(*header) : std::string_view();
-    json const all = parsed(body.substr(0, header.value_or(body.size())));
-    question q;
-    if (auto const id = all.find("id"); id != all.end()) q.id = id->get<std::string>();
-    std::vector<tensor> inputs;
-    std::size_t rows = 0;
-    for (json const& one : all.at("inputs")) {
-      tensor t = tensor_for(one.at("name").get<std::string>(), of.inputs);
-      if (std::ranges::find(inputs, t.name, &tensor::name) != inputs.end())
-        throw http::failure(400, fmt::format("input '{}' stands there twice", t.name));
-      std::size_t const count = count_of(one.at("shape"), t.name, rows, most);
-      auto const parameters = one.find("parameters");
-      if (parameters != one.end() && parameters->contains("binary_data_size")) {
-        auto const size = parameters->at("binary_data_size").get<std::uint64_t>();
-        if (size > rest.size()) throw http::failure(400, fmt::format("input '{}' is cut off", t.name));
-        t.append(one.at("datatype").get_ref<std::string const&>(), rest.substr(0, std::size_t(size)), count);
-        rest.remove_prefix(std::size_t(size));
-      } else {
-        t.append(one.at("data"));
-        if (t.size() != count)
-          throw http::failure(
-              400, fmt::format("input '{}' has {} values, and its shape wants {}", t.name, t.size(), count));
+    std::string_view const text = std::string_view(body).substr(0, header.value_or(body.size()));
+    inference_head once;
+    bool const remembers = header && text.size() <= most_remembered;
+    inference_head& h = remembers ? last : once;
+    if (h.text.empty() || text != h.text) h = read_head(text, of, most);
+    q = h.said;
+    q.body = std::move(body);
+    std::string_view rest = std::string_view(q.body).substr(header.value_or(q.body.size()));
+    for (std::size_t k = 0; k < q.inputs.size(); ++k)
+      if (auto const& tail = h.tails[k]) {
+        tensor& t = q.inputs[k];
+        if (tail->bytes > rest.size()) throw http::failure(400, fmt::format("input '{}' is cut off", t.name));
+        t.append(tail->datatype, rest.substr(0, tail->bytes), tail->values);
+        rest.remove_prefix(tail->bytes);
       }
-      inputs.push_back(std::move(t));
-    }
     if (!rest.empty())
       throw http::failure(400, fmt::format("{} bytes behind the last input belong to none", rest.size()));
-    check_rows(rows, most);
-    choose_outputs(q, all, of);
-    q.records = to_records(inputs, rows);
-    q.rows = rows;
-    return q;
+    check_shares(q.inputs, q.rows);
   });
 }
 
-EDL_INLINE http::response write_inference(question const& q, model_face const& of, view<float> outputs) {
+EDL_INLINE http::response write_inference(question const& q, std::string const& name, std::uint64_t version,
+                                          view<float> outputs) {
   using namespace detail;
   std::size_t const rows = q.rows;
-  std::string head = fmt::format("{{\"model_name\":{},\"model_version\":\"{}\"", quoted(of.name), of.version),
-              tail;
-  if (!q.id.empty()) head += ",\"id\":" + quoted(q.id);
-  head += ",\"outputs\":[";
+  std::string head, tail;
+  head.reserve(256);
+  auto const add = [&head](auto const&... pieces) { append(head, pieces...); };
+  add("{\"model_name\":", quoted(name), ",\"model_version\":\"", std::to_string(version), "\"");
+  if (!q.id.empty()) add(",\"id\":", quoted(q.id));
+  add(",\"outputs\":[");
   std::vector<float> values;
   for (std::size_t k = 0; k < q.outputs.size(); ++k) {
     model_output const& o = q.outputs[k];
@@ -181,34 +213,37 @@ EDL_INLINE http::response write_inference(question const& q, model_face const& o
       auto const part = o.of(row_of(outputs, row, rows));
       values.insert(values.end(), part.begin(), part.end());
     }
-    head += fmt::format("{}{{\"name\":{},\"datatype\":\"FP32\",\"shape\":[{},{}]", k ? "," : "",
-                        quoted(o.name), rows, o.size());
+    add(k ? "," : "", "{\"name\":", quoted(o.name), ",\"datatype\":\"FP32\",\"shape\":[",
+        std::to_string(rows), ",", std::to_string(o.size()), "]");
     if (q.binary[k]) {
       auto const bytes = std::as_bytes(std::span(values));
-      head += fmt::format(",\"parameters\":{{\"binary_data_size\":{}}}}}", bytes.size());
+      add(",\"parameters\":{\"binary_data_size\":", std::to_string(bytes.size()), "}}");
       tail.append(reinterpret_cast<char const*>(bytes.data()), bytes.size());
     } else {
-      head += ",\"data\":";
+      add(",\"data\":");
       append_list(head, values);
-      head += '}';
+      add("}");
     }
   }
-  head += "]}";
+  add("]}");
   if (tail.empty()) return {.body = std::move(head)};
-  std::string const size = std::to_string(head.size());
-  return {.type = "application/octet-stream",
-          .body = head + tail,
-          .headers = {{"Inference-Header-Content-Length", size}}};
+  http::response r{.type = "application/octet-stream"};
+  r.headers.reserve(3);
+  r.headers.emplace_back("Inference-Header-Content-Length", std::to_string(head.size()));
+  r.body = std::move(head.append(tail));
+  return r;
 }
 
-EDL_INLINE question read_predict(std::string_view body, model_face const& of, std::size_t most) {
+EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, model_face const& of,
+                                                        std::size_t most) {
   using namespace detail;
-  return checked([&] {
+  return checked([&](question& q) {
     json const all = parsed(body);
-    question q;
+    if (auto const name = all.find("signature_name"); name != all.end() && *name != "serving_default")
+      throw http::failure(400, "of signatures there is 'serving_default' alone");
     q.outputs = of.outputs;
-    std::vector<tensor> inputs;
-    std::size_t rows = 0;
+    std::vector<tensor>& inputs = q.inputs;
+    std::size_t& rows = q.rows;
     auto const into = [&](std::string const& name) -> tensor& {
       auto const found = std::ranges::find(inputs, name, &tensor::name);
       if (found != inputs.end()) return *found;
@@ -259,9 +294,7 @@ EDL_INLINE question read_predict(std::string_view body, model_face const& of, st
     } else {
       throw http::failure(400, "the body has neither 'instances' nor 'inputs'");
     }
-    q.records = to_records(inputs, rows);
-    q.rows = rows;
-    return q;
+    check_shares(inputs, rows);
   });
 }
 

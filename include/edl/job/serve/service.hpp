@@ -28,7 +28,7 @@ class service {
   void drain() { draining_ = true; }
 
  private:
-  model_face face(prediction_session const& of) const;
+  model_face const& face();
   void check_name(std::string const& name, std::string const& version) const;
   asio::awaitable<http::response> infer(http::request& r);
   asio::awaitable<http::response> predict(http::request& r);
@@ -40,6 +40,9 @@ class service {
   batcher::options options_;
   batcher batcher_;
   metric_registry numbers_;
+  std::weak_ptr<prediction_session const> known_;  // as all below, on the node's thread: the model of
+  model_face face_;
+  inference_head last_;
   std::atomic<bool> draining_{false};
 };
 

@@ -10,13 +10,19 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/serve/service.hpp"
+#include "edl/version.hpp"
 
 namespace edl::serve {
 namespace detail {
 
 inline void tell_model(http::response& r, prediction_session const& by, double lag) {
   r.headers.emplace_back("Edl-Model-Version", std::to_string(by.version()));
-  r.headers.emplace_back("Edl-Model-Lag-Seconds", fmt::format("{:.3f}", lag));
+  r.headers.emplace_back("Edl-Model-Lag-Seconds", lag == 0 ? "0.000" : fmt::format("{:.3f}", lag));
+}
+
+inline void check_encoding(http::request const& r) {
+  if (auto const how = r.field("content-encoding"); !how.empty() && how != "identity")
+    throw http::failure(415, "the body is compressed: send it as it is");
 }
 
 }  // namespace detail
@@ -42,8 +48,14 @@ EDL_INLINE service::service(net::node& on, std::string name, followed_model& mod
                     "Models that were to take another's place, by result.");
 }
 
-EDL_INLINE model_face service::face(prediction_session const& of) const {
-  return {name_, of.version(), of.inputs(), of.outputs()};
+/// Of the model at work.
+EDL_INLINE model_face const& service::face() {
+  if (auto const now = model_.now(); known_.lock() != now) {
+    known_ = now;
+    face_ = {name_, now->version(), now->inputs(), now->outputs()};
+    last_ = {};
+  }
+  return face_;
 }
 
 EDL_INLINE void service::check_name(std::string const& name, std::string const& version) const {
@@ -55,28 +67,30 @@ EDL_INLINE void service::check_name(std::string const& name, std::string const& 
 }
 
 EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
+  detail::check_encoding(r);
   check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
   std::optional<std::size_t> header;
   if (auto const text = r.field("inference-header-content-length"); !text.empty()) {
     header = number_from<std::size_t>(text);
     if (!header) throw http::failure(400, "Inference-Header-Content-Length is no number");
   }
-  question q = read_inference(r.body, header, face(*model_.now()), std::size_t(options_.max_batch));
-  batcher::result const said = co_await batcher_.predict(std::move(q.records));
-  http::response answer = write_inference(q, face(*said.by), said.outputs);
+  auto const q = read_inference(std::move(r.body), header, face(), std::size_t(options_.max_batch), last_);
+  batcher::result const said = co_await batcher_.predict(q);
+  http::response answer = write_inference(*q, name_, said.by->version(), said.outputs);
   detail::tell_model(answer, *said.by, model_.lag());
   co_return answer;
 }
 
 EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
-  std::string_view target = r.arguments.at(0);
+  detail::check_encoding(r);
+  std::string& target = r.arguments.back();
   if (!target.ends_with(":predict"))
     throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
-  target.remove_suffix(8);
-  check_name(std::string(target), "");
-  question q = read_predict(r.body, face(*model_.now()), std::size_t(options_.max_batch));
-  batcher::result const said = co_await batcher_.predict(std::move(q.records));
-  http::response answer = write_predict(q, said.outputs);
+  target.resize(target.size() - 8);
+  check_name(r.arguments.front(), r.arguments.size() > 1 ? target : "");
+  auto const q = read_predict(r.body, face(), std::size_t(options_.max_batch));
+  batcher::result const said = co_await batcher_.predict(q);
+  http::response answer = write_predict(*q, said.outputs);
   detail::tell_model(answer, *said.by, model_.lag());
   co_return answer;
 }
@@ -90,7 +104,7 @@ EDL_INLINE http::handler service::counted(http::handler serve) {
     } catch (http::failure const& f) {
       answer = http::to_response(f);
     }
-    numbers_.add("edl_serve_requests_total", fmt::format("code=\"{}\"", answer.status));
+    numbers_.add("edl_serve_requests_total", "code=\"" + std::to_string(answer.status) + '"');
     numbers_.observe("edl_serve_request_seconds",
                      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     co_return answer;
@@ -118,12 +132,12 @@ EDL_INLINE std::vector<http::route> service::routes() {
   auto const about = [this](request const& r) -> response {
     check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
     auto const model = model_.now();
-    response answer{.body = metadata(face(*model))};
+    response answer{.body = metadata(face())};
     detail::tell_model(answer, *model, model_.lag());
     return answer;
   };
   auto const status = [this](request const& r) -> response {
-    check_name(r.arguments.at(0), "");
+    check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
     nlohmann::json const all{
         {"model_version_status",
          nlohmann::json::array({{{"version", std::to_string(model_.now()->version())},
@@ -132,21 +146,28 @@ EDL_INLINE std::vector<http::route> service::routes() {
     return {.body = all.dump()};
   };
   auto const server = [](request const&) -> response {
-    return {.body = R"({"name":"edl","version":"2","extensions":["binary_tensor_data"]})"};
+    return {.body = nlohmann::json{{"name", "edl"},
+                                   {"version", package_version},
+                                   {"extensions", nlohmann::json::array({"binary_tensor_data"})}}
+                        .dump()};
   };
   auto const live = [](request const&) -> response { return {.body = "{\"live\":true}"}; };
   auto const infer_of = counted([this](request& r) { return infer(r); });
-  return {{"GET", "/v2", at_once(server)},
+  auto const predict_of = counted([this](request& r) { return predict(r); });
+  // What is asked most is looked for first.
+  return {{"POST", "/v2/models/{}/infer", infer_of},
+          {"POST", "/v1/models/{}", predict_of},
+          {"POST", "/v2/models/{}/versions/{}/infer", infer_of},
+          {"POST", "/v1/models/{}/versions/{}", predict_of},
+          {"GET", "/v2", at_once(server)},
           {"GET", "/v2/health/live", at_once(live), true},
           {"GET", "/v2/health/ready", at_once(ready), true},
           {"GET", "/v2/models/{}", at_once(about)},
           {"GET", "/v2/models/{}/ready", at_once(ready)},
           {"GET", "/v2/models/{}/versions/{}", at_once(about)},
           {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready)},
-          {"POST", "/v2/models/{}/infer", infer_of},
-          {"POST", "/v2/models/{}/versions/{}/infer", infer_of},
           {"GET", "/v1/models/{}", at_once(status)},
-          {"POST", "/v1/models/{}", counted([this](request& r) { return predict(r); })},
+          {"GET", "/v1/models/{}/versions/{}", at_once(status)},
           {"GET", "/metrics", at_once([this](request const&) { return metrics(); })}};
 }
 

@@ -18,6 +18,7 @@ namespace edl::serve {
 struct tensor {
   std::string name;
   example::kind kind = example::kind::floats;
+  std::string_view float_bytes{};  ///< instead of `floats`: as they came, in what was given to `append`
   std::vector<float> floats{};
   std::vector<std::int64_t> integers{};
   std::vector<std::string> strings{};
@@ -29,7 +30,8 @@ struct tensor {
   void append(nlohmann::json const& values, int depth = 0);
 
   /// Appends `count` values of a datatype of the Open Inference Protocol, as its binary extension has them.
-  /// Throws http::failure (400) where `bytes` are more or fewer.
+  /// Throws http::failure (400) where `bytes` are more or fewer. Where they need no conversion they are not
+  /// copied, and are to outlive this.
   void append(std::string_view datatype, std::string_view bytes, std::size_t count);
 };
 
@@ -37,8 +39,11 @@ struct tensor {
 /// that lists the inputs where it takes none of that name.
 tensor tensor_for(std::string const& name, std::span<record_feature const> inputs);
 
-/// What `rows` records are made of. Throws http::failure (400) where the values cannot be divided among them.
-std::vector<example> to_records(std::span<tensor const> inputs, std::size_t rows);
+/// Throws http::failure (400) where the values cannot be divided among so many records.
+void check_shares(std::span<tensor const> inputs, std::size_t rows);
+
+/// What record `row` of `rows` is made of; `into` is emptied before.
+void to_record(std::span<tensor const> inputs, std::size_t rows, std::size_t row, example& into);
 
 }  // namespace edl::serve
 

@@ -9,7 +9,9 @@
 #include <type_traits>
 
 #include "edl/compute/data/format/example_builder.hpp"
+#include "edl/core/bfloat16.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/http/message.hpp"
 #include "edl/job/serve/tensor.hpp"
 
@@ -18,16 +20,20 @@ namespace detail {
 
 inline http::failure bad(std::string const& what) { return {400, what}; }
 
+/// Brain floating point, 16 bits.
+struct bfloat16 {
+  std::uint16_t bits;
+  explicit operator float() const { return from_bfloat16(bits); }
+};
+
 template <class T>
 void append_values(tensor& to, std::string_view bytes, std::size_t count) {
   if (bytes.size() / sizeof(T) != count || bytes.size() % sizeof(T) != 0)
     throw bad(fmt::format("input '{}' has {} bytes, and its shape wants {} values of {}", to.name,
                           bytes.size(), count, sizeof(T)));
   if constexpr (std::is_same_v<T, float>)
-    if (to.kind == example::kind::floats) {
-      auto const before = to.floats.size();
-      to.floats.resize(before + count);
-      if (count) std::memcpy(to.floats.data() + before, bytes.data(), bytes.size());
+    if (to.kind == example::kind::floats && to.size() == 0) {
+      to.float_bytes = bytes;
       return;
     }
   for (std::size_t i = 0; i < count; ++i) {
@@ -61,7 +67,7 @@ inline void append_texts(tensor& to, std::string_view bytes, std::size_t count) 
 }  // namespace detail
 
 EDL_INLINE std::size_t tensor::size() const {
-  return kind == example::kind::floats     ? floats.size()
+  return kind == example::kind::floats     ? floats.size() + float_bytes.size() / sizeof(float)
          : kind == example::kind::integers ? integers.size()
                                            : strings.size();
 }
@@ -88,9 +94,11 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
   using namespace detail;
   if (datatype == "BYTES") return append_texts(*this, bytes, count);
   if (kind == example::kind::strings)
-    throw bad(fmt::format("input '{}' is of BYTES, and not {}", name, datatype));
+    throw bad(fmt::format("input '{}' is of BYTES, and not {}", name, printable(datatype)));
   if (datatype == "FP32") return append_values<float>(*this, bytes, count);
   if (datatype == "FP64") return append_values<double>(*this, bytes, count);
+  if (datatype == "FP16") return append_values<_Float16>(*this, bytes, count);
+  if (datatype == "BF16") return append_values<bfloat16>(*this, bytes, count);
   if (datatype == "INT64") return append_values<std::int64_t>(*this, bytes, count);
   if (datatype == "INT32") return append_values<std::int32_t>(*this, bytes, count);
   if (datatype == "INT16") return append_values<std::int16_t>(*this, bytes, count);
@@ -100,9 +108,9 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
   if (datatype == "UINT16") return append_values<std::uint16_t>(*this, bytes, count);
   if (datatype == "UINT8" || datatype == "BOOL") return append_values<std::uint8_t>(*this, bytes, count);
   throw bad(
-      fmt::format("input '{}' has the datatype '{}', which is not taken: FP32, FP64, INT8 to INT64, UINT8 to "
-                  "UINT64, BOOL, BYTES",
-                  name, datatype));
+      fmt::format("input '{}' has the datatype '{}', which is not taken: FP16, FP32, FP64, BF16, INT8 to "
+                  "INT64, UINT8 to UINT64, BOOL, BYTES",
+                  name, printable(datatype)));
 }
 
 EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature const> inputs) {
@@ -111,32 +119,32 @@ EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature c
     if (f.name == name) return {name, f.kind == example::kind::none ? example::kind::floats : f.kind};
     all += (all.empty() ? "" : ", ") + f.name;
   }
-  throw detail::bad(fmt::format("the model takes no input '{}'; it takes {}", name, all));
+  throw detail::bad(fmt::format("the model takes no input '{}'; it takes {}", printable(name), all));
 }
 
-EDL_INLINE std::vector<example> to_records(std::span<tensor const> inputs, std::size_t rows) {
+EDL_INLINE void check_shares(std::span<tensor const> inputs, std::size_t rows) {
   for (tensor const& t : inputs)
     if (rows == 0 || t.size() % rows != 0)
       throw detail::bad(
           fmt::format("input '{}' has {} values, which {} records cannot share", t.name, t.size(), rows));
-  std::vector<example> records(rows);
-  std::vector<std::string_view> texts;
-  for (std::size_t row = 0; row < rows; ++row) {
-    example_builder to(records[row]);
-    for (tensor const& t : inputs) {
-      std::size_t const n = t.size() / rows, first = row * n;
-      if (t.kind == example::kind::floats)
-        to.floats(t.name, view<float>(t.floats).subspan(first, n));
-      else if (t.kind == example::kind::integers)
-        to.integers(t.name, view<std::int64_t>(t.integers).subspan(first, n));
-      else {
-        texts.assign(t.strings.begin() + std::ptrdiff_t(first),
-                     t.strings.begin() + std::ptrdiff_t(first + n));
-        to.bytes(t.name, texts);
-      }
+}
+
+EDL_INLINE void to_record(std::span<tensor const> inputs, std::size_t rows, std::size_t row, example& into) {
+  example_builder to(into);
+  for (tensor const& t : inputs) {
+    std::size_t const n = t.size() / rows, first = row * n;
+    if (!t.float_bytes.empty()) {
+      std::memcpy(to.floats(t.name, n).data(), t.float_bytes.data() + first * sizeof(float),
+                  n * sizeof(float));
+    } else if (t.kind == example::kind::floats) {
+      to.floats(t.name, view<float>(t.floats).subspan(first, n));
+    } else if (t.kind == example::kind::integers) {
+      to.integers(t.name, view<std::int64_t>(t.integers).subspan(first, n));
+    } else {
+      auto const from = t.strings.begin() + std::ptrdiff_t(first);
+      to.bytes(t.name, std::vector<std::string_view>(from, from + std::ptrdiff_t(n)));
     }
   }
-  return records;
 }
 
 }  // namespace edl::serve

@@ -46,6 +46,12 @@ inline bool is_profile(std::string_view name) {
          name == "local.txt" || name == "local.json";
 }
 
+/// A file of --wrong, or a part of one.
+inline bool is_wrong(std::string_view name) {
+  return name == "wrong.jsonl" || is_numbered(name, "part-", ".jsonl") ||
+         (name.ends_with(".png") && name.find("-is-") != name.npos && name.find("-said-") != name.npos);
+}
+
 /// Removes what an earlier run, perhaps of more tasks or workers, has left beside this one's files.
 inline void remove_earlier(std::string const& flag, std::string const& directory,
                            bool (*wanted)(std::string_view), logger const& log) {
@@ -100,6 +106,10 @@ EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
   if (!j.profile.empty()) {
     remove_dead_temporaries(j.profile);
     if (!goes_on) detail::remove_earlier("--profile", j.profile, detail::is_profile, log);
+  }
+  if (!j.wrong.empty()) {
+    remove_dead_temporaries(j.wrong);
+    if (!goes_on) detail::remove_earlier("--wrong", j.wrong, detail::is_wrong, log);
   }
   if (j.command == command::train) {
     if (!j.output.empty()) remove_dead_temporaries(j.output);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <iostream>
 #include <utility>
 
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
+#include "edl/job/train/prediction/hard_records.hpp"
 #include "edl/job/train/prediction/predictions.hpp"
 #include "edl/job/train/reporter.hpp"
 #include "edl/job/train/setup.hpp"
@@ -125,6 +127,8 @@ EDL_INLINE void reporter::complete(master::coordinator const& decisions,
   invariant(decisions.over(), "a job that is complete has come to its end");
   if (job_.command == command::predict && !program_.on_predictions)
     log_.info(join_predictions(job_, decisions.tasks() ? decisions.tasks()->plan().tasks() : 0));
+  if (hard_records::wanted(job_) && job_.strategy != strategy::local)
+    hard_records::join(job_, view_.last_evaluation().records, std::cout, log_);
   if (!last.empty()) log_.info(last);
   tell({job_, decisions, view_, command, stopped_at().has_value()}, clock::now(), log_);
 }

@@ -103,8 +103,13 @@ class session {
   /// Asked before every minibatch: true makes `run` hand back what is left and return.
   void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
-  /// Given each minibatch that is evaluated, with the version that it is evaluated on in the trainer.
-  void inspect_with(std::function<void(data::batch const& b)> inspect) { inspect_ = std::move(inspect); }
+  /// Given each minibatch that is evaluated, with the version that it is evaluated on in the trainer, and
+  /// each task of them that is done, before the master hears of it.
+  void inspect_with(std::function<void(data::batch const& b)> inspect,
+                    std::function<void(task_key const& done)> end = {}) {
+    inspect_ = std::move(inspect);
+    inspected_ = std::move(end);
+  }
 
   progress const& seen() const { return seen_; }
 
@@ -185,6 +190,7 @@ class session {
   std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
   std::function<bool()> stopping_;
   std::function<void(data::batch const&)> inspect_;
+  std::function<void(task_key const&)> inspected_;
   std::set<std::string> reported_damage_;
 };
 

@@ -424,6 +424,8 @@ EDL_INLINE void session::end(std::string const& error) {
     log_.debug(error);  // the master tells it
   } else if (l.task.kind == task_kind::prediction && sink_) {
     sink_(l.task, l.outputs, l.records);
+  } else if (l.task.kind == task_kind::evaluation && inspected_) {
+    inspected_(l.task.task);
   }
   in.ask_again = {};
   outcome const o{.lease = l.task.lease,

@@ -5,6 +5,7 @@
 
 #include "edl/compute/data/format/picture_file.hpp"
 #include "edl/core/error.hpp"
+#include "edl/job/train/outputs.hpp"
 #include "job/app/job.hpp"
 #include "job/train/files.hpp"
 
@@ -104,6 +105,7 @@ TEST_CASE("records of which a wrong class is said are written, pictures as PNG")
     j.wrong = dir / "";
     std::ofstream(dir / "17-is-1-said-2.png") << "old";
     std::ofstream(dir / "mine.png") << "mine";
+    edl::train::clean_outputs(j, false, edl::logger(edl::severity::critical));
     edl::train::hard_records hard(j, p, from);
     told by;
     by.outputs = {9, 0, 0, 0, 9, 0, 0, 0, 9};
@@ -151,9 +153,77 @@ TEST_CASE("an evaluation tells the worst records and writes the wrong ones") {
   CHECK(has(j.log(), std::to_string(wrong) + " record"));
   CHECK(wrong < 100);
   CHECK(count(slurp(dir / "wrong/wrong.jsonl"), "\"features\":{\"") == wrong);
-  job::run several(with(evaluate, {"--worst=5", "--num_workers=2"}));
-  CHECK(several.wait() != 0);
-  CHECK(has(several.log(), "--worst and --wrong are of one process"));
+  job::run alone(with(evaluate, {"--worst=5", "--num_workers=2"}));
+  CHECK(alone.wait() != 0);
+  CHECK(has(alone.log(), "--worst in several processes needs --wrong=DIR"));
+}
+
+TEST_CASE("parts of several processes are joined to what one process tells and writes") {
+  pictures const from;
+  auto const p = of_classes({2, 2, 1});
+  edl::logger const quiet(edl::severity::critical);
+  scratch const one, many;
+  edl::job j{.command = edl::command::evaluate, .worst = 3};
+  auto const run = [&](std::string const& directory, bool parts) {
+    j.wrong = directory;
+    j.strategy = parts ? edl::strategy::parameter_server : edl::strategy::local;
+    std::ostringstream out;
+    told by;
+    by.outputs = {9, 0, 0, 0, 9, 0, 0, 0, 9};
+    edl::train::hard_records first(j, p, from), second(j, p, from);
+    auto const task = [&](edl::train::hard_records& of, std::uint32_t number) {
+      auto b = batch_of(number, {2, 1, 1});
+      b.identity.key.task.index = number;
+      of.look(by, b);
+      if (parts) of.end_task(b.identity.key.task);
+    };
+    if (parts) {
+      task(second, 1);  // the later records first, by another process
+      task(first, 0);
+      first.end_task({0, 7});  // of which it has seen nothing
+      edl::train::hard_records::join(j, 5, out, quiet);
+      CHECK(out.str().empty());  // a part is not seen, so that all stay
+      CHECK(names_in(directory).size() == 6);
+      edl::train::hard_records::join(j, 6, out, quiet);
+    } else {
+      task(first, 0);
+      task(first, 1);
+      first.tell(out, quiet);
+    }
+    return out.str();
+  };
+  for (auto const format : {edl::result_format::text, edl::result_format::json}) {
+    j.format = format;
+    CHECK(run(one / "", false) == run(many / "", true));
+    CHECK(names_in(one / "") == names_in(many / ""));
+    for (std::string const& name : names_in(one / "")) CHECK(slurp(one / name) == slurp(many / name));
+    for (scratch const* of : {&one, &many}) {
+      j.wrong = *of / "";
+      edl::train::clean_outputs(j, false, quiet);
+      CHECK(names_in(*of / "").empty());
+    }
+  }
+}
+
+TEST_CASE("a job of several processes tells and writes the same records as one process") {
+  scratch const dir;
+  auto const evaluate = [&](char const* name, lines const& more) {
+    job::run j(with({"evaluate", "--validation_data=" + job::data().validation,
+                     "--checkpoint_dir_for_init=" + model().output, "--worst=5", "--wrong=" + dir / name},
+                    more));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    lines worst;
+    std::istringstream in(j.log());
+    for (std::string line; std::getline(in, line);)
+      if (line.starts_with("loss ")) worst.push_back(line);
+    CHECK(worst.size() == 5);
+    return worst;
+  };
+  CHECK(evaluate("one", {}) ==
+        evaluate("several", {"--num_workers=2", "--num_ps_pods=1", "--num_minibatches_per_task=1"}));
+  CHECK(names_in(dir / "one") == names_in(dir / "several"));
+  CHECK(slurp(dir / "one/wrong.jsonl") == slurp(dir / "several/wrong.jsonl"));
 }
 
 }  // namespace hard_records_test

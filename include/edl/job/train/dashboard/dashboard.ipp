@@ -91,6 +91,8 @@ EDL_INLINE dashboard::state::state(job const& of, std::string const& history, da
       server({.host = of.dashboard_host,
               .port = of.dashboard.value_or(0),
               .token = context.token,
+              .certificate = of.dashboard_certificate,
+              .key = of.dashboard_key,
               .page = make_dashboard_page(),
               .documents = documents(),
               .follow = [this](std::string_view last_event_id) -> page_news {

@@ -29,6 +29,7 @@ struct page_options {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: any
   std::string token = {};  ///< that it wants, unless it is of this machine; empty: one is drawn, and told
+  std::string certificate = {}, key = {};  ///< files (PEM) for TLS; empty: none
   dashboard_page page;
   std::vector<page_document> documents;
   std::function<page_news(std::string_view last_event_id)> follow;  ///< called on the server's thread

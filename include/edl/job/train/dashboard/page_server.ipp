@@ -83,6 +83,8 @@ EDL_INLINE page_server::state::state(page_options o)
                            .port = options.port,
                            .token = options.token,
                            .token_in_address = true,
+                           .certificate = options.certificate,
+                           .key = options.key,
                            .bounds = {.body = 0, .connections = detail::most_readers},
                            .log = options.log},
       routes());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "edl/compute/data/batch.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/core/durable_file.hpp"
+#include "edl/core/ledger.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/train/program.hpp"
@@ -21,25 +23,36 @@ namespace edl::train {
 /// Records that a model has trouble with, for a person to look at. Those with the highest loss are told
 /// (--worst). Those of which it says a wrong class are written (--wrong): a line of `wrong.jsonl` each, and,
 /// where the network takes pictures, a PNG as the network sees it, from its least value to its largest. At
-/// most `most_wrong` are. Thread safety: unsafe.
+/// most `most_wrong` are. In a job of several processes each task's are a part in --wrong, which the master
+/// joins. Thread safety: unsafe.
 class hard_records {
  public:
   static constexpr std::uint64_t most_wrong = 10'000;
 
   static bool wanted(job const& j) { return j.worst > 0 || !j.wrong.empty(); }
 
-  /// References outlive this. Throws usage_error where --wrong is asked for and the loss says no class.
+  /// Throws usage_error where --wrong is asked for and the loss says no class.
+  static void check(job const& j, program const& p);
+
+  /// References outlive this. Throws as `check`.
   hard_records(job const& j, program const& p, data::source const& from);
 
   /// Looks at a minibatch that was evaluated.
   void look(worker::trainer& by, data::batch const& b);
 
-  /// The worst as one line of JSON, which are forgotten then.
+  /// In one process: the worst as one line of JSON, which are forgotten then.
   std::string take_worst();
 
-  /// The end: writes a line for each of the worst, or with --output_format=json one for all, and says where
-  /// the wrong ones are.
+  /// In several processes: all minibatches of this task have been evaluated, and nobody knows it yet.
+  void end_task(task_key const& task);
+
+  /// The end, in one process: writes a line for each of the worst, or with --output_format=json one for all,
+  /// and says where the wrong ones are.
   void tell(std::ostream& to, logger const& log);
+
+  /// The same of the parts of several processes, which are removed; `records`: how many were evaluated. Where
+  /// this process does not see the parts of all, they stay, and that is said.
+  static void join(job const& j, std::uint64_t records, std::ostream& to, logger const& log);
 
  private:
   struct seen {
@@ -49,20 +62,31 @@ class hard_records {
     std::uint64_t in_file = 0;
     std::optional<std::int64_t> label, said;
     float probability = 0;  ///< of what is said
+
+    std::string json() const;
+    static seen of_json(std::string const& text);
   };
 
-  void sort();
-  static std::string as_json(seen const& s);
+  struct found {
+    std::vector<seen> worst;  // a heap, the least loss first
+    std::vector<std::string> lines;
+    std::uint64_t first = 0, records = 0, wrong = 0;
+
+    void keep(seen s, std::uint64_t most);
+    void sort();
+    void tell(job const& j, std::ostream& to, logger const& log);
+  };
+
   seen see(data::batch const& b, int row, double loss, view<float> outputs) const;
-  void write(data::batch const& b, int row, seen const& what);
+  std::string write(data::batch const& b, int row, seen const& what);
 
   job const& job_;
   program const& program_;
   data::source const& from_;
-  std::vector<seen> worst_;  // a heap, the least loss first
+  found all_;                          // in one process
+  std::map<task_key, found> by_task_;  // in several
   std::unique_ptr<data::reader> reader_;
   std::unique_ptr<durable_file> lines_;
-  std::uint64_t wrong_ = 0;
 };
 
 }  // namespace edl::train

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -25,11 +26,13 @@
 namespace edl::train {
 namespace detail {
 
-/// Whether a name is that of a file of --wrong.
-inline bool is_wrong(std::string const& name) {
-  return name == "wrong.jsonl" ||
-         (name.ends_with(".png") && name.find("-is-") != name.npos && name.find("-said-") != name.npos);
+inline bool says_class(program const& p) {
+  return p.heads.size() == 1 &&
+         (p.heads[0].meaning == output_meaning::classes ||
+          (p.heads[0].meaning == output_meaning::probabilities && p.heads[0].size() == 1));
 }
+
+inline bool in_parts(job const& j) { return j.strategy != strategy::local; }
 
 /// Features as a picture: the least value is black, and the largest is white.
 inline std::string png_of(shape of, view<float> features) {
@@ -42,24 +45,20 @@ inline std::string png_of(shape of, view<float> features) {
 
 }  // namespace detail
 
+EDL_INLINE void hard_records::check(job const& j, program const& p) {
+  // In several processes the directory may be for the parts of --worst alone.
+  if (j.wrong.empty() || detail::says_class(p) || (detail::in_parts(j) && j.worst > 0)) return;
+  throw usage_error(
+      "--wrong is for models that say a class: their loss is softmax cross-entropy, or sigmoid "
+      "cross-entropy of one output");
+}
+
 EDL_INLINE hard_records::hard_records(job const& j, program const& p, data::source const& from)
     : job_(j), program_(p), from_(from) {
-  if (j.wrong.empty()) return;
-  bool const says = p.heads.size() == 1 &&
-                    (p.heads[0].meaning == output_meaning::classes ||
-                     (p.heads[0].meaning == output_meaning::probabilities && p.heads[0].size() == 1));
-  if (!says)
-    throw usage_error(
-        "--wrong is for models that say a class: their loss is softmax cross-entropy, or sigmoid "
-        "cross-entropy of one output");
-  std::error_code code;
-  std::vector<std::filesystem::path> old;
-  for (auto const& entry : std::filesystem::directory_iterator(j.wrong, code))
-    if (detail::is_wrong(entry.path().filename().native())) old.push_back(entry.path());
-  for (auto const& path : old) std::filesystem::remove(path, code);
-  if (code) throw error(fmt::format("--wrong={}: files of an earlier run: {}", j.wrong, code.message()));
+  check(j, p);
+  if (j.wrong.empty() || !detail::says_class(p)) return;
   reader_ = from.open();
-  lines_ = std::make_unique<durable_file>(j.wrong + "/wrong.jsonl");
+  if (!detail::in_parts(j)) lines_ = std::make_unique<durable_file>(j.wrong + "/wrong.jsonl");
 }
 
 EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, double loss,
@@ -88,23 +87,48 @@ EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, d
   return s;
 }
 
-EDL_INLINE void hard_records::look(worker::trainer& by, data::batch const& b) {
+EDL_INLINE void hard_records::found::keep(seen s, std::uint64_t most) {
+  if (most == 0) return;
   auto const less_hard = [](seen const& a, seen const& c) {
     return a.loss != c.loss ? a.loss > c.loss : a.record < c.record;
   };
+  worst.push_back(std::move(s));
+  std::ranges::push_heap(worst, less_hard);
+  if (worst.size() <= most) return;
+  std::ranges::pop_heap(worst, less_hard);
+  worst.pop_back();
+}
+
+EDL_INLINE void hard_records::look(worker::trainer& by, data::batch const& b) {
+  found& to = detail::in_parts(job_) ? by_task_[b.identity.key.task] : all_;
+  if (detail::in_parts(job_) && b.identity.key.index == 0) to = {};  // it may have been begun before
   by.inspect(b, [&](int row, double loss, view<float> outputs) {
     seen s = see(b, row, loss, outputs);
-    if (lines_ && s.label != s.said && ++wrong_ <= most_wrong) write(b, row, s);
-    if (job_.worst == 0) return;
-    worst_.push_back(std::move(s));
-    std::ranges::push_heap(worst_, less_hard);
-    if (worst_.size() <= job_.worst) return;
-    std::ranges::pop_heap(worst_, less_hard);
-    worst_.pop_back();
+    if (to.records++ == 0) to.first = s.record;
+    if (reader_ && s.label != s.said && ++to.wrong <= most_wrong) {
+      std::string line = write(b, row, s);
+      if (lines_)
+        lines_->write(line);
+      else
+        to.lines.push_back(std::move(line));
+    }
+    to.keep(std::move(s), job_.worst);
   });
 }
 
-EDL_INLINE void hard_records::write(data::batch const& b, int row, seen const& what) {
+EDL_INLINE void hard_records::end_task(task_key const& task) {
+  auto const it = by_task_.find(task);
+  if (it == by_task_.end()) return;
+  found const& of = it->second;
+  std::string text = fmt::format("{{\"records\":{},\"wrong\":{}}}\n", of.records,
+                                 reader_ ? std::to_string(of.wrong) : "null");
+  for (seen const& s : of.worst) text += fmt::format("{{\"worst\":{}}}\n", s.json());
+  for (std::string const& line : of.lines) text += line;
+  replace_file(fmt::format("{}/part-{:012}.jsonl", job_.wrong, of.first), text);
+  by_task_.erase(it);
+}
+
+EDL_INLINE std::string hard_records::write(data::batch const& b, int row, seen const& what) {
   std::string line =
       fmt::format("{{\"record\":{},\"file\":{},\"label\":{},\"class\":{},\"probability\":{}", what.record,
                   nlohmann::json(printable(what.file)).dump(), *what.label, *what.said, what.probability);
@@ -125,53 +149,111 @@ EDL_INLINE void hard_records::write(data::batch const& b, int row, seen const& w
                           json_of(record, std::string(record.name(f))));
     line += "}";
   }
-  lines_->write(line + "}\n");
+  return line + "}\n";
 }
 
-EDL_INLINE void hard_records::sort() {
-  std::ranges::sort(worst_, [](seen const& a, seen const& c) {
+EDL_INLINE std::string hard_records::seen::json() const {
+  return fmt::format(
+      "{{\"record\":{},\"file\":{},\"in_file\":{},\"loss\":{}{}}}", record,
+      nlohmann::json(printable(file)).dump(), in_file, std::isfinite(loss) ? fmt::format("{}", loss) : "null",
+      said ? fmt::format(",\"label\":{},\"class\":{},\"probability\":{}", *label, *said, probability) : "");
+}
+
+EDL_INLINE hard_records::seen hard_records::seen::of_json(std::string const& text) {
+  auto const all = nlohmann::json::parse(text).at("worst");
+  seen s{
+      .loss = all.at("loss").is_null() ? std::numeric_limits<double>::infinity() : all["loss"].get<double>(),
+      .record = all.at("record"),
+      .file = all.at("file"),
+      .in_file = all.at("in_file")};
+  if (all.contains("class"))
+    s.label = all.at("label"), s.said = all["class"], s.probability = all.at("probability");
+  return s;
+}
+
+EDL_INLINE void hard_records::found::sort() {
+  std::ranges::sort(worst, [](seen const& a, seen const& c) {
     return a.loss != c.loss ? a.loss > c.loss : a.record < c.record;
   });
 }
 
-EDL_INLINE std::string hard_records::as_json(seen const& s) {
-  return fmt::format(
-      R"({{"record":{},"file":{},"in_file":{},"loss":{}{}}})", s.record,
-      nlohmann::json(printable(s.file)).dump(), s.in_file,
-      std::isfinite(s.loss) ? fmt::format("{}", s.loss) : "null",
-      s.said ? fmt::format(R"(,"label":{},"class":{},"probability":{})", *s.label, *s.said, s.probability)
-             : "");
-}
-
 EDL_INLINE std::string hard_records::take_worst() {
-  sort();
+  all_.sort();
   std::string out = "[";
-  for (seen const& s : worst_) out += (out.size() > 1 ? "," : "") + as_json(s);
-  worst_.clear();
+  for (seen const& s : all_.worst) out += (out.size() > 1 ? "," : "") + s.json();
+  all_.worst.clear();
   return out + "]";
 }
 
-EDL_INLINE void hard_records::tell(std::ostream& to, logger const& log) {
+EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger const& log) {
   sort();
-  bool const json = job_.format == result_format::json;
+  bool const json = j.format == result_format::json;
   std::vector<std::string> all;
-  for (seen const& s : worst_)
-    all.push_back(json ? as_json(s)
+  for (seen const& s : worst)
+    all.push_back(json ? s.json()
                        : fmt::format("loss {:.4f}, record {} of {}{}", s.loss, s.in_file, printable(s.file),
-                                     s.said ? fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said,
-                                                          s.probability)
-                                            : ""));
-  if (json && job_.worst > 0)
+                                     !s.said ? ""
+                                             : fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said,
+                                                           s.probability)));
+  if (json && j.worst > 0)
     fmt::print(to, "{{\"worst\":[{}]}}\n", fmt::join(all, ","));
   else
     for (std::string const& line : all) fmt::print(to, "{}\n", line);
   to.flush();
-  if (!lines_) return;
-  lines_->commit();
+  if (std::filesystem::exists(j.wrong + "/wrong.jsonl"))
+    log.info(
+        fmt::format("{} of a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
+                    wrong > most_wrong ? fmt::format("the first {} are", most_wrong) : "they are", j.wrong));
+}
+
+EDL_INLINE void hard_records::tell(std::ostream& to, logger const& log) {
+  if (lines_) lines_->commit();
   lines_.reset();
-  log.info(fmt::format(
-      "{} of a wrong class; {} in {}/wrong.jsonl", counted(wrong_, "record is", "records are"),
-      wrong_ > most_wrong ? fmt::format("the first {} are", most_wrong) : "they are", job_.wrong));
+  all_.tell(job_, to, log);
+}
+
+EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ostream& to, logger const& log) {
+  std::vector<std::string> parts;
+  for (auto const& entry : std::filesystem::directory_iterator(j.wrong))
+    if (std::string const name = entry.path().filename().native();
+        name.starts_with("part-") && name.ends_with(".jsonl"))
+      parts.push_back(entry.path().native());
+  std::ranges::sort(parts);  // as the records are
+  found all;
+  std::string line;
+  auto const head = [&line](std::ifstream& in) {
+    std::getline(in, line);
+    return nlohmann::json::parse(line);
+  };
+  for (std::string const& path : parts) {
+    std::ifstream in(path);
+    all.records += head(in).at("records").get<std::uint64_t>();
+  }
+  if (all.records != records)
+    return log.warning(
+        fmt::format("--worst and --wrong: this process sees parts of {} of {} in {}: they stay as they are",
+                    all.records, counted(records, "record"), j.wrong));
+  std::unique_ptr<durable_file> lines;  // none: the model says no class
+  for (std::string const& path : parts) {
+    std::ifstream in(path);
+    std::uint64_t left = most_wrong - std::min(all.wrong, most_wrong);
+    if (auto const wrong = head(in).at("wrong"); !wrong.is_null()) {
+      if (!lines) lines = std::make_unique<durable_file>(j.wrong + "/wrong.jsonl");
+      all.wrong += wrong.get<std::uint64_t>();
+    }
+    while (std::getline(in, line))
+      if (line.starts_with("{\"worst\":")) {
+        all.keep(seen::of_json(line), j.worst);
+      } else if (lines && left > 0) {
+        lines->write(line + "\n");
+        --left;
+      } else if (auto const one = nlohmann::json::parse(line); one.contains("picture")) {
+        std::filesystem::remove(j.wrong + "/" + one["picture"].get<std::string>());
+      }
+  }
+  if (lines) lines->commit();
+  for (std::string const& path : parts) std::filesystem::remove(path);
+  all.tell(j, to, log);
 }
 
 }  // namespace edl::train

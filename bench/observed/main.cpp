@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same training with and without what lets people look at it, in turns: its history, event files for
+// TensorBoard, the page with a reader that follows it, and, where there are several processes, metrics that
+// are read every second. What a pair of turns differs by is told as a ratio of records a second, and as one
+// of processor time, which other programs disturb less.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <edl/edl.hpp>
+#include <regex>
+#include <thread>
+
+#include "../serve/load.hpp"
+#include "../serve/program_at_work.hpp"
+#include "edl/cli/program.hpp"
+
+namespace {
+
+using namespace bench;
+using edl::cli::flag, edl::cli::words;
+namespace nn = edl::nn;
+
+struct watched {
+  static constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28},
+                                                 nn::dense{.units = 128}, nn::relu{}, nn::dense{.units = 10});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr edl::adam optimizer{.learning_rate = 0.001f};
+  static void feed(edl::example const& record, edl::sample<watched>& into, edl::mode m) {
+    into.features = record.floats("image", {28, 28, 1}) / 255.0f;
+    if (m != edl::mode::prediction) into.label = record.integer("label");
+  }
+};
+
+/// Reads what a server says to this question, until it ends or is left alone.
+void follow(std::uint16_t port, std::string const& path) try {
+  client c(port);
+  c.ask(fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path));
+  std::array<char, 65536> some;
+  for (asio::error_code failed; !failed;) c.socket().read_some(asio::buffer(some), failed);
+} catch (asio::system_error const&) {  // the job has ended
+}
+
+struct run_result {
+  double rate = 0, processor = 0;  // records a second; seconds
+};
+
+double processor_seconds() {
+  ::rusage used{};
+  ::getrusage(RUSAGE_CHILDREN, &used);
+  auto const seconds = [](::timeval const& t) { return double(t.tv_sec) + double(t.tv_usec) * 1e-6; };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+/// Of a whole job.
+run_result run_of(words const& command) {
+  run_result r;
+  double const before = processor_seconds();
+  {
+    program_at_work job(command);
+    std::vector<std::jthread> readers;
+    std::regex const at("(dashboard|metrics): http://127\\.0\\.0\\.1:([0-9]+)/"),
+        rate(", ([0-9]+) records/s$");
+    for (std::string line; !(line = job.until("")).empty();) {
+      std::smatch found;
+      if (line.find("trained ") != line.npos && std::regex_search(line, found, rate))
+        r.rate = std::stod(found[1]);
+      if (!std::regex_search(line, found, at)) continue;
+      auto const port = std::uint16_t(std::stoi(found[2]));
+      if (found[1] == "dashboard")
+        readers.emplace_back([port] { follow(port, "/api/live"); });
+      else
+        readers.emplace_back([port](std::stop_token const& over) {
+          for (int tenths = 0; !over.stop_requested(); ++tenths) {
+            if (tenths % 10 == 0) follow(port, "/metrics");
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          }
+        });
+    }
+    job.wait();
+  }
+  r.processor = processor_seconds() - before;
+  if (r.rate == 0) throw std::runtime_error("a training has not told its speed");
+  return r;
+}
+
+int contest(edl::cli::command_line const& l) {
+  scratch_folder const folder;
+  std::string const data = folder.path + "/train";
+  program_at_work({"/proc/self/exe", "model", "data", "--from=synthetic:train", "--to=" + data,
+                   "--fraction=" + l.text("fraction")})
+      .wait();
+  fmt::print("{}\n\n| processes | of those without | median | quartiles |\n|---|---|---|---|\n",
+             load_average());
+  struct {
+    char const* name;
+    words flags;
+  } const kinds[] = {{"one", {}}, {"a master, a server, a worker", {"--num_ps_pods=1", "--num_workers=1"}}};
+  for (auto const& kind : kinds) {
+    std::vector<double> rates, processor;
+    for (std::int64_t turn = 0; turn < 2 * l.number("rounds") + 2; ++turn) {
+      // Each pair begins with the other one.
+      bool const first = turn % 2 == 0, on_first = turn / 2 % 2 == 0;
+      static run_result results[2];
+      bool const on = first == on_first;
+      std::string const directory = folder.path + "/job";
+      words command{"/proc/self/exe",
+                    "model",
+                    "train",
+                    "--training_data=" + data,
+                    "--num_epochs=" + l.text("epochs"),
+                    "--checkpoint_dir=" + directory};
+      command.insert(command.end(), kind.flags.begin(), kind.flags.end());
+      if (on) {
+        for (std::string const& one :
+             {std::string("--dashboard=0"), "--tensorboard_log_dir=" + folder.path + "/events"})
+          command.push_back(one);
+        if (!kind.flags.empty()) command.push_back("--metrics_port=0");
+      } else {
+        command.push_back("--history_steps=0");
+      }
+      results[on] = run_of(command);
+      std::filesystem::remove_all(directory);
+      std::filesystem::remove_all(folder.path + "/events");
+      if (first || turn < 2) continue;  // the first pair warms up
+      rates.push_back(results[1].rate / results[0].rate);
+      processor.push_back(results[1].processor / results[0].processor);
+    }
+    for (auto const& [what, all] : {std::pair{"records a second", &rates}, {"processor time", &processor}})
+      fmt::print("| {} | {} | {:.3f} | {:.3f} to {:.3f} |\n", kind.name, what, quantile(*all, 0.5),
+                 quantile(*all, 0.25), quantile(*all, 0.75));
+    std::fflush(stdout);
+  }
+  fmt::print("\n{}\n", load_average());
+  return 0;
+}
+
+std::vector<flag> flags() {
+  using enum flag::value_type;
+  return {{.name = "rounds",
+           .fallback = "10",
+           .help = "pairs of turns",
+           .type = whole,
+           .least = 1,
+           .most = 10'000},
+          {.name = "epochs",
+           .fallback = "16",
+           .help = "of a training",
+           .type = whole,
+           .least = 1,
+           .most = 10'000},
+          {.name = "fraction",
+           .fallback = "0.5",
+           .help = "of 60,000 records",
+           .type = number,
+           .lowest = 0.01,
+           .highest = 1}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "model") return edl::run<watched>(argc - 1, argv + 1);
+  return edl::cli::run_program({.command = "bench-observed", .flags = flags(), .most = 0},
+                               "What it costs to look at a training, in turns.", {argv + 1, argv + argc},
+                               contest);
+}
