@@ -84,6 +84,8 @@ TEST_CASE("the table is of flags that there are, and the test is of the whole ta
                                           "history_steps",
                                           "dashboard",
                                           "dashboard_host",
+                                          "dashboard_certificate",
+                                          "dashboard_key",
                                           "ignore_damaged_checkpoints",
                                           "skip_mismatch",
                                           "activations",
