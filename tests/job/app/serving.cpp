@@ -52,7 +52,8 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(s.drain_delay == 7ms);
   CHECK(s.set == "a=1");
   CHECK_THROWS_AS(serving_of({"--tls_key=k"}), edl::usage_error);
-  CHECK_THROWS_AS(serving_of({"--token_file=/nowhere"}), edl::usage_error);
+  CHECK_THROWS_WITH_AS(serving_of({"--token_file=/nowhere"}),
+                       "--token_file=/nowhere: No such file or directory", edl::usage_error);
   CHECK_THROWS_AS(edl::app::parse("mnist", {"serve"}), edl::usage_error);
 }
 

@@ -30,13 +30,13 @@ struct transcript {
     std::string const text((std::istreambuf_iterator<char>(in)), {});
     std::size_t const line = text.find("\n=====\n");
     std::string const response = text.substr(line + 7);
-    std::istringstream parameter(text.substr(0, line)), answered(response);
+    std::istringstream request(text.substr(0, line)), answered(response);
     std::string version, word;
-    asked >> method >> path >> version;
-    std::getline(asked, word);
-    for (std::string h; std::getline(asked, h) && !h.empty();)
+    request >> method >> path >> version;
+    std::getline(request, word);
+    for (std::string h; std::getline(request, h) && !h.empty();)
       if (!h.starts_with("Host:")) headers.emplace(h.substr(0, h.find(':')), h.substr(h.find(':') + 2));
-    body.assign(std::istreambuf_iterator<char>(asked), {});
+    body.assign(std::istreambuf_iterator<char>(request), {});
     while (!body.empty() && body.back() == '\n') body.pop_back();
     answered >> version >> code;
     answer = response.substr(response.find("\n\n") + 2);

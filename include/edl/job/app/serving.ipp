@@ -6,11 +6,14 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/app/serving.hpp"
 #include "edl/job/serve/service.hpp"
@@ -100,6 +103,7 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
       .drain = ms("drain_ms")};
   if (std::string const file = l.text("token_file"); !file.empty()) {
     std::ifstream in(file);
+    if (!in) throw usage_error(fmt::format("--token_file={}: {}", printable(file), std::strerror(errno)));
     std::getline(in, s.listening.token);
     s.listening.token = std::string(trimmed(s.listening.token));
     if (s.listening.token.size() < 16)

@@ -146,6 +146,9 @@ TEST_CASE("parts that are not all here stay parts, and a column that records lac
   CHECK(complaint([&] {
           edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "idd"), p, from);
         }) == "--prediction_columns=idd: the records have no 'idd'; they have id, name, x");
+  CHECK(complaint([&] {
+          edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "id,x,id"), p, from);
+        }) == "--prediction_columns=id,x,id: 'id' stands there twice");
 }
 
 TEST_CASE("with several workers, one of which is killed, each record is predicted once, in order") {

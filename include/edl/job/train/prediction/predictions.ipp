@@ -300,6 +300,10 @@ EDL_INLINE std::vector<std::uint64_t> numbers_among_all(data::source const& from
 EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, data::source const& from)
     : job_(j), program_(p), from_(from), columns_(detail::words_of(j.prediction_columns)) {
   if (columns_.empty()) return;
+  for (auto c = columns_.begin(); c != columns_.end(); ++c)
+    if (std::find(columns_.begin(), c, *c) != c)
+      throw usage_error(fmt::format("--prediction_columns={}: '{}' stands there twice",
+                                    printable(job_.prediction_columns), printable(*c)));
   reader_ = from.open();
   for (std::size_t shard = 0; shard < from.shards().size(); ++shard) {
     if (from.shards()[shard].records == 0) continue;
