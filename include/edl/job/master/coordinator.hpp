@@ -31,9 +31,9 @@ struct job_progress {
   double loss = 0;       ///< mean of what the workers last saw
   edl::trained trained;  ///< by all workers that this master has heard
   std::uint64_t lost = 0, repeated = 0,
-                recovered = 0;   ///< members; tasks that were leased again, or taken back
-  std::uint64_t taken_back = 0;  ///< records of done tasks that were undone by going back
-  std::optional<task_queue::ledger_account> account;  ///< of the state that the job has last gone on from
+                recovered = 0;            ///< members; tasks that were leased again, or taken back
+  std::uint64_t taken_back = 0;           ///< records of done tasks that were undone by going back
+  std::optional<ledger_account> account;  ///< of the state that the job has last gone on from
 };
 
 /// The master: events and the time go in, replies and commands come out. After each event, `take_commands`

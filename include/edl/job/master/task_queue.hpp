@@ -55,6 +55,12 @@ struct lease_counters {
   std::uint64_t records_taken_back = 0;  ///< of done tasks, which a rollback has undone
 };
 
+/// What a ledger counts one by one as it was applied, beside what its marks say need not be done again:
+/// records that are marked and were not applied, and those that were applied more often.
+struct ledger_account {
+  std::uint64_t lost = 0, repeated = 0;
+};
+
 /// Which tasks are waiting, which are leased, and which are done, over all epochs. An epoch opens when
 /// nothing waits, without waiting for what is leased. A worker that is lost, slow or returns a task does no
 /// harm to it. The task goes to the front and is leased again from where it stood. Cost: O(log leases + log
@@ -123,12 +129,8 @@ class task_queue {
   /// when it names tasks that this data set does not have.
   void restore(ledger const& applied);
 
-  /// What the ledger that was restored counts one by one as it was applied, beside what its marks say need
-  /// not be done again: records that are marked and were not applied, and those that were applied more often.
-  /// Nothing: it lacks a count, as where servers' histories differed, or none was restored.
-  struct ledger_account {
-    std::uint64_t lost = 0, repeated = 0;
-  };
+  /// Of the ledger that was restored. Nothing: it lacks a count, as where servers' histories differed, or
+  /// none was restored.
   std::optional<ledger_account> restored_account() const { return restored_account_; }
 
   /// Begins no other task. What has been begun is finished, by others if need be, so that all servers end
