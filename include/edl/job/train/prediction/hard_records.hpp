@@ -14,11 +14,16 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/log.hpp"
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/train/program.hpp"
 #include "edl/job/worker/trainer.hpp"
 
 namespace edl::train {
+
+/// Features as a picture of 1 or 3 channels: the least value is black, and the largest is white.
+std::string png_of(shape of, view<float> features);
 
 /// Records that a model has trouble with, for a person to look at. Those with the highest loss are told
 /// (--worst). Those of which it says a wrong class are written (--wrong): a line of `wrong.jsonl` each, and,

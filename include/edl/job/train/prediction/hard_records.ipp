@@ -34,16 +34,15 @@ inline bool says_class(program const& p) {
 
 inline bool in_parts(job const& j) { return j.strategy != strategy::local; }
 
-/// Features as a picture: the least value is black, and the largest is white.
-inline std::string png_of(shape of, view<float> features) {
+}  // namespace detail
+
+EDL_INLINE std::string png_of(shape of, view<float> features) {
   auto const [least, largest] = std::ranges::minmax(features);
   float const scale = largest > least ? 255 / (largest - least) : 0;
   data::pixels made{.extents = of, .values = {}};
   for (float const x : features) made.values.push_back(std::uint8_t(std::lround((x - least) * scale)));
   return data::encode_png(made);
 }
-
-}  // namespace detail
 
 EDL_INLINE void hard_records::check(job const& j, program const& p) {
   // In several processes the directory may be for the parts of --worst alone.
@@ -137,8 +136,7 @@ EDL_INLINE std::string hard_records::write(data::batch const& b, int row, seen c
   if (of.height > 1 && of.width > 1 && (of.channels == 1 || of.channels == 3) && n == b.feature_size) {
     std::string const name = fmt::format("{}-is-{}-said-{}.png", what.record, *what.label, *what.said);
     replace_file(job_.wrong + "/" + name,
-                 detail::png_of(of, view<float>(b.features).subspan(std::size_t(row) * n, n)),
-                 forced::nothing);
+                 png_of(of, view<float>(b.features).subspan(std::size_t(row) * n, n)), forced::nothing);
     line += fmt::format(",\"picture\":\"{}\"", name);
   } else {
     example record;

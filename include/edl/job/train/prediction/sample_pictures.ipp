@@ -38,7 +38,7 @@ EDL_INLINE std::vector<std::pair<std::string, event_picture>> sample_pictures(jo
       }
       all.emplace_back(fmt::format("{}/record-{}", from.evaluation ? "validation" : "training", all.size()),
                        event_picture{of.height, of.width, of.channels,
-                                     detail::png_of(of, view<float>(b.features).first(of.size()))});
+                                     png_of(of, view<float>(b.features).first(of.size()))});
     }
   return all;
 }
