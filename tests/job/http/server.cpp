@@ -203,7 +203,7 @@ TEST_CASE("the bodies of all requests have a bound, too") {
   std::string const few(400, 'x'), many(900, 'x');
   for (int i = 0; i < 3; ++i) CHECK(has(ask(f.server.port(), post("/echo/a", few)), "200 OK"));
   connection c(f.server.port());
-  std::string const said = c.say(post("/echo/a", many)).rest();
+  std::string const said = c.say(post("/echo/a", many)).answer();
   CHECK(has(said, "503 Service Unavailable"));
   CHECK(has(said, "too many bytes"));
   CHECK(has(ask(f.server.port(), post("/echo/a", few)), "200 OK"));
