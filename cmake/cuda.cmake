@@ -28,7 +28,7 @@ set(CMAKE_CUDA_COMPILER ${EDL_NVCC})
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 
-file(GLOB edl_cuda_units CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/edl/compute/device/cuda/library/*.cu
+file(GLOB edl_cuda_units CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/edl/compute/device/cuda/library/kernels/*.cu
      ${PROJECT_SOURCE_DIR}/include/edl/compute/device/cuda/library/*.cpp)
 add_library(edl-cuda SHARED ${edl_cuda_units})
 target_include_directories(edl-cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${CUDAToolkit_INCLUDE_DIRS}

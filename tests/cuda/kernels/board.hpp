@@ -13,7 +13,7 @@
 
 #include "compute/device/draw.hpp"
 #include "device.hpp"
-#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 #include "edl/core/bfloat16.hpp"
 
 namespace kernels = edl::cuda_kernels;

@@ -63,12 +63,12 @@ TEST_CASE("a job's page tells of a killed worker and of its successor as it happ
 }
 
 TEST_CASE("a job in one process has the same page, with lines though it keeps no history") {
-  job::run j(train({"--num_epochs=2", "--dashboard=0", "--history_steps=10", "--log_level=INFO"}), held);
+  job::run j(train({"--num_epochs=2", "--dashboard=0", "--history_steps=2", "--log_level=INFO"}), held);
   std::uint16_t const port = port_of(j);
   http_client::connection live(port);
   live.say(get("/api/live"));
   live.until("event: line\n");
-  CHECK(ask(port, "/api/history")[0]["step"] == 10);
+  CHECK(ask(port, "/api/history")[0]["step"] == 2);
   CHECK(ask(port, "/api/job")["processes"][0]["process"] == "local");
   ::kill(j.pid(), SIGINT);
   std::string const rest = live.rest();
@@ -78,14 +78,14 @@ TEST_CASE("a job in one process has the same page, with lines though it keeps no
 }
 
 TEST_CASE("a job in one process shows the worst records of its last evaluation, if it is asked to") {
-  job::run j(train({"--num_epochs=2", "--dashboard=0", "--worst=3", "--evaluation_steps=20",
+  job::run j(train({"--num_epochs=2", "--dashboard=0", "--worst=3", "--evaluation_steps=2",
                     "--validation_data=" + job::data().validation}),
              held);
   std::uint16_t const port = port_of(j);
   http_client::connection live(port);
-  live.say(get("/api/live")).until("\"worst\":20");
+  live.say(get("/api/live")).until("\"worst\":2");
   json const worst = ask(port, "/api/worst");
-  CHECK(worst["version"] >= 20);
+  CHECK(worst["version"] >= 2);
   REQUIRE(worst["records"].size() == 3);
   CHECK(worst["records"][0]["loss"] >= worst["records"][2]["loss"]);
   CHECK(worst["records"][0].contains("label"));

@@ -274,9 +274,8 @@ EDL_INLINE void processes::supervise() {
     }
     int const ready = ::poll(handles.data(), handles.size(), timeout);
     if (ready < 0 && errno != EINTR) continue;
-    if (ready == 0 &&
-        clock::now() >=
-            next_look_) {  // nobody has ended since the last look: what was killed before it was of others
+    // Nobody has ended since the last look: what was killed before it was of others.
+    if (ready == 0 && clock::now() >= next_look_) {
       explained_ = std::max(explained_, seen_);
       seen_ = kills_();
       next_look_ = clock::now() + look_;

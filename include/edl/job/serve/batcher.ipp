@@ -18,8 +18,8 @@ namespace edl::serve {
 
 struct batcher::request {
   request(asio::any_io_executor const& on, std::shared_ptr<question const> q)
-      : asked(std::move(q)), done(on) {}
-  std::shared_ptr<question const> asked;
+      : query(std::move(q)), done(on) {}
+  std::shared_ptr<question const> query;
   clock::time_point since = clock::now();
   net::event done;
   bool ended = false;
@@ -114,8 +114,8 @@ EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
   std::vector<std::shared_ptr<request>> batch;
   std::size_t rows = 0;
   while (!queue_.empty() &&
-         (batch.empty() || rows + queue_.front()->asked->rows <= std::size_t(options_.max_batch))) {
-    rows += queue_.front()->asked->rows;
+         (batch.empty() || rows + queue_.front()->query->rows <= std::size_t(options_.max_batch))) {
+    rows += queue_.front()->query->rows;
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -129,7 +129,7 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
   try {
     auto const model = model_();
     std::size_t rows = 0;
-    for (auto const& r : batch) rows += r->asked->rows;
+    for (auto const& r : batch) rows += r->query->rows;
     auto at_work = model->take(int(std::max<std::size_t>(rows, 1)));
     std::vector<int> first;
     for (auto const& r : batch) {
@@ -140,7 +140,7 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
                           http::fields{{"Retry-After", "1"}});
         continue;
       }
-      question const& q = *r->asked;
+      question const& q = *r->query;
       for (std::size_t i = 0; i < q.rows && !r->failed; ++i) try {
           to_record(q.inputs, q.rows, i, record);
           at_work.add(record);
@@ -155,7 +155,7 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
     for (std::size_t k = 0; k < batch.size(); ++k) {
       request& r = *batch[k];
       if (r.failed) continue;
-      auto const part = at_work.outputs().subspan(std::size_t(first[k]) * each, r.asked->rows * each);
+      auto const part = at_work.outputs().subspan(std::size_t(first[k]) * each, r.query->rows * each);
       r.said = {{part.begin(), part.end()}, model};
     }
     ++batches_;

@@ -39,16 +39,16 @@ inline std::string host_of(std::string_view authority) {
 
 struct page_server::state {
   struct reader {
-    explicit reader(state& s) : of(s) {
-      std::lock_guard const lock(of.mutex);
-      ++of.readers;
+    explicit reader(state& s) : owner(s) {
+      std::lock_guard const lock(owner.mutex);
+      ++owner.readers;
     }
     ~reader() {
-      std::lock_guard const lock(of.mutex);
-      --of.readers;
-      of.left.notify_all();
+      std::lock_guard const lock(owner.mutex);
+      --owner.readers;
+      owner.left.notify_all();
     }
-    state& of;
+    state& owner;
   };
   explicit state(page_options o);
   std::vector<http::route> routes();
@@ -74,9 +74,9 @@ EDL_INLINE page_server::state::state(page_options o)
       node({.job = "dashboard", .secret = net::token::random(), .log = options.log}),
       aside(node),
       changed(node.executor()) {
-  bool const told = options.token.empty() && !alone;
+  bool const token_shown = options.token.empty() && !alone;
   if (alone) options.token.clear();
-  if (told) options.token = net::token::random().secret();
+  if (token_shown) options.token = net::token::random().secret();
   server = std::make_unique<http::server>(
       node,
       http::server_options{.host = options.host,
@@ -88,8 +88,8 @@ EDL_INLINE page_server::state::state(page_options o)
                            .bounds = {.body = 0, .connections = detail::most_readers},
                            .log = options.log},
       routes());
-  options.log.info(fmt::format("dashboard: {}/{}{}", server->address(), told ? "?token=" : "",
-                               told ? options.token : std::string()));
+  options.log.info(fmt::format("dashboard: {}/{}{}", server->address(), token_shown ? "?token=" : "",
+                               token_shown ? options.token : std::string()));
 }
 
 /// Another site's page must not read a page of this machine by a name that it makes stand for 127.0.0.1.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 
 namespace edl::cuda_library {
 

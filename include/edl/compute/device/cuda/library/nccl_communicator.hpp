@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "edl/compute/device/communicator.hpp"
-#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 #include "edl/compute/device/cuda/library/nccl.hpp"
 
 namespace edl::cuda_library {

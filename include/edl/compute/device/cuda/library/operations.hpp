@@ -7,7 +7,7 @@
 #include <string>
 
 #include "edl/compute/device/accelerator.hpp"
-#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 #include "edl/compute/device/cuda/library/products.hpp"
 
 namespace edl::cuda_library {

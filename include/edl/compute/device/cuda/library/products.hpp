@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 #include "edl/compute/device/cuda/options.hpp"
 #include "edl/compute/device/geometry.hpp"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 #include "edl/compute/device/precision.hpp"
 
 namespace edl::cuda_library {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lies before and behind a sum between GPUs.
-#include "edl/compute/device/cuda/library/kernel.cuh"
+#include "edl/compute/device/cuda/library/kernels/kernel.cuh"
 
 namespace edl::cuda_kernels {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/compute/device/cuda/library/kernel.cuh"
+#include "edl/compute/device/cuda/library/kernels/kernel.cuh"
 
 /// Sums down the columns of a matrix, and what is done with them. Threads lie across the columns, `lanes` of
 /// them with N neighbours each. `down` rows of threads lie below each other. A block has a tile of the

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/compute/device/cuda/library/columns.cuh"
-#include "edl/compute/device/cuda/library/gelu.cuh"
+#include "edl/compute/device/cuda/library/kernels/columns.cuh"
+#include "edl/compute/device/cuda/library/kernels/gelu.cuh"
 
 /// What the kernels of batch normalisation, forward and backward, have in common.
 namespace edl::cuda_kernels {

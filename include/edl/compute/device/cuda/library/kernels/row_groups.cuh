@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/compute/device/cuda/library/kernel.cuh"
+#include "edl/compute/device/cuda/library/kernels/kernel.cuh"
 
 /// One row after the other by few threads each. They are `width` neighbours, a power of two of at most 32, so
 /// a group never leaves its warp.

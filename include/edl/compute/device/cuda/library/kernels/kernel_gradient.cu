@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mma.h>
 
-#include "edl/compute/device/cuda/library/geometry.cuh"
+#include "edl/compute/device/cuda/library/kernels/geometry.cuh"
 
 // The gradient of a kernel is a product of two matrices for each of the kernel's places: filters × pixels, of
 // dy, and pixels × channels, of x as that place sees it. Pixels are many, the others few. So blocks share the

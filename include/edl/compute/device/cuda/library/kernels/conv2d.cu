@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/device/cuda/library/geometry.cuh"
+#include "edl/compute/device/cuda/library/kernels/geometry.cuh"
 
 namespace edl::cuda_kernels {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/compute/device/cuda/library/kernel.cuh"
+#include "edl/compute/device/cuda/library/kernels/kernel.cuh"
 
 /// Where elements of samples and of a convolution's kernel lie.
 namespace edl::cuda_kernels {

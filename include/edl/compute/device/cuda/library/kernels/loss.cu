@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/device/cuda/library/kernel.cuh"
-#include "edl/compute/device/cuda/library/row_groups.cuh"
+#include "edl/compute/device/cuda/library/kernels/kernel.cuh"
+#include "edl/compute/device/cuda/library/kernels/row_groups.cuh"
 
 namespace edl::cuda_kernels {
 namespace {

@@ -5,7 +5,7 @@
 // others. For n ids it reads or writes the table once (its zeros), dy once, its sums at most once, and 20
 // bytes per id and pass, of which a vocabulary below 2^16 needs two: nothing grows faster than n.
 #include "edl/compute/device/cuda/library/check.hpp"
-#include "edl/compute/device/cuda/library/kernel.cuh"
+#include "edl/compute/device/cuda/library/kernels/kernel.cuh"
 
 namespace edl::cuda_kernels {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/device/cuda/library/columns.cuh"
-#include "edl/compute/device/cuda/library/norm.cuh"
+#include "edl/compute/device/cuda/library/kernels/columns.cuh"
+#include "edl/compute/device/cuda/library/kernels/norm.cuh"
 
 namespace edl::cuda_kernels {
 namespace {

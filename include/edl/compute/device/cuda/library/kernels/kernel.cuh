@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/error.hpp"
 

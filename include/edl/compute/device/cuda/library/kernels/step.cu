@@ -2,7 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "edl/compute/device/cuda/library/check.hpp"
-#include "edl/compute/device/cuda/library/kernels.hpp"
+#include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 
 namespace edl::cuda_kernels {
 namespace {

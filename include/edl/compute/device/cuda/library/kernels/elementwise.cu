@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "edl/compute/device/cuda/library/gelu.cuh"
-#include "edl/compute/device/cuda/library/kernel.cuh"
+#include "edl/compute/device/cuda/library/kernels/gelu.cuh"
+#include "edl/compute/device/cuda/library/kernels/kernel.cuh"
 
 namespace edl::cuda_kernels {
 namespace {
