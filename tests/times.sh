@@ -5,12 +5,15 @@
 set -eu
 build=$1
 [ -f "$build/.ninja_log" ] || { echo "$build holds no build: run tools/test" >&2; exit 1; }
-# The last entry of an output is the one that counts.
-awk -F '\t' '
+# The last entry of an output is the one that counts, if there is still such a file.
+awk -F '\t' -v build="$build" '
   FNR == 1 { next }
   { took[$4] = ($2 - $1) / 1000 }
   END {
     for (step in took) {
+      there = getline line <(build "/" step)
+      close(build "/" step)
+      if (there < 0) continue
       group = "other"
       if (step ~ /^CMakeFiles\/edl_controller/) group = "library of the controller"
       else if (step ~ /^CMakeFiles\/edl-cuda|cuda/) group = "GPUs and their double"

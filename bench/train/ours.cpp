@@ -9,6 +9,7 @@
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 #include "edl/compute/onnx/network.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
+#include "edl/compute/sparse/network_embeddings.hpp"
 #include "edl/compute/sparse/table.hpp"
 #include "measured.hpp"
 #include "networks.hpp"

@@ -6,6 +6,7 @@
 #include <exception>
 #include <future>
 
+#include "edl/compute/sparse/network_embeddings.hpp"
 #include "edl/core/random.hpp"
 #include "job/collective/members.hpp"
 #include "job/ps/processes.hpp"

@@ -23,6 +23,7 @@
 #include "edl/compute/optim/on_accelerator.hpp"
 #include "edl/compute/optim/part_rates.hpp"
 #include "edl/compute/optim/whole_optimizer.hpp"
+#include "edl/compute/sparse/network_embeddings.hpp"
 #include "edl/core/options_fit.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/job/author/model_traits.hpp"

@@ -10,6 +10,7 @@
 #include "edl/compute/device/any_device.hpp"
 #include "edl/compute/nn/explain.hpp"
 #include "edl/compute/onnx/network.hpp"
+#include "edl/compute/sparse/network_embeddings.hpp"
 #include "edl/job/app/command.hpp"
 #include "edl/job/author/model_learner.hpp"
 #include "edl/job/author/model_outputs.hpp"
