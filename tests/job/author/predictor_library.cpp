@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers also edl/predictor.h and edl/job/author/programs.hpp.
-#include "edl/compute/sparse/network_embeddings.hpp"
 #include "edl/job/author/predictor_library.ipp"
 
 #include <doctest/doctest.h>
@@ -14,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "edl/compute/sparse/network_embeddings.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
 #include "scratch_directory.hpp"
 #include "text.hpp"
