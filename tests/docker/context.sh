@@ -21,4 +21,8 @@ for file in Dockerfile.dev Dockerfile.cuda; do
     >"$work/log" 2>&1 || { cat "$work/log" >&2; echo "$file copies too little to configure edl" >&2; exit 1; }
   ninja -n -C "$edl/build" edl edl-tool edl-controller mnist >"$work/log" 2>&1 ||
     { tail -n 5 "$work/log" >&2; echo "$file copies too little to build edl" >&2; exit 1; }
+  find "$edl/build" -name cmake_install.cmake -exec grep -ho "\"$edl/[^\"]*\"" {} + | tr -d '"' | grep -v "^$edl/build/" |
+    while read -r installed; do
+      [ -e "$installed" ] || { echo "$file copies too little to install edl: $installed is missing" >&2; exit 1; }
+    done
 done
