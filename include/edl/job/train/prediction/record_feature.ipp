@@ -14,6 +14,8 @@
 namespace edl {
 namespace detail {
 
+inline constexpr std::size_t most_values = std::size_t(1) << 24;
+
 inline std::size_t count_of(record_feature const& f) {
   return std::accumulate(f.extents.begin(), f.extents.end(), std::size_t(1), std::multiplies<>());
 }
@@ -35,7 +37,6 @@ inline void build(example& record, std::vector<record_feature> const& features) 
 inline std::vector<record_feature> needed_by(std::function<void(example const& record)> const& feed,
                                              std::size_t values) {
   constexpr int most_tries = 2000;
-  constexpr std::size_t most_values = std::size_t(1) << 24;
   std::vector<record_feature> all;
   example record;
   bool open = false;     // whether as many values as the last one has is a guess
@@ -88,9 +89,13 @@ inline record_feature taken_by(std::function<void(example const& record)> const&
       feed(record);
       break;
     } catch (feature_error const& e) {
-      if (e.feature != name || e.kind == example::kind::none) break;
-      one.kind = e.kind;
-      if (!e.extents.empty()) one.extents = e.extents;
+      if (e.feature != name) break;
+      record_feature const before = one;
+      if (e.kind != example::kind::none) one.kind = e.kind;
+      one.extents = e.extents;
+      if (count_of(one) <= most_values && count_of(one) > 0) continue;
+      one = before;
+      break;
     } catch (std::exception const&) {
       break;
     }
