@@ -70,8 +70,8 @@ edl_predictor edl_predictor_open(char const* path, int32_t threads);
 /* What another thread predicts at this moment is still finished. */
 int32_t edl_predictor_close(edl_predictor p);
 
-/* What is pointed to is there until the model is closed. Inputs are as far as they can be found out: one that
-   `feed` only takes where it is there is not among them, and may be given all the same. */
+/* What is pointed to is there until the model is closed. Inputs are as far as they can be found out: those
+   that `feed` does without stand behind the others. */
 int32_t edl_predictor_describe(edl_predictor p, edl_model* into);
 int32_t edl_predictor_input(edl_predictor p, int32_t which, edl_feature* into);
 int32_t edl_predictor_output(edl_predictor p, int32_t which, edl_feature* into);

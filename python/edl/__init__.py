@@ -9,6 +9,7 @@
 `edl_add_model(digits digits.cpp PREDICTOR)` makes the library.
 """
 import ctypes
+import operator
 import os
 from typing import NamedTuple
 
@@ -99,30 +100,48 @@ def _flat(given):
     return [x for one in given for x in _flat(one)] if isinstance(given, (list, tuple)) else [given]
 
 
-class _Column:
-    """A feature of all records as the library takes it."""
+def _text(what, given):
+    """A name or a path as C takes it: what stands behind a zero would be left out."""
+    given = os.fsencode(given)
+    if b"\0" in given:
+        raise Error(f"the {what} {os.fsdecode(given)!r} has a zero byte")
+    return given
 
-    def __init__(self, name, given):
+
+def _numbers(name, given):
+    """An array of floats or of whole numbers of at most 64 bits, one sign included."""
+    if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
+        raise Error(f"'{name}' has masked values: fill them, or leave these records out")
+    try:
+        given = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        given = np.asarray(_flat(given))
+    if given.dtype.kind not in "biuf":
+        raise Error(f"'{name}' is of {given.dtype}: it may be of numbers or of texts")
+    if given.dtype.kind == "u" and given.size and int(given.max()) > np.iinfo(np.int64).max:
+        raise Error(f"'{name}' has numbers beyond int64")
+    return given if given.dtype.kind == "f" else given.astype(np.int64, copy=False)
+
+
+class _Column:
+    """A feature of all records as the library takes it. `dtype`: of a feature that no record has a value of."""
+
+    def __init__(self, name, given, dtype):
         self.offsets = self.starts = None
         self.bytes = 0
-        if isinstance(given, np.ndarray) and given.dtype.kind in "USO":
-            given = given.tolist()
+        if not isinstance(given, (list, tuple)) and np.asarray(given).ndim == 0:
+            raise Error(f"'{name}' is one value: the first extent counts records")
+        if not isinstance(given, (list, tuple)) and np.asarray(given).dtype.kind in "USO":
+            given = np.asarray(given).tolist()
+        self.rows = len(given)
         if isinstance(given, (list, tuple)):
-            self.rows = len(given)
-            if isinstance(_first(given), (str, bytes)):
+            first = _first(given)
+            if isinstance(first, (str, bytes)) or (first is None and dtype == "str" and not any(map(_flat, given))):
                 return self._take_texts(name, [_flat(one) for one in given])
-            ones = [np.asarray(one).reshape(-1) for one in given]
+            ones = [_numbers(name, one).reshape(-1) for one in given]
             self.starts = np.cumsum([0] + [one.size for one in ones], dtype=np.uint64)
-            given = np.concatenate([one for one in ones if one.size] or ones or [np.empty(0)])
-        else:
-            given = np.asarray(given)
-            if given.ndim == 0:
-                raise Error(f"'{name}' is one value: the first extent counts records")
-            self.rows = len(given)
-        if given.dtype.kind not in "biuf":
-            raise Error(f"'{name}' is of {given.dtype}: it may be of numbers or of texts")
-        if given.dtype.kind == "u" and given.size and int(given.max()) > np.iinfo(np.int64).max:
-            raise Error(f"'{name}' has numbers beyond int64")
+            given = np.concatenate([one for one in ones if one.size] or [np.empty(0, dtype if dtype == "int64" else float)])
+        given = _numbers(name, given)
         self.kind = 2 if given.dtype.kind == "f" else 3
         self.values = np.ascontiguousarray(given, np.float32 if self.kind == 2 else np.int64)
         self.count = self.values.size
@@ -132,7 +151,10 @@ class _Column:
         for text in (x for row in rows for x in row):
             if not isinstance(text, (str, bytes)):
                 raise Error(f"'{name}' has a text, and {text!r}, which is none")
-            texts.append(text.encode() if isinstance(text, str) else text)
+            try:
+                texts.append(text.encode() if isinstance(text, str) else text)
+            except UnicodeEncodeError:
+                raise Error(f"'{name}' has a text, and {text!r}, which UTF-8 has no bytes for") from None
         self.kind, self.count = 1, len(texts)
         self.starts = np.cumsum([0] + [len(row) for row in rows], dtype=np.uint64)
         self.offsets = np.cumsum([0] + [len(text) for text in texts], dtype=np.uint64)
@@ -143,7 +165,7 @@ class _Column:
         def place(array):
             return None if array is None else array.ctypes.data
 
-        return _Values(name.encode(), place(self.values), self.count, place(self.starts), place(self.offsets), self.bytes,
+        return _Values(_text("name", name), place(self.values), self.count, place(self.starts), place(self.offsets), self.bytes,
                        self.kind, 0)
 
 
@@ -152,9 +174,11 @@ class Model:
 
     def __init__(self, path, library=None, threads=1):
         self._handle = 0
-        path = os.fspath(path)
-        self._lib = _load(path, library)
-        self._handle = self._lib.edl_predictor_open(os.fsencode(path), threads)
+        encoded, threads = _text("path", os.fspath(path)), operator.index(threads)
+        if not 1 <= threads <= 1024:
+            raise Error(f"{threads} threads: it is 1 to 1024")
+        self._lib = _load(os.fspath(path), library)
+        self._handle = self._lib.edl_predictor_open(encoded, threads)
         if not self._handle:
             raise Error(self._lib.edl_predictor_error().decode(errors="replace"))
         model = _Model()
@@ -185,7 +209,8 @@ class Model:
         `inputs`: an array or a list for each feature; the first extent counts records. Numbers are taken as
         float32 or int64, texts as UTF-8. In lists a record may have more values than another one.
         """
-        columns = {name: _Column(name, given) for name, given in inputs.items()}
+        dtypes = {f.name: f.dtype for f in self.inputs}
+        columns = {name: _Column(name, given, dtypes.get(name, "float32")) for name, given in inputs.items()}
         rows = {name: column.rows for name, column in columns.items()}
         if not rows:
             raise Error("no input is given: which records is it about?")

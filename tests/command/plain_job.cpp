@@ -94,11 +94,11 @@ TEST_CASE("what was made is removed when the rest is refused") {
   s.pods = [](json const&) { return 409; };
   std::string said;
   try {
-    create_job(c, spec(), "token", {.note = [](std::string const&) {}});
+    create_job(c, spec(), "token", {.note = [](std::string const&) {}, .reach = " --context=c"});
   } catch (k8s::api_error const& taken) {
     said = taken.what();
   }
-  CHECK(has(said, "`edl delete j -n default`"));
+  CHECK(has(said, "`edl delete j -n default --context=c`"));
   CHECK(s.requests.size() == 7);  // it has looked whose the pod is, and whether it ends
 }
 

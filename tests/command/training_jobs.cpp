@@ -72,19 +72,19 @@ TEST_CASE("a TrainingJob has the words that a plain job has") {
 TEST_CASE("what hinders it is said, and nothing else is") {
   live_job unseen = job();
   unseen.resource.status.observed_generation = 0;
-  CHECK(has(hindrance_of(unseen.resource), "no controller has looked at it yet"));
+  CHECK(has(hindrance_of(unseen), "no controller has looked at it yet"));
   live_job const waits = job({.conditions = {is(type::admitted, ct::truth::no, "NoRoom",
                                                 "2 workers of 1 cpu need 2, and 0.5 are free.")}});
-  CHECK(hindrance_of(waits.resource) == "NoRoom: 2 workers of 1 cpu need 2, and 0.5 are free.");
+  CHECK(hindrance_of(waits) == "NoRoom: 2 workers of 1 cpu need 2, and 0.5 are free.");
   live_job both = waits;
   both.resource.status.conditions.push_back(is(type::stalled, ct::truth::yes, "Refused", "no such class"));
-  CHECK(hindrance_of(both.resource) == "Refused: no such class");
+  CHECK(hindrance_of(both) == "Refused: no such class");
   both.resource.spec.managed_by = "example.com/other";
-  CHECK(has(hindrance_of(both.resource), "spec.managedBy is example.com/other"));
+  CHECK(has(hindrance_of(both), "spec.managedBy is example.com/other"));
   live_job done = job(
       {.conditions = {is(type::admitted, ct::truth::no, "Finished"), is(type::succeeded, ct::truth::yes)}});
-  CHECK(hindrance_of(done.resource).empty());
-  CHECK(hindrance_of(job({.conditions = {is(type::admitted, ct::truth::yes)}}).resource).empty());
+  CHECK(hindrance_of(done).empty());
+  CHECK(hindrance_of(job({.conditions = {is(type::admitted, ct::truth::yes)}})).empty());
 }
 
 TEST_CASE("one table has both: pods count for the TrainingJob that owns them") {
@@ -144,7 +144,7 @@ TEST_CASE("explain says why it waits, and who changed its size") {
                      .attempts = 2,
                      .scale_records = {{"2026-11-22T10:20:00Z", 4, 2, "a service needs room"},
                                        {"2026-11-22T10:10:00Z", 1, 4, "there was room"}}});
-  explain_training_job(of.resource, x);
+  explain_training_job(of, of.resource.name, x);
   REQUIRE(x.now.size() == 2);
   CHECK(has(x.now[0].text, "is at attempt 2: 1 have failed, and 3 may"));
   CHECK(x.now[1].text == "NoRoom: it needs 3 cores");
@@ -154,8 +154,8 @@ TEST_CASE("explain says why it waits, and who changed its size") {
   explanation asleep;
   of = job({.conditions = {is(type::suspended, ct::truth::yes)}});
   of.resource.spec.suspend = true;
-  explain_training_job(of.resource, asleep);
-  CHECK(has(asleep.now.at(0).text, "`edl resume j`"));
+  explain_training_job(of, "j -n team", asleep);
+  CHECK(has(asleep.now.at(0).text, "`edl resume j -n team`"));
 }
 
 TEST_CASE("explain tells a resize once: by the status, or by an Event where that has forgotten it") {

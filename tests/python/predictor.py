@@ -112,6 +112,18 @@ class Predictor(unittest.TestCase):
                 t.join()
             self.assertEqual(wrong, [])
 
+    def test_lists_of_few_values(self):
+        with edl.open(self.at("mixed"), library(MIXED)) as m:
+            def said(**changed):
+                return m.predict({"x": self.x[:2], "text": ["", ""], "ids": [[], [7]], **changed})["kind"]
+
+            none = said(ids=[[], []])  # whole numbers, though there is none
+            self.same(none[:1], said()[:1])
+            self.same(said(text=[b"", ""]), said())
+            self.same(said(ids=[[], [2**60 + 1]]), said(ids=[np.array([], np.uint64), np.array([2**60 + 1], np.uint64)]))
+            self.same(said(ids=[[1, 2, 3], [7]]), said(ids=[[[1, 2], [3]], np.array([7], np.uint8)]))
+            self.same(said(x=np.ma.array(self.x[:2], mask=False)), said())
+
     def test_errors(self):
         m = edl.open(self.at("mixed"), library(MIXED))
         good = {"x": self.x[:2], "text": ["a", "b"], "ids": [[1], []]}
@@ -127,7 +139,11 @@ class Predictor(unittest.TestCase):
             ({**good, "x": self.x[:2] * np.nan}, "value 0 of 'x' is nan"),
             ({**good, "ids": np.array([1.5, 2])}, "ids"),
             ({**good, "ids": np.array([1, 2**63], np.uint64)}, "'ids' has numbers beyond int64"),
+            ({**good, "ids": [[2**63], [1]]}, "'ids' has numbers beyond int64"),
+            ({**good, "x": np.ma.array(self.x[:2], mask=[[True, False], [False, False]])}, "'x' has masked values"),
             ({**good, "text": [["a"], [1]]}, "'text' has a text, and 1"),
+            ({**good, "text": ["\udc80", "b"]}, "'text' has a text, and .* UTF-8"),
+            ({**good, "x\0y": [1, 2]}, "has a zero byte"),
             ({"x": [], "text": [], "ids": []}, "a batch for 0 records"),
         ):
             with self.subTest(told), self.assertRaisesRegex(edl.Error, told):
@@ -138,6 +154,11 @@ class Predictor(unittest.TestCase):
             m.predict(good)
         with self.assertRaisesRegex(edl.Error, "is not of this model"):
             edl.open(self.at("digits"), library(MIXED))
+        with self.assertRaisesRegex(edl.Error, "has a zero byte"):
+            edl.open(self.at("mixed") + "\0none", library(MIXED))
+        for threads in (0, 1025, 2**32 + 1):
+            with self.assertRaisesRegex(edl.Error, "it is 1 to 1024"):
+                edl.open(self.at("mixed"), library(MIXED), threads)
         with self.assertRaisesRegex(edl.Error, "there is no such file"):
             edl.open(self.at("none"), library(MIXED))
         with self.assertRaisesRegex(edl.Error, "is no library of a predictor"):

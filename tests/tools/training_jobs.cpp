@@ -218,6 +218,7 @@ TEST_CASE("it is scaled within its bounds, given back, suspended, resumed and de
   CHECK(has(asleep.text, "is suspended"));
   CHECK(has(s.edl({"get", "jobs"}).text, "Suspended"));
   CHECK(has(s.edl({"explain", "j"}).text, "`edl resume j`"));
+  CHECK(has(s.edl({"explain", "j", "-n", "default"}).text, "`edl resume j -n default`"));
   CHECK(s.edl({"resume", "j", "--wait"}).code == 0);
   CHECK(has(s.edl({"get", "jobs"}).text, "Running"));
   auto const gone = s.edl({"delete", "j", "--wait"});
@@ -237,6 +238,7 @@ TEST_CASE("a job that would lose what it has done is suspended only by who says 
   CHECK(no.code == 2);
   CHECK(has(no.text, "no --checkpoint_dir"));
   CHECK(has(no.text, "`edl suspend j --lose_progress`"));
+  CHECK(has(s.edl({"suspend", "j", "-n", "default"}).text, "`edl suspend j -n default --lose_progress`"));
   CHECK_FALSE(s.job()["spec"].value("suspend", false));
   auto const yes = s.edl({"suspend", "j", "--lose_progress"});
   CHECK(yes.code == 0);

@@ -125,6 +125,35 @@ TEST_CASE("a master that is taken away is replaced within its attempt, and its m
   CHECK(uid_of() == before);
 }
 
+TEST_CASE("a node is drained of a master and of all controllers: the next controller lets the pod go") {
+  cluster c;
+  c.add_node("m", 1);  // for the master
+  c.add_node("n", 10);
+  c.add_job("a", 2, 4, 1);
+  {
+    pass both;  // of them one acts
+    converge(c, both);
+  }
+  json& drained = c.objects.at("/api/v1/nodes/m");
+  drained["spec"]["unschedulable"] = true;
+  drained["status"]["allocatable"]["cpu"] = "0";  // which is how this cluster's scheduler knows
+  std::string const path = cluster::pod_path(master);
+  REQUIRE(c.objects.at(path)["spec"]["nodeName"] == "m");
+  json const uid = c.objects.at(path)["metadata"]["uid"];
+  c.erase(path);
+  for (int i = 0; i < 100; ++i) c.step();
+  REQUIRE(c.objects.contains(path));  // who drains waits for it
+  CHECK(c.objects.at(path)["metadata"]["uid"] == uid);
+  pass next;
+  converge(c, next, 100);
+  CHECK(c.objects.at(path)["metadata"]["uid"] != uid);
+  CHECK(c.objects.at(path)["spec"]["nodeName"] == "n");
+  CHECK(c.phase("a") == "running");
+  CHECK(c.status("a")["attempts"] == 1);
+  CHECK(c.status("a")["restarts"] == 1);
+  CHECK(c.created.size() == 2);
+}
+
 TEST_CASE("a job is suspended by its master, and goes on with the same attempt") {
   cluster c;
   c.add_node("n", 10);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -106,6 +107,29 @@ TEST_CASE("without measuring, the rule holds and nothing is tried") {
   }
 }
 
+TEST_CASE("a file of another kind stays as it is, which is told once") {
+  folder const f;
+  std::string const path = f.path / "table.csv", content = "area,rent\n50,500\n";
+  std::ofstream(path) << content;
+  captured_stderr captured;
+  kernel_choices c(edl::kernels::measured, 2, path);
+  CHECK(chosen(c, {"test", {5, 6}, 64}, 0).way == 1);
+  CHECK(chosen(c, {"test", {5, 7}, 64}, 0).way == 1);
+  std::ostringstream now;
+  now << std::ifstream(path).rdbuf();
+  CHECK(now.str() == content);
+  auto const text = captured.text(), told = path + " is no file of remembered kernels";
+  CHECK(text.find(told) != text.npos);
+  CHECK(text.find(told) == text.rfind(told));
+  // What an older version has remembered is replaced.
+  std::ofstream(f.path / "old") << "edl 0.0.1 kernels, oneDNN 1, some processor\n";
+  kernel_choices newer(edl::kernels::measured, 2, f.path / "old");
+  CHECK(chosen(newer, {"test", {5, 6}, 64}, 0).way == 1);
+  CHECK(chosen(newer, {"test", {5, 6}, 64}, 0).runs == 0);
+  kernel_choices next(edl::kernels::measured, 2, f.path / "old");
+  CHECK(chosen(next, {"test", {5, 6}, 64}, 0).runs == 0);
+}
+
 TEST_CASE("a file remembers for the next process; one that is damaged is as good as none") {
   folder const f;
   kernel_key const key{"test", {5, 6}, 64};
@@ -128,6 +152,9 @@ TEST_CASE("a file remembers for the next process; one that is damaged is as good
     kernel_choices c(edl::kernels::measured, 2, f.file());
     CHECK(chosen(c, key, 0).way == 1);
   }
+  std::filesystem::remove(f.file());
+  kernel_choices fresh(edl::kernels::measured, 2, f.file());
+  CHECK(chosen(fresh, key, 0).way == 1);
   std::ifstream in(f.file());
   std::string signature;
   std::getline(in, signature);

@@ -49,6 +49,20 @@ TEST_CASE("what cannot be is refused by name, with the way out") {
   CHECK(contains(refusal({"train", "--training_data=d", "--distribution_strategy=Ring"}), "Ring"));
 }
 
+TEST_CASE("a hyperparameter that is given as a flag is told as one") {
+  edl::train::hyperparameters const set{{.name = "dropout", .fallback = "0.25"}};
+  for (char const* command : {"train", "evaluate", "sweep"}) {
+    CAPTURE(command);
+    std::string said;
+    try {
+      parse("mnist", {command, "--dropout=0.1"}, set);
+    } catch (edl::usage_error const& e) {
+      said = e.what();
+    }
+    CHECK(said == "--dropout is a hyperparameter of the model: --set dropout=VALUE");
+  }
+}
+
 TEST_CASE("a sweep says which flags of training it sets itself") {
   auto const said = [](std::string const& flag) {
     return refusal({"sweep", "--training_data=d", "--validation_data=v", "--output=o", "--by=loss", flag});

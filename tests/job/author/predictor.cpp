@@ -240,6 +240,30 @@ TEST_CASE("what feed asks for is found out, with names, kinds and extents") {
   CHECK(told[4].extents.empty());
 }
 
+TEST_CASE("what feed takes where it is there, and does without, is found out behind what it needs") {
+  auto const told = edl::features_read_by(
+      [](edl::example const& r) {
+        if (r.contains("year")) r.floating("year");
+        if (r.contains("city")) r.bytes("city");
+        if (r.contains("ids")) r.integer_values("ids");
+        if (r.contains("box")) r.floats("box", {2, 2});
+        if (r.contains("odd")) throw edl::data_error("zeros are no odd");
+        r.floating("area");
+      },
+      5);
+  using kind = edl::example::kind;
+  std::vector<std::pair<std::string, kind>> all;
+  for (auto const& f : told) all.emplace_back(f.name, f.kind);
+  CHECK(all == std::vector<std::pair<std::string, kind>>{{"area", kind::floats},
+                                                         {"box", kind::floats},
+                                                         {"city", kind::strings},
+                                                         {"ids", kind::integers},
+                                                         {"odd", kind::floats},
+                                                         {"year", kind::floats}});
+  CHECK(told[1].extents == std::vector<std::size_t>{2, 2});
+  CHECK(told[2].extents.empty());
+}
+
 TEST_CASE("rows of tables, of a checkpoint and mapped from an exported model, are those that `predict` has") {
   trained const t;
   edl::predictor<tabled> const of_checkpoint(t.dir / "checkpoints"), of_file(t.dir / "exported");

@@ -39,7 +39,9 @@ TEST_CASE("the reasons name what takes a flag's place") {
   CHECK(why_not_here("batch_size") == "is --minibatch_size here");
   CHECK(why_not_here("epochs") == "is --num_epochs here");
   CHECK(contains(why_not_here("learning_rate"), "--set NAME=VALUE"));
-  CHECK(contains(why_not_here("custom_data_reader"), "RecordIO, CSV"));
+  CHECK(contains(why_not_here("custom_data_reader"), "the struct's `open` reads one of its own"));
+  CHECK(why_not_here("eval_steps") == "is --evaluation_steps here");
+  CHECK(contains(why_not_here("weight_decay"), "--set NAME=VALUE"));
   CHECK(contains(why_not_here("prediction_outputs_processor"), "on_predictions"));
 }
 

@@ -7,11 +7,15 @@
 #include <edl/edl.hpp>
 #include <filesystem>
 #include <future>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <semaphore>
 #include <set>
 #include <thread>
 
+#include "edl/job/checkpoint/job_files.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
+#include "eventually.hpp"
 #include "job/app/job.hpp"
 #include "job/http/client.hpp"
 #include "openmetrics.hpp"
@@ -45,8 +49,10 @@ void write_model(std::string const& path, std::uint64_t version, float more) {
 }
 
 struct fixture {
-  explicit fixture(edl::serve::batcher::options o = {})
-      : batching(o), service(node, "m", model, o), server(node, {.log = quiet}, service.routes()) {}
+  explicit fixture(edl::serve::batcher::options o = {}, edl::serve::service::runner reader = {})
+      : batching(o),
+        service(node, "m", model, o, std::move(reader)),
+        server(node, {.log = quiet}, service.routes()) {}
   ~fixture() { server.close(); }
 
   scratch dir;
@@ -115,6 +121,34 @@ TEST_CASE("a record that the model cannot use is the fault of its own request") 
   CHECK(has(f.predict(R"({"instances":[[1,2,3]]})"), "400 Bad Request"));
   for (auto& g : good) CHECK(g.get().ends_with("[[2,0,0]]}"));
   CHECK(has(f.predict(R"({"instances":[]})"), "400"));
+}
+
+TEST_CASE("others are answered while much JSON is read") {
+  std::string pad(100'000, ' ');
+  for (auto const& [at, body] :
+       {std::pair{"/v1/models/m:predict", R"({"instances":[[1,2]]})" + pad},
+        {"/v2/models/m/infer",
+         R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})" + pad}}) {
+    CAPTURE(at);
+    std::promise<std::function<void()>> handed;
+    auto work = handed.get_future();
+    fixture f({}, [&](std::function<void()> read) { handed.set_value(std::move(read)); });
+    auto large = std::async(std::launch::async, [&, to = http_client::post(at, body)] { return f.ask(to); });
+    REQUIRE(eventually([&] { return work.wait_for(0s) == std::future_status::ready; }));
+    CHECK(f.predict(R"({"instances":[[4,5]]})").ends_with("[[9,0,0]]}"));
+    CHECK(large.wait_for(0s) == std::future_status::timeout);
+    work.get()();
+    CHECK(has(large.get(), "[3,0,0]"));
+  }
+}
+
+TEST_CASE("much JSON that is wrong, or none, is refused as little is") {
+  fixture f;
+  std::string const pad(100'000, ' ');
+  CHECK(has(f.predict(R"({"instances":[[1,2,3]]})" + pad), "400 Bad Request"));
+  CHECK(has(f.predict(pad + "{"), "the body is no JSON"));
+  CHECK(has(f.ask(http_client::post("/v2/models/m/infer", pad)), "the body is no JSON"));
+  CHECK(f.predict(R"({"instances":[[4,5]]})" + pad).ends_with("[[9,0,0]]}"));
 }
 
 TEST_CASE("more than may wait is told to come later") {
@@ -194,6 +228,60 @@ TEST_CASE("a model that could not be read for a moment is tried again") {
   CHECK(f.changed.try_acquire_for(60s));
   CHECK(has(f.predict(R"({"instances":[[1,2]]})"), "Edl-Model-Version: 7"));
   CHECK(f.model.lag() == 0);
+}
+
+TEST_CASE("a newer checkpoint of a wrong size is told of once, and the model at work stays") {
+  struct lines : edl::line_sink {
+    void write(std::string_view text) override {
+      std::lock_guard const lock(mutex);
+      all += text;
+    }
+    std::size_t count(std::string_view part) {
+      std::lock_guard const lock(mutex);
+      std::size_t n = 0;
+      for (auto at = all.find(part); at != all.npos; at = all.find(part, at + 1)) ++n;
+      return n;
+    }
+    std::mutex mutex;
+    std::string all;
+  };
+  scratch dir;
+  edl::train::program const program = edl::author::make_program<pair>();
+  std::filesystem::create_directory(dir / "all");
+  auto const put = [&](std::uint64_t version, bool whole) {
+    edl::checkpoint::job_files const files{.layout = program.layout, .directory = dir / "made"};
+    std::vector<float> const values(program.layout.size());
+    std::vector<edl::checkpoint::segment> const segments{{{0, values.size()}, version, {}}};
+    auto one = files.begin(version);
+    one.contents.files = {edl::checkpoint::write_part(
+        one.path, program.layout,
+        {.version = version, .elements = {0, values.size()}, .variables = values, .segments = segments})};
+    files.commit(one);
+    if (!whole) std::filesystem::resize_file(one.path + "/" + one.contents.files[0].name, 100);
+    std::filesystem::rename(one.path, edl::checkpoint::checkpoint_path(dir / "all", version));
+  };
+  put(5, true);
+  auto const sink = std::make_shared<lines>();
+  std::counting_semaphore<> changed{0};
+  edl::serve::followed_model const model(program, {.path = dir / "all", .interval = 1ms},
+                                         edl::logger(edl::severity::info, "", {.to = sink}),
+                                         [&] { changed.release(); });
+  put(7, false);
+  CHECK(eventually([&] { return sink->count("version-7 is passed over") == 1; }));
+  put(6, true);
+  changed.acquire();
+  put(8, true);
+  changed.acquire();
+  CHECK(model.now()->version() == 8);
+  CHECK(sink->count("version-5 is taken instead") == 1);
+  CHECK(sink->count("version-6 is taken instead") == 1);
+  std::filesystem::rename(dir / "all", dir / "away");
+  CHECK(
+      eventually([&] { return sink->count("there is no such file or directory; the model at work") == 1; }));
+  std::filesystem::rename(dir / "away", dir / "all");
+  put(10, true);
+  changed.acquire();
+  CHECK(sink->count("the model at work stays") == 1);
 }
 
 }  // namespace serve_service_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "edl/job/http/message.hpp"
 
 namespace serve_tensor_test {
@@ -46,6 +48,18 @@ TEST_CASE("values of each datatype become those that the model asks for") {
   CHECK_THROWS_AS(n.append("BYTES", std::string(4, '\0'), 1), edl::http::failure);
   tensor w{"w", example::kind::strings};
   CHECK_THROWS_AS(w.append("BYTES", std::string("\xff\xff\xff\xff", 4), 1), edl::http::failure);
+}
+
+TEST_CASE("whole numbers beyond 64 bits with a sign are refused, and do not wrap") {
+  tensor n{"n", example::kind::integers};
+  std::string const most("\xff\xff\xff\xff\xff\xff\xff\x7f", 8), beyond(8, '\xff');
+  n.append("UINT64", most, 1);
+  n.append(nlohmann::json::parse("9223372036854775807"));
+  CHECK(n.integers == std::vector<std::int64_t>(2, std::int64_t(~std::uint64_t(0) >> 1)));
+  CHECK_THROWS_WITH(n.append("UINT64", beyond, 1),
+                    "input 'n' has 18446744073709551615, which does not fit 64 bits with a sign");
+  CHECK_THROWS_WITH(n.append(nlohmann::json::parse("9223372036854775808")),
+                    "input 'n' has 9223372036854775808, which does not fit 64 bits with a sign");
 }
 
 TEST_CASE("float32 is taken as its bytes are, wherever they begin") {

@@ -35,6 +35,19 @@ TEST_CASE("two identical commands notice each other, and a killed one is nobody"
   }
 }
 
+TEST_CASE("a place where nothing can be written is refused before anything is trained") {
+  job::scratch const dir;
+  std::ofstream(dir / "file") << "data";
+  for (char const* flag : {"--checkpoint_dir=", "--output=", "--tensorboard_log_dir=", "--profile="}) {
+    CAPTURE(flag);
+    job::run j(train({flag + dir / "file"}));
+    CHECK(j.wait() == 1);
+    CHECK(has(j.log(), flag + dir / "file" + ": Not a directory"));
+    CHECK_FALSE(has(j.log(), "Starting epoch"));
+  }
+  CHECK(slurp(dir / "file") == "data");
+}
+
 TEST_CASE("a killed master's successor is not locked out") {
   job::scratch const dir;
   job::run j(train(with({"--checkpoint_dir=" + dir / "c", "--checkpoint_steps=8"}, several)),

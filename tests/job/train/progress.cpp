@@ -21,6 +21,14 @@ TEST_CASE("progress in words, with what is known") {
   CHECK(edl::train::describe(p, 0).find("loss") == std::string::npos);
 }
 
+TEST_CASE("what a job ends with names no loss that nobody told of") {
+  edl::master::job_progress p;
+  p.version = 192;
+  CHECK(edl::train::outcome(p) == "version 192");
+  p.loss = 0.113;
+  CHECK(edl::train::outcome(p) == "version 192, loss 0.113");
+}
+
 TEST_CASE("a job that stands still has no rate, and nobody tells when it will be done") {
   using namespace std::chrono_literals;
   edl::master::job_progress p;

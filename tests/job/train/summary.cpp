@@ -74,6 +74,28 @@ TEST_CASE("the commands that come next run as they are shown, whatever a path ho
   CHECK(edl::checkpoint::newest_valid(place).value_or("").ends_with("/version-128"));
 }
 
+TEST_CASE("of steps and epochs, which both end a job, the one that did is told") {
+  for (auto const& [steps, told] :
+       {std::pair{"--max_step=40", "--max_step=40 is reached: 768 records of --num_epochs=1 are not trained"},
+        {"--max_step=65", "--max_step=65 is not reached: --num_epochs=1 ends at version 64"},
+        {"--max_step=64", ""}}) {
+    job::run j(job::train({"--num_epochs=1", steps}));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(job::has(j.log(), told));
+    CHECK(job::has(j.log(), "reached") == (*told != '\0'));
+  }
+}
+
+TEST_CASE("what is left out of damaged records is so in the commands that come next") {
+  job::scratch const dir;
+  job::run j(job::train({"--skip_damaged", "--max_damaged=0.5", "--output=" + dir / "o"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  for (char const* command : {" evaluate ", " predict "}) CHECK(job::has(j.log(), command));
+  CHECK(job::count(j.log(), "/model.safetensors --skip_damaged --max_damaged=0.5\n") == 2);
+}
+
 TEST_CASE("a job that goes on counts its own records only") {
   job::scratch const dir;
   for (lines const& how : {lines{}, job::several}) {

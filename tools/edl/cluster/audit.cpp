@@ -50,7 +50,8 @@ class passing_pod {
       pod_state s;
       if (!answered([&] { s = state_of(cluster_.api.get(path_)); }, until, announced)) continue;
       if (s.ended) return s;
-      std::string const why = s.hinders ? in_words(s.hinders->reason, s.hinders->message, job_) : "";
+      std::string const why =
+          s.hinders ? in_words(s.hinders->reason, s.hinders->message, cluster_.named(job_)) : "";
       if (s.hinders && s.hinders->hopeless) throw error("the reading pod cannot start: " + why);
       if (clock::now() > until)
         throw error(fmt::format("the reading pod has not ended after {} s{}{}", limit.count(),

@@ -61,8 +61,10 @@ live_job await_controller(cluster& c, std::string const& job, std::int64_t gener
     if (seen && (now.resource.finished() || reached(now.resource))) return now;
     if (clock::now() > until)
       throw error(fmt::format("{0} within {1} s: {2}; the request stays", what, limit.count(),
-                              seen ? fmt::format("`edl explain {}` tells why", job)
-                                   : "no controller has read it; `edl doctor` says whether there is one"));
+                              seen ? fmt::format("`edl explain {}` tells why", c.named(job))
+                                   : fmt::format("no controller has read it; `edl doctor{}` says whether "
+                                                 "there is one",
+                                                 c.reach)));
     std::this_thread::sleep_for(200ms);
   }
 }
@@ -96,9 +98,9 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
       workers = std::uint32_t(l.number("num_workers"));
       if (workers < w.min || workers > w.max)
         throw usage_error(
-            fmt::format("--num_workers={0}: job '{1}' may have {2} to {3} workers; `kubectl edit tj {1}` "
+            fmt::format("--num_workers={0}: job '{1}' may have {2} to {3} workers; `kubectl edit tj {4}` "
                         "changes workers.min and workers.max",
-                        workers, job.name, w.min, w.max));
+                        workers, job.name, w.min, w.max, for_kubectl(c.named(job.name))));
     } else {
       workers = 0;
     }
@@ -113,8 +115,8 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
                        announced, fmt::format("job '{}' was not told its new size", job.name));
   if (waits_for_room(now.resource))
     fmt::print("job {}: has the new size when it starts: {}\n", job.name,
-               now.resource.spec.suspend ? fmt::format("`edl resume {}` lets it", job.name)
-                                         : hindrance_of(now.resource));
+               now.resource.spec.suspend ? fmt::format("`edl resume {}` lets it", c.named(job.name))
+                                         : hindrance_of(now));
   else if (l.given("num_workers") && workers == 0)
     fmt::print("job {}: workers={}, and the autoscaler decides from {} to {}\n", job.name,
                now.resource.status.workers.desired, w.min, w.max);
@@ -155,11 +157,11 @@ int set_suspended(command_line const& l, bool yes) {
   if (loses && !of->resource.status.start_time.empty() && !l.truth("lose_progress"))
     throw usage_error(
         fmt::format("job '{0}' has no --checkpoint_dir among its spec.flags: suspended, it loses what it has "
-                    "done, and begins anew; `edl suspend {0} --lose_progress` suspends it all the same",
-                    name));
+                    "done, and begins anew; `edl suspend {1} --lose_progress` suspends it all the same",
+                    name, c.named(name)));
   live_job const changed = change_training_job(c, name, {{"spec", {{"suspend", yes}}}});
   fmt::print("job {} is {}{}\n", name, yes ? "being suspended" : "resumed",
-             yes ? fmt::format("; `edl resume {}` lets it {}", name, loses ? "begin anew" : "go on")
+             yes ? fmt::format("; `edl resume {}` lets it {}", c.named(name), loses ? "begin anew" : "go on")
                  : "; it starts when there is room");
   std::fflush(stdout);
   if (!l.truth("wait")) return done;
@@ -286,8 +288,8 @@ int scale(words const& line) {
       return fmt::print("job {}: {}\n", job, printable(without_blanks(answer))), done;
     if (clock::now() > until)
       throw error(fmt::format(
-          "the master of job '{0}' did not answer within {1} s; it will when it runs: `edl explain {0}`", job,
-          limit.count()));
+          "the master of job '{0}' did not answer within {1} s; it will when it runs: `edl explain {2}`", job,
+          limit.count(), c.named(job)));
     std::this_thread::sleep_for(200ms);
   }
 }

@@ -36,6 +36,10 @@ std::string cluster::path(std::string const& kind, std::string const& name) cons
   return "/api/v1/namespaces/" + space + "/" + kind + (name.empty() ? "" : "/" + name);
 }
 
+std::string cluster::flags() const {
+  return (space == usual_space ? "" : " " + shell_line({"-n", space})) + reach;
+}
+
 json cluster::pods_of(std::string const& job) {
   json items = api.get(path("pods"), {{"labelSelector", k8s::job_selector(job)}})["items"];
   std::vector<json> pods(items.begin(), items.end());
@@ -66,10 +70,19 @@ std::vector<flag> cluster_flags() {
 cluster connect(command_line const& line) {
   auto const timeout = std::chrono::seconds(line.number("request_timeout"));
   k8s::access a = access_of(line);
-  std::string const space = line.text("namespace").empty() ? a.user_space : line.text("namespace");
+  std::string const usual = line.text("namespace").empty() ? a.user_space : "",
+                    space = usual.empty() ? line.text("namespace") : usual;
   return {k8s::client(std::move(a),
                       {.retry_timeout = timeout, .agent = std::string("edl/") + edl::package_version}),
-          space};
+          space, usual, reach_of(line)};
+}
+
+std::string reach_of(command_line const& line) {
+  words all;
+  for (std::string const name : {"context", "kubeconfig"})
+    if (!line.text(name).empty()) all.push_back("--" + name + "=" + line.text(name));
+  if (line.truth("force_use_kube_config_file")) all.push_back("--force_use_kube_config_file");
+  return all.empty() ? "" : " " + shell_line(all);
 }
 
 account default_account(cluster& c) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/advice.hpp"
 #include "common/command_line.hpp"
 #include "common/fields.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
@@ -18,9 +19,16 @@ namespace edl::tool {
 struct cluster {
   platform::kubernetes::client api;
   std::string space;
+  std::string usual_space;  ///< of who names none; empty: the reader has named one
+  std::string reach;        ///< flags by which the reader reached it, as " --context=test"
 
   /// "/api/v1/namespaces/SPACE/pods" and below.
   std::string path(std::string const& kind, std::string const& name = "") const;
+
+  /// What a command that a hint names needs, to be about the same: " -n team --context=test".
+  std::string flags() const;
+  std::string named(std::string const& job) const { return job + flags(); }
+  std::string reach_of_kubectl() const { return for_kubectl(reach); }
 
   /// The pods of a job, by name: master, servers, workers by number. Empty when there is none.
   nlohmann::json pods_of(std::string const& job);
@@ -47,6 +55,9 @@ std::string usual_account(cluster& c);
 /// Who waits does not give up because an API server is away for a moment, which is told once: whether `ask`
 /// was answered. Throws what `ask` throws otherwise, and that as well when it is past `until`.
 bool answered(std::function<void()> const& ask, time_point until, bool& announced);
+
+/// As `cluster::reach`. Asks no server.
+std::string reach_of(command_line const& line);
 
 /// The namespace that `connect` would choose; "default" where no cluster is known. Asks no server.
 std::string namespace_of(command_line const& line);

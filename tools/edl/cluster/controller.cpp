@@ -64,8 +64,8 @@ void await_established(cluster& c, std::string const& path) {
     for (json const& condition : now.value("/status/conditions"_json_pointer, json::array()))
       if (text_at(condition, "/type") == "Established" && text_at(condition, "/status") == "True") return;
     if (clock::now() > until)
-      throw error(fmt::format("{} is not established after 30 s: `kubectl describe crd` shows why",
-                              text_at(now, "/metadata/name")));
+      throw error(fmt::format("{} is not established after 30 s: `kubectl describe crd{}` shows why",
+                              text_at(now, "/metadata/name"), c.reach_of_kubectl()));
   }
 }
 

@@ -105,8 +105,8 @@ class cluster_jobs {
     if (pods.empty() && !above) unknown(id);
     auto events = events_of(cluster_, job, pods, above ? &above->resource : nullptr);
     if (above) erase_resizes(events.list, above->resource);
-    explanation x = explain_pods(job, pods, events.list);
-    if (above) explain_training_job(above->resource, x);
+    explanation x = explain_pods(cluster_.named(job), pods, events.list);
+    if (above) explain_training_job(*above, cluster_.named(job), x);
     json out{{"now", to_json(x.now)},
              {"before", to_json(x.before)},
              {"missing", events.missing},

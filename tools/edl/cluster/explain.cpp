@@ -142,15 +142,16 @@ void erase_resizes(std::vector<happening>& events, controller::training_job cons
   });
 }
 
-void explain_training_job(controller::training_job const& job, explanation& to) {
+void explain_training_job(live_job const& of, std::string const& named, explanation& to) {
+  controller::training_job const& job = of.resource;
   namespace type = controller::condition_type;
   auto const now = [&](std::string text) { to.now.insert(to.now.begin(), {"", "job", std::move(text)}); };
   controller::training_job_status const& s = job.status;
-  if (std::string const why = hindrance_of(job); !why.empty())
+  if (std::string const why = hindrance_of(of); !why.empty())
     now(why);
   else if (job.spec.suspend && !job.finished())
     now(controller::is_true(s, type::suspended)
-            ? fmt::format("is suspended: `edl resume {}` lets it go on", job.name)
+            ? fmt::format("is suspended: `edl resume {}` lets it go on", named)
             : "is being suspended: its workers hand back what they lease");
   else if (auto const* resizing = controller::find_condition(s, type::resizing);
            resizing != nullptr && resizing->status == controller::truth::yes)
@@ -190,8 +191,8 @@ int explain(words const& line) {
   auto events = events_of(c, job, pods, above ? &above->resource : nullptr);
   if (above) erase_resizes(events.list, above->resource);
   if (pods.empty() && events.list.empty() && !above) throw no_such_job(c, job);
-  explanation x = explain_pods(job, pods, events.list, l.truth("all"));
-  if (above) explain_training_job(above->resource, x);
+  explanation x = explain_pods(c.named(job), pods, events.list, l.truth("all"));
+  if (above) explain_training_job(*above, c.named(job), x);
   if (l.text("output") != "table") {
     json all{{"name", job}, {"now", to_json(x.now)}, {"before", to_json(x.before)}};
     if (!events.missing.empty()) all["missing"] = events.missing;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cluster/events.hpp"
+#include "cluster/training_jobs.hpp"
 #include "common/command_line.hpp"
 #include "edl/cluster/training_job/training_job.hpp"
 
@@ -23,7 +24,7 @@ struct explanation {
 nlohmann::json to_json(std::vector<explanation::entry> const& list);
 
 /// In words, from the job's pods and the events of all that it ever had. `everything`: also what is usual,
-/// such as a pod that started.
+/// such as a pod that started. `job`: as of `advise`.
 explanation explain_pods(std::string const& job, nlohmann::json const& pods,
                          std::vector<happening> const& events, bool everything = false);
 
@@ -31,7 +32,8 @@ explanation explain_pods(std::string const& job, nlohmann::json const& pods,
 void erase_resizes(std::vector<happening>& events, controller::training_job const& job);
 
 /// What a TrainingJob itself has to say, added to what its pods tell: why it waits, and who changed its size.
-void explain_training_job(controller::training_job const& job, explanation& to);
+/// `named`: as `cluster::named`.
+void explain_training_job(live_job const& of, std::string const& named, explanation& to);
 
 /// What a pod waits for whose own status does not say it: the last that was said of it.
 std::string waits_for(nlohmann::json const& pod, std::vector<happening> const& events,

@@ -221,7 +221,7 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
   if (pods.empty()) {
     if (auto const above = find_training_job(c, job); above)
       throw error(fmt::format("job '{}' has no pods: it is {}; `edl explain {}` tells why", job,
-                              status_of(above->resource), job));
+                              status_of(above->resource), c.named(job)));
     throw no_such_job(c, job);
   }
   bool any = false;
@@ -244,14 +244,14 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
       lines.end(print);
     } catch (k8s::api_error const& bad) {
       pod_state const state = state_of(pod);
-      fmt::print(
-          stderr, "edl: {} has no log: {}\n", who,
-          state.hinders ? in_words(state.hinders->reason, state.hinders->message, job) : bad.message());
+      fmt::print(stderr, "edl: {} has no log: {}\n", who,
+                 state.hinders ? in_words(state.hinders->reason, state.hinders->message, c.named(job))
+                               : bad.message());
     }
   }
   if (!any)
-    throw error(
-        fmt::format("job '{}' has no such pod; `edl describe {}` lists those that there are", job, job));
+    throw error(fmt::format("job '{}' has no such pod; `edl describe {}` lists those that there are", job,
+                            c.named(job)));
 }
 
 void follow_logs(cluster& c, std::string const& job, log_options const& o) {
@@ -273,7 +273,7 @@ std::string last_words(cluster& c, json const& master) {
       // A container that never began has no log.
     }
   std::string text = in_words(state.hinders ? state.hinders->reason : "Error", message,
-                              text_at(master, "/metadata/labels/elasticdl-job-name"));
+                              c.named(text_at(master, "/metadata/labels/elasticdl-job-name")));
   return state.exit_code ? fmt::format("{} (exit code {})", text, *state.exit_code) : text;
 }
 
@@ -287,15 +287,15 @@ int end_of(cluster& c, std::string const& job) {
       if (auto const above = find_training_job(c, job)) {
         owned = true;
         if (!above->resource.finished()) {
-          tell(hindrance_of(above->resource));
+          tell(hindrance_of(*above));
           continue;
         }
         if (controller::is_true(above->resource.status, controller::condition_type::succeeded)) {
           fmt::print("job {} is done\n", job);
           return done;
         }
-        say(fmt::format("job '{0}' failed: {1}; `edl logs {0}` and `edl explain {0}` tell more", job,
-                        hindrance_of(above->resource)));
+        say(fmt::format("job '{}' failed: {}; `edl logs {}` and `edl explain {}` tell more", job,
+                        hindrance_of(*above), c.named(job), c.named(job)));
         return failed;
       }
       if (owned)
@@ -311,8 +311,8 @@ int end_of(cluster& c, std::string const& job) {
         fmt::print("job {} is done\n", job);
         return done;
       }
-      say(fmt::format("job '{0}' failed: {1}; `edl logs {0}` and `edl explain {0}` tell more", job,
-                      last_words(c, pod)));
+      say(fmt::format("job '{}' failed: {}; `edl logs {}` and `edl explain {}` tell more", job,
+                      last_words(c, pod), c.named(job), c.named(job)));
       return failed;
     } catch (k8s::unreachable const& away) {
       say(fmt::format("{}; the job goes on, and so does the waiting", away.what()));

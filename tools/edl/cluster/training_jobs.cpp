@@ -23,7 +23,7 @@ namespace k8s = platform::kubernetes;
 namespace ct = controller;
 namespace condition_type = controller::condition_type;
 
-live_job read(json const& object) {
+live_job read(cluster const& c, json const& object) {
   live_job job;
   try {
     job.resource = ct::read_training_job(object);
@@ -35,6 +35,7 @@ live_job read(json const& object) {
     job.resource.created = text_at(object, "/metadata/creationTimestamp");
     job.resource.deleted = text_at(object, "/metadata/deletionTimestamp");
   }
+  job.reach = c.reach;
   return job;
 }
 
@@ -67,7 +68,7 @@ bool knows_training_jobs(cluster& c) {
 
 std::optional<live_job> find_training_job(cluster& c, std::string const& name) {
   try {
-    return read(c.api.get(training_jobs_path(c.space, name)));
+    return read(c, c.api.get(training_jobs_path(c.space, name)));
   } catch (k8s::api_error const& bad) {
     if (bad.code() != 404 && bad.code() != 403) throw;
     return std::nullopt;
@@ -86,11 +87,11 @@ live_jobs list_training_jobs(cluster& c, bool everywhere) {
   live_jobs all;
   try {
     json const items = c.api.get(training_jobs_path(everywhere ? "" : c.space)).at("items");
-    for (json const& one : items) all.list.push_back(read(one));
+    for (json const& one : items) all.list.push_back(read(c, one));
   } catch (k8s::api_error const& bad) {
     if (bad.code() == 403 && knows_training_jobs(c))
-      all.missing =
-          fmt::format("TrainingJobs are not shown: {}; `edl rbac --users` prints who may", bad.what());
+      all.missing = fmt::format("TrainingJobs are not shown: {}; `edl rbac --users{}` prints who may",
+                                bad.what(), everywhere ? c.reach : c.flags());
     else if (bad.code() != 404 && bad.code() != 403)
       throw;
   }
@@ -99,18 +100,18 @@ live_jobs list_training_jobs(cluster& c, bool everywhere) {
 
 live_job change_training_job(cluster& c, std::string const& name, json const& change) {
   try {
-    return read(c.api.patch(training_jobs_path(c.space, name), change));
+    return read(c, c.api.patch(training_jobs_path(c.space, name), change));
   } catch (k8s::api_error const& bad) {
-    explain_refusal(bad);
+    explain_refusal(c, bad);
   }
 }
 
-void explain_refusal(k8s::api_error const& bad) {
+void explain_refusal(cluster const& c, k8s::api_error const& bad) {
   if (is_unknown_kind(bad))
     throw error(
-        "the cluster does not know TrainingJobs: an administrator makes them known with `edl controller "
-        "install`; "
-        "`edl train` needs neither");
+        fmt::format("the cluster does not know TrainingJobs: an administrator makes them known with `edl "
+                    "controller install{}`; `edl train` needs neither",
+                    c.reach));
   throw bad;
 }
 
@@ -122,7 +123,8 @@ std::string status_of(ct::training_job const& job) {
   return names.at(ct::phase_of(job.status));
 }
 
-std::string hindrance_of(ct::training_job const& job) {
+std::string hindrance_of(live_job const& of) {
+  ct::training_job const& job = of.resource;
   ct::training_job_status const& s = job.status;
   if (auto const* bad = ct::find_condition(s, condition_type::failed); bad && bad->status == ct::truth::yes)
     return said_by(*bad);
@@ -132,7 +134,8 @@ std::string hindrance_of(ct::training_job const& job) {
     return said_by(*bad);
   if (job.spec.suspend) return "";
   if (s.observed_generation == 0)
-    return "no controller has looked at it yet: `edl doctor` says whether there is one";
+    return fmt::format("no controller has looked at it yet: `edl doctor{}` says whether there is one",
+                       of.reach);
   if (auto const* admitted = ct::find_condition(s, condition_type::admitted);
       admitted && admitted->status == ct::truth::no)
     return said_by(*admitted);
@@ -158,7 +161,7 @@ job_summary summary_of(live_job const& of, job_summary const* pods) {
   out.kind = std::string(ct::training_job_kind);
   out.uid = job.uid;
   out.status = of.fault.empty() ? status_of(job) : "Unreadable";
-  out.reason = of.fault.empty() ? hindrance_of(job) : of.fault;
+  out.reason = of.fault.empty() ? hindrance_of(of) : of.fault;
   out.progress = progress_of(job);
   if (of.fault.empty()) out.range = fmt::format("{}-{}", job.spec.workers.min, job.spec.workers.max);
   out.workers_wanted = int(s.workers.desired);
@@ -210,9 +213,10 @@ error no_such_job(cluster& c, std::string const& job) {
   for (live_job const& one : list_training_jobs(c, false).list) names.push_back(one.resource.name);
   std::string const near = cli::nearest(job, names);
   return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, c.space,
-                           !near.empty()   ? "; did you mean " + near + "?"
-                           : names.empty() ? ", nor any other; -n names another namespace"
-                                           : "; `edl get jobs` lists those that there are"));
+                           !near.empty() ? "; did you mean " + near + "?"
+                           : names.empty()
+                               ? ", nor any other; -n names another namespace"
+                               : fmt::format("; `edl get jobs{}` lists those that there are", c.flags())));
 }
 
 }  // namespace edl::tool

@@ -16,7 +16,8 @@ namespace edl::tool {
 /// A TrainingJob of a cluster.
 struct live_job {
   controller::training_job resource;
-  std::string fault;  ///< why its fields cannot be read; `is` has its name, its namespace and its uid only
+  std::string fault;    ///< why its fields cannot be read; `is` has its name, its namespace and its uid only
+  std::string reach{};  ///< as `cluster::reach`
 };
 
 /// "/apis/elasticdl.org/v1alpha1/namespaces/SPACE/trainingjobs" and below; of all namespaces where it is
@@ -44,13 +45,13 @@ live_job change_training_job(cluster& c, std::string const& name, nlohmann::json
 
 /// Throws error, or what it was, for what a request about TrainingJobs was answered with: a cluster that does
 /// not know them needs `edl controller install`.
-[[noreturn]] void explain_refusal(platform::kubernetes::api_error const& bad);
+[[noreturn]] void explain_refusal(cluster const& c, platform::kubernetes::api_error const& bad);
 
 /// "Pending", "Starting", "Running", "Scaling", "Suspended", "Finished", "Failed", "Terminating".
 std::string status_of(controller::training_job const& job);
 
 /// Why it does not run, or does not go on: "Stalled: …", "waits for room: …"; empty: nothing hinders it.
-std::string hindrance_of(controller::training_job const& job);
+std::string hindrance_of(live_job const& of);
 
 /// "1024 of 60000 records, epoch 1 of 2, 930 records/s, ends 2026-11-22T10:00:00Z"; empty: not known.
 std::string progress_of(controller::training_job const& job);

@@ -10,10 +10,12 @@ namespace {
 
 bool has(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
 
-remark of_scheduling(std::string const& message) {
+remark of_scheduling(std::string const& message, std::string const& flags) {
   if (has(message, "unbound") || has(message, "persistentvolumeclaim"))
-    return {"waits for its volume",
-            "`kubectl get pvc` shows the claim; --volume=claim_name=… must name one that is bound"};
+    return {
+        "waits for its volume",
+        fmt::format("`kubectl get pvc{}` shows the claim; --volume=claim_name=… must name one that is bound",
+                    for_kubectl(flags))};
   if (has(message, "Insufficient"))
     return {"waits for room",
             "ask for less with --worker_resource_request (or --ps_, --master_), free or add nodes, or "
@@ -22,13 +24,20 @@ remark of_scheduling(std::string const& message) {
     return {"no node takes it", "add tolerations with --cluster_spec, or untainted nodes"};
   if (has(message, "affinity") || has(message, "selector"))
     return {"no node fits", "change the affinity in --cluster_spec, or label nodes"};
-  return {"waits for a node", "`kubectl get nodes` shows which are ready"};
+  return {"waits for a node", fmt::format("`kubectl get nodes{}` shows which are ready", for_kubectl(flags))};
 }
 
 }  // namespace
 
+std::string for_kubectl(std::string flags) {
+  std::string const ours = " --force_use_kube_config_file";
+  if (auto const at = flags.find(ours); at != flags.npos) flags.erase(at, ours.size());
+  return flags;
+}
+
 remark advise(std::string const& reason, std::string const& message, std::string const& job,
               std::string const& by) {
+  std::string const flags = job.substr(std::min(job.find(' '), job.size()));
   bool const of_master = by.empty() || by == "edl-master";
   if (reason == "Failed" && !of_master) {
     // What a kubelet says of all that keeps a container from running.
@@ -37,7 +46,7 @@ remark advise(std::string const& reason, std::string const& message, std::string
     return advise(has(message, "pull image") ? "ErrImagePull" : "RunContainerError", message, job);
   }
   if (reason == "BackOff" && has(message, "pulling image")) return advise("ErrImagePull", message, job);
-  if (reason == "Unschedulable" || reason == "FailedScheduling") return of_scheduling(message);
+  if (reason == "Unschedulable" || reason == "FailedScheduling") return of_scheduling(message, flags);
   if (reason == "ErrImageNeverPull")
     return {"its image is not on the node",
             "build the image there, or give --image_pull_policy=IfNotPresent and push it to a registry"};
@@ -47,7 +56,8 @@ remark advise(std::string const& reason, std::string const& message, std::string
             "check --image_name, `edl zoo push` it, and give --image_pull_secrets where the registry asks "
             "who you are"};
   if (reason == "CreateContainerConfigError")
-    return {"something that it needs is not there", "`edl doctor` checks secrets and volumes"};
+    return {"something that it needs is not there",
+            fmt::format("`edl doctor{}` checks secrets and volumes", flags)};
   if (reason == "RunContainerError" || reason == "StartError" || reason == "ContainerCannotRun")
     return {"the container does not start", "--model_def must name a program of the image"};
   if (reason == "CrashLoopBackOff")
@@ -62,8 +72,9 @@ remark advise(std::string const& reason, std::string const& message, std::string
   if (reason == "FailedMount" || reason == "FailedAttachVolume")
     return {"a volume cannot be mounted", "--volume must name a claim or a directory that there is"};
   if (reason == "FailedCreate" || has(message, "exceeded quota"))
-    return {"the namespace's quota is used up",
-            "`kubectl describe quota` shows it; ask for less, or raise it"};
+    return {
+        "the namespace's quota is used up",
+        fmt::format("`kubectl describe quota{}` shows it; ask for less, or raise it", for_kubectl(flags))};
   if (reason == "FailedCreatePodSandBox") return {"its node cannot make the pod", ""};
   if (reason == "Unhealthy") return {"does not answer its node", ""};
   if (reason == "CannotStart") return {"the cluster did not take a pod", ""};

@@ -164,7 +164,8 @@ class examination {
       add("ok", "permissions", fmt::format("you may submit and follow jobs in namespace {}", c().space));
     else
       add("fail", "permissions", fmt::format("in namespace {} you may not: {}", c().space, missing),
-          "let an administrator bind you to the role edl-user of `edl rbac --users`");
+          fmt::format("let an administrator bind you to the role edl-user of `edl rbac --users{}`",
+                      c().flags()));
   } catch (k8s::api_error const& bad) {
     add("note", "permissions", bad.what());
   }
@@ -178,8 +179,9 @@ class examination {
         add("note", "service account",
             fmt::format("which of them namespace {} has may not be looked at: masters would run as '{}'",
                         c().space, account),
-            "let an administrator bind you to the role edl-user of `edl rbac --users`, or give "
-            "--service_account");
+            fmt::format("let an administrator bind you to the role edl-user of `edl rbac --users{}`, or give "
+                        "--service_account",
+                        c().flags()));
     }
     if (account != "default") try {  // which every namespace has
         c().api.get(c().path("serviceaccounts", account));
@@ -188,7 +190,8 @@ class examination {
           add("fail", "service account",
               fmt::format("there is no service account '{}' in namespace {}", account, c().space),
               fmt::format("`{}`",
-                          shell_line({"kubectl", "create", "serviceaccount", account, "-n", c().space})));
+                          shell_line({"kubectl", "create", "serviceaccount", account, "-n", c().space}) +
+                              c().reach_of_kubectl()));
           return;
         }
       }
@@ -203,11 +206,12 @@ class examination {
       else
         add("fail", "master", fmt::format("service account '{}' may not: {}", account, missing),
             fmt::format("`{}`", shell_line({"edl", "rbac", "--apply", "-n", c().space, "--service_account",
-                                            account})));
+                                            account}) +
+                                    c().reach));
     } catch (k8s::api_error const& bad) {
       add("note", "master",
           fmt::format("what service account '{}' may do is not shown: {}", account, bad.what()),
-          "`edl rbac` prints what it needs");
+          fmt::format("`edl rbac{}` prints what it needs", c().flags()));
     }
   }
 
@@ -216,7 +220,7 @@ class examination {
     if (!knows_training_jobs(c())) {
       add("note", "TrainingJobs",
           "the cluster does not know them; `edl submit` needs them, `edl train` does not",
-          "`edl controller install`");
+          fmt::format("`edl controller install{}`", c().reach));
       return;
     }
     auto const missing =
@@ -226,7 +230,7 @@ class examination {
       add("ok", "TrainingJobs", fmt::format("you may make them in namespace {}", c().space));
     else
       add("fail", "TrainingJobs", fmt::format("in namespace {} you may not: {}", c().space, missing),
-          "let an administrator apply `edl rbac --users` anew");
+          fmt::format("let an administrator apply `edl rbac --users{}` anew", c().flags()));
     check_controller();
   } catch (k8s::api_error const& bad) {
     add("note", "TrainingJobs", bad.what());
@@ -241,11 +245,15 @@ class examination {
                         wanted = text_at(found, "/spec/replicas", "1");
       add(ready == "0" ? "fail" : "ok", "controller",
           fmt::format("{} of {} replicas of {}/{} are ready", ready, wanted, at.space, at.name),
-          ready == "0" ? fmt::format("`kubectl describe pods -n {}` shows why", at.space) : "");
+          ready == "0"
+              ? fmt::format("`kubectl describe pods -n {}{}` shows why", at.space, c().reach_of_kubectl())
+              : "");
     } catch (k8s::api_error const& bad) {
       if (bad.code() == 404)
         add("fail", "controller", fmt::format("there is no Deployment {} in namespace {}", at.name, at.space),
-            "`edl controller install` makes it; another one's TrainingJobs say so in spec.managedBy");
+            fmt::format("`edl controller install{}` makes it; another one's TrainingJobs say so in "
+                        "spec.managedBy",
+                        c().reach));
       else
         add("note", "controller", bad.what());
       return;
@@ -258,7 +266,8 @@ class examination {
           holder.empty() ? "none of its replicas leads"
                          : fmt::format("{} leads, and said so last at {}", holder,
                                        text_at(lease, "/spec/renewTime", "?")),
-          holder.empty() ? fmt::format("`kubectl logs -n {} deployment/{}` shows why", at.space, at.name)
+          holder.empty() ? fmt::format("`kubectl logs -n {} deployment/{}{}` shows why", at.space, at.name,
+                                       c().reach_of_kubectl())
                          : "");
     } catch (k8s::api_error const& bad) {
       add(bad.code() == 404 ? "fail" : "note", "controller",
@@ -287,7 +296,8 @@ class examination {
     }
     std::string const detail = fmt::format("{} of {} take pods; {:.3g} cores and {:.3g} GiB together", ready,
                                            all, cores, memory / (1 << 30));
-    add(ready > 0 ? "ok" : "fail", "nodes", detail, ready > 0 ? "" : "`kubectl describe nodes` shows why");
+    add(ready > 0 ? "ok" : "fail", "nodes", detail,
+        ready > 0 ? "" : fmt::format("`kubectl describe nodes{}` shows why", c().reach_of_kubectl()));
     if (ready == 0) return;
     for (char const* role : {"master", "ps", "worker"}) {
       std::string const flag = std::string(role) + "_resource_request";
@@ -331,9 +341,11 @@ class examination {
     if (bad.code() == 404)
       add("fail", "priority class", fmt::format("there is no class '{}'", name),
           name == "high" || name == "low"
-              ? fmt::format("an administrator makes it: `kubectl apply -f k8s/priority-{}.yaml`", name)
-              : fmt::format("an administrator makes it: `{} --value=NUMBER`",
-                            shell_line({"kubectl", "create", "priorityclass", name})));
+              ? fmt::format("an administrator makes it: `kubectl apply -f k8s/priority-{}.yaml{}`", name,
+                            c().reach_of_kubectl())
+              : fmt::format("an administrator makes it: `{}{} --value=NUMBER`",
+                            shell_line({"kubectl", "create", "priorityclass", name}),
+                            c().reach_of_kubectl()));
     else
       add("note", "priority class", bad.what());
   }
@@ -353,7 +365,8 @@ class examination {
         add(is_bound ? "ok" : "fail", "volume", fmt::format("claim '{}' is {}", v.claim_name, phase),
             is_bound
                 ? ""
-                : fmt::format("`{}` shows why", shell_line({"kubectl", "describe", "pvc", v.claim_name})));
+                : fmt::format("`{}` shows why", shell_line({"kubectl", "describe", "pvc", v.claim_name}) +
+                                                    for_kubectl(c().flags())));
         if (modes.find("Many") == modes.npos)
           add("note", "volume",
               fmt::format("claim '{}' is {}: all pods of a job must be on one node", v.claim_name, modes),

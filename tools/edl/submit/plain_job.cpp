@@ -69,12 +69,14 @@ void build_image(submission const& s) {
 
 namespace {
 
-void write_objects(std::string const& to, k8s::job_spec const& spec) {
+void write_objects(command_line const& l, k8s::job_spec const& spec) {
+  std::string const flags =
+      (l.text("namespace").empty() ? "" : " " + shell_line({"-n", spec.space})) + reach_of(l);
   std::string text = fmt::format(
-      "# Job {}; `kubectl apply -f` makes it, `edl delete {}` removes all of it.\n", spec.name, spec.name);
+      "# Job {0}; `kubectl apply -f` makes it, `edl delete {0}{1}` removes all of it.\n", spec.name, flags);
   for (json const& object : objects_of(spec, net::token::random().secret()))
     text += "---\n" + to_yaml(object);
-  write_output("--yaml", to, text, true);  // there is a secret in it
+  write_output("--yaml", l.text("yaml"), text, true);  // there is a secret in it
 }
 
 /// What was made until now, in order; removed again unless all of it is there.
@@ -158,19 +160,19 @@ class made {
   words paths_;
 };
 
-[[noreturn]] void rethrow(k8s::api_error const& bad, k8s::job_spec const& spec) {
+[[noreturn]] void rethrow(k8s::api_error const& bad, k8s::job_spec const& spec, std::string const& reach) {
   if (bad.message().find("error looking up service account") != std::string::npos)
     throw k8s::api_error(
         bad.code(), bad.reason(), bad.message(),
-        fmt::format("{}; `edl rbac --apply -n {}` makes the account 'edl', and --service_account names "
+        fmt::format("{}; `edl rbac --apply -n {}{}` makes the account 'edl', and --service_account names "
                     "another",
-                    bad.what(), spec.space));
+                    bad.what(), spec.space, reach));
   if (bad.reason() != "AlreadyExists") throw bad;
   throw k8s::api_error(
       bad.code(), bad.reason(), bad.message(),
-      fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n {1}` "
+      fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n {1}{3}` "
                   "removes it, or give another --job_name",
-                  spec.name, spec.space, bad.message()));
+                  spec.name, spec.space, bad.message(), reach));
 }
 
 /// Waits for the master's container to run.
@@ -184,10 +186,11 @@ void await_start(cluster& c, submission const& s) {
     if (!answered([&] { pod = master_of(c, job); }, until, announced)) continue;
     pod_state const state = state_of(pod);
     if (state.phase == "Running" || state.phase == "Succeeded") return;
-    std::string const why = state.hinders ? in_words(state.hinders->reason, state.hinders->message, job) : "";
+    std::string const why =
+        state.hinders ? in_words(state.hinders->reason, state.hinders->message, c.named(job)) : "";
     if (state.phase == "Failed")
-      throw error(fmt::format("the master of job '{0}' ended at once: {1}; `edl logs {0}` shows its log", job,
-                              last_words(c, pod)));
+      throw error(fmt::format("the master of job '{}' ended at once: {}; `edl logs {}` shows its log", job,
+                              last_words(c, pod), c.named(job)));
     if (state.hinders && state.hinders->hopeless) {
       delete_job(c, job);
       throw error(fmt::format("job '{}' cannot start, and was removed: {}", job, why));
@@ -196,8 +199,9 @@ void await_start(cluster& c, submission const& s) {
     if (clock::now() >= until)
       throw error(fmt::format(
           "the master of job '{0}' still waits: {1}; the job stays and starts when it can: "
-          "`edl explain {0}`, `edl delete {0}`",
-          job, why.empty() ? waits_for(pod, events_of(c, job, json::array({pod})).list, job) : why));
+          "`edl explain {2}`, `edl delete {2}`",
+          job, why.empty() ? waits_for(pod, events_of(c, job, json::array({pod})).list, c.named(job)) : why,
+          c.named(job)));
     std::this_thread::sleep_for(pause);
   }
 }
@@ -229,7 +233,7 @@ json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& 
       master = all.add(k8s::master_pod(spec, false));
     }
   } catch (k8s::api_error const& bad) {
-    rethrow(bad, spec);
+    rethrow(bad, spec, with.reach);
   }
   if (with.try_only) return master;
   k8s::owner const by{.name = text_at(master, "/metadata/name"), .uid = text_at(master, "/metadata/uid")};
@@ -243,7 +247,7 @@ int submit_plain(submission s) {
   for (std::string const& text : s.notes) note(text);
   if (s.line.given("yaml") && !s.line.text("yaml").empty()) {
     s.spec.space = namespace_of(s.line);
-    write_objects(s.line.text("yaml"), s.spec);
+    write_objects(s.line, s.spec);
     return done;
   }
   if (s.line.text("dry_run") == "client") {
@@ -254,19 +258,21 @@ int submit_plain(submission s) {
   s.spec.space = c.space;
   if (s.spec.service_account.empty()) s.spec.service_account = usual_account(c);
   if (s.line.text("dry_run") == "server") {
-    create_job(c.api, s.spec, net::token::random().secret(), {.note = note, .try_only = true});
+    create_job(c.api, s.spec, net::token::random().secret(),
+               {.note = note, .try_only = true, .reach = c.reach});
     fmt::print("job {}: the API server takes its objects; nothing was submitted\n", s.spec.name);
     return done;
   }
   if (find_training_job(c, s.spec.name))
     throw k8s::api_error(
         409, "AlreadyExists", "",
-        fmt::format("there is a TrainingJob '{0}' in namespace '{1}' already: `edl delete {0} -n {1}` "
+        fmt::format("there is a TrainingJob '{0}' in namespace '{1}' already: `edl delete {0} -n {1}{2}` "
                     "removes it, or give another --job_name",
-                    s.spec.name, c.space));
+                    s.spec.name, c.space, c.reach));
   if (s.build) build_image(s);
-  create_job(c.api, s.spec, net::token::random().secret(),
-             {.note = note, .timeout = std::chrono::seconds(s.line.number("start_timeout"))});
+  create_job(
+      c.api, s.spec, net::token::random().secret(),
+      {.note = note, .timeout = std::chrono::seconds(s.line.number("start_timeout")), .reach = c.reach});
   fmt::print("job {} is submitted to namespace {}\n", s.spec.name, s.spec.space);
   std::fflush(stdout);
   if (s.line.truth("detach")) return done;
@@ -277,7 +283,7 @@ int submit_plain(submission s) {
   }
   if (s.line.truth("wait")) return end_of(c, s.spec.name);
   fmt::print("its master runs; follow it with `edl logs {0} -f`, stop it with `edl delete {0}`\n",
-             s.spec.name);
+             c.named(s.spec.name));
   return done;
 }
 

@@ -36,7 +36,8 @@ struct submission_options {
   std::function<void(std::string const&)> note;  ///< is told what had to be done differently
   bool try_only = false;                         ///< the server checks the objects and makes nothing
   std::chrono::seconds timeout{
-      0};  ///< with a job of that name that is being removed, before it counts as there
+      0};               ///< with a job of that name that is being removed, before it counts as there
+  std::string reach{};  ///< as `cluster::reach`
   std::map<std::string, std::string> labels{}, annotations{};  ///< of all objects, beside a job's own
 };
 

@@ -108,15 +108,15 @@ void create(cluster& c, wanted_job const& job, command_line const& l) {
       c.api.create(training_jobs_path(c.space), job.object, q);
       return;
     } catch (k8s::api_error const& bad) {
-      if (bad.reason() != "AlreadyExists") explain_refusal(bad);
+      if (bad.reason() != "AlreadyExists") explain_refusal(c, bad);
       holder const who = holder_of_name(c, job);
       if (who == holder::ours) return;
       if (who == holder::another || clock::now() >= until)
         throw k8s::api_error(
             bad.code(), bad.reason(), bad.message(),
             fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n "
-                        "{1}` removes it, or give another name",
-                        job.name(), c.space, bad.message()));
+                        "{1}{3}` removes it, or give another name",
+                        job.name(), c.space, bad.message(), c.reach));
       if (!std::exchange(announced, true))
         note(fmt::format("job '{}' is being removed: waiting until its name is free", job.name()));
       std::this_thread::sleep_for(250ms);
@@ -136,8 +136,8 @@ void check_name(cluster& c, std::string const& name) {
     throw k8s::api_error(
         409, "AlreadyExists", "",
         fmt::format("there is a job '{0}' in namespace '{1}' already, of `edl train`: `edl delete {0} "
-                    "-n {1}` removes it, or give another name",
-                    name, c.space));
+                    "-n {1}{2}` removes it, or give another name",
+                    name, c.space, c.reach));
 }
 
 /// Whether others have the room that it needs, which is no failure.
@@ -155,12 +155,12 @@ bool await_start(cluster& c, std::string const& name, std::chrono::seconds timeo
     live_job const now = training_job_again(c, name, until);
     if (now.resource.finished() || now.resource.spec.suspend || now.resource.status.master.running > 0)
       return true;
-    std::string why = now.fault.empty() ? hindrance_of(now.resource) : now.fault;
+    std::string why = now.fault.empty() ? hindrance_of(now) : now.fault;
     if (why.empty()) {
       json const pods = own_pods(c.pods_of(name), now.resource.uid);
       if (!pods.empty())
         if (auto const state = state_of(pods[0]); state.hinders)
-          why = in_words(state.hinders->reason, state.hinders->message, name);
+          why = in_words(state.hinders->reason, state.hinders->message, c.named(name));
     }
     if (!why.empty() && why != said && now.resource.status.observed_generation > 0)
       fmt::print(stderr, "edl: job '{}' waits: {}\n", name, said = why);
@@ -169,9 +169,9 @@ bool await_start(cluster& c, std::string const& name, std::chrono::seconds timeo
       return fmt::print("it waits, and starts when it can: {}\n", why), false;
     if (late)
       throw error(
-          fmt::format("job '{0}' still waits: {1}; it stays and starts when it can: `edl explain {0}`, `edl "
-                      "delete {0}`",
-                      name, why.empty() ? "its master is being made" : why));
+          fmt::format("job '{0}' still waits: {1}; it stays and starts when it can: `edl explain {2}`, `edl "
+                      "delete {2}`",
+                      name, why.empty() ? "its master is being made" : why, c.named(name)));
     std::this_thread::sleep_for(pause);
   }
 }
@@ -183,7 +183,7 @@ int follow(cluster& c, std::vector<wanted_job> const& jobs, command_line const& 
   for (wanted_job const& job : jobs) {
     c.space = job.space();
     if (text_at(job.object, "/spec/suspend") == "true") {
-      fmt::print("it is suspended: `edl resume {}` starts it\n", job.name());
+      fmt::print("it is suspended: `edl resume {}` starts it\n", c.named(job.name()));
       continue;
     }
     bool runs = true;
@@ -200,7 +200,7 @@ int follow(cluster& c, std::vector<wanted_job> const& jobs, command_line const& 
     if (!waits && runs)
       fmt::print(
           "it runs; follow it with `edl logs {0} -f`, stop it with `edl suspend {0}` or `edl delete {0}`\n",
-          job.name());
+          c.named(job.name()));
   }
   return code;
 }
@@ -256,7 +256,7 @@ int send(std::vector<wanted_job> jobs, command_line const& l) {
 }
 
 /// What a job of PaddlePaddle is in a cluster that has no controller to change its size.
-submission as_plain_job(json const& document, command_line const& given) {
+submission as_plain_job(json const& document, command_line const& given, std::string const& flags) {
   std::string const origin = "--file=" + given.text("file");
   paddle_line const theirs = line_from_paddle(document, origin, given, without_program::refused);
   words line;
@@ -267,8 +267,8 @@ submission as_plain_job(json const& document, command_line const& given) {
   s.notes.clear();  // they have been said of the TrainingJob that it is not
   note(fmt::format(
       "the cluster knows no TrainingJobs: a plain job of {} workers, min-instance, takes its place; `edl "
-      "scale {}` changes that",
-      s.spec.num_workers, s.spec.name));
+      "scale {}{}` changes that",
+      s.spec.num_workers, s.spec.name, flags));
   return s;
 }
 
@@ -309,7 +309,7 @@ int submit_objects(std::vector<json> const& documents, command_line const& given
     throw error(
         fmt::format("--file={}: has {} jobs, and the cluster knows no TrainingJobs: submit them one by one",
                     given.text("file"), jobs.size()));
-  return submit_plain(as_plain_job(*std::ranges::find_if(documents, is_paddle_job), given));
+  return submit_plain(as_plain_job(*std::ranges::find_if(documents, is_paddle_job), given, c.flags()));
 }
 
 }  // namespace edl::tool

@@ -166,8 +166,8 @@ class sweep_run {
     throw k8s::api_error(
         409, "AlreadyExists", "",
         fmt::format("there is a job '{0}' in namespace '{1}' that is not of this sweep: `edl delete {0} -n "
-                    "{1}` removes it, or give another --job_name",
-                    t.job, cluster_.space));
+                    "{1}{2}` removes it, or give another --job_name",
+                    t.job, cluster_.space, cluster_.reach));
   }
 
   /// Waits for a name that is about to be free, until it has taken too long.
@@ -191,9 +191,11 @@ class sweep_run {
     s.spec.space = cluster_.space;
     s.spec.service_account = sweep_.base.spec.service_account;
     try {
-      json const master = create_job(
-          cluster_.api, s.spec, net::token::random().secret(),
-          {.note = note, .labels = labels_of(sweep_), .annotations = annotations_of(sweep_, i, now)});
+      json const master = create_job(cluster_.api, s.spec, net::token::random().secret(),
+                                     {.note = note,
+                                      .reach = cluster_.reach,
+                                      .labels = labels_of(sweep_),
+                                      .annotations = annotations_of(sweep_, i, now)});
       t.uid = text_at(master, "/metadata/uid");
     } catch (k8s::api_error const& bad) {
       bool const others =
@@ -214,7 +216,7 @@ class sweep_run {
     auto const of = turn_of(pod, sweep_, i, attempt);
     if (!of) refuse_name(t);
     using enum trial_state::phase;
-    auto const is = state_of_trial(pod, sweep_.by).state;
+    auto const is = state_of_trial(pod, sweep_.by, cluster_.flags()).state;
     if (is == leaving) return await_name(t);
     if (of->round != round) {
       delete_job(cluster_, t.job);
@@ -270,7 +272,8 @@ class sweep_run {
   /// Whether a trial's job has ended; notes what has become of it.
   bool is_over(std::size_t i, std::size_t round, turn& t, json const* pod) {
     using enum trial_state::phase;
-    trial_state const now = pod ? state_of_trial(*pod, sweep_.by) : trial_state{.state = leaving};
+    trial_state const now =
+        pod ? state_of_trial(*pod, sweep_.by, cluster_.flags()) : trial_state{.state = leaving};
     if (now.state == under_way) return tell(t, now.why), false;
     if (now.state == unread) {
       if (!std::exchange(t.ended_well, true)) t.since = clock::now();
@@ -289,10 +292,11 @@ class sweep_run {
     trial.value = now.value;
     trial.failure = trial.value ? "" : why;
     replace_file(list_, app::to_json({sweep_.identity, trials_}));
-    std::string const how = trial.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *trial.value)
-                            : now.state == failed || now.state == unread
-                                ? fmt::format("failed ({}); `edl logs {}` tells more", why, t.job)
-                                : fmt::format("failed ({})", why);
+    std::string const how =
+        trial.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *trial.value)
+        : now.state == failed || now.state == unread
+            ? fmt::format("failed ({}); `edl logs {}` tells more", why, cluster_.named(t.job))
+            : fmt::format("failed ({})", why);
     fmt::print("trial {} ({}), {}: {}\n", i, train::write_settings(trial.values),
                counted(trial.steps, "step"), how);
     std::fflush(stdout);
@@ -316,8 +320,8 @@ class sweep_run {
     if (jobs.empty())
       fmt::print("{}; no job of it is left in the cluster\n", what);
     else
-      fmt::print("{}; {} of its jobs go on in the cluster: {}\n`edl delete {} -n {}` removes {}\n", what,
-                 jobs.size(), fmt::join(jobs, ", "), fmt::join(jobs, " "), cluster_.space,
+      fmt::print("{}; {} of its jobs go on in the cluster: {}\n`edl delete {} -n {}{}` removes {}\n", what,
+                 jobs.size(), fmt::join(jobs, ", "), fmt::join(jobs, " "), cluster_.space, cluster_.reach,
                  jobs.size() == 1 ? "it" : "them");
     fmt::print("the same command finds them again, and goes on with what is left\n");
     std::fflush(stdout);
@@ -327,7 +331,8 @@ class sweep_run {
     fmt::print("{}", app::table_of(trials_, sweep_.by));
     auto const best = app::best_of(trials_, sweep_.by);
     if (!best) {
-      fmt::print(stderr, "edl: every trial failed; `edl logs {}` tells more\n", job_name(sweep_, 0));
+      fmt::print(stderr, "edl: every trial failed; `edl logs {}` tells more\n",
+                 cluster_.named(job_name(sweep_, 0)));
       return failed;
     }
     fmt::print("{}; the best is trial {}: --set \"{}\"\n", counted(trials_.size(), "trial"), *best,

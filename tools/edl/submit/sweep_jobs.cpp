@@ -230,15 +230,16 @@ std::optional<trial_turn> turn_of(json const& object, cluster_sweep const& s, st
   }
 }
 
-trial_state state_of_trial(json const& master, monitor const& by) {
+trial_state state_of_trial(json const& master, monitor const& by, std::string const& flags) {
   using enum trial_state::phase;
   pod_state const pod = state_of(master);
   bool const deleted = !text_at(master, "/metadata/deletionTimestamp").empty();
   if (pod.phase != "Succeeded") {
     if (deleted) return {.state = leaving};
-    std::string const why = pod.hinders ? in_words(pod.hinders->reason, pod.hinders->message,
-                                                   text_at(master, "/metadata/labels/elasticdl-job-name"))
-                                        : waits_of(master);
+    std::string const why = pod.hinders
+                                ? in_words(pod.hinders->reason, pod.hinders->message,
+                                           text_at(master, "/metadata/labels/elasticdl-job-name") + flags)
+                                : waits_of(master);
     return {.state = pod.phase == "Failed"                  ? failed
                      : pod.hinders && pod.hinders->hopeless ? hopeless
                                                             : under_way,

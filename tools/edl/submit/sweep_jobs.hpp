@@ -81,6 +81,6 @@ struct trial_state {
   std::optional<double> value{};
   std::string why{};  ///< also what it waits for, while it is under way
 };
-trial_state state_of_trial(nlohmann::json const& master, monitor const& by);
+trial_state state_of_trial(nlohmann::json const& master, monitor const& by, std::string const& flags = "");
 
 }  // namespace edl::tool

@@ -288,17 +288,19 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   }
   std::string const name = c.name;
   bool const has_argument = *c.arguments;
-  cli::command_line const l({.command = program + " " + name,
-                             .flags = detail::flags_of(name, program),
-                             .least = has_argument && !c.optional,
-                             .most = has_argument,
-                             .arguments = c.arguments,
-                             .why_unknown =
-                                 [&](std::string const& flag) {
-                                   return name == "sweep" ? detail::why_not_in_sweep(flag)
-                                                          : why_not_here(flag);
-                                 }},
-                            rest);
+  cli::command_line const l(
+      {.command = program + " " + name,
+       .flags = detail::flags_of(name, program),
+       .least = has_argument && !c.optional,
+       .most = has_argument,
+       .arguments = c.arguments,
+       .why_unknown =
+           [&](std::string const& flag) {
+             if (std::ranges::find(set, flag, &cli::flag::name) != set.end())
+               return fmt::format("is a hyperparameter of the model: --set {}=VALUE", flag);
+             return name == "sweep" ? detail::why_not_in_sweep(flag) : why_not_here(flag);
+           }},
+      rest);
   detail::check_metrics(l, detail::flags_of(name, program), metrics);
   arguments a;
   if (name == "data") {

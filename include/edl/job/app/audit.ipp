@@ -69,7 +69,9 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
     auto const found = file ? checkpoint::checkpoint_search()
                             : checkpoint::find_checkpoint(a.path, checkpoint::check::checksums);
     if (!found.newest && !found.passed_over.empty()) throw error(found.warning());
-    if (!found.newest && (file || fs::exists(a.path + "/model.safetensors", unknown)))
+    bool const model =
+        file ? a.path.ends_with(".safetensors") : fs::exists(a.path + "/model.safetensors", unknown);
+    if (!found.newest && model)
       throw error(
           fmt::format("{} holds a model but no account of records; name its job's --checkpoint_dir", path));
     if (!found.newest)

@@ -363,11 +363,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
     log_.warning(fmt::format("job '{}' is suspended; {}", environment_.job_name, how));
     return platform::suspended;
   }
-  master::job_progress const last = server_.decisions().progress();
-  show(good ? "Finished" : "Failed", good
-                                         ? fmt::format("version {}", last.version) +
-                                               (last.loss != 0 ? fmt::format(", loss {:.4g}", last.loss) : "")
-                                         : end.failure);
+  show(good ? "Finished" : "Failed", good ? train::outcome(server_.decisions().progress()) : end.failure);
   if (!good) throw error(end.failure);
   // Who gives the same command with the same token again begins anew.
   journal_.remove();

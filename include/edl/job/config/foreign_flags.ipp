@@ -74,7 +74,11 @@ inline constexpr std::pair<std::string_view, std::string_view> named_otherwise[]
     {"data_dir", "training_data"},
     {"train_data", "training_data"},
     {"val_data", "validation_data"},
+    {"test_data", "validation_data"},
     {"ckpt_dir", "checkpoint_dir"},
+    {"save_steps", "checkpoint_steps"},
+    {"eval_steps", "evaluation_steps"},
+    {"logging_steps", "log_loss_steps"},
     {"resume", "checkpoint_dir"},
     {"grad_clip", "clip_norm"},
     {"max_grad_norm", "clip_norm"},
@@ -100,9 +104,7 @@ EDL_INLINE std::vector<foreign_flag> const& foreign_flags() {
        "--checkpoint_steps, --evaluation_steps and --output say what is written when",
        {}},
       {"custom_data_reader",
-       "edl reads the records itself: RecordIO, CSV, and the published MNIST and CIFAR-10 files; write "
-       "others as "
-       "one of these",
+       "the format of records is found out from the files; the struct's `open` reads one of its own",
        {}},
       {"prediction_outputs_processor",
        "the struct's on_predictions takes the predictions, and without it they are files in "
@@ -146,7 +148,7 @@ EDL_INLINE std::string why_not_here(std::string_view name) {
     return "is not needed: this binary is the model; leave it out";
   for (auto const& [theirs, ours] : detail::named_otherwise)
     if (theirs == name) return fmt::format("is --{} here", ours);
-  if (name == "learning_rate" || name == "lr")
+  if (name == "learning_rate" || name == "lr" || name == "weight_decay")
     return "is of the model here: its schedule or optimiser says it, or a hyperparameter, --set NAME=VALUE";
   for (foreign_flag const& f : foreign_flags())
     if (f.name == name) return fmt::format("has no meaning here: {}; leave it out", f.why);

@@ -18,7 +18,8 @@ namespace edl::serve {
 
 /// The newest model of a directory that a job may go on writing to. A newer one is read beside the one at
 /// work, and warmed up, before it takes its place. One that cannot be read leaves the one at work where it
-/// is, and is tried again after pauses that grow to a minute. Thread safety: safe.
+/// is, and is tried again after pauses that grow to a minute; one that is passed over is told of once. Thread
+/// safety: safe.
 class followed_model {
  public:
   struct options {
@@ -43,7 +44,8 @@ class followed_model {
 
  private:
   using clock = std::chrono::steady_clock;
-  std::string newest() const;
+  std::string newest();
+  void tell(std::string const& what);
   std::shared_ptr<prediction_session const> load(std::string const& path) const;
   void follow();
   void look();
@@ -56,6 +58,7 @@ class followed_model {
   std::condition_variable ending_;
   std::shared_ptr<prediction_session const> now_;
   std::string tried_;          // the newest that was looked at, with the time of its last change
+  std::string told_;           // what hindered it at the last look
   clock::time_point again_{};  // when it may be looked at again
   std::chrono::milliseconds pause_{};
   clock::time_point newer_since_ = clock::time_point::max();

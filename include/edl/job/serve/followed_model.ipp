@@ -35,7 +35,7 @@ inline example zeros(std::vector<record_feature> const& inputs) {
 EDL_INLINE followed_model::followed_model(train::program const& p, options o, logger log,
                                           std::function<void()> changed)
     : program_(p), options_(std::move(o)), log_(std::move(log)), changed_(std::move(changed)) {
-  tried_ = newest();
+  tried_ = newest();  // what it passes over, the loader tells
   again_ = clock::time_point::max();
   now_ = load(options_.path);
   if (options_.interval.count() > 0) thread_ = std::thread([this] { follow(); });
@@ -63,10 +63,17 @@ EDL_INLINE double followed_model::lag() const {
 }
 
 /// Which one it is, and when it was written.
-EDL_INLINE std::string followed_model::newest() const {
-  std::string const path =
-      train::find_model(options_.path, logger(severity::critical), checkpoint::check::sizes, {});
-  return fmt::format("{}@{}", path, std::filesystem::last_write_time(path).time_since_epoch().count());
+EDL_INLINE std::string followed_model::newest() {
+  auto const found = train::find_model(options_.path, checkpoint::check::sizes, {});
+  tell(found.warning);
+  return fmt::format("{}@{}", found.path,
+                     std::filesystem::last_write_time(found.path).time_since_epoch().count());
+}
+
+/// What hinders it, which each look finds again, is told once.
+EDL_INLINE void followed_model::tell(std::string const& what) {
+  if (what != told_ && !what.empty() && now_) log_.warning(what);
+  told_ = what;
 }
 
 EDL_INLINE std::shared_ptr<prediction_session const> followed_model::load(std::string const& path) const {
@@ -106,8 +113,9 @@ EDL_INLINE void followed_model::look() {
   std::string found;
   try {
     found = newest();
-  } catch (std::exception const&) {
-    return;  // a job that begins anew has no model for a while
+  } catch (std::exception const& e) {
+    // A job that begins anew has no model for a while.
+    return tell(fmt::format("{}; the model at work stays", e.what()));
   }
   if (found == tried_ && clock::now() < again_) return;
   if (found != tried_) pause_ = options_.interval;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <asio/thread_pool.hpp>
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,11 +19,15 @@ namespace edl::serve {
 
 /// Answers for one model: the Open Inference Protocol 2, TensorFlow Serving's predict, and /metrics. Every
 /// answer of the model tells the version that gave it, and how long a newer one has been there (the fields
-/// Edl-Model-Version and Edl-Model-Lag-Seconds). Thread safety: `routes` are for one server on the node; the
-/// rest is safe.
+/// Edl-Model-Version and Edl-Model-Lag-Seconds). Much JSON is read on a thread of its own, so that the node
+/// answers others meanwhile. Thread safety: `routes` are for one server on the node; the rest is safe.
 class service {
  public:
-  service(net::node& on, std::string name, followed_model& model, batcher::options o);
+  /// Runs what it is given, soon and elsewhere; one after the other.
+  using runner = std::function<void(std::function<void()>)>;
+
+  /// `reader`: what reads much JSON; empty: a thread.
+  service(net::node& on, std::string name, followed_model& model, batcher::options o, runner reader = {});
 
   std::vector<http::route> routes();
 
@@ -32,9 +39,12 @@ class service {
   void check_name(std::string const& name, std::string const& version) const;
   asio::awaitable<http::response> infer(http::request& r);
   asio::awaitable<http::response> predict(http::request& r);
+  asio::awaitable<std::shared_ptr<question const>> read_elsewhere(
+      std::function<std::shared_ptr<question const>()> read);
   http::handler counted(http::handler serve);
   http::response metrics();
 
+  net::node& node_;
   std::string name_;
   followed_model& model_;
   batcher::options options_;
@@ -44,6 +54,8 @@ class service {
   model_face face_;
   inference_head last_;
   std::atomic<bool> draining_{false};
+  asio::thread_pool thread_{1};
+  runner reader_;
 };
 
 }  // namespace edl::serve

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <asio/post.hpp>
 #include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
@@ -14,6 +17,8 @@
 
 namespace edl::serve {
 namespace detail {
+
+inline constexpr std::size_t much_json = 64 << 10;  // bytes: takes a processor some 10 ms
 
 inline void tell_model(http::response& r, prediction_session const& by, double lag) {
   r.headers.emplace_back("Edl-Model-Version", std::to_string(by.version()));
@@ -27,12 +32,16 @@ inline void check_encoding(http::request const& r) {
 
 }  // namespace detail
 
-EDL_INLINE service::service(net::node& on, std::string name, followed_model& model, batcher::options o)
-    : name_(std::move(name)),
+EDL_INLINE service::service(net::node& on, std::string name, followed_model& model, batcher::options o,
+                            runner reader)
+    : node_(on),
+      name_(std::move(name)),
       model_(model),
       options_(o),
       batcher_(
-          on, [&model] { return model.now(); }, o) {
+          on, [&model] { return model.now(); }, o),
+      reader_(reader ? std::move(reader)
+                     : [this](std::function<void()> work) { asio::post(thread_, std::move(work)); }) {
   using enum metric_type;
   numbers_.describe("edl_serve_requests_total", counter,
                     "Requests for predictions, by the code of their answers.");
@@ -66,6 +75,32 @@ EDL_INLINE void service::check_name(std::string const& name, std::string const& 
                         fmt::format("version {} is not at work, but {}", version, model_.now()->version()));
 }
 
+EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewhere(
+    std::function<std::shared_ptr<question const>()> read) {
+  struct reading {
+    explicit reading(asio::any_io_executor on) : done(std::move(on)) {}
+    net::event done;
+    bool ended = false;
+    std::shared_ptr<question const> q{};
+    std::exception_ptr failed{};
+  };
+  auto const r = std::make_shared<reading>(node_.executor());
+  reader_([r, read = std::move(read), &node = node_] {
+    try {
+      r->q = read();
+    } catch (...) {
+      r->failed = std::current_exception();
+    }
+    node.post([r] {
+      r->ended = true;
+      r->done.notify_here();
+    });
+  });
+  while (!r->ended) co_await r->done.wait();
+  if (r->failed) std::rethrow_exception(r->failed);
+  co_return r->q;
+}
+
 EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
   detail::check_encoding(r);
   check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
@@ -74,7 +109,18 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
     header = number_from<std::size_t>(text);
     if (!header) throw http::failure(400, "Inference-Header-Content-Length is no number");
   }
-  auto const q = read_inference(std::move(r.body), header, face(), std::size_t(options_.max_batch), last_);
+  std::size_t const most(options_.max_batch);
+  std::shared_ptr<question const> q;
+  if (header.value_or(r.body.size()) <= detail::much_json) {
+    q = read_inference(std::move(r.body), header, face(), most, last_);
+  } else {  // GCC 12 destroys a lambda twice that is made in a co_await
+    std::function<std::shared_ptr<question const>()> read = [body = std::move(r.body), header, of = face(),
+                                                             most]() mutable {
+      inference_head once;
+      return read_inference(std::move(body), header, of, most, once);
+    };
+    q = co_await read_elsewhere(std::move(read));
+  }
   batcher::result const said = co_await batcher_.predict(q);
   http::response answer = write_inference(*q, name_, said.by->version(), said.outputs);
   detail::tell_model(answer, *said.by, model_.lag());
@@ -88,7 +134,15 @@ EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
     throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
   target.resize(target.size() - 8);
   check_name(r.arguments.front(), r.arguments.size() > 1 ? target : "");
-  auto const q = read_predict(r.body, face(), std::size_t(options_.max_batch));
+  std::size_t const most(options_.max_batch);
+  std::shared_ptr<question const> q;
+  if (r.body.size() <= detail::much_json) {
+    q = read_predict(r.body, face(), most);
+  } else {
+    std::function<std::shared_ptr<question const>()> const read =
+        [body = std::move(r.body), of = face(), most] { return read_predict(body, of, most); };
+    q = co_await read_elsewhere(std::move(read));
+  }
   batcher::result const said = co_await batcher_.predict(q);
   http::response answer = write_predict(*q, said.outputs);
   detail::tell_model(answer, *said.by, model_.lag());

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <type_traits>
+#include <utility>
 
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/bfloat16.hpp"
@@ -19,6 +20,10 @@ namespace edl::serve {
 namespace detail {
 
 inline http::failure bad(std::string const& what) { return {400, what}; }
+
+inline http::failure beyond(std::string const& name, std::uint64_t value) {
+  return bad(fmt::format("input '{}' has {}, which does not fit 64 bits with a sign", name, value));
+}
 
 /// Brain floating point, 16 bits.
 struct bfloat16 {
@@ -42,7 +47,8 @@ void append_values(tensor& to, std::string_view bytes, std::size_t count) {
     if (to.kind == example::kind::floats)
       to.floats.push_back(float(value));
     else if constexpr (std::is_integral_v<T>)
-      to.integers.push_back(std::int64_t(value));
+      to.integers.push_back(std::in_range<std::int64_t>(value) ? std::int64_t(value)
+                                                               : throw beyond(to.name, std::uint64_t(value)));
     else
       throw bad(fmt::format("input '{}' is of whole numbers", to.name));
   }
@@ -82,6 +88,8 @@ EDL_INLINE void tensor::append(nlohmann::json const& values, int depth) {
   } else if (kind == example::kind::integers) {
     if (!values.is_number_integer() && !values.is_boolean())
       throw detail::bad(fmt::format("input '{}' is of whole numbers", name));
+    if (values.is_number_unsigned() && !std::in_range<std::int64_t>(values.get<std::uint64_t>()))
+      throw detail::beyond(name, values.get<std::uint64_t>());
     integers.push_back(values.is_boolean() ? values.get<bool>() : values.get<std::int64_t>());
   } else {
     if (!values.is_number() && !values.is_boolean())

@@ -83,6 +83,7 @@ EDL_INLINE void make_directories(job const& j) {
   if (j.command == command::train) {
     make("--checkpoint_dir", j.checkpoint_dir);
     make("--output", j.output);
+    make("--tensorboard_log_dir", j.tensorboard_log_dir);
   } else if (j.command == command::predict) {
     make("--prediction_outputs", j.prediction_outputs);
   }

@@ -85,6 +85,9 @@ std::string describe(master::job_progress const& p, double records_per_second);
 /// left". As long as nobody can tell the time it is `--:--`.
 cli::status_line status_of(job const& j, progress_numbers const& n);
 
+/// What is left of it at the end: "version 192, loss 0.113". Without a loss where nobody told of one.
+std::string outcome(master::job_progress const& p);
+
 /// Seconds as `0:57`, `12:03` or `1:02:03`.
 std::string clock_text(double seconds);
 

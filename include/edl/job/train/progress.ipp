@@ -44,6 +44,10 @@ EDL_INLINE std::string describe(master::job_progress const& p, double records_pe
   return text;
 }
 
+EDL_INLINE std::string outcome(master::job_progress const& p) {
+  return fmt::format("version {}", p.version) + (p.loss != 0 ? fmt::format(", loss {:.4g}", p.loss) : "");
+}
+
 // What is left out on a narrow terminal: metrics, then the rate, the loss and the epoch.
 EDL_INLINE cli::status_line status_of(job const& j, progress_numbers const& n) {
   cli::status_line line;

@@ -19,12 +19,19 @@ namespace edl::train {
 
 inline constexpr std::string_view init_flag = "--checkpoint_dir_for_init=";
 
+struct found_model {
+  std::string path;
+  std::string directory{};  ///< whose newest checkpoint it is; empty: it was named itself
+  std::string warning{};    ///< which newer checkpoints are damaged; empty: none
+};
+
 /// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of
 /// these, or a directory that holds checkpoints, of which the newest valid one is meant, or else a
 /// model.safetensors. Throws error for anything else, which begins with `flag`.
 std::string find_model(std::string const& given, logger const& log,
                        checkpoint::check how = checkpoint::check::checksums,
                        std::string_view flag = init_flag);
+found_model find_model(std::string const& given, checkpoint::check how, std::string_view flag);  ///< unlogged
 
 /// The hyperparameters that such a model was trained with, as `--set` takes them; empty where it does not
 /// say. Files are not checked, only found. Throws error as `find_model` does.

@@ -201,8 +201,7 @@ inline initial_variables prepared(job const& j, program const& p) {
   return all;
 }
 
-inline std::string model_at(std::string const& given, checkpoint::check how, std::string_view flag,
-                            logger const& log) {
+inline found_model model_at(std::string const& given, checkpoint::check how, std::string_view flag) {
   namespace fs = std::filesystem;
   std::string path = given;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -217,20 +216,16 @@ inline std::string model_at(std::string const& given, checkpoint::check how, std
       refuse("is one server's part of a checkpoint; name the directory that it lies in");
     if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors or .onnx");
     if (how == checkpoint::check::checksums) checkpoint::check_model(path);
-    return path;
+    return {path};
   }
-  if (fs::exists(path + "/manifest.json", code)) return path;
+  if (fs::exists(path + "/manifest.json", code)) return {path};
   auto const found = checkpoint::find_checkpoint(path, how);
   std::string const model = path + "/model.safetensors";
   if (!found.newest && !found.passed_over.empty()) refuse(found.warning());
-  if (found.newest) {
-    if (!found.passed_over.empty()) log.warning(found.warning());
-    log.info(fmt::format("{} is the newest checkpoint in {}", *found.newest, path));
-    return *found.newest;
-  }
+  if (found.newest) return {*found.newest, path, found.warning()};
   if (fs::exists(model, code)) {
     if (how == checkpoint::check::checksums) checkpoint::check_model(model);
-    return model;
+    return {model};
   }
   refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
   return {};
@@ -238,16 +233,22 @@ inline std::string model_at(std::string const& given, checkpoint::check how, std
 
 }  // namespace detail
 
+EDL_INLINE found_model find_model(std::string const& given, checkpoint::check how, std::string_view flag) {
+  return detail::model_at(given, how, flag);
+}
+
 EDL_INLINE std::string find_model(std::string const& given, logger const& log, checkpoint::check how,
                                   std::string_view flag) {
-  return detail::model_at(given, how, flag, log);
+  auto const found = detail::model_at(given, how, flag);
+  if (!found.warning.empty()) log.warning(found.warning);
+  if (!found.directory.empty())
+    log.info(fmt::format("{} is the newest checkpoint in {}", found.path, found.directory));
+  return found.path;
 }
 
 EDL_INLINE std::string trained_hyperparameters(std::string const& given) {
   // Each process of a job asks: one of them reads the whole model later, and tells what it finds.
-  std::string const path =
-      detail::model_at(given, checkpoint::check::sizes, init_flag, logger(severity::critical));
-  return hyperparameters_at(path);
+  return hyperparameters_at(detail::model_at(given, checkpoint::check::sizes, init_flag).path);
 }
 
 EDL_INLINE std::string hyperparameters_at(std::string const& path) {

@@ -49,6 +49,19 @@ inline std::string account(master::coordinator const& c) {
                      done.records_skipped, all - done.records_done - done.records_skipped);
 }
 
+/// Which of two ends came first, where a job has two.
+inline std::string step_line(ended_job const& j) {
+  master::job_progress const p = j.decisions.progress();
+  if (j.job.max_step == 0 || j.early || !p.total_records) return {};
+  std::uint64_t const done = p.done.records_done + p.done.records_skipped;
+  if (done < *p.total_records)
+    return fmt::format("--max_step={} is reached: {} of --num_epochs={} are not trained", j.job.max_step,
+                       counted(*p.total_records - done, "record"), j.job.num_epochs);
+  if (p.version >= j.job.max_step) return {};
+  return fmt::format("--max_step={} is not reached: --num_epochs={} ends at version {}", j.job.max_step,
+                     j.job.num_epochs, p.version);
+}
+
 inline std::string model_line(ended_job const& j) {
   master::job_progress const p = j.decisions.progress();
   std::string text = fmt::format("model: version {}", p.version);
@@ -97,6 +110,9 @@ inline std::vector<std::string> next_commands(ended_job const& j, std::string co
       if (j.job.seed != job{}.seed) words.push_back(fmt::format("--seed={}", j.job.seed));
     }
     words.push_back("--checkpoint_dir_for_init=" + model);
+    if (j.job.skip_damaged) words.push_back("--skip_damaged");
+    if (j.job.skip_damaged && j.job.max_damaged != job{}.max_damaged)
+      words.push_back(fmt::format("--max_damaged={}", j.job.max_damaged));
     for (std::string const& word : settings_of(j.command)) words.push_back(word);
     lines.push_back(shell_line(words));
   }
@@ -143,6 +159,7 @@ EDL_INLINE std::vector<std::string> summary(ended_job const& j, time_point now) 
   if (std::string const account = detail::account(j.decisions); !account.empty()) lines.push_back(account);
   lines.push_back(detail::model_line(j));
   if (of.command != command::train) return lines;
+  if (std::string const end = detail::step_line(j); !end.empty()) lines.push_back(end);
   auto const newest = detail::newest_of(of);
   if (newest) lines.push_back(fmt::format("checkpoint: {}", *newest));
   std::string const exported = of.output.empty() ? "" : of.output + "/model.safetensors";

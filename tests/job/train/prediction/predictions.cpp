@@ -151,6 +151,27 @@ TEST_CASE("parts that are not all here stay parts, and a column that records lac
         }) == "--prediction_columns=id,x,id: 'id' stands there twice");
 }
 
+TEST_CASE("a column that the first record lacks, and a later one has, is written") {
+  struct late final : edl::data::source {
+    std::vector<edl::data::shard> all{{"empty", 0}, {"a", 1}, {"b", 2}};
+    struct one final : edl::data::reader {
+      void read(std::size_t shard, std::uint64_t record, edl::example& into) override {
+        edl::example_builder to(into);
+        to.integer("id", std::int64_t(record));
+        if (shard == 2 && record == 1) to.integer("built", 1990);
+      }
+    };
+    std::vector<edl::data::shard> const& shards() const override { return all; }
+    std::unique_ptr<edl::data::reader> open() const override { return std::make_unique<one>(); }
+  } const from;
+  scratch const dir;
+  auto const p = two_heads();
+  CHECK_NOTHROW(edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "built"), p, from));
+  CHECK(complaint([&] {
+          edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "Built"), p, from);
+        }) == "--prediction_columns=Built: the records have no 'Built'; they have id, built");
+}
+
 TEST_CASE("with several workers, one of which is killed, each record is predicted once, in order") {
   scratch const dir;
   lines const base{"predict",

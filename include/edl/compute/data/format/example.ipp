@@ -10,6 +10,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "edl/compute/data/format/asked_features.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
@@ -56,6 +57,7 @@ EDL_INLINE void example::clear() {
 EDL_INLINE std::string_view example::name(std::size_t feature) const { return text_of(features_[feature]); }
 
 EDL_INLINE example::entry const* example::find(std::string_view name) const {
+  asked_features::note(name);
   for (auto const& f : features_)
     if (text_of(f) == name) return &f;
   return nullptr;

@@ -14,6 +14,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/log.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/version.hpp"
 
 #ifdef EDL_ONEDNN
@@ -117,9 +118,29 @@ EDL_INLINE void kernel_choices::load() {
       learned_.try_emplace(line.substr(0, at), line.substr(at + 2));
 }
 
+/// Whether the file may be replaced: there is none, or it is what an edl of some version has remembered.
+inline bool is_memory_of_kernels(std::string const& path) {
+  std::error_code unknown;
+  auto const kind = std::filesystem::status(path, unknown).type();
+  if (kind == std::filesystem::file_type::not_found) return true;
+  if (kind != std::filesystem::file_type::regular) return false;
+  std::ifstream in(path);
+  std::string begin(64, '\0');
+  in.read(begin.data(), std::streamsize(begin.size()));
+  begin.resize(std::size_t(in.gcount()));
+  return begin.empty() || (begin.starts_with("edl ") && begin.find(" kernels, ") != begin.npos);
+}
+
 EDL_INLINE void kernel_choices::save() {
   // A memory that cannot be kept costs a measurement the next time, and no more.
   if (cache_.empty()) return;
+  if (!is_memory_of_kernels(cache_)) {
+    logger().warning(
+        fmt::format("{} is no file of remembered kernels: it stays as it is, and they are "
+                    "measured again the next time; --kernel_cache names another",
+                    printable(cache_)));
+    return cache_.clear();
+  }
   load();  // what others have learned meanwhile stays
   std::error_code ignored;
   std::filesystem::path const path(cache_);

@@ -85,7 +85,7 @@ class prediction_session {
   std::size_t output_size() const;  ///< numbers that it says of one record
 
   /// The features of a record that `feed` asks for, as far as that can be found out by asking for a
-  /// prediction of records of zeros. Those that it only takes where they are there are not among them.
+  /// prediction of records of zeros. Those that it does without stand behind the others.
   std::vector<record_feature> const& inputs() const;
 
   /// What it says of these records, 1 or more. Throws data_error where one cannot be used; of several, the

@@ -305,21 +305,29 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
       throw usage_error(fmt::format("--prediction_columns={}: '{}' stands there twice",
                                     printable(job_.prediction_columns), printable(*c)));
   reader_ = from.open();
-  for (std::size_t shard = 0; shard < from.shards().size(); ++shard) {
-    if (from.shards()[shard].records == 0) continue;
-    example first;
-    try {
-      reader_->read(shard, 0, first);
-    } catch (data_error const&) {  // whoever predicts says so
-      return;
+  // A record may lack what another one has.
+  constexpr int most_looked_at = 1000;
+  int looked_at = 0;
+  std::vector<std::string> missing = columns_, has;
+  example record;
+  for (std::size_t shard = 0; shard < from.shards().size(); ++shard)
+    for (std::uint64_t i = 0; i < from.shards()[shard].records; ++i) {
+      if (missing.empty() || looked_at == most_looked_at) break;
+      try {
+        reader_->read(shard, i, record);
+      } catch (data_error const&) {  // whoever predicts says so
+        return;
+      }
+      ++looked_at;
+      std::erase_if(missing, [&](std::string const& c) { return record.contains(c); });
+      for (std::string_view const name : record.names())
+        if (std::ranges::find(has, name) == has.end()) has.emplace_back(name);
     }
-    for (std::string const& c : columns_)
-      if (!first.contains(c))
-        throw usage_error(fmt::format("--prediction_columns={}: the records have no '{}'; they have {}",
-                                      job_.prediction_columns, c,
-                                      printable(fmt::format("{}", fmt::join(first.names(), ", ")))));
-    return;
-  }
+  if (looked_at > 0 && !missing.empty())
+    throw usage_error(
+        fmt::format("--prediction_columns={}: {} no '{}'; they have {}", job_.prediction_columns,
+                    looked_at == most_looked_at ? "the first 1000 records have" : "the records have",
+                    missing.front(), printable(fmt::format("{}", fmt::join(has, ", ")))));
 }
 
 EDL_INLINE void prediction_parts::write(std::uint32_t task, std::size_t shard, view<std::uint64_t> records,

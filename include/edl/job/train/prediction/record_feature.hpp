@@ -26,7 +26,8 @@ struct count_error : data_error {
 };
 
 /// Finds out what `feed` asks for, by feeding records of zeros and empty strings: each error says what is
-/// lacking. It ends where `feed` is content, or an error says nothing of that kind. `values`: of the
+/// lacking. It ends where `feed` is content, or an error says nothing of that kind. Behind these stand those
+/// that it looks for then, and does without. `values`: of the
 /// network's input, which a list of unknown length may be, where a
 /// count_error does not say more.
 std::vector<record_feature> features_read_by(std::function<void(example const& record)> const& feed,

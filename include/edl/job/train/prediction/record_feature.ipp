@@ -6,12 +6,15 @@
 #include <numeric>
 #include <string_view>
 
+#include "edl/compute/data/format/asked_features.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/train/prediction/record_feature.hpp"
 
 namespace edl {
 namespace detail {
+
+inline constexpr std::size_t most_values = std::size_t(1) << 24;
 
 inline std::size_t count_of(record_feature const& f) {
   return std::accumulate(f.extents.begin(), f.extents.end(), std::size_t(1), std::multiplies<>());
@@ -30,12 +33,10 @@ inline void build(example& record, std::vector<record_feature> const& features) 
   }
 }
 
-}  // namespace detail
-
-EDL_INLINE std::vector<record_feature> features_read_by(
-    std::function<void(example const& record)> const& feed, std::size_t values) {
+/// Features without which `feed` is content, or fails for another reason.
+inline std::vector<record_feature> needed_by(std::function<void(example const& record)> const& feed,
+                                             std::size_t values) {
   constexpr int most_tries = 2000;
-  constexpr std::size_t most_values = std::size_t(1) << 24;
   std::vector<record_feature> all;
   example record;
   bool open = false;     // whether as many values as the last one has is a guess
@@ -74,6 +75,49 @@ EDL_INLINE std::vector<record_feature> features_read_by(
     }
     guessed = false;
   }
+  return all;
+}
+
+/// What `feed` takes of a feature that it does without: a number where it does not say.
+inline record_feature taken_by(std::function<void(example const& record)> const& feed,
+                               std::vector<record_feature> others, std::string const& name) {
+  example record;
+  others.push_back({name, example::kind::floats, {}});
+  record_feature& one = others.back();
+  for (int i = 0; i < 3; ++i) try {  // its kind, then its extents
+      build(record, others);
+      feed(record);
+      break;
+    } catch (feature_error const& e) {
+      if (e.feature != name) break;
+      record_feature const before = one;
+      if (e.kind != example::kind::none) one.kind = e.kind;
+      one.extents = e.extents;
+      if (count_of(one) <= most_values && count_of(one) > 0) continue;
+      one = before;
+      break;
+    } catch (std::exception const&) {
+      break;
+    }
+  return one;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::vector<record_feature> features_read_by(
+    std::function<void(example const& record)> const& feed, std::size_t values) {
+  auto all = detail::needed_by(feed, values);
+  asked_features asked;
+  example record;
+  detail::build(record, all);
+  try {
+    feed(record);
+  } catch (std::exception const&) {
+  }
+  auto const needed = all;
+  for (std::string const& name : std::set(asked.names))
+    if (std::ranges::find(needed, name, &record_feature::name) == needed.end())
+      all.push_back(detail::taken_by(feed, needed, name));
   return all;
 }
 
