@@ -9,6 +9,7 @@
 `edl_add_model(digits digits.cpp PREDICTOR)` makes the library.
 """
 import ctypes
+import operator
 import os
 from typing import NamedTuple
 
@@ -57,6 +58,8 @@ _libraries = {}
 def _load(path, library):
     library = library or os.environ.get("EDL_PREDICTOR")
     if not library:
+        if not os.path.exists(path):
+            raise Error(f"{path}: there is no such file or directory")
         folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
         try:
             found = [f for f in os.listdir(folder) if f.startswith("lib") and f.endswith("-predictor.so")]
@@ -132,7 +135,10 @@ class _Column:
         for text in (x for row in rows for x in row):
             if not isinstance(text, (str, bytes)):
                 raise Error(f"'{name}' has a text, and {text!r}, which is none")
-            texts.append(text.encode() if isinstance(text, str) else text)
+            try:
+                texts.append(text.encode() if isinstance(text, str) else text)
+            except UnicodeEncodeError:
+                raise Error(f"'{name}' has a text that UTF-8 has not: {text!r}") from None
         self.kind, self.count = 1, len(texts)
         self.starts = np.cumsum([0] + [len(row) for row in rows], dtype=np.uint64)
         self.offsets = np.cumsum([0] + [len(text) for text in texts], dtype=np.uint64)
@@ -154,7 +160,7 @@ class Model:
         self._handle = 0
         path = os.fspath(path)
         self._lib = _load(path, library)
-        self._handle = self._lib.edl_predictor_open(os.fsencode(path), threads)
+        self._handle = self._lib.edl_predictor_open(os.fsencode(path), operator.index(threads))
         if not self._handle:
             raise Error(self._lib.edl_predictor_error().decode(errors="replace"))
         model = _Model()
@@ -185,6 +191,8 @@ class Model:
         `inputs`: an array or a list for each feature; the first extent counts records. Numbers are taken as
         float32 or int64, texts as UTF-8. In lists a record may have more values than another one.
         """
+        if not hasattr(inputs, "items"):
+            raise Error(f"predict takes arrays by their names, as {{'x': …}}, and not {type(inputs).__name__}")
         columns = {name: _Column(name, given) for name, given in inputs.items()}
         rows = {name: column.rows for name, column in columns.items()}
         if not rows:

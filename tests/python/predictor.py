@@ -129,6 +129,8 @@ class Predictor(unittest.TestCase):
             ({**good, "ids": np.array([1, 2**63], np.uint64)}, "'ids' has numbers beyond int64"),
             ({**good, "text": [["a"], [1]]}, "'text' has a text, and 1"),
             ({"x": [], "text": [], "ids": []}, "a batch for 0 records"),
+            ({**good, "text": ["a", "\ud800"]}, "'text' has a text that UTF-8 has not: '.ud800'"),
+            (["a"], "predict takes arrays by their names, as .*, and not list"),
         ):
             with self.subTest(told), self.assertRaisesRegex(edl.Error, told):
                 m.predict(wrong)
@@ -140,6 +142,10 @@ class Predictor(unittest.TestCase):
             edl.open(self.at("digits"), library(MIXED))
         with self.assertRaisesRegex(edl.Error, "there is no such file"):
             edl.open(self.at("none"), library(MIXED))
+        with self.assertRaisesRegex(edl.Error, "none: there is no such file or directory"):
+            edl.open(self.at("none"))
+        with self.assertRaisesRegex(TypeError, "'str' object cannot be interpreted as an integer"):
+            edl.open(self.at("mixed"), library(MIXED), threads="2")
         with self.assertRaisesRegex(edl.Error, "is no library of a predictor"):
             edl.open(self.at("mixed"), self.at("mixed.jsonl"))
 
