@@ -146,6 +146,26 @@ TEST_CASE("a browser lists 10,000 runs, finds one, and compares two by keys alon
   for (std::string const& problem : b.problems()) CHECK_MESSAGE(false, problem);
 }
 
+TEST_CASE("a browser lists and draws runs whose histories are odd, and goes on") {
+  if (!browser::there()) return;
+  scratch const dir;
+  append(dir / "a/history.jsonl", "{\"step\":1,\"time\":-1e300,\"loss\":\"high\"}\n");
+  append(dir / "b/history.jsonl",
+         "{\"step\":1,\"time\":\"noon\",\"loss\":1}\n{\"step\":2,\"loss\":1.0000000000000002}\n"
+         "{\"step\":18446744073709551615,\"loss\":1e308}\n{\"step\":3,\"loss\":-1e308}\n");
+  append(dir / "sweep.json", R"({"trials":[{"hyperparameters":5}]})");
+  edl::tool::overview const page(over({dir / ""}));
+  browser b;
+  b.open(page.address());
+  b.until("document.querySelectorAll('#list tbody tr').length === 3");
+  b.run("document.querySelector('#list input[value=b]').focus()");
+  b.press(" ");
+  b.until("document.querySelectorAll('.plot path').length > 0");
+  append(dir / "c/history.jsonl", "{\"step\":1}\n");
+  b.until("document.querySelectorAll('#list tbody tr').length === 4");
+  for (std::string const& problem : b.problems()) CHECK_MESSAGE(false, problem);
+}
+
 TEST_CASE("a browser shows why a TrainingJob is as it is, and what happened to its roles on one time line") {
   if (!browser::there()) return;
   json const row{{"id", "j"},
