@@ -58,6 +58,8 @@ _libraries = {}
 def _load(path, library):
     library = library or os.environ.get("EDL_PREDICTOR")
     if not library:
+        if not os.path.exists(path):
+            raise Error(f"{path}: there is no such file or directory")
         folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
         try:
             found = [f for f in os.listdir(folder) if f.startswith("lib") and f.endswith("-predictor.so")]
@@ -154,7 +156,7 @@ class _Column:
             try:
                 texts.append(text.encode() if isinstance(text, str) else text)
             except UnicodeEncodeError:
-                raise Error(f"'{name}' has a text, and {text!r}, which UTF-8 has no bytes for") from None
+                raise Error(f"'{name}' has a text that UTF-8 has not: {text!r}") from None
         self.kind, self.count = 1, len(texts)
         self.starts = np.cumsum([0] + [len(row) for row in rows], dtype=np.uint64)
         self.offsets = np.cumsum([0] + [len(text) for text in texts], dtype=np.uint64)
@@ -209,6 +211,8 @@ class Model:
         `inputs`: an array or a list for each feature; the first extent counts records. Numbers are taken as
         float32 or int64, texts as UTF-8. In lists a record may have more values than another one.
         """
+        if not hasattr(inputs, "items"):
+            raise Error(f"predict takes arrays by their names, as {{'x': …}}, and not {type(inputs).__name__}")
         dtypes = {f.name: f.dtype for f in self.inputs}
         columns = {name: _Column(name, given, dtypes.get(name, "float32")) for name, given in inputs.items()}
         rows = {name: column.rows for name, column in columns.items()}

@@ -4,96 +4,15 @@
 // server.
 #include <fmt/format.h>
 
-#include <memory>
 #include <random>
 
-#include "cluster_job.hpp"
-#include "kubernetes/yaml.hpp"
+#include "shared_cluster.hpp"
 
 namespace training_jobs_test {
 
 using namespace cluster_job;
 
 namespace {
-
-lab::options small_cluster(char const* cpu) {
-  auto o = usual();
-  o.nodes = {{.name = "node", .cpu = cpu, .memory = "64Gi"}};
-  o.namespaces = {"default", "edl-system"};
-  o.images["web:1"] = {.programs = {}, .entrypoint = {"sleep", "600"}};
-  return o;
-}
-
-class shared : public laboratory {
- public:
-  explicit shared(char const* cpu) : laboratory(small_cluster(cpu)) {
-    cluster.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-                 lab::read_yaml(std::string(EDL_MANIFESTS) + "/trainingjob-crd.yaml").at(0));
-    cluster.post("/api/v1/namespaces/default/serviceaccounts", {{"metadata", {{"name", "edl"}}}});
-    start_controller();
-  }
-
-  /// Another one, after this has been killed.
-  void start_controller() {
-    controller_.reset();
-    controller_ = std::make_unique<job::run>(
-        std::vector<std::string>{"--metrics_address=127.0.0.1:0", "--max_load=1", "--lease_duration=4",
-                                 "--lease_renew_deadline=3", "--lease_retry=0.2"},
-        job::options{.env = {{"KUBECONFIG", cluster.kubeconfig()}}, .program = EDL_CONTROLLER});
-  }
-  void kill_controller() { ::kill(controller_->pid(), SIGKILL); }
-  std::string log_of_controller() const { return controller_->log(); }
-
-  /// Each pod takes one core. `slow`: microseconds for each record.
-  void submit(std::string const& name, int min, int max, int epochs, int slow,
-              json const& change = json::object()) {
-    json const like{
-        {"spec",
-         {{"terminationGracePeriodSeconds", 10},
-          {"containers",
-           {{{"name", "main"},
-             {"image", "tiny:1"},
-             {"imagePullPolicy", "Never"},
-             {"env", {{{"name", "TINY_DELAY_US"}, {"value", std::to_string(slow)}}}},
-             {"volumeMounts", {{{"name", "data"}, {"mountPath", "/data"}}}},
-             {"resources", {{"requests", {{"cpu", "1"}, {"memory", "64Mi"}}}}}}}},
-          {"volumes",
-           {{{"name", "data"},
-             {"hostPath",
-              {{"path", std::filesystem::path(job::data().training).parent_path().string()}}}}}}}}};
-    json object{{"apiVersion", "elasticdl.org/v1alpha1"},
-                {"kind", "TrainingJob"},
-                {"metadata", {{"name", name}}},
-                {"spec",
-                 {{"model", "tiny"},
-                  {"strategy", "ParameterServerStrategy"},
-                  {"flags",
-                   {"--training_data=/data/train", "--minibatch_size=32", "--num_minibatches_per_task=1",
-                    "--num_epochs=" + std::to_string(epochs)}},
-                  {"master", {{"template", like}}},
-                  {"servers", {{"replicas", 1}, {"template", like}}},
-                  {"workers", {{"min", min}, {"max", max}, {"template", like}}}}}};
-    object["spec"].merge_patch(change);
-    json const made = cluster.post(jobs, object);
-    INFO(made.dump());
-    REQUIRE(made.value("kind", "") == "TrainingJob");
-  }
-
-  bool becomes(std::function<bool()> const& what, std::chrono::milliseconds limit = 60s) {
-    return cluster.wait(what, limit);
-  }
-
-  void check_exact_job(std::string const& name, int epochs) {
-    std::string const log = cluster.log("default", "elasticdl-" + name + "-master");
-    INFO(log);
-    std::string const each = std::to_string(job::data_set::records);
-    for (int e = 0; e < epochs; ++e)
-      CHECK(job::accounts(log, e, each + " records in the data set, " + each + " counted once"));
-  }
-
- private:
-  std::unique_ptr<job::run> controller_;
-};
 
 json service(int replicas) {
   json const container{{"name", "web"},
@@ -117,7 +36,7 @@ json service(int replicas) {
 TEST_CASE(
     "a TrainingJob of real processes is let in, grows into what is free, and ends with every record counted "
     "once") {
-  shared it("6");
+  shared_cluster it("6");
   it.submit("a", 1, 3, 2, 400);
   INFO(it.log_of_controller());
   CHECK(it.becomes([&] { return it.running("a") == 3; }));
@@ -128,7 +47,7 @@ TEST_CASE(
 }
 
 TEST_CASE("TrainingJobs that evaluate and predict without servers have none, and end") {
-  shared it("6");
+  shared_cluster it("6");
   auto const data = std::filesystem::path(job::data().training).parent_path();
   job::run made({"train", "--training_data=" + job::data().training, "--max_step=2",
                  "--output=" + (data / "for_evaluation").string()});
@@ -155,7 +74,7 @@ TEST_CASE("TrainingJobs that evaluate and predict without servers have none, and
 TEST_CASE(
     "two jobs and a service share a cluster, and the controller is killed meanwhile; no record is lost or "
     "repeated") {
-  shared it("12");  // two masters, two servers, eight for workers and the service
+  shared_cluster it("12");  // two masters, two servers, eight for workers and the service
   it.submit("a", 1, 6, 30, 8000);
   INFO("controller: " << it.log_of_controller());
   REQUIRE(it.becomes([&] { return it.running("a") == 6; }));

@@ -146,4 +146,82 @@ TEST_CASE("a browser lists 10,000 runs, finds one, and compares two by keys alon
   for (std::string const& problem : b.problems()) CHECK_MESSAGE(false, problem);
 }
 
+TEST_CASE("a browser lists and draws runs whose histories are odd, and goes on") {
+  if (!browser::there()) return;
+  scratch const dir;
+  append(dir / "a/history.jsonl", "{\"step\":1,\"time\":-1e300,\"loss\":\"high\"}\n");
+  append(dir / "b/history.jsonl",
+         "{\"step\":1,\"time\":\"noon\",\"loss\":1}\n{\"step\":2,\"loss\":1.0000000000000002}\n"
+         "{\"step\":18446744073709551615,\"loss\":1e308}\n{\"step\":3,\"loss\":-1e308}\n");
+  append(dir / "sweep.json", R"({"trials":[{"hyperparameters":5}]})");
+  edl::tool::overview const page(over({dir / ""}));
+  browser b;
+  b.open(page.address());
+  b.until("document.querySelectorAll('#list tbody tr').length === 3");
+  b.run("document.querySelector('#list input[value=b]').focus()");
+  b.press(" ");
+  b.until("document.querySelectorAll('.plot path').length > 0");
+  append(dir / "c/history.jsonl", "{\"step\":1}\n");
+  b.until("document.querySelectorAll('#list tbody tr').length === 4");
+  for (std::string const& problem : b.problems()) CHECK_MESSAGE(false, problem);
+}
+
+TEST_CASE("a browser shows why a TrainingJob is as it is, and what happened to its roles on one time line") {
+  if (!browser::there()) return;
+  json const row{{"id", "j"},
+                 {"status", "Running"},
+                 {"range", "1-8"},
+                 {"workers", {{"running", 2}, {"wanted", 4}}},
+                 {"created", "2026-11-22T10:00:00Z"}};
+  json const record{
+      {"time", "2026-11-22T10:10:00Z"}, {"from", 2}, {"to", 4}, {"reason", "There is <b>room</b>."}};
+  json const condition{{"type", "Admitted"},
+                       {"status", "True"},
+                       {"reason", "Room"},
+                       {"message", "It has its room."},
+                       {"lastTransitionTime", "2026-11-22T10:01:00Z"}};
+  json const one{
+      {"now", {{{"who", "worker-3"}, {"text", "waits for room"}}}},
+      {"before",
+       {{{"who", "job"}, {"text", "its workers became 4 instead of 2"}, {"time", "2026-11-22T10:10:00Z"}},
+        {{"who", "ps-0"}, {"text", "lost: killed"}, {"time", "2026-11-22T10:11:00Z"}}}},
+      {"missing", ""},
+      {"lines", {{{"step", 1}, {"loss", 2.5}}, {{"step", 2}, {"loss", 1.5}}}},
+      {"pods",
+       {{{"role", "worker-0"},
+         {"status", "Running"},
+         {"restarts", 0},
+         {"created", "2026-11-22T10:00:00Z"},
+         {"node", "node-7"}}}},
+      {"training_job",
+       {{"scaleRecords", {record}},
+        {"speeds", {{{"workers", 2}, {"recordsPerSecond", 930.5}}}},
+        {"conditions", {condition}}}}};
+  edl::tool::overview const page({.what = "jobs",
+                                  .where = "namespace n",
+                                  .rows =
+                                      [&](std::string&) {
+                                        return row_feed::rows{{"j", row.dump()}};
+                                      },
+                                  .one = [&](std::string const&) { return one.dump(); }});
+  browser b;
+  b.open(page.address());
+  b.until("document.querySelector('#list input[value=j]') !== null");
+  b.run("document.querySelector('#list input[value=j]').focus()");
+  b.press(" ");
+  auto const shows = [&](std::string const& id, std::string const& text) {
+    b.until("document.getElementById('" + id + "').innerText.includes('" + text + "')");
+  };
+  shows("plan-title", "Why j is as it is");
+  shows("now", "worker-3: waits for room");
+  for (char const* text : {"2 to 4", "There is <b>room</b>.", "930.5", "It has its room.", "node-7"})
+    shows("tables", text);
+  shows("events", "lost: killed");
+  CHECK(b.run("document.querySelectorAll('#strip circle').length") == 2);
+  CHECK(b.run("document.querySelectorAll('.plot path').length") == 1);
+  b.check_names();
+  b.check_widths();
+  for (std::string const& problem : b.problems()) CHECK_MESSAGE(false, problem);
+}
+
 }  // namespace dashboard_command_test

@@ -226,8 +226,11 @@ class records {
         }
       add(name, {int(size)}, ids);
     } else {
+      bool const ink =
+          std::is_same_v<Kind, nn::image> && kind.input().channels == 1;  // which is not negative
       for (int s = 0; s < samples; ++s)
-        for (std::size_t i = 0; i < size; ++i) numbers.push_back(row(s)[i] = number());
+        for (std::size_t i = 0; i < size; ++i)
+          numbers.push_back(row(s)[i] = ink ? std::abs(number()) : number());
       if constexpr (std::is_same_v<Kind, nn::image>)
         add(name, {kind.height, kind.width, kind.channels}, numbers);
       else
@@ -366,6 +369,18 @@ namespace iris_dnn {
 namespace criteo_deepfm {
 #include "../../tools/zoo/template/criteo/criteo_deepfm.cpp"
 }
+namespace mnist_functional_api {
+#include "../../tools/zoo/template/mnist/mnist_functional_api.cpp"
+}
+namespace mnist_subclass {
+#include "../../tools/zoo/template/mnist/mnist_subclass.cpp"
+}
+namespace cifar10_functional_api {
+#include "../../tools/zoo/template/cifar10/cifar10_functional_api.cpp"
+}
+namespace imagenet_resnet50 {
+#include "../../tools/zoo/template/imagenet/imagenet_resnet50.cpp"
+}
 namespace cifar10_subclass {
 #include "../../tools/zoo/template/cifar10/cifar10_subclass.cpp"
 }
@@ -400,4 +415,5 @@ int main(int, char** argv) {
   ONE(criteo_wide_deep), ONE(criteo_deepfm_served), ONE(frappe_deepfm);
   ONE(char_lstm), ONE(char_transformer), ONE(sentence_classifier);
   ONE(pictures_main), ONE(iris_dnn), ONE(criteo_deepfm), ONE(cifar10_subclass);
+  ONE(mnist_functional_api), ONE(mnist_subclass), ONE(cifar10_functional_api), ONE(imagenet_resnet50);
 }

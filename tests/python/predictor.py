@@ -145,6 +145,8 @@ class Predictor(unittest.TestCase):
             ({**good, "text": ["\udc80", "b"]}, "'text' has a text, and .* UTF-8"),
             ({**good, "x\0y": [1, 2]}, "has a zero byte"),
             ({"x": [], "text": [], "ids": []}, "a batch for 0 records"),
+            ({**good, "text": ["a", "\ud800"]}, "'text' has a text that UTF-8 has not: '.ud800'"),
+            (["a"], "predict takes arrays by their names, as .*, and not list"),
         ):
             with self.subTest(told), self.assertRaisesRegex(edl.Error, told):
                 m.predict(wrong)
@@ -161,6 +163,10 @@ class Predictor(unittest.TestCase):
                 edl.open(self.at("mixed"), library(MIXED), threads)
         with self.assertRaisesRegex(edl.Error, "there is no such file"):
             edl.open(self.at("none"), library(MIXED))
+        with self.assertRaisesRegex(edl.Error, "none: there is no such file or directory"):
+            edl.open(self.at("none"))
+        with self.assertRaisesRegex(TypeError, "'str' object cannot be interpreted as an integer"):
+            edl.open(self.at("mixed"), library(MIXED), threads="2")
         with self.assertRaisesRegex(edl.Error, "is no library of a predictor"):
             edl.open(self.at("mixed"), self.at("mixed.jsonl"))
 

@@ -510,6 +510,8 @@ TEST_CASE("who set a size is why the job has it, though the plan is older") {
   json const newest = c.status("a")["scaleRecords"][0];
   CHECK(newest["to"] == 2);
   CHECK(newest["reason"] == "its owner set this size");
+  json const told = c.objects.at(cluster::pod_path("elasticdl-a-master"))["metadata"]["annotations"];
+  CHECK(told[annotation::why] == newest["reason"]);
 }
 
 TEST_CASE("a master whose image is on no node, and is never pulled, is stalled until it is there") {

@@ -34,6 +34,7 @@ TEST_CASE("A size request is what its annotations say") {
   CHECK_FALSE(requested_size_of(pod({{"elasticdl/num-ps-pods", "x"}})).empty());
   CHECK(requested_size_of(pod({{"elasticdl/num-workers", "3"}, {"elasticdl/leave", "1,2"}})) ==
         requested_size{"3", "", "1,2"});
+  CHECK(requested_size_of(pod({{"elasticdl/num-workers", "3"}, {"elasticdl/why", "room"}})).why == "room");
   // Who is to leave is no size request of its own.
   CHECK(requested_size_of(pod({{"elasticdl/leave", "1,2"}})).empty());
 }

@@ -96,6 +96,26 @@ TEST_CASE("a job in one process shows the worst records of its last evaluation, 
   CHECK(has(none.log(), "--worst: a training shows these records on its page: add --dashboard=PORT"));
 }
 
+TEST_CASE("a job of several processes shows the worst records that its workers have found") {
+  lines const more{"--dashboard=0", "--worst=3", "--evaluation_steps=2",
+                   "--validation_data=" + job::data().validation};
+  for (lines const& line : {cluster(1, 2, more), replicas(2, more)}) {
+    job::run j(line, held);
+    std::uint16_t const port = port_of(j);
+    http_client::connection live(port);
+    live.say(get("/api/live")).until("\"worst\":2");
+    json const worst = ask(port, "/api/worst");
+    INFO(worst.dump());
+    CHECK(worst["version"] >= 2);
+    REQUIRE(worst["records"].size() == 3);
+    CHECK(worst["records"][0]["loss"] >= worst["records"][1]["loss"]);
+    CHECK(worst["records"][1]["loss"] >= worst["records"][2]["loss"]);
+    CHECK(worst["records"][0].contains("label"));
+    j.open_gate();
+    CHECK(j.wait() == 0);
+  }
+}
+
 TEST_CASE("a page for others says in the log which token it wants") {
   job::run j(train({"--dashboard=0", "--dashboard_host=0.0.0.0"}), held);
   REQUIRE(j.says("/?token="));

@@ -61,6 +61,10 @@ TEST_CASE("names from a file are printable, and its values have a bound") {
   std::string text = "{\"step\":0";
   for (int i = 0; i < 1000; ++i) text += ",\"c" + std::to_string(i) + "\":1";
   text += "}\n";
+  history const wide = history_from(text + "{\"step\":1,\"c1000\":1,\"metrics\":{\"m\":1}}\n", "m");
+  CHECK(wide.columns.size() == 1000);
+  CHECK(wide.notes ==
+        std::vector<std::string>{"2 values of further columns are left out: there is room for 1000 of them"});
   for (int i = 1; i < 40'000; ++i) text += "{\"step\":" + std::to_string(i) + ",\"c999\":1}\n";
   CHECK_THROWS_WITH_AS(history_from(text, "m"), "more than 33554432 values are no history", edl::error);
 }
@@ -71,6 +75,8 @@ TEST_CASE("a picture has the losses in one panel, and each metric in its own") {
   for (char const* name : {">loss<", ">training, mean<", ">validation<", ">accuracy, validation<",
                            ">learning rate<", ">workers, number<", ">step<"})
     CHECK(job::count(svg, name) == 1);
+  CHECK_THROWS_WITH_AS(to_picture(history_from("{\"step\":1,\"epoch\":0}", "mnist")),
+                       "the history of mnist has nothing to draw: no loss, no metric, no speed", edl::error);
 }
 
 TEST_CASE("a directory without a history, a torn line and a foreign one are told") {

@@ -3,6 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <atomic>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
 #include "edl/core/error.hpp"
 #include "edl/job/app/arguments.hpp"
 #include "job/app/tiny_job.hpp"
@@ -110,6 +116,51 @@ TEST_CASE("a program serves the checkpoints of a job that goes on, and ends in o
   ::kill(r.pid(), SIGTERM);
   CHECK(r.wait() == 0);
   CHECK(has(r.log(), "told to end: all that was asked is answered"));
+}
+
+TEST_CASE("changes of tables are taken over while requests run, and answers are those of predict") {
+  job::options const tabled{.env = {{"TINY_TABLES", "1"}, {"TINY_DELAY_US", "300"}}};
+  job::scratch const dir;
+  std::string const checkpoints = dir / "checkpoints";
+  auto const trained = [&](lines more) {
+    more.insert(more.end(), {"--checkpoint_dir=" + checkpoints, "--num_epochs=9"});
+    CHECK(job::run(train(more), tabled).wait() == 0);
+  };
+  trained({"--max_step=8"});
+  job::run r({"serve", "--model_path=" + checkpoints, "--port=0", "--poll_interval_ms=5"}, tabled);
+  REQUIRE(r.says("as 'tiny' at http://127.0.0.1:"));
+  std::string const log = r.log();
+  auto const port = std::uint16_t(std::stoi(log.substr(log.find("http://127.0.0.1:") + 17)));
+  std::array<float, 9> const x{1, -2, 3, -4, 5, -6, 7, -8};  // and a label
+  std::ofstream(dir / "one.points", std::ios::binary)
+      .write(reinterpret_cast<char const*>(x.data()), sizeof x);
+  std::string const question = http_client::post(
+      "/v1/models/tiny:predict",
+      nlohmann::json{{"instances", nlohmann::json::array({std::vector<float>(x.begin(), x.begin() + 8)})}}
+          .dump());
+  std::atomic<bool> over{false};
+  int asked = 0, failed = 0;
+  std::thread client([&] {
+    for (http_client::connection c(port); !over; ++asked)
+      failed += !has(c.say(question).answer(), "HTTP/1.1 200 OK");
+  });
+  trained({"--max_step=48", "--checkpoint_steps=8"});
+  std::string said;
+  CHECK(job::eventually(
+      [&] { return has(said = http_client::ask(port, question), "Edl-Model-Version: 48\r\n"); }));
+  over = true;
+  client.join();
+  CHECK(asked > 0);
+  CHECK(failed == 0);
+  auto const manifest = edl::checkpoint::read_manifest(checkpoints + "/version-48");
+  CHECK(std::ranges::count_if(manifest.files, [](auto const& f) { return f.name.starts_with("rows-"); }) > 1);
+  job::run p({"predict", "--prediction_data=" + dir / "one.points", "--prediction_format=jsonl",
+              "--checkpoint_dir_for_init=" + checkpoints, "--prediction_outputs=" + dir / "p"},
+             tabled);
+  REQUIRE(p.wait() == 0);
+  std::string const predicted = slurp(dir / "p/predictions.jsonl");
+  CHECK(nlohmann::json::parse(said.substr(said.find("\r\n\r\n")))["predictions"][0] ==
+        nlohmann::json::parse(predicted.substr(0, predicted.find('\n')))["output"]);
 }
 
 TEST_CASE("what cannot be served is told in one line") {

@@ -31,7 +31,9 @@ TEST_CASE("workers are started and told to leave; who leaves is not replaced") {
   REQUIRE(started.size() == 2);
   CHECK((started[0].id == 2 && started[1].id == 3));
   for (std::uint32_t id : {2, 3}) m.it.join({role::worker, id, 1, {}, 5}, m.now);
-  CHECK(m.it.scale({.workers = 1}, m.now).empty());
+  m.take_all<log_line>();
+  CHECK(m.it.scale({.workers = 1, .why = "a service needs room"}, m.now).empty());
+  CHECK(m.take_all<log_line>().at(0).text == "Scaling from 4 to 1 worker: a service needs room");
   auto const stopped = m.take_all<stop_process>();
   REQUIRE(stopped.size() == 3);
   CHECK((stopped[0].id == 3 && stopped[1].id == 2 && stopped[2].id == 1));

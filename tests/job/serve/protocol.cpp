@@ -203,12 +203,51 @@ TEST_CASE("TensorFlow Serving's rows and columns") {
       std::string::npos);
 }
 
+TEST_CASE("bytes that are no text come as Base64") {
+  model_face const words{.name = "t",
+                         .inputs = {{"w", edl::example::kind::strings, {}}},
+                         .outputs = {{"output", edl::shape{1}, 0}}};
+  auto const first = [&](std::string const& body) {
+    auto const q = read_predict(body, words, 4);
+    return std::string(record(*q, 0).bytes("w"));
+  };
+  CHECK(first(R"({"instances":[{"w":{"b64":"AP/+"}}]})") == std::string("\0\xff\xfe", 3));
+  CHECK(first(R"({"instances":[{"b64":"aGk="}]})") == "hi");
+  CHECK(first(R"({"instances":[{"b64":"aA=="},{"b64":""}]})") == "h");
+  CHECK(first(R"({"inputs":{"w":[{"b64":"aGk="}]}})") == "hi");
+  CHECK(first(R"({"inputs":[{"b64":"aGk="}]})") == "hi");
+  for (char const* wrong :
+       {R"({"b64":"aGk"})", R"({"b64":"a==="})", R"({"b64":"====" })", R"({"b64":"a=Gk"})",
+        R"({"b64":"aG k"})", R"({"b64":"aGk\n"})", R"({"b64":7})", R"({"b64":"","x":1})"}) {
+    CAPTURE(wrong);
+    auto const said =
+        refused(json::parse(R"({"instances":[{"x":[1,2],"n":5,"w":)" + std::string(wrong) + "}]}"), true);
+    CHECK(said.first == 400);
+    CHECK(said.second.find("input 'w'") == 0);
+  }
+  CHECK(refused(json::parse(R"({"instances":[{"x":{"b64":"aGk="},"n":5,"w":"a"}]})"), true).second ==
+        "input 'x' is of numbers");
+}
+
 TEST_CASE("what a model takes and says is told") {
   json const all = json::parse(metadata(face));
   CHECK(all["versions"] == json::array({"7"}));
   CHECK(all["inputs"][0] == json{{"name", "x"}, {"datatype", "FP32"}, {"shape", {-1, 2}}});
   CHECK(all["inputs"][2] == json{{"name", "w"}, {"datatype", "BYTES"}, {"shape", {-1, 1}}});
   CHECK(all["outputs"][1] == json{{"name", "size"}, {"datatype", "FP32"}, {"shape", {-1, 1}}});
+  json const of_serving = json::parse(signature(face));
+  CHECK(of_serving["model_spec"] == json{{"name", "m"}, {"signature_name", ""}, {"version", "7"}});
+  json const& said = of_serving["metadata"]["signature_def"]["signature_def"]["serving_default"];
+  CHECK(said["method_name"] == "tensorflow/serving/predict");
+  CHECK(said["inputs"]["x"] ==
+        json{{"name", "x:0"},
+             {"dtype", "DT_FLOAT"},
+             {"tensor_shape",
+              {{"dim", {{{"size", "-1"}, {"name", ""}}, {{"size", "2"}, {"name", ""}}}},
+               {"unknown_rank", false}}}});
+  CHECK(said["inputs"]["n"]["dtype"] == "DT_INT64");
+  CHECK(said["inputs"]["w"]["dtype"] == "DT_STRING");
+  CHECK(said["outputs"]["kind"]["dtype"] == "DT_FLOAT");
 }
 
 }  // namespace serve_protocol_test

@@ -95,6 +95,12 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
   for (char const* at : {"/v1/models/m", "/v1/models/m/versions/5"})
     CHECK(has(f.ask(http_client::get(at)), R"("state":"AVAILABLE")"));
   CHECK(has(f.ask(http_client::get("/v1/models/m/versions/4")), "404"));
+  for (char const* at : {"/v1/models/m/metadata", "/v1/models/m/versions/5/metadata"})
+    CHECK(has(f.ask(http_client::get(at)), R"("serving_default":{"inputs":{"x":)"));
+  for (char const* at : {"/v1/models/m/versions/4/metadata", "/v1/models/other/metadata"})
+    CHECK(has(f.ask(http_client::get(at)), "404"));
+  for (char const* at : {"/v1/models/m/labels/stable", "/v1/models/m/labels/stable/metadata"})
+    CHECK(has(f.ask(http_client::get(at)), "there is no label 'stable'"));
   std::string const rows = R"({"signature_name":"serving_default","instances":[[1,2]]})";
   CHECK(has(f.ask(http_client::post("/v1/models/m/versions/5:predict", rows)), "[[3,0,0]]"));
   CHECK(has(f.ask(http_client::post("/v1/models/m/versions/4:predict", rows)), "404"));
@@ -107,7 +113,8 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
         nlohmann::json::array({"binary_tensor_data"}));
   CHECK(has(f.ask(http_client::get("/v2/health/live")), "200"));
   CHECK(has(f.ask(http_client::get("/v2/health/ready")), "200"));
-  CHECK(has(f.ask(http_client::get("/v2/models/m/ready")), "200"));
+  CHECK(f.ask(http_client::get("/v2/models/m/ready")).ends_with(R"({"name":"m","ready":true})"));
+  CHECK(has(f.ask(http_client::post("/v1/models/m/labels/stable:predict", rows)), "there is no label"));
   f.service.drain();
   CHECK(has(f.ask(http_client::get("/v2/health/live")), "200"));
   CHECK(has(f.ask(http_client::get("/v2/health/ready")), "503"));

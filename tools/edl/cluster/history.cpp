@@ -1,24 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/history.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cluster/audit.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/app/history.hpp"
 
 namespace edl::tool {
 namespace {
+
+/// A line of a history, as one of the lines of an array of JSON (`app::to_text`) has it; empty: it is another
+/// line. A pod's log also has what the program says to people.
+std::string_view element(std::string_view line) {
+  if (!line.starts_with("[{") && !line.starts_with(" {")) return {};
+  line.remove_prefix(1);
+  if (line.ends_with(',') || line.ends_with(']')) line.remove_suffix(1);
+  return line;
+}
 
 app::history history_of_job(command_line const& l) {
   std::string const& job = l.arguments()[0];
   pod_answer const found = ask_pod(l, {"history"}, {"-o", "json"});
   if (!found.succeeded) throw error("job '" + job + "' tells no history: " + found.text);
   std::string lines;
-  auto const all = nlohmann::ordered_json::parse(found.text, nullptr, false);
-  if (!all.is_array()) throw error("job '" + job + "' tells no history, but: " + found.text.substr(0, 200));
-  for (auto const& line : all) lines += line.dump() + "\n";
+  std::istringstream in(found.text);
+  for (std::string text; std::getline(in, text);)
+    if (std::string_view const line = element(text); !line.empty())
+      lines.append(line) += '\n';
+    else
+      fmt::print(stderr, "{}\n", printable(text));
+  if (lines.empty()) throw error("job '" + job + "' tells no history");
   return app::history_from(lines, job);
 }
 

@@ -422,6 +422,8 @@ class reconciler {
       notes[annotation::leave] = fmt::format("{}", fmt::join(memo_.leave, ","));
     else if (!m.leave.empty())
       notes[annotation::leave] = std::nullopt;
+    if (auto const& all = next_.scale_records; !all.empty() && all.front().to == next_.workers.desired)
+      notes[annotation::why] = all.front().reason;
     memo_.requested_size = want;
     memo_.size_refused_until = now_ + options_.refusal_backoff;
     out_.actions.push_back(annotate_master{master_->name(), master_->uid, std::move(notes)});

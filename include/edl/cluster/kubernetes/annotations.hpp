@@ -8,6 +8,7 @@ namespace edl::platform::kubernetes::annotation {
 inline constexpr char num_workers[] = "elasticdl/num-workers";  ///< a number of workers that is requested
 inline constexpr char num_servers[] = "elasticdl/num-ps-pods";  ///< a number of servers that is requested
 inline constexpr char leave[] = "elasticdl/leave";              ///< workers that are to leave first, as "3,5"
+inline constexpr char why[] = "elasticdl/why";                  ///< of that size, in words
 inline constexpr char suspend[] = "elasticdl/suspend";  ///< "true": the job is to end so that it can go on
 
 // On the pod of a master, written by the master.

@@ -380,7 +380,8 @@ EDL_INLINE void cluster::scale(requested_size const& request) {
     refused = fmt::format("workers={},servers={}: expected numbers", printable(request.workers, 50),
                           printable(request.servers, 50));
   else
-    refused = to_.scale({workers, servers, workers ? *leave : std::vector<std::uint32_t>{}});
+    refused = to_.scale(
+        {workers, servers, workers ? *leave : std::vector<std::uint32_t>{}, printable(request.why, 500)});
   if (refused.empty()) size_ = {workers.value_or(size_.workers), servers.value_or(size_.servers)};
   bool const good = refused.empty();
   std::string const text =
@@ -419,6 +420,7 @@ EDL_INLINE bool cluster::answer(requested_size const& request, std::string const
                          {annotation::size, size},
                          {annotation::num_workers, nullptr},
                          {annotation::leave, nullptr},
+                         {annotation::why, nullptr},
                          {annotation::num_servers, nullptr}}}}}});
       return true;
     } catch (api_error const& e) {

@@ -21,10 +21,10 @@ std::string to_text(job_size const& size);
 /// The size that a master's pod shows; nothing where it shows none.
 std::optional<job_size> shown_size(nlohmann::json const& master);
 
-/// What the annotations `elasticdl/num-workers`, `elasticdl/num-ps-pods` and `elasticdl/leave` of a master's
-/// pod request, as texts that nobody has checked; empty: nothing is said of it.
+/// What the annotations `elasticdl/num-workers`, `elasticdl/num-ps-pods`, `elasticdl/leave` and
+/// `elasticdl/why` of a master's pod request, as texts that nobody has checked; empty: nothing is said of it.
 struct requested_size {
-  std::string workers, servers, leave = {};
+  std::string workers, servers, leave = {}, why = {};
   bool empty() const { return workers.empty() && servers.empty(); }
   friend bool operator==(requested_size const&, requested_size const&) = default;
 };

@@ -47,7 +47,8 @@ EDL_INLINE std::optional<job_size> shown_size(nlohmann::json const& master) {
 EDL_INLINE requested_size requested_size_of(nlohmann::json const& master) {
   auto const& annotations = field(master, {"metadata", "annotations"});
   return {text(field(annotations, {annotation::num_workers})),
-          text(field(annotations, {annotation::num_servers})), text(field(annotations, {annotation::leave}))};
+          text(field(annotations, {annotation::num_servers})), text(field(annotations, {annotation::leave})),
+          text(field(annotations, {annotation::why}))};
 }
 
 EDL_INLINE std::optional<std::vector<std::uint32_t>> ids_of(std::string const& text) {

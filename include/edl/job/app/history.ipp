@@ -58,13 +58,15 @@ inline std::optional<std::size_t> column_of(history const& h, std::string_view n
   return std::size_t(it - h.columns.begin());
 }
 
-inline void put(history& h, history::row& into, std::string const& name, double value) {
+/// False: there is no room for such a column.
+inline bool put(history& h, history::row& into, std::string const& name, double value) {
   auto const known = column_of(h, name);
-  if (!known && h.columns.size() >= most_columns) return;
+  if (!known && h.columns.size() >= most_columns) return false;
   std::size_t const at = known.value_or(h.columns.size());
   if (!known) h.columns.push_back(name);
   into.values.resize(std::max(into.values.size(), at + 1), no_value);
   if (std::isnan(into.values[at])) into.values[at] = value;
+  return true;
 }
 
 inline double value(history::row const& r, std::size_t column) {
@@ -157,7 +159,7 @@ inline chart::line line_of(history const& h, std::size_t column, std::string nam
 EDL_INLINE history history_from(std::string_view text, std::string const& job) {
   history h{.job = job, .columns = {}, .rows = {}, .lines = {}, .notes = {}};
   std::map<std::uint64_t, history::row> rows;
-  std::size_t number = 0, none = 0, first_none = 0, values = 0;
+  std::size_t number = 0, none = 0, first_none = 0, values = 0, no_room = 0;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t const end = std::min(text.find('\n', at), text.size());
     std::string_view const line = text.substr(at, end - at);
@@ -177,15 +179,19 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
     for (auto const& [name, value] : o.items())
       if (name == "metrics" && value.is_object())
         for (auto const& [metric, v] : value.items())
-          detail::put(h, into, std::string(detail::of_metrics) + metric, detail::number_of(v));
+          no_room += !detail::put(h, into, std::string(detail::of_metrics) + metric, detail::number_of(v));
       else if (name != "step" && value.is_primitive())
-        detail::put(h, into, name, detail::number_of(value));
+        no_room += !detail::put(h, into, name, detail::number_of(value));
     // A row has room for all columns up to its last.
     if ((values += into.values.size()) > detail::most_values)
       throw error(fmt::format("more than {} values are no history", detail::most_values));
     h.lines.emplace_back(line);
   }
   for (auto& [step, row] : rows) h.rows.push_back(std::move(row));
+  if (no_room > 0)
+    h.notes.push_back(fmt::format("{} of further columns {} left out: there is room for {} of them",
+                                  counted(no_room, "value"), no_room == 1 ? "is" : "are",
+                                  detail::most_columns));
   if (none > 0)
     h.notes.push_back(fmt::format("{} of no history {} left out, the first is line {}", counted(none, "line"),
                                   none == 1 ? "is" : "are", first_none));
@@ -249,6 +255,8 @@ EDL_INLINE std::string to_picture(history const& h) {
                           }) ||
       members.lines.size() > 1)
     c.panels.push_back(std::move(members));
+  if (c.panels.empty())
+    throw error(fmt::format("the history of {} has nothing to draw: no loss, no metric, no speed", h.job));
   return to_svg(c);
 }
 

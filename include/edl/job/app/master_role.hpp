@@ -23,6 +23,7 @@
 #include "edl/job/net/listener.hpp"
 #include "edl/job/net/node.hpp"
 #include "edl/job/platform/platform.hpp"
+#include "edl/job/train/prediction/hard_records.hpp"
 #include "edl/job/train/program.hpp"
 #include "edl/job/train/records.hpp"
 #include "edl/job/train/reporter.hpp"
@@ -68,8 +69,9 @@ class master_role {
   master::journal journal_;
   std::optional<master::persisted_state> before_;
   train::reporter reporter_;
-  std::atomic<bool> alone_{false};  // the job has ended, and nobody is a member any more
-  master::time_point reported_{};   // on the node's thread, as the next
+  train::hard_records::worst_of_tasks worst_;  // on the node's thread
+  std::atomic<bool> alone_{false};             // the job has ended, and nobody is a member any more
+  master::time_point reported_{};              // on the node's thread, as the next
   std::size_t reported_workers_ = 0;
   net::node node_;
   master::server server_;

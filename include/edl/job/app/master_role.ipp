@@ -160,6 +160,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       // A successor goes on with versions that are newer than the newest checkpoint.
       reporter_(p, j, before_ ? ~std::uint64_t{0} : options_.start.version, std::move(show), log,
                 detail::page_of(s, cluster_)),
+      worst_(j.worst),
       node_(node_options_of(s, j, log)),
       server_(node_,
               {.job = options_,
@@ -176,13 +177,15 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point()},
               {.evaluated =
                    [this](master::evaluation_result const& r) {
+                     if (job_.worst > 0) reporter_.worst(r.evaluated.version, worst_.take());
                      return reporter_.evaluated(r, server_.decisions());
                    },
                .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); },
                .said = [this](master::log_line const& c) { reporter_.say(c); },
                // Members that run go on with what is there, though nobody remembers them.
                .adopted = owned() && !before_ ? [this](bool any) { train::clean_outputs(job_, any, log_); }
-                                              : std::function<void(bool)>()},
+                                              : std::function<void(bool)>(),
+               .inspected = [this](std::uint32_t task, std::string const& told) { worst_.add(task, told); }},
               log),
       ended_(server_.processes().result()) {
   train::tell_of(records_, j, log_);

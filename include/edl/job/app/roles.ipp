@@ -182,7 +182,7 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
   if (train::hard_records::wanted(j)) {
     hard.emplace(j, p, *r.evaluation);
     session.inspect_with([&](data::batch const& b) { hard->look(trainer, b); },
-                         [&](task_key const& done) { hard->end_task(done); });
+                         [&](task_key const& done) { return hard->end_task(done); });
   }
   auto const metrics = serve_metrics(
       node, j, s, [&](metric_registry& to) { collect(to, session.seen()); }, log);

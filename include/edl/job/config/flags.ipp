@@ -169,7 +169,7 @@ inline void data(table& t) {
          "share of --training_data that is evaluated on and not trained, in place of --validation_data: 0.1 "
          "holds out one record of ten in a row, drawn from --seed; evaluate: that share of --validation_data")
       .only({train, evaluate});
-  t.flag("worst", &job::worst, "workers",
+  t.flag("worst", &job::worst, "master, workers",
          "tell the records with the highest loss, so many of them, the highest first; train: of the last "
          "evaluation, on the page of --dashboard; 0: none")
       .from(0, 10'000)

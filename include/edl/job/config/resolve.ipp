@@ -138,14 +138,11 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
       throw usage_error(
           flag + " is of one process, which has the whole model: leave out --num_workers and --num_ps_pods");
   }
-  if (what == command::train && j.worst > 0 && j.strategy != strategy::local)
-    throw usage_error("--worst of a training is of one process: leave out --num_workers and --num_ps_pods");
   if (what == command::train && j.worst > 0 && (!j.dashboard || j.evaluation_steps == 0))
     throw usage_error(
         "--worst: a training shows these records on its page: add --dashboard=PORT and --evaluation_steps=N, "
-        "or "
-        "evaluate a version of it");
-  if (j.worst > 0 && j.wrong.empty() && j.strategy != strategy::local)
+        "or evaluate a version of it");
+  if (what == command::evaluate && j.worst > 0 && j.wrong.empty() && j.strategy != strategy::local)
     throw usage_error(
         "--worst in several processes needs --wrong=DIR, a directory that all of them see: what each finds "
         "is put together there");

@@ -332,7 +332,7 @@ EDL_INLINE std::string coordinator::scale(platform::size_request const& r, time_
     generations_.want_servers(*r.servers, now);
   }
   if (r.workers) {
-    roster_.scale_workers(*r.workers, r.leave);
+    roster_.scale_workers(*r.workers, r.leave, r.why);
     generations_.expect_workers(*r.workers);
   }
   return {};

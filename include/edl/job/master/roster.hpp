@@ -86,7 +86,8 @@ class roster {
 
   // ---- Size ----
 
-  void scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave);
+  void scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave,
+                     std::string const& why = {});
   void scale_servers(std::uint32_t wanted);
   /// A member that has nothing to do any more.
   void stop_server(std::uint32_t id, time_point now);

@@ -181,13 +181,16 @@ EDL_INLINE void roster::replace_overdue(role of, time_point now) {
 
 // ---- Size ----
 
-EDL_INLINE void roster::scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave) {
+EDL_INLINE void roster::scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave,
+                                      std::string const& why) {
   std::size_t const before = worker_lines_.size();
   for (std::uint32_t const id : leave)
     if (worker_lines_.drop(id)) job_.add(stop_process{role::worker, id});
   while (worker_lines_.size() < wanted) job_.add(start_process{role::worker, worker_lines_.add()});
   while (worker_lines_.size() > wanted) job_.add(stop_process{role::worker, worker_lines_.drop_newest()});
-  job_.say(severity::info, fmt::format("Scaling from {} to {}", before, counted(wanted, "worker")),
+  job_.say(severity::info,
+           fmt::format("Scaling from {} to {}{}{}", before, counted(wanted, "worker"),
+                       why.empty() ? "" : ": ", why),
            topic::resized);
 }
 

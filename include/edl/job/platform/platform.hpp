@@ -55,6 +55,7 @@ struct findings {
 struct size_request {
   std::optional<std::uint32_t> workers, servers;
   std::vector<std::uint32_t> leave = {};
+  std::string why = {};  ///< in words, where somebody says it
 };
 
 /// A master, as its platform sees it. Thread safety: called on the node's thread.

@@ -65,6 +65,9 @@ http::response write_predict(question const& q, view<float> outputs);
 /// GET /v2/models/NAME.
 std::string metadata(model_face const& of);
 
+/// GET /v1/models/NAME/metadata of TensorFlow Serving.
+std::string signature(model_face const& of);
+
 }  // namespace edl::serve
 
 #ifdef EDL_HEADER_ONLY

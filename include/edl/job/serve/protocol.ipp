@@ -130,6 +130,27 @@ inline std::string quoted(std::string const& text) {
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+/// Whether an instance is the bytes of the only input, and no input by its name.
+inline bool is_bytes(json const& instance, model_face const& of) {
+  return of.inputs.size() == 1 && of.inputs.front().name != "b64" && instance.size() == 1 &&
+         instance.contains("b64");
+}
+
+inline std::vector<std::int64_t> shape_of(record_feature const& f) {
+  std::vector<std::int64_t> shape{-1};
+  if (f.extents.empty()) shape.push_back(1);
+  shape.insert(shape.end(), f.extents.begin(), f.extents.end());
+  return shape;
+}
+
+/// A tensor as a signature has it.
+inline json tensor_info(std::string const& name, char const* type, std::vector<std::int64_t> const& shape) {
+  json sizes = json::array();
+  for (std::int64_t const extent : shape) sizes.push_back({{"size", std::to_string(extent)}, {"name", ""}});
+  return {
+      {"dtype", type}, {"tensor_shape", {{"dim", sizes}, {"unknown_rank", false}}}, {"name", name + ":0"}};
+}
+
 inline view<float> row_of(view<float> outputs, std::size_t row, std::size_t rows) {
   return outputs.subspan(row * (outputs.size() / rows), outputs.size() / rows);
 }
@@ -262,7 +283,7 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
       std::vector<std::size_t> each;  // values of an instance, by input
       for (json const& one : *rows_given) {
         ++row;
-        if (one.is_object())
+        if (one.is_object() && !is_bytes(one, of))
           for (auto const& [name, value] : one.items()) into(name).append(value);
         else
           into(only()).append(one);
@@ -338,14 +359,28 @@ EDL_INLINE std::string metadata(model_face const& of) {
            {"platform", "edl"},
            {"inputs", json::array()},
            {"outputs", json::array()}};
-  for (record_feature const& f : of.inputs) {
-    json shape = json::array({-1});
-    if (f.extents.empty()) shape.push_back(1);
-    for (std::size_t const e : f.extents) shape.push_back(e);
-    all["inputs"].push_back({{"name", f.name}, {"datatype", datatype(f.kind)}, {"shape", shape}});
-  }
+  for (record_feature const& f : of.inputs)
+    all["inputs"].push_back({{"name", f.name}, {"datatype", datatype(f.kind)}, {"shape", shape_of(f)}});
   for (model_output const& o : of.outputs)
     all["outputs"].push_back({{"name", o.name}, {"datatype", "FP32"}, {"shape", {-1, o.size()}}});
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+EDL_INLINE std::string signature(model_face const& of) {
+  using namespace detail;
+  json inputs = json::object(), outputs = json::object();
+  for (record_feature const& f : of.inputs)
+    inputs[f.name] = tensor_info(f.name,
+                                 f.kind == example::kind::strings    ? "DT_STRING"
+                                 : f.kind == example::kind::integers ? "DT_INT64"
+                                                                     : "DT_FLOAT",
+                                 shape_of(f));
+  for (model_output const& o : of.outputs)
+    outputs[o.name] = tensor_info(o.name, "DT_FLOAT", {-1, std::int64_t(o.size())});
+  json const serving{{"inputs", inputs}, {"outputs", outputs}, {"method_name", "tensorflow/serving/predict"}};
+  json const all{
+      {"model_spec", {{"name", of.name}, {"signature_name", ""}, {"version", std::to_string(of.version)}}},
+      {"metadata", {{"signature_def", {{"signature_def", {{"serving_default", serving}}}}}}}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

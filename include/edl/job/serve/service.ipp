@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/serve/service.hpp"
 #include "edl/version.hpp"
@@ -179,16 +180,25 @@ EDL_INLINE http::response service::metrics() {
 EDL_INLINE std::vector<http::route> service::routes() {
   using http::at_once, http::request, http::response;
   auto const ready = [this](request const& r) -> response {
-    if (!r.arguments.empty()) check_name(r.arguments[0], r.arguments.size() > 1 ? r.arguments[1] : "");
+    bool const of_model = !r.arguments.empty();
+    if (of_model) check_name(r.arguments[0], r.arguments.size() > 1 ? r.arguments[1] : "");
     if (draining_) throw http::failure(503, "the server is about to end");
-    return {.body = "{\"ready\":true}"};
+    return {.body = of_model ? nlohmann::json{{"name", name_}, {"ready", true}}.dump() : "{\"ready\":true}"};
   };
-  auto const about = [this](request const& r) -> response {
-    check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
-    auto const model = model_.now();
-    response answer{.body = metadata(face())};
-    detail::tell_model(answer, *model, model_.lag());
-    return answer;
+  auto const about = [this](auto describe) {
+    return at_once([this, describe](request const& r) -> response {
+      check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
+      auto const model = model_.now();
+      response answer{.body = describe(face())};
+      detail::tell_model(answer, *model, model_.lag());
+      return answer;
+    });
+  };
+  auto const labelled = [](request const& r) -> response {
+    throw http::failure(404,
+                        fmt::format("there is no label '{}': the newest version is at work, and asked for "
+                                    "without one",
+                                    printable(r.arguments.at(1))));
   };
   auto const status = [this](request const& r) -> response {
     check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
@@ -216,12 +226,17 @@ EDL_INLINE std::vector<http::route> service::routes() {
           {"GET", "/v2", at_once(server)},
           {"GET", "/v2/health/live", at_once(live), true},
           {"GET", "/v2/health/ready", at_once(ready), true},
-          {"GET", "/v2/models/{}", at_once(about)},
+          {"GET", "/v2/models/{}", about(metadata)},
           {"GET", "/v2/models/{}/ready", at_once(ready)},
-          {"GET", "/v2/models/{}/versions/{}", at_once(about)},
+          {"GET", "/v2/models/{}/versions/{}", about(metadata)},
           {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready)},
           {"GET", "/v1/models/{}", at_once(status)},
           {"GET", "/v1/models/{}/versions/{}", at_once(status)},
+          {"GET", "/v1/models/{}/metadata", about(signature)},
+          {"GET", "/v1/models/{}/versions/{}/metadata", about(signature)},
+          {"POST", "/v1/models/{}/labels/{}", at_once(labelled)},
+          {"GET", "/v1/models/{}/labels/{}", at_once(labelled)},
+          {"GET", "/v1/models/{}/labels/{}/metadata", at_once(labelled)},
           {"GET", "/metrics", at_once([this](request const&) { return metrics(); })}};
 }
 

@@ -25,8 +25,8 @@ struct tensor {
 
   std::size_t size() const;
 
-  /// Appends a number or a text, or all of nested lists. Throws http::failure (400) for what is of another
-  /// kind, or in lists within more than 8.
+  /// Appends a number or a text (bytes may be {"b64": …}), or all of nested lists. Throws http::failure (400)
+  /// for what is of another kind, or in lists within more than 8.
   void append(nlohmann::json const& values, int depth = 0);
 
   /// Appends `count` values of a datatype of the Open Inference Protocol, as its binary extension has them.

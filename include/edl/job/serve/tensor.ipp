@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
 #include <cstring>
@@ -70,6 +71,24 @@ inline void append_texts(tensor& to, std::string_view bytes, std::size_t count) 
         fmt::format("input '{}' has {} texts, and its shape wants {}", to.name, to.strings.size(), count));
 }
 
+/// {"b64": "aGk="}, as TensorFlow Serving's clients write bytes.
+inline std::string bytes_of(nlohmann::json const& value, std::string const& of) {
+  auto const text = value.find("b64");
+  if (value.size() != 1 || text == value.end() || !text->is_string())
+    throw bad(fmt::format("input '{}' is of texts, or of bytes as {{\"b64\": …}}", of));
+  auto const& coded = text->get_ref<std::string const&>();
+  std::string bytes(coded.size() / 4 * 3, '\0');
+  auto const end = coded.find_last_not_of('=') + 1;
+  bool const good =
+      coded.size() % 4 == 0 && coded.size() - end <= 2 && coded.size() < std::size_t(1) << 31 &&
+      coded.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") >= end;
+  if (!good || EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                               reinterpret_cast<unsigned char const*>(coded.data()), int(coded.size())) < 0)
+    throw bad(fmt::format("input '{}' has a \"b64\" that is no Base64", of));
+  bytes.resize(bytes.size() - (coded.size() - end));
+  return bytes;
+}
+
 }  // namespace detail
 
 EDL_INLINE std::size_t tensor::size() const {
@@ -82,6 +101,8 @@ EDL_INLINE void tensor::append(nlohmann::json const& values, int depth) {
   if (values.is_array()) {
     if (depth == 8) throw detail::bad(fmt::format("input '{}' has lists within more than 8", name));
     for (auto const& one : values) append(one, depth + 1);
+  } else if (kind == example::kind::strings && values.is_object()) {
+    strings.push_back(detail::bytes_of(values, name));
   } else if (kind == example::kind::strings) {
     if (!values.is_string()) throw detail::bad(fmt::format("input '{}' is of texts", name));
     strings.push_back(values.get<std::string>());

@@ -127,7 +127,7 @@ EDL_INLINE void reporter::complete(master::coordinator const& decisions,
   invariant(decisions.over(), "a job that is complete has come to its end");
   if (job_.command == command::predict && !program_.on_predictions)
     log_.info(join_predictions(job_, decisions.tasks() ? decisions.tasks()->plan().tasks() : 0));
-  if (hard_records::wanted(job_) && job_.strategy != strategy::local)
+  if (hard_records::wanted(job_) && job_.strategy != strategy::local && job_.command != command::train)
     hard_records::join(job_, view_.last_evaluation().records, std::cout, log_);
   if (!last.empty()) log_.info(last);
   tell({job_, decisions, view_, command, stopped_at().has_value()}, clock::now(), log_);

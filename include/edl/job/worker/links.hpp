@@ -42,6 +42,8 @@ struct outcome {
   bool returned = false;        ///< given back undone, without fault
   std::uint32_t applied = 0;  ///< with `returned` or `error`: minibatches that every server has acknowledged
   edl::trained trained = {};  ///< by this process, since it started
+  std::uint32_t task = 0;     ///< with `worst`: its number
+  std::string worst = {};     ///< evaluation: what `session::inspect_with` tells of the task
 };
 
 /// Where assignments come from: the master over the net, or its logic in this process.

@@ -348,6 +348,8 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.mutable_trained()->set_loss(o.trained.loss);
   report.mutable_trained()->set_minibatches(o.trained.minibatches);
   report.mutable_trained()->set_records(o.trained.records);
+  report.set_task(o.task);
+  report.set_worst(o.worst);
   return detail::ask<wire::TaskReportReply>(master_, wire::method::report, report, stopping_).accepted();
 }
 

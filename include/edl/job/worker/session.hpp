@@ -104,9 +104,9 @@ class session {
   void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
   /// Given each minibatch that is evaluated, with the version that it is evaluated on in the trainer, and
-  /// each task of them that is done, before the master hears of it.
+  /// each task of them that is done, before the master hears of it, and of what `end` returns.
   void inspect_with(std::function<void(data::batch const& b)> inspect,
-                    std::function<void(task_key const& done)> end = {}) {
+                    std::function<std::string(task_key const& done)> end = {}) {
     inspect_ = std::move(inspect);
     inspected_ = std::move(end);
   }
@@ -190,7 +190,7 @@ class session {
   std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
   std::function<bool()> stopping_;
   std::function<void(data::batch const&)> inspect_;
-  std::function<void(task_key const&)> inspected_;
+  std::function<std::string(task_key const&)> inspected_;
   std::set<std::string> reported_damage_;
 };
 

@@ -418,6 +418,7 @@ EDL_INLINE void session::end(std::string const& error) {
   lane& in = here();
   lease l = std::move(in.leases.front());
   in.leases.pop_front();
+  std::string worst;
   if (!error.empty()) {
     if (auto const it = in.loaders.find(from_.of(l.task.kind)); it != in.loaders.end())
       it->second->cancel(l.ticket);
@@ -425,7 +426,7 @@ EDL_INLINE void session::end(std::string const& error) {
   } else if (l.task.kind == task_kind::prediction && sink_) {
     sink_(l.task, l.outputs, l.records);
   } else if (l.task.kind == task_kind::evaluation && inspected_) {
-    inspected_(l.task.task);
+    worst = inspected_(l.task.task);
   }
   in.ask_again = {};
   outcome const o{.lease = l.task.lease,
@@ -433,7 +434,9 @@ EDL_INLINE void session::end(std::string const& error) {
                   .skipped = l.skipped,
                   .metrics = l.totals,
                   .applied = l.next,
-                  .trained = seen_.trained()};
+                  .trained = seen_.trained(),
+                  .task = l.task.task.index,
+                  .worst = std::move(worst)};
   if (error.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
     unreported_.push_back(o);
   else if (!master_.report(o))

@@ -71,6 +71,16 @@ TEST_CASE("a sweep's trials say what was tried, also those that have failed or h
   CHECK(edl::train::run_list(dir / "none").look().empty());
 }
 
+TEST_CASE("what is of another kind than a page expects is no fact of a run") {
+  scratch const dir;
+  append(dir / "a/history.jsonl",
+         "{\"step\":1,\"time\":\"noon\",\"loss\":[1],\"workers\":2}\n{\"step\":1,\"metrics\":5}\n");
+  append(dir / "sweep.json", R"({"trials":[{"hyperparameters":5,"failure":["no"]}]})");
+  edl::train::run_list runs(dir / "");
+  CHECK(row(runs, "a") == json{{"id", "a"}, {"step", 1}, {"workers", 2}});
+  CHECK(row(runs, "trial-0") == json{{"id", "trial-0"}});
+}
+
 TEST_CASE("bytes of any kind are no reason to fail") {
   scratch const dir;
   append(dir / "a/history.jsonl", "\xff\xfe\n{\"step\":-1}\n[[[\n{\"step\":3,\"loss\":\"\xff\"}\n");

@@ -96,6 +96,33 @@ TEST_CASE("the records with the highest loss are told, the highest first") {
   }
 }
 
+TEST_CASE("what workers find in an evaluation's tasks is put together, each task's last word once") {
+  pictures const from;
+  auto const p = of_classes({2, 2, 1});
+  edl::job j{.command = edl::command::train, .worst = 2};
+  j.strategy = edl::strategy::parameter_server;
+  auto const found_in = [&](std::size_t shard) {
+    edl::train::hard_records hard(j, p, from);
+    told by;
+    by.outputs = {9, 0, 0, 0, 9, 0, 0, 0, 9};
+    hard.look(by, batch_of(shard, {0, 1, 2}));
+    return hard.end_task({});
+  };
+  edl::train::hard_records::worst_of_tasks all(2);
+  CHECK(all.take() == "[]");
+  std::string const first = found_in(0), second = found_in(1);
+  CHECK(count(first, "\"record\":") == 2);
+  all.add(1, second);
+  all.add(0, first);
+  all.add(1, second);
+  all.add(7, "no list");
+  all.add(8, "[{}]");
+  std::string const worst = all.take();
+  CHECK(count(worst, "\"record\":") == 2);
+  CHECK(worst.find("\"record\":2,") < worst.find("\"record\":5,"));
+  CHECK(all.take() == "[]");
+}
+
 TEST_CASE("records of which a wrong class is said are written, pictures as PNG") {
   pictures const from;
   for (bool const picture : {true, false}) {

@@ -25,6 +25,11 @@ struct log_ink {
       a.dx[i] = a.dy[i] * 9 / ((1 + 9 * a.x[i]) * std::log(typename D::scalar(10)));
   }
 };
+/// The same for --export_onnx.
+edl::onnx::value to_onnx(edl::onnx::graph& g, log_ink const&, edl::onnx::value const& x) {
+  auto const more = g.add("Add", {g.add("Mul", {x.name, g.number(9)}), g.number(1)});
+  return {g.add("Div", {g.add("Log", {more}), g.number(std::log(10.0f))}), x.extents, x.as};
+}
 
 constexpr auto block(int filters) {
   return nn::sequential(nn::conv2d{.filters = filters, .kernel = 3}, nn::batch_norm{.momentum = 0.9f}, nn::relu{},

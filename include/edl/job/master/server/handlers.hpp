@@ -4,9 +4,11 @@
 #include <array>
 #include <asio/awaitable.hpp>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "edl/core/clock.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
@@ -43,14 +45,16 @@ namespace edl::master {
 class handlers {
  public:
   handlers(net::node& on, server_options const& options, decision_loop& loop, model_keepers& keepers,
-           keeper_calls& calls, job_processes& processes)
+           keeper_calls& calls, job_processes& processes,
+           std::function<void(std::uint32_t task, std::string const& worst)> inspected = {})
       : node_(on),
         options_(options),
         loop_(loop),
         coordinator_(loop.decisions()),
         keepers_(keepers),
         keeper_calls_(calls),
-        processes_(processes) {}
+        processes_(processes),
+        inspected_(std::move(inspected)) {}
 
   asio::awaitable<void> handle(net::request& r);
 
@@ -85,6 +89,7 @@ class handlers {
   model_keepers& keepers_;
   keeper_calls& keeper_calls_;
   job_processes& processes_;
+  std::function<void(std::uint32_t, std::string const&)> inspected_;
   std::map<process_id, std::uint64_t> calls_;  // watched so often
   struct numbered_answer {
     std::uint64_t incarnation = 0, number = 0;

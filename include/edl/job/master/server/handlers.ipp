@@ -226,6 +226,7 @@ EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
                                              .skipped = m.skipped(),
                                              .trained = detail::trained_of(m.trained())},
                                             now()));
+  if (out.accepted() && inspected_ && !m.worst().empty()) inspected_(m.task(), m.worst());
   return out;
 }
 

@@ -34,6 +34,8 @@ struct callbacks {
   std::function<std::function<bool()>(evaluation_result const&)> judged = {};
   std::function<void(log_line const&)> said = {};  ///< in place of the log
   std::function<void(bool any)> adopted = {};      ///< as in `job_processes`
+  /// A task of an evaluation counts, of which a worker tells this; before `evaluated`.
+  std::function<void(std::uint32_t task, std::string const& worst)> inspected = {};
 };
 
 /// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.

@@ -32,7 +32,7 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       calls_(options_, loop_, keepers_, orders_, log_),
       source_(options_, coordinator_, keepers_, orders_),
       files_(on, options_, loop_, keepers_, orders_, source_, log_),
-      handlers_(on, options_, loop_, keepers_, calls_, processes_),
+      handlers_(on, options_, loop_, keepers_, calls_, processes_, around_.inspected),
       watchdog_(options_.step_timeout) {}
 
 EDL_INLINE asio::awaitable<void> server::tick() {

@@ -32,9 +32,10 @@ function number(x) {
 function ticks(low, high, about) {
   const rough = (high - low) / about, power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find(f => f * power >= rough * 0.999);
-  const all = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) all.push(i * step);
-  return all;
+  const all = [], first = Math.ceil(low / step - 1e-9);
+  // Between neighbouring numbers there is no other, and a sum goes no further.
+  for (let i = 0; i < about + 2 && (first + i) * step <= high + step * 1e-9; ++i) all.push((first + i) * step);
+  return [...new Set(all)];
 }
 function log_ticks(low, high) {
   const all = [], decades = high - low;

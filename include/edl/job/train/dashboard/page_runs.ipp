@@ -21,9 +21,10 @@ function span(seconds) {
 }
 const bytes = n => n ? `${number(n / 2 ** 20)} MiB` : '';
 function ago(seconds) {
-  const s = Math.max(0, Date.now() / 1000 - seconds);
+  const at = new Date(seconds * 1000), s = Math.max(0, Date.now() / 1000 - seconds);
+  if (Number.isNaN(at.getTime())) return '';
   const text = s < 100 ? `${Math.round(s)} s ago` : s < 6000 ? `${Math.round(s / 60)} min ago` : s < 172800 ? `${Math.round(s / 3600)} h ago` :
-      new Date(seconds * 1000).toISOString().slice(0, 10);
+      at.toISOString().slice(0, 10);
   return text.replaceAll(' ', '\u00a0');
 }
 
@@ -72,7 +73,7 @@ const table = (title, heads, rows) => rows.length === 0 ? [] : [html('table', {c
 // ---- Curves of one run, or of several in one picture ----
 
 function points(of, value) {
-  return of.map(line => [line.step, value(line)]).filter(p => typeof p[1] === 'number');
+  return of.map(line => [line.step, value(line)]).filter(p => typeof p[1] === 'number' && Math.abs(p[1]) < 1e300);
 }
 /** Of runs {name, lines}: [title, series, whether it may be logarithmic]. */
 function curves_of(runs, members) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -52,11 +53,14 @@ inline nlohmann::json newest_of(std::string_view end) {
     if (to.is_null()) to = std::move(one);
   }
   if (training.is_null()) training = nlohmann::json::object();
+  // What is of another kind than readers expect is no fact.
+  for (auto it = training.begin(); it != training.end();)
+    it = it->is_number() ? std::next(it) : training.erase(it);
   if (evaluation.is_null()) return training;
   for (char const* const newer : {"step", "time"})
     if (auto const at = evaluation.find(newer); at != evaluation.end() && at->is_number())
       training[newer] = std::max(training.value(newer, nlohmann::json(0)), *at);
-  training["metrics"] = evaluation["metrics"];
+  if (evaluation["metrics"].is_object()) training["metrics"] = evaluation["metrics"];
   return training;
 }
 
@@ -133,7 +137,7 @@ EDL_INLINE void run_list::add_trials(std::string const& below) {
     if (one.trials.size() == most) break;
     nlohmann::json more = nlohmann::json::object();
     for (char const* const name : {"hyperparameters", "failure"})
-      if (trial.is_object() && trial.contains(name)) more[name] = trial[name];
+      if (trial.is_object() && trial.contains(name) && trial[name].is_string()) more[name] = trial[name];
     std::string const fields = more.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     one.trials.push_back(fields.substr(1, fields.size() - 2));
   }

@@ -5,8 +5,10 @@
 #include <iosfwd>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/compute/data/batch.hpp"
@@ -48,8 +50,9 @@ class hard_records {
   /// In one process: the worst as one line of JSON, which are forgotten then.
   std::string take_worst();
 
-  /// In several processes: all minibatches of this task have been evaluated, and nobody knows it yet.
-  void end_task(task_key const& task);
+  /// In several processes: all minibatches of this task have been evaluated, and nobody knows it yet. Returns
+  /// what the master is told of it, for `worst_of_tasks`.
+  std::string end_task(task_key const& task);
 
   /// The end, in one process: writes a line for each of the worst, or with --output_format=json one for all,
   /// and says where the wrong ones are.
@@ -58,6 +61,8 @@ class hard_records {
   /// The same of the parts of several processes, which are removed; `records`: how many were evaluated. Where
   /// this process does not see the parts of all, they stay, and that is said.
   static void join(job const& j, std::uint64_t records, std::ostream& to, logger const& log);
+
+  class worst_of_tasks;
 
  private:
   struct seen {
@@ -69,7 +74,8 @@ class hard_records {
     float probability = 0;  ///< of what is said
 
     std::string json() const;
-    static seen of_json(std::string const& text);
+    static seen of_json(nlohmann::json const& all);
+    static bool harder(seen const& a, seen const& b);
   };
 
   struct found {
@@ -78,7 +84,7 @@ class hard_records {
     std::uint64_t first = 0, records = 0, wrong = 0;
 
     void keep(seen s, std::uint64_t most);
-    void sort();
+    std::string take_worst();
     void tell(job const& j, std::ostream& to, logger const& log);
   };
 
@@ -92,6 +98,23 @@ class hard_records {
   std::map<task_key, found> by_task_;  // in several
   std::unique_ptr<data::reader> reader_;
   std::unique_ptr<durable_file> lines_;
+};
+
+/// What the workers of a training tell of an evaluation's tasks. Thread safety: unsafe.
+class hard_records::worst_of_tasks {
+ public:
+  explicit worst_of_tasks(std::uint64_t most) : most_(most) {}
+
+  /// In the place of what was said of this task before. What is no list of records is left out.
+  void add(std::uint32_t task, std::string const& told);
+
+  /// As `take_worst`.
+  std::string take();
+
+ private:
+  void keep_worst();
+  std::uint64_t most_;
+  std::vector<std::pair<std::uint32_t, seen>> all_;  // by task
 };
 
 }  // namespace edl::train

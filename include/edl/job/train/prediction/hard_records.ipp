@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <system_error>
+#include <utility>
 
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/picture_file.hpp"
@@ -88,13 +89,10 @@ EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, d
 
 EDL_INLINE void hard_records::found::keep(seen s, std::uint64_t most) {
   if (most == 0) return;
-  auto const less_hard = [](seen const& a, seen const& c) {
-    return a.loss != c.loss ? a.loss > c.loss : a.record < c.record;
-  };
   worst.push_back(std::move(s));
-  std::ranges::push_heap(worst, less_hard);
+  std::ranges::push_heap(worst, seen::harder);
   if (worst.size() <= most) return;
-  std::ranges::pop_heap(worst, less_hard);
+  std::ranges::pop_heap(worst, seen::harder);
   worst.pop_back();
 }
 
@@ -115,16 +113,22 @@ EDL_INLINE void hard_records::look(worker::trainer& by, data::batch const& b) {
   });
 }
 
-EDL_INLINE void hard_records::end_task(task_key const& task) {
+EDL_INLINE std::string hard_records::end_task(task_key const& task) {
   auto const it = by_task_.find(task);
-  if (it == by_task_.end()) return;
-  found const& of = it->second;
+  if (it == by_task_.end()) return {};
+  found& of = it->second;
+  if (job_.command == command::train) {
+    std::string told = of.take_worst();
+    by_task_.erase(it);
+    return told;
+  }
   std::string text = fmt::format("{{\"records\":{},\"wrong\":{}}}\n", of.records,
                                  reader_ ? std::to_string(of.wrong) : "null");
   for (seen const& s : of.worst) text += fmt::format("{{\"worst\":{}}}\n", s.json());
   for (std::string const& line : of.lines) text += line;
   replace_file(fmt::format("{}/part-{:012}.jsonl", job_.wrong, of.first), text);
   by_task_.erase(it);
+  return {};
 }
 
 EDL_INLINE std::string hard_records::write(data::batch const& b, int row, seen const& what) {
@@ -157,34 +161,53 @@ EDL_INLINE std::string hard_records::seen::json() const {
       said ? fmt::format(",\"label\":{},\"class\":{},\"probability\":{}", *label, *said, probability) : "");
 }
 
-EDL_INLINE hard_records::seen hard_records::seen::of_json(std::string const& text) {
-  auto const all = nlohmann::json::parse(text).at("worst");
-  seen s{
-      .loss = all.at("loss").is_null() ? std::numeric_limits<double>::infinity() : all["loss"].get<double>(),
-      .record = all.at("record"),
-      .file = all.at("file"),
-      .in_file = all.at("in_file")};
+EDL_INLINE hard_records::seen hard_records::seen::of_json(nlohmann::json const& all) {
+  seen s{.loss = all.at("loss").is_null() ? std::numeric_limits<double>::infinity()
+                                          : all.at("loss").get<double>(),
+         .record = all.at("record"),
+         .file = all.at("file"),
+         .in_file = all.at("in_file")};
   if (all.contains("class"))
-    s.label = all.at("label"), s.said = all["class"], s.probability = all.at("probability");
+    s.label = all.at("label"), s.said = all.at("class"), s.probability = all.at("probability");
   return s;
 }
 
-EDL_INLINE void hard_records::found::sort() {
-  std::ranges::sort(worst, [](seen const& a, seen const& c) {
-    return a.loss != c.loss ? a.loss > c.loss : a.record < c.record;
-  });
+EDL_INLINE bool hard_records::seen::harder(seen const& a, seen const& b) {
+  return a.loss != b.loss ? a.loss > b.loss : a.record < b.record;
 }
 
-EDL_INLINE std::string hard_records::take_worst() {
-  all_.sort();
+EDL_INLINE std::string hard_records::found::take_worst() {
+  std::ranges::sort(worst, seen::harder);
   std::string out = "[";
-  for (seen const& s : all_.worst) out += (out.size() > 1 ? "," : "") + s.json();
-  all_.worst.clear();
+  for (seen const& s : std::exchange(worst, {})) out += (out.size() > 1 ? "," : "") + s.json();
+  return out + "]";
+}
+
+EDL_INLINE std::string hard_records::take_worst() { return all_.take_worst(); }
+
+EDL_INLINE void hard_records::worst_of_tasks::add(std::uint32_t task, std::string const& told) {
+  std::erase_if(all_, [task](auto const& one) { return one.first == task; });
+  try {
+    for (nlohmann::json const& one : nlohmann::json::parse(told)) all_.emplace_back(task, seen::of_json(one));
+  } catch (nlohmann::json::exception const&) {  // another build's words
+  }
+  if (all_.size() > 2 * most_) keep_worst();
+}
+
+EDL_INLINE void hard_records::worst_of_tasks::keep_worst() {
+  std::ranges::sort(all_, [](auto const& a, auto const& b) { return seen::harder(a.second, b.second); });
+  all_.resize(std::min<std::size_t>(all_.size(), most_));
+}
+
+EDL_INLINE std::string hard_records::worst_of_tasks::take() {
+  keep_worst();
+  std::string out = "[";
+  for (auto const& [task, s] : std::exchange(all_, {})) out += (out.size() > 1 ? "," : "") + s.json();
   return out + "]";
 }
 
 EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger const& log) {
-  sort();
+  std::ranges::sort(worst, seen::harder);
   bool const json = j.format == result_format::json;
   std::vector<std::string> all;
   for (seen const& s : worst)
@@ -241,7 +264,7 @@ EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ost
     }
     while (std::getline(in, line))
       if (line.starts_with("{\"worst\":")) {
-        all.keep(seen::of_json(line), j.worst);
+        all.keep(seen::of_json(nlohmann::json::parse(line).at("worst")), j.worst);
       } else if (lines && left > 0) {
         lines->write(line + "\n");
         --left;
