@@ -19,7 +19,8 @@ class basic_cpu;
 /// a product takes them, symmetrically: a number is a whole one from −127 to 127 times a scale. Each sample
 /// (each row of a dense layer) has a scale, and so has each output. So the result for a sample does not
 /// depend on the others, and there is nothing to calibrate. Whole numbers are multiplied, and summed without
-/// an error (Jacob et al., 2018). So the bits are the same for any number of threads, and on any processor.
+/// an error, up to 131,072 for a result (Jacob et al., 2018). So the bits are the same for any number of
+/// threads, and on any processor.
 namespace edl::detail {
 
 /// y = f(x ∗ kernel + bias) with quantised factors. `bias` may be empty. A scale is the greatest magnitude
