@@ -37,9 +37,10 @@ void measure(char const* name, std::string const& directory) {
   network::initialise(1, 0, values);
   std::string const path = directory + "/model.safetensors";
   edl::checkpoint::export_model(path, layout, values, {}, 1);
-  for (auto const kernels : {edl::kernels::own, edl::kernels::fixed})
+  for (auto const precision : {edl::precision::float32, edl::precision::int8})
     for (std::size_t const batch : {1, 8, 64}) {
-      edl::predictor<Model> const p(path, {.kernels = kernels});
+      if (!edl::multiplies(precision)) continue;
+      edl::predictor<Model> const p(path, {.precision = precision});
       std::vector<edl::example> records(batch);
       for (auto& r : records) {
         edl::example_builder to(r);
@@ -53,8 +54,8 @@ void measure(char const* name, std::string const& directory) {
             std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
       }
       std::ranges::sort(all);
-      fmt::print("{:22} {:6} batch {:3}: least {:7.1f}, median {:7.1f}, 99 % {:7.1f} microseconds\n", name,
-                 names(kernels)[std::size_t(kernels)], batch, all.front(), all[all.size() / 2],
+      fmt::print("{:22} {:7} batch {:3}: least {:7.1f}, median {:7.1f}, 99 % {:7.1f} microseconds\n", name,
+                 names(precision)[std::size_t(precision)], batch, all.front(), all[all.size() / 2],
                  all[all.size() * 99 / 100]);
     }
 }

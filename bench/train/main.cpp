@@ -128,11 +128,11 @@ std::vector<flag> flags() {
            .choices = {"float32", "bfloat16", "int8"},
            .repeats = true},
           {.name = "batch",
-           .fallback = "64",
-           .help = "of `serve`, which is a contestant",
+           .help = "numbers of samples, instead of the network's own",
            .type = whole,
            .least = 1,
-           .most = 1 << 20},
+           .most = 1 << 20,
+           .repeats = true},
           {.name = "forward",
            .help = "measure the forward pass of an evaluation; peers are given --forward",
            .type = truth},
@@ -144,15 +144,20 @@ std::vector<flag> flags() {
 int run(edl::cli::command_line const& l) {
   words const peers = l.all("peer"), only = l.all("workload"), kernels = l.all("kernels"),
               activations = l.all("activations"), precisions = l.all("precision");
-  std::vector<int> threads;
-  for (std::string const& n : l.all("threads")) threads.push_back(edl::cli::parse_number<int>(n));
+  auto const numbers = [&](char const* name) {
+    std::vector<int> all;
+    for (std::string const& n : l.all(name)) all.push_back(edl::cli::parse_number<int>(n));
+    return all;
+  };
+  std::vector<int> const threads = numbers("threads"), batches = numbers("batch");
   if (l.arguments() == words{"serve"}) {
     bench::contest const how{.device = {.threads = threads.front(),
                                         .kernels = *edl::value_of<edl::kernels>(kernels.front()),
-                                        .precision = *edl::value_of<edl::precision>(precisions.front())},
+                                        .precision = *edl::value_of<edl::precision>(precisions.front()),
+                                        .keep_kernels = l.truth("forward")},
                              .keep = *edl::value_of<edl::nn::storage>(activations.front()),
                              .forward = l.truth("forward")};
-    return serve(only.at(0), int(l.number("batch")), how, l.truth("profile"));
+    return serve(only.at(0), batches.at(0), how, l.truth("profile"));
   }
   if (l.arguments() == words{"export"}) {
     for (auto const& w : bench::workloads())
@@ -171,7 +176,7 @@ int run(edl::cli::command_line const& l) {
   for (auto const& w : bench::workloads()) {
     if (!only.empty() && std::ranges::find(only, w.name) == only.end()) continue;
     if (l.truth("forward") && w.forward == 0) continue;
-    for (int const b : w.batches)
+    for (int const b : batches.empty() ? w.batches : batches)
       for (int const n : threads) {
         std::vector<std::string> rest{"--workload",      w.name,      "--batch",
                                       std::to_string(b), "--threads", std::to_string(n)};

@@ -10,6 +10,7 @@
 #include "compute/device/draw.hpp"
 #include "compute/device/narrow.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/onednn/onednn.hpp"
 
 namespace conv2d_test {
 
@@ -279,6 +280,32 @@ TEST_CASE("samples may be bfloat16 on either side, with the library's kernels an
         cpu.conv2d_backward(narrow, batch, in, w, out, {}, {}, sums);
         CHECK(greatest_difference(sums, db) < 1e-3);
       }
+}
+
+TEST_CASE("layouts of kernels are kept from when they are written, where that is asked for") {
+  edl::conv_geometry const g{{8, 8, 16}, {8, 8, 16}, 3, 1, 1, 1};
+  auto const x = numbers<float>(8 * g.in.size(), 1), other = numbers<float>(g.patch() * 16, 3);
+  for (auto const k : {edl::kernels::direct, edl::kernels::fixed})
+    for (int const batch : {1, 8}) {
+      auto w = numbers<float>(g.patch() * 16, 2);
+      edl::cpu keeping({.threads = 2, .kernels = k, .keep_kernels = true}),
+          anew({.threads = 2, .kernels = k});
+      auto const by = [&](edl::cpu& on) {
+        std::vector<float> y(std::size_t(batch) * g.out.size());
+        on.conv2d_forward(g, batch, edl::activation::none, edl::view<float>(x).first(y.size()), w, {}, y);
+        return y;
+      };
+      CHECK(by(keeping) == by(anew));  // nobody has said that they are written
+      w = numbers<float>(g.patch() * 16, 4);
+      CHECK(by(keeping) == by(anew));
+      for (int i = 0; i < 3; ++i) {
+        keeping.kernels_written();
+        CHECK(by(keeping) == by(anew));
+        CHECK(by(keeping) == by(anew));
+        for (std::size_t j = 0; j < w.size(); ++j) w[j] += other[j];  // where the others were
+      }
+      CHECK((by(keeping) == by(anew)) == (batch > 4 || !edl::detail::has_onednn()));
+    }
 }
 
 }  // namespace conv2d_test

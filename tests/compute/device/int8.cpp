@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/onednn/onednn_types.hpp.
+// Covers also edl/compute/device/cpu/int8_kernel.hpp, edl/compute/device/cpu/int8_passes.hpp,
+// edl/compute/device/cpu/int8_units.hpp and edl/compute/device/cpu/onednn/onednn_types.hpp.
 #include "edl/compute/device/cpu/int8.hpp"
 
 #include <doctest/doctest.h>
@@ -13,6 +14,7 @@
 
 #include "compute/device/draw.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/int8_passes.hpp"
 #include "edl/compute/device/exact_products.hpp"
 
 namespace int8_test {
@@ -28,6 +30,12 @@ std::vector<edl::kernels> computing() {
 edl::cpu quantising(edl::kernels k, int threads = 1) {
   return edl::cpu({.threads = threads, .kernels = k, .precision = edl::precision::int8});
 }
+
+constexpr edl::conv_geometry geometries[]{
+    {{7, 6, 3}, {7, 6, 4}, 3, 1, 1, 1},     {{9, 5, 4}, {3, 2, 6}, {3, 2}, {3, 2}, 0, 2},
+    {{5, 5, 6}, {5, 5, 6}, 3, 1, 1, 6},     {{8, 8, 32}, {8, 8, 48}, 3, 1, 1, 1},
+    {{9, 40, 16}, {5, 20, 33}, 3, 2, 1, 1}, {{6, 6, 5}, {3, 3, 7}, 1, 2, 0, 1},
+    {{6, 7, 70}, {6, 7, 16}, 1, 1, 0, 1},   {{1, 1, 130}, {1, 1, 49}, 1, 1, 0, 1}};
 
 /// Whole numbers of a row or column, and their scale, by the definition.
 struct by_definition {
@@ -81,29 +89,81 @@ TEST_CASE("a dense layer of quantised factors is the product of whole numbers ti
       }
 }
 
-TEST_CASE("a convolution of quantised factors is near that of float32, and the library's is edl's own") {
-  for (auto const& g : {edl::conv_geometry{{7, 6, 3}, {7, 6, 4}, 3, 1, 1, 1},
-                        edl::conv_geometry{{9, 5, 4}, {3, 2, 6}, {3, 2}, {3, 2}, 0, 2},
-                        edl::conv_geometry{{5, 5, 6}, {5, 5, 6}, 3, 1, 1, 6},
-                        edl::conv_geometry{{8, 8, 32}, {8, 8, 48}, 3, 1, 1, 1},
-                        edl::conv_geometry{{6, 6, 5}, {3, 3, 7}, 1, 2, 0, 1}}) {
+TEST_CASE("a convolution of quantised factors is the sum of whole numbers times both scales") {
+  for (auto const& g : geometries) {
     CAPTURE(g.in.channels);
-    auto const x = numbers<float>(5 * g.in.size(), 1),
+    int const batch = 5;
+    auto const x = numbers<float>(batch * g.in.size(), 1),
                w = numbers<float>(g.patch() * std::size_t(g.out.channels), 2),
                bias = numbers<float>(std::size_t(g.out.channels), 3);
-    std::vector<float> exact(5 * g.out.size()), own(exact.size());
-    edl::cpu({.kernels = edl::kernels::own}).conv2d_forward(g, 5, edl::activation::none, x, w, bias, exact);
-    for (auto const k : computing()) {
-      std::vector<float> y(exact.size(), 9);
-      quantising(k, 2).conv2d_forward(g, 5, edl::activation::none, x, w, bias, y);
-      CHECK(greatest_difference(y, exact) > 0);
-      CHECK(greatest_difference(y, exact) < 0.015 * std::sqrt(double(g.patch())));
-      if (k == edl::kernels::own)
-        own = y;
-      else
-        CHECK(greatest_difference(y, own) < 1e-4);  // whole numbers below 2^24 have no error in float32
+    // Whole numbers below 2^24 have no error in float32.
+    std::vector<float> whole_x, whole_w(w.size()), sums(batch * g.out.size());
+    std::vector<by_definition> in, out;
+    for (std::size_t i = 0; i < batch; ++i) {
+      auto const first = x.begin() + std::ptrdiff_t(i * g.in.size());
+      in.emplace_back(std::vector<float>(first, first + std::ptrdiff_t(g.in.size())));
+      whole_x.insert(whole_x.end(), in.back().whole.begin(), in.back().whole.end());
+    }
+    auto const filters = std::size_t(g.out.channels);
+    for (std::size_t o = 0; o < filters; ++o) {
+      std::vector<float> column;
+      for (std::size_t k = 0; k < g.patch(); ++k) column.push_back(w[k * filters + o]);
+      out.emplace_back(column);
+      for (std::size_t k = 0; k < g.patch(); ++k) whole_w[k * filters + o] = float(out.back().whole[k]);
+    }
+    edl::cpu({.kernels = edl::kernels::own})
+        .conv2d_forward(g, batch, edl::activation::none, whole_x, whole_w, {}, sums);
+    std::vector<double> expected;
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      expected.push_back(double(sums[i]) * in[i / g.out.size()].scale * out[i % filters].scale +
+                         double(bias[i % filters]));
+    for (int const threads : {1, 3, 8}) {
+      std::vector<float> y(sums.size(), 9);
+      quantising(edl::kernels::own, threads).conv2d_forward(g, batch, edl::activation::none, x, w, bias, y);
+      CHECK(greatest_difference(y, expected) < 1e-4);
     }
   }
+}
+
+TEST_CASE("all units of a processor, and any number of threads, give the same bits") {
+  for (auto const& g : geometries)
+    for (int const batch : {1, 2, 5, 40})
+      for (auto const f : {edl::activation::none, edl::activation::relu}) {
+        CAPTURE(g.in.channels);
+        CAPTURE(batch);
+        auto const x = numbers<float>(std::size_t(batch) * g.in.size(), 1),
+                   w = numbers<float>(g.patch() * std::size_t(g.out.channels), 2),
+                   bias = numbers<float>(std::size_t(g.out.channels), 3);
+        auto const by = [&]<class Unit>(Unit, int threads) {
+          auto cpu = quantising(edl::kernels::own, threads);
+          std::vector<float> y(std::size_t(batch) * g.out.size(), 9);
+          edl::detail::int8_forward_by<Unit>(cpu, g, batch, f, x, w,
+                                             batch % 2 ? edl::view<float>(bias) : edl::view<float>(), y);
+          return y;
+        };
+        auto const plain = by(edl::detail::int8_plain{}, 1);
+        edl::detail::by_int8_unit([&](auto unit) {
+          CHECK(by(unit, 1) == plain);
+          CHECK(by(unit, 3) == plain);
+        });
+#ifdef __x86_64__
+        if (edl::detail::int8_vectors::here()) CHECK(by(edl::detail::int8_vectors{}, 2) == plain);
+#endif
+      }
+}
+
+TEST_CASE("sums have no error, where float32's would") {
+  constexpr std::size_t inputs = 9000, outputs = 17;  // 127 * 127 * 9000 is more than 2^24
+  std::vector<float> x(3 * inputs, 1), w(inputs * outputs, -1), y(3 * outputs);
+  w[16] = 0;  // of the last output
+  x[0] = 0;
+  quantising(edl::kernels::own).dense_forward(3, inputs, outputs, edl::activation::none, x, w, {}, y);
+  float const scale = 1 / 127.0f, both = scale * scale;
+  auto const times = [&](int n) { return float(-127 * 127 * n) * both; };
+  CHECK(y[outputs] == times(inputs));
+  CHECK(y[0] == times(inputs - 1));
+  CHECK(y[outputs - 1] == times(inputs - 1));
+  CHECK(y[2 * outputs - 1] == times(inputs - 1));
 }
 
 TEST_CASE("the result for a sample does not depend on the others of its minibatch") {

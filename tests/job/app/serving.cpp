@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "edl/core/error.hpp"
+#include "edl/core/names.hpp"
 #include "edl/job/app/arguments.hpp"
 #include "job/app/tiny_job.hpp"
 #include "job/http/client.hpp"
@@ -34,8 +35,8 @@ TEST_CASE("each flag of serve arrives") {
   std::ofstream(dir / "token") << "0123456789abcdef\n";
   auto const s = serving_of({"--model_name=n", "--host=0.0.0.0", "--port=0", "--tls_certificate=c",
                              "--tls_key=k", "--token_file=" + dir / "token", "--num_threads=2",
-                             "--kernels=measured", "--max_batch=8", "--max_wait_us=50", "--max_queue=9",
-                             "--max_body_mib=2", "--max_connections=3", "--timeout_ms=4",
+                             "--kernels=own", "--precision=int8", "--max_batch=8", "--max_wait_us=50",
+                             "--max_queue=9", "--max_body_mib=2", "--max_connections=3", "--timeout_ms=4",
                              "--poll_interval_ms=0", "--drain_ms=6", "--drain_delay_ms=7", "--set=a=1"});
   CHECK(s.model_name == "n");
   CHECK(s.listening.host == "0.0.0.0");
@@ -47,8 +48,10 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(s.listening.bounds.connections == 3);
   CHECK(s.model.path == "m");
   CHECK(s.model.predicting.threads == 2);
-  CHECK(s.model.predicting.kernels == edl::kernels::measured);
-  CHECK(usual.model.predicting.kernels == edl::kernels::fixed);
+  CHECK(s.model.predicting.kernels == edl::kernels::own);
+  CHECK(s.model.predicting.precision == edl::precision::int8);
+  CHECK(usual.model.predicting.kernels == edl::kernels::direct);
+  CHECK(usual.model.predicting.precision == edl::precision::float32);
   CHECK(s.model.interval == 0ms);
   CHECK(s.batching.max_batch == 8);
   CHECK(s.batching.max_wait.count() == 50);
@@ -61,6 +64,17 @@ TEST_CASE("each flag of serve arrives") {
   CHECK_THROWS_WITH_AS(serving_of({"--token_file=/nowhere"}),
                        "--token_file=/nowhere: No such file or directory", edl::usage_error);
   CHECK_THROWS_AS(edl::app::parse("mnist", {"serve"}), edl::usage_error);
+}
+
+TEST_CASE("a precision that the processor lacks is refused before anything is served") {
+  for (auto const p : {edl::precision::bfloat16, edl::precision::int8}) {
+    std::string const flag = "--precision=" + std::string(edl::name_of(p));
+    if (edl::multiplies(p))
+      CHECK(serving_of({flag}).model.predicting.precision == p);
+    else
+      CHECK_THROWS_AS(serving_of({flag}), edl::error);
+  }
+  CHECK_THROWS_AS(serving_of({"--precision=tf32"}), edl::usage_error);  // of GPUs
 }
 
 TEST_CASE("a server outlives who has read its log") {

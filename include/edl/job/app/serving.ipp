@@ -50,11 +50,16 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
        .help = "file with what 'Authorization: Bearer' must say; probes are answered without"},
       number_flag("num_threads", "1", "threads that compute a batch", 1, 1024),
       {.name = "kernels",
-       .fallback = "fixed",
+       .fallback = "direct",
        .help =
            "which kernels compute; with measured the fastest on this machine, so that the last bits of an "
            "answer may depend on what else is in its batch",
        .choices = {all_kernels.begin(), all_kernels.end()}},
+      {.name = "precision",
+       .fallback = "float32",
+       .help = "how exactly products are computed; bfloat16: with factors rounded to 8 bits; int8: with "
+               "factors quantised to 8 bits",
+       .choices = {"float32", "bfloat16", "int8"}},
       number_flag("max_batch", "64", "records in a batch, and in a request", 1, 1 << 16),
       number_flag("max_wait_us", "0",
                   "microseconds that a record waits for others; 0: what waits is the next batch", 0,
@@ -84,7 +89,8 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
       .set = fmt::format("{}", fmt::join(l.all("set"), ";")),
       .model = {.path = l.text("model_path"),
                 .predicting = {.threads = int(whole("num_threads")),
-                               .kernels = *value_of<kernels>(l.text("kernels"))},
+                               .kernels = *value_of<kernels>(l.text("kernels")),
+                               .precision = *value_of<precision>(l.text("precision"))},
                 .max_batch = int(whole("max_batch")),
                 .interval = ms("poll_interval_ms")},
       .batching = {.max_batch = int(whole("max_batch")),
@@ -101,6 +107,7 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
                                .connections = std::size_t(whole("max_connections"))}},
       .drain_delay = ms("drain_delay_ms"),
       .drain = ms("drain_ms")};
+  supported({.kernels = s.model.predicting.kernels, .precision = s.model.predicting.precision});
   if (std::string const file = l.text("token_file"); !file.empty()) {
     std::ifstream in(file);
     if (!in) throw usage_error(fmt::format("--token_file={}: {}", printable(file), std::strerror(errno)));

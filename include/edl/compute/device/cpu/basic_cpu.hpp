@@ -48,6 +48,7 @@ class basic_cpu final : public basic_backend<T> {
   explicit basic_cpu(options o)
       : team_(o.threads),
         precision_(o.precision),
+        keeps_(o.keep_kernels),
         choices_(supported(o).kernels, team_.size(), std::move(o.kernel_cache)),
         threads_(std::size_t(team_.size())) {
     for (auto& t : threads_) t.workspace = buffer(packed_left + packed_right);
@@ -117,6 +118,8 @@ class basic_cpu final : public basic_backend<T> {
   void kernels_written() { ++written_; }
   /// How often it was told.
   std::uint64_t written() const { return written_; }
+  /// Whether layouts of kernels are kept, too.
+  bool keeps() const { return keeps_ && written_ > 0; }
   std::unique_ptr<detail::kernel_store>& quantised() { return quantised_; }
 
   // ---- Host memory is the processor's: what other backends do besides is next to nothing here. ----
@@ -214,6 +217,7 @@ class basic_cpu final : public basic_backend<T> {
 
   thread_team team_;
   edl::precision precision_;
+  bool keeps_;
   bool exact_ = false;
   detail::kernel_choices choices_;
   std::vector<per_thread> threads_;

@@ -21,35 +21,15 @@ inline kernel_key dense_key(std::string_view pass, std::size_t rows, std::size_t
   return {pass, {std::int32_t(inputs), std::int32_t(outputs)}, std::int32_t(rows)};
 }
 
-/// With quantised factors.
-inline void int8_dense_forward(basic_cpu<float>& cpu, std::size_t rows, std::size_t inputs,
-                               std::size_t outputs, activation f, view<float> x, view<float> kernel,
-                               view<float> bias, std::span<float> y) {
-  auto const finish = [&](auto const& q, int8_sums sums) {
-    finish_int8(cpu, rows, 1, outputs, q.of_samples, q.of_outputs, sums, f, bias, y);
-  };
-  if (cpu.libraries()) {
-    auto const q = quantise<std::int8_t>(cpu, rows, inputs, x, inputs, outputs, kernel);
-    if (onednn_multiply_int8(cpu, rows, outputs, inputs, q.x, q.kernel, y))
-      return finish(q, int8_sums::whole);
-  }
-  auto const q = quantise<float>(cpu, rows, inputs, x, inputs, outputs, kernel);
-  // No kernel is chosen by measurement: that would give the rooms away.
-  share_product(cpu, split_product(cpu, false, rows, outputs, inputs),
-                [&](std::size_t begin, std::size_t end, int t) {
-                  multiply_here<float>(cpu, t, end - begin, outputs, inputs, {q.x + begin * inputs, inputs},
-                                       {q.kernel, outputs}, y.data() + begin * outputs, outputs);
-                });
-  finish(q, int8_sums::float32);
-}
-
 }  // namespace detail
 
 template <class T>
 void basic_cpu<T>::dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
                                  view<T> x, view<T> kernel, view<T> bias, std::span<T> y, bool narrow) {
   if constexpr (std::same_as<T, float>)
-    if (quantises()) return detail::int8_dense_forward(*this, rows, inputs, outputs, f, x, kernel, bias, y);
+    if (quantises())
+      return detail::int8_forward(*this, detail::dense_geometry(inputs, outputs), int(rows), f, x, kernel,
+                                  bias, y);
   multiply<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs, inputs,
               {x.data(), inputs, false, narrow}, {kernel.data(), outputs}, y.data(), outputs);
   if (!bias.empty() || f != activation::none) finish_rows(*this, rows, outputs, f, bias, y);
@@ -69,7 +49,7 @@ void basic_cpu<T>::dense_backward(std::size_t rows, std::size_t inputs, std::siz
 
 template <class T>
 std::string basic_cpu<T>::describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) {
-  if (quantises()) return "int8";
+  if (quantises()) return detail::describe_int8();
   std::vector<T> const x(rows * inputs), kernel(inputs * outputs);
   std::vector<T> y(rows * outputs);
   return describe_product<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs,

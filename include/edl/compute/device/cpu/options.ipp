@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "edl/compute/device/cpu/int8_units.hpp"
 #include "edl/compute/device/cpu/options.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -21,19 +22,14 @@ EDL_INLINE void check_processor() {
 #endif
 }
 
-#ifdef EDL_ONEDNN
 EDL_INLINE bool multiplies(precision factors) {
-  auto const all_of = [](dnnl::cpu_isa needed) {
-    auto const bits = unsigned(needed);
-    return (unsigned(dnnl::get_effective_cpu_isa()) & bits) == bits;
-  };
-  return factors == precision::float32 ||
-         (factors == precision::bfloat16 && all_of(dnnl::cpu_isa::avx512_core_bf16)) ||
-         (factors == precision::int8 && all_of(dnnl::cpu_isa::avx512_core_vnni));
-}
-#else
-EDL_INLINE bool multiplies(precision factors) { return factors == precision::float32; }
+  if (factors == precision::int8) return detail::has_int8_unit();
+#ifdef EDL_ONEDNN
+  constexpr auto needed = unsigned(dnnl::cpu_isa::avx512_core_bf16);
+  if (factors == precision::bfloat16) return (unsigned(dnnl::get_effective_cpu_isa()) & needed) == needed;
 #endif
+  return factors == precision::float32;
+}
 
 EDL_INLINE cpu_options const& supported(cpu_options const& o) {
   if (o.precision == precision::tf32)
@@ -43,13 +39,13 @@ EDL_INLINE cpu_options const& supported(cpu_options const& o) {
         "--precision={}: {}; leave it out, or add --kernels=own, which rounds as much and is slower than "
         "float32",
         name_of(o.precision),
-#ifdef EDL_ONEDNN
         o.precision == precision::int8
             ? "this processor has no products of int8 (avx512_vnni in /proc/cpuinfo)"
+#ifdef EDL_ONEDNN
             : "this processor has no products of bfloat16 (avx512_bf16 or amx_bf16 in "
               "/proc/cpuinfo)"
 #else
-        "this build was made without oneDNN"
+            : "this build was made without oneDNN"
 #endif
         ));
   return o;

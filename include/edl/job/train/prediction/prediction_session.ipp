@@ -54,11 +54,13 @@ struct prediction_batch::core {
   }
 
   std::unique_ptr<workspace> make(int most) {
-    auto made = std::make_unique<workspace>(program.make_trainer(
-        {.max_batch = most,
-         .on = worker::device_kind::cpu,
-         .device = {.threads = options.threads, .kernels = options.kernels, .precision = options.precision},
-         .predicts_with = model.variables()}));
+    auto made = std::make_unique<workspace>(program.make_trainer({.max_batch = most,
+                                                                  .on = worker::device_kind::cpu,
+                                                                  .device = {.threads = options.threads,
+                                                                             .kernels = options.kernels,
+                                                                             .precision = options.precision,
+                                                                             .keep_kernels = true},
+                                                                  .predicts_with = model.variables()}));
     made->trainer->variables_written();
     return made;
   }

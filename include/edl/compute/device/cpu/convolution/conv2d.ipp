@@ -173,23 +173,6 @@ void own_conv2d_backward_narrow(basic_cpu<T>& cpu, conv_geometry const& g, int b
   });
 }
 
-/// With quantised factors.
-inline void int8_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f,
-                                view<float> x, view<float> kernel, view<float> bias, std::span<float> y) {
-  auto const samples = std::size_t(batch), filters = std::size_t(g.out.channels);
-  auto const finish = [&](auto const& q, int8_sums sums) {
-    finish_int8(cpu, samples, g.positions(), filters, q.of_samples, q.of_outputs, sums, f, bias, y);
-  };
-  if (cpu.libraries()) {
-    auto const q = quantise<std::int8_t>(cpu, samples, g.in.size(), x, g.patch(), filters, kernel);
-    if (onednn_conv2d_int8(cpu, g, batch, q.x, q.kernel, y)) return finish(q, int8_sums::whole);
-  }
-  auto const q = quantise<float>(cpu, samples, g.in.size(), x, g.patch(), filters, kernel);
-  own_conv2d_forward<float>(cpu, g, batch, activation::none, {q.x, x.size()}, {q.kernel, kernel.size()}, {},
-                            y);
-  finish(q, int8_sums::float32);
-}
-
 inline kernel_key key_of(std::string_view pass, conv_geometry const& g, int batch) {
   return {pass,
           {g.in.height, g.in.width, g.in.channels, g.out.height, g.out.width, g.out.channels, g.kernel.height,
@@ -293,7 +276,7 @@ void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation 
                                   view<T> bias, std::span<T> y) {
   using detail::conv_way;
   if constexpr (std::same_as<T, float>)
-    if (quantises()) return detail::int8_conv2d_forward(*this, g, batch, f, x, kernel, bias, y);
+    if (quantises()) return detail::int8_forward(*this, g, batch, f, x, kernel, bias, y);
   if constexpr (std::same_as<T, float>)
     for (conv_way way : {detail::forward_way(*this, g, batch, f, x, kernel, bias, y), conv_way::direct}) {
       if (way == conv_way::own) break;
@@ -355,7 +338,7 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
 template <class T>
 std::string basic_cpu<T>::describe_conv2d(conv_geometry const& g, int batch) {
   using detail::conv_way;
-  if (quantises()) return "int8";
+  if (quantises()) return detail::describe_int8();
   std::string const own = g.pointwise() ? "Eigen's product" : "patches, Eigen's product";
   if constexpr (std::same_as<T, float>) {
     // Measured choices are made on the spot, of zeros.

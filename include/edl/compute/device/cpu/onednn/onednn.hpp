@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
@@ -36,11 +35,6 @@ bool onednn_multiply_float32(basic_cpu<float>& cpu, bool by_columns, std::size_t
 bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
                               std::size_t k, matrix<float> a, matrix<float> b, float* c, std::size_t c_stride,
                               bool narrow);
-
-/// c (m × n, whole numbers of 32 bits) = a · b, rows without gaps, on all of the device's threads. False: not
-/// done.
-bool onednn_multiply_int8(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k,
-                          std::int8_t const* a, std::int8_t const* b, std::span<float> c);
 
 class matmul_kernel;
 

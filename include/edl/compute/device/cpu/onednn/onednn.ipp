@@ -99,12 +99,6 @@ EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns,
   return onednn_share_product(cpu, by_columns, all, left, right, c);
 }
 
-EDL_INLINE bool onednn_multiply_int8(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k,
-                                     std::int8_t const* a, std::int8_t const* b, std::span<float> c) {
-  return onednn_share_product(cpu, n > m, {m, n, k, k, n, n, false, false, factors::int8, false}, a, b,
-                              c.data());
-}
-
 EDL_INLINE std::size_t packed_products::rows_at(std::size_t level) const {
   // Few kernels: what they compute beside the rows asked for is a quarter of all, and 7, at most.
   constexpr std::size_t unit = 8;
@@ -173,10 +167,6 @@ EDL_INLINE bool onednn_multiply_float32(basic_cpu<float>&, bool, std::size_t, st
 }
 EDL_INLINE bool onednn_multiply_bfloat16(basic_cpu<float>&, bool, std::size_t, std::size_t, std::size_t,
                                          matrix<float>, matrix<float>, float*, std::size_t, bool) {
-  return false;
-}
-EDL_INLINE bool onednn_multiply_int8(basic_cpu<float>&, std::size_t, std::size_t, std::size_t,
-                                     std::int8_t const*, std::int8_t const*, std::span<float>) {
   return false;
 }
 EDL_INLINE bool onednn_multiply(std::size_t, std::size_t, std::size_t, matrix<float>, matrix<float>, float*,

@@ -31,10 +31,6 @@ bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const& g, int ba
                            view<float> x, view<float> kernel, view<float> bias, std::span<float> y,
                            conv_way way);
 
-/// y, whole numbers of 32 bits, = x ∗ kernel. False as above.
-bool onednn_conv2d_int8(basic_cpu<float>& cpu, conv_geometry const& g, int batch, std::int8_t const* x,
-                        std::int8_t const* kernel, std::span<float> y);
-
 /// Without `dkernel` the input's gradient alone, without `dx` the others alone.
 bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> x,
                             view<float> kernel, view<float> dy, std::span<float> dx, std::span<float> dkernel,

@@ -63,22 +63,6 @@ EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>& cpu, conv_geometry const
   return true;
 }
 
-EDL_INLINE bool onednn_conv2d_int8(basic_cpu<float>& cpu, conv_geometry const& g, int batch,
-                                   std::int8_t const* x, std::int8_t const* kernel, std::span<float> y) {
-  conv_work work(cpu, g, conv_pass::forward, false, activation::none, batch, conv_way::direct);
-  if (!work) return false;
-  auto const as_floats = [](std::int8_t const* p) { return reinterpret_cast<float const*>(p); };
-  work.lay_out(cpu, {as_floats(kernel), 0});
-  cpu.share(std::size_t(work.pieces), work.parts, [&](std::size_t first, std::size_t last, int t) {
-    for (std::size_t i = first; i < last; ++i) {
-      auto const [k, sample, channel] = work.at(i);
-      k.run(t, as_floats(x + sample * g.in.size()), work.weights_of(k), nullptr,
-            y.data() + sample * g.out.size(), cpu.room(t, scratch_room, k.scratch_size));
-    }
-  });
-  return true;
-}
-
 EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>& cpu, conv_geometry const& g, int batch,
                                        view<float> x, view<float> kernel, view<float> dy, std::span<float> dx,
                                        std::span<float> dkernel, std::span<float> dbias, conv_way weights_way,
@@ -173,10 +157,6 @@ namespace edl::detail {
 EDL_INLINE conv_way onednn_conv2d_rule(conv_geometry const&, int, int) { return conv_way::own; }
 EDL_INLINE bool onednn_conv2d_forward(basic_cpu<float>&, conv_geometry const&, int, activation, view<float>,
                                       view<float>, view<float>, std::span<float>, conv_way) {
-  return false;
-}
-EDL_INLINE bool onednn_conv2d_int8(basic_cpu<float>&, conv_geometry const&, int, std::int8_t const*,
-                                   std::int8_t const*, std::span<float>) {
   return false;
 }
 EDL_INLINE bool onednn_conv2d_backward(basic_cpu<float>&, conv_geometry const&, int, view<float>, view<float>,

@@ -83,9 +83,9 @@ class conv_kernel {
     using dnnl::memory, dnnl::algorithm, dnnl::prop_kind;
     using tag = memory::format_tag;
     constexpr auto type = memory::data_type::f32;
-    auto const factor = data_type_of(k.type), sum = sum_type_of(k.type);
+    auto const factor = data_type_of(k.type);
     // The one of x, weights and y that is the sum of products.
-    auto const of = [&](conv_pass sums) { return k.pass == sums ? sum : factor; };
+    auto const of = [&](conv_pass sums) { return k.pass == sums ? type : factor; };
     auto const& g = k.g;
     bool const back = k.pass == conv_pass::data;
     memory::dim const inputs = back ? k.channels : g.in.channels,
@@ -101,8 +101,7 @@ class conv_kernel {
       dims = {g.groups, all / g.groups, inner, g.kernel.height, g.kernel.width};
       strides = {all / g.groups, 1, all, row, inner * all};
     }
-    bool const whole = k.type == factors::int8;  // samples and kernel come as they are multiplied
-    plain = memory::desc(dims, whole ? factor : type, strides);
+    plain = memory::desc(dims, type, strides);
     auto const ours = [&](memory::dims const& d, shape s, memory::data_type t) {
       return memory::desc(d, t, {memory::dim(s.size()), 1, s.width * s.channels, s.channels});
     };
@@ -112,13 +111,9 @@ class conv_kernel {
     };
     auto const x_type = g.narrow.in ? factor : of(conv_pass::data),
                y_type = g.narrow.out ? factor : of(conv_pass::forward);
-    memory::desc const our_x = ours(in, g.in, whole || g.narrow.in ? factor : type),
-                       our_y = ours(out, g.out,
-                                    g.narrow.out ? factor
-                                    : whole      ? sum
-                                                 : type),
-                       x = its(in, g.in, x_type), y = its(out, g.out, y_type),
-                       any(dims, of(conv_pass::weights), tag::any),
+    memory::desc const our_x = ours(in, g.in, g.narrow.in ? factor : type),
+                       our_y = ours(out, g.out, g.narrow.out ? factor : type), x = its(in, g.in, x_type),
+                       y = its(out, g.out, y_type), any(dims, of(conv_pass::weights), tag::any),
                        b = k.bias ? memory::desc({filters}, type, tag::x) : memory::desc();
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -129,8 +124,7 @@ class conv_kernel {
     }
     // The hint of a backward pass is a forward one, of the same factors.
     dnnl::convolution_forward::desc const forward(
-        whole ? prop_kind::forward_inference : prop_kind::forward_training, how, its(in, g.in, factor),
-        memory::desc(dims, factor, tag::any), b,
+        prop_kind::forward_training, how, its(in, g.in, factor), memory::desc(dims, factor, tag::any), b,
         its(out, g.out, k.pass == conv_pass::forward ? y_type : factor), stride, before, after);
     dnnl::convolution_forward::primitive_desc const f(forward, attributes, engine_);
     if (k.pass == conv_pass::forward) {

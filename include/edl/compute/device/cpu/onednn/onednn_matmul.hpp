@@ -26,7 +26,7 @@ struct matmul_key {
   friend bool operator==(matmul_key const&, matmul_key const&) = default;
 };
 
-/// c (m × n) = a · b, with sums in float32, or in whole numbers of 32 bits for int8.
+/// c (m × n) = a · b, with sums in float32.
 class matmul_kernel {
  public:
   matmul_kernel(matmul_key const& of, dnnl::engine const& on, int threads) : key(of) {
@@ -44,7 +44,7 @@ class matmul_kernel {
         matrix(of.k, of.n, of.b_stride, of.b_transposed, of.packed ? memory::data_type::f32 : factor);
     std::array<memory::desc, 3> of_ours{
         matrix(of.m, of.k, of.a_stride, of.a_transposed, factor), b,
-        memory::desc({dim(of.m), dim(of.n)}, of.narrow ? factor : sum_type_of(of.type),
+        memory::desc({dim(of.m), dim(of.n)}, of.narrow ? factor : memory::data_type::f32,
                      memory::dims{dim(of.c_stride), 1})};
     if (of.packed) of_ours[1] = memory::desc({dim(of.k), dim(of.n)}, factor, memory::format_tag::any);
     dnnl::matmul::primitive_desc const d({of_ours[0], of_ours[1], of_ours[2]}, attributes, on);

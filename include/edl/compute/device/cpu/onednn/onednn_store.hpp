@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "edl/compute/device/buffer.hpp"
@@ -32,7 +34,32 @@ struct onednn_store final : kernel_store {
     return find(key, threads, products, missing_products);
   }
 
+  /// The kernel in a convolution's layout, as it was when the device was last told that kernels were written.
+  /// Null where that would be more than is kept.
+  float* kept(conv_kernel& k, float const* kernel, std::uint64_t written) {
+    auto at = std::ranges::find_if(layouts,
+                                   [&](auto const& l) { return l.kernel == kernel && l.packed == k.packed; });
+    if (at == layouts.end()) {
+      constexpr std::size_t most = (64 << 20) / sizeof(float);
+      if (k.packed == k.plain || kept_floats + k.packed_size > most) return nullptr;
+      kept_floats += k.packed_size;
+      at = layouts.insert(at, {kernel, k.packed, aligned_buffer<float>(k.packed_size), 0});
+    }
+    float* const room = at->room.span().data();
+    if (std::exchange(at->written, written) != written) k.laid_out(0, kernel, room);
+    return room;
+  }
+
  private:
+  struct layout {
+    float const* kernel;
+    dnnl::memory::desc packed;
+    aligned_buffer<float> room;
+    std::uint64_t written;
+  };
+  std::vector<layout> layouts;
+  std::size_t kept_floats = 0;
+
   template <class Key, class Kernel>
   Kernel* find(Key const& key, int threads, std::deque<Kernel>& known, std::vector<Key>& absent) {
     for (Kernel& k : known)

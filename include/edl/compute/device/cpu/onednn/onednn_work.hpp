@@ -41,7 +41,7 @@ class conv_work {
             conv_way way)
       : by_channels(way == conv_way::winograd_by_channels), batch_(std::size_t(batch)) {
     bool const bfloat16 = cpu.rounds() && way == conv_way::direct;
-    factors const type = cpu.quantises() ? factors::int8 : bfloat16 ? factors::bfloat16 : factors::float32;
+    factors const type = bfloat16 ? factors::bfloat16 : factors::float32;
     int const channels = pass == conv_pass::data ? g.in.channels : g.out.channels;
     int const some = by_channels ? channels_of_piece(channels, cpu.threads()) : channels;
     if (some == 0 || (way != conv_way::direct && !winograd_fits(g))) return;
@@ -85,8 +85,12 @@ class conv_work {
   /// Lays the kernel out for all pieces, where it is the same for all.
   void lay_out(basic_cpu<float>& cpu, view<float> kernel) {
     if (by_channels) return;
+    constexpr std::size_t few = 4;  // samples, for more of which a layout is little of the work
+    bool const keeps = cpu.keeps() && batch_ <= few;
     auto& rooms = store_of(cpu).rooms;
     auto const lay = [&](conv_kernel& k, aligned_buffer<float>& room) {
+      if (keeps)
+        if (float* const kept = store_of(cpu).kept(k, kernel.data(), cpu.written())) return kept;
       if (room.size() < k.packed_size && k.packed != k.plain) room = aligned_buffer<float>(k.packed_size);
       return k.laid_out(0, kernel.data(), room.span().data());
     };
