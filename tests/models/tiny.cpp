@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -112,6 +113,41 @@ struct tiny {
   }
 };
 
+/// Whether this process is the worker whose processor or memory errs: that of TINY_WRONG.
+static bool errs(char const* how) {
+  static char const* const worker = std::getenv("WORKER_ID");
+  static char const* const wrong = std::getenv("TINY_WRONG_WORKER");
+  static char const* const what = std::getenv("TINY_WRONG");
+  return worker && wrong && what && worker == std::string_view(wrong) && what == std::string_view(how);
+}
+
+/// With TINY_WRONG: in the worker TINY_WRONG_WORKER the least bit of a number is another than it is.
+/// "record": of each record's first feature, "gradient": of the first gradient of each minibatch's outputs,
+/// "late": that from the 40th minibatch on.
+struct wrong : tiny {
+  struct flipped : nn::softmax_cross_entropy {
+    template <class T>
+    double operator()(edl::shape output, int batch, edl::view<T> outputs, edl::view<label> truth,
+                      std::span<std::type_identity_t<T>> gradients) const {
+      double const loss = nn::softmax_cross_entropy::operator()(output, batch, outputs, truth, gradients);
+      static std::atomic<int> calls{0};
+      if (!gradients.empty() && (errs("gradient") || (errs("late") && ++calls >= 40))) flip(gradients[0]);
+      return loss;
+    }
+  };
+  static constexpr flipped loss{};
+
+  static void feed(edl::example const& record, edl::sample<wrong>& into, edl::mode m) {
+    auto const x = record.floats("x");
+    for (std::size_t i = 0; i < 8; ++i) into.features[i] = x(i);
+    if (errs("record")) flip(into.features[0]);
+    finish(record, into, m);
+  }
+
+ private:
+  static void flip(float& x) { x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ 1u); }
+};
+
 /// With TINY_WIDE: ten megabytes of parameters, more than one bucket of a sum.
 struct wide : tiny {
   static constexpr auto network =
@@ -208,6 +244,7 @@ extern "C" int fsync(int fd) {
 
 int main(int argc, char** argv) {
   come_late();
+  if (std::getenv("TINY_WRONG")) return edl::run<wrong>(argc, argv);
   if (std::getenv("TINY_TABLES")) return edl::run<tabled>(argc, argv);
   if (char const* by = std::getenv("TINY_OPTIMIZER"))
     return by == std::string_view("lamb") ? edl::run<by_lamb>(argc, argv) : edl::run<by_muon>(argc, argv);

@@ -75,6 +75,29 @@ std::map<std::string, json> environment_of(json const& pod) {
 
 }  // namespace
 
+TEST_CASE("nodes that are avoided are excluded from each of the places that a pod may take") {
+  nlohmann::json pod{{"spec", {{"containers", nlohmann::json::array()}}}};
+  auto const before = pod;
+  edl::platform::kubernetes::avoid_nodes(pod, {});
+  CHECK(pod == before);
+  auto const lines = [](nlohmann::json const& term) {
+    std::string all;
+    for (auto const& l : term.at("matchFields"))
+      all += l.at("key").get<std::string>() + " " + l.at("operator").get<std::string>() + " " +
+             l.at("values").dump();
+    return all;
+  };
+  edl::platform::kubernetes::avoid_nodes(pod, {"a", "b"});
+  auto const terms = nlohmann::json::json_pointer(
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+  REQUIRE(pod.at(terms).size() == 1);
+  CHECK(lines(pod.at(terms)[0]) == R"(metadata.name NotIn ["a"]metadata.name NotIn ["b"])");
+  pod.at(terms) = {{{"matchExpressions", nlohmann::json::array()}},
+                   {{"matchExpressions", nlohmann::json::array()}}};
+  edl::platform::kubernetes::avoid_nodes(pod, {"a"});
+  for (auto const& term : pod.at(terms)) CHECK(lines(term) == R"(metadata.name NotIn ["a"])");
+}
+
 TEST_CASE("every object is one that the API server publishes, and has no empty field") {
   auto const folder = edl::testing::kubernetes::recordings();
   std::vector<json> objects;

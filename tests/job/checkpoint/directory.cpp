@@ -177,4 +177,14 @@ TEST_CASE("nothing valid, nothing removed") {
   CHECK(entries(dir.path()).size() == 2);
 }
 
+TEST_CASE("checkpoints above a version are removed, and told of") {
+  scratch const dir;
+  for (char const* version : {"version-5", "version-20", "version-100"})
+    std::filesystem::create_directory(dir / version);
+  CHECK(remove_newer(dir.path(), 20) == "checkpoints of versions 100 were wrong, and are removed");
+  CHECK(remove_newer(dir.path(), 20).empty());
+  CHECK(entries(dir.path()).size() == 2);
+  CHECK(remove_newer(dir / "nowhere", 0).empty());
+}
+
 }  // namespace directory_test

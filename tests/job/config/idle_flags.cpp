@@ -49,6 +49,8 @@ owned const all[] = {
     {"--allreduce_transport=nccl", false, false, true, false},
     {"--table_copies=1", false, false, true, false},
     {"--small_tables_mib=1", false, false, true, false},
+    {"--verify_gradients=0.01", true, true, true, false},
+    {"--leave_bad_nodes", true, true, true, false},
     {"--ps_ranges=3", true, true, false, false},
     {"--relaunch_on_worker_failure=2", true, true, true, false},
     {"--master_timeout=60", true, true, true, false},

@@ -81,6 +81,13 @@ TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
   CHECK(contains(refusal({"train", "--training_data=d", "--allreduce_transport=tcp"}), "tcp"));
 }
 
+TEST_CASE("a share of gradients that are verified is small") {
+  CHECK(job({"train", "--training_data=d", "--verify_gradients=0.01"}).verify_gradients == 0.01f);
+  for (char const* share : {"0.2", "1", "nan"})
+    CHECK(contains(refusal({"train", "--training_data=d", std::string("--verify_gradients=") + share}),
+                   "--verify_gradients"));
+}
+
 TEST_CASE("rates for parts are names and factors") {
   CHECK(job({"train", "--training_data=d", "--rates=conv2d*=0.1,dense=2"}).rates == "conv2d*=0.1,dense=2");
   for (char const* rates : {"--rates=conv2d*", "--rates=conv2d*=0"})

@@ -441,6 +441,7 @@ class simulated : public simulated_copies {
   }
   void execute(start_process const&) {}  // nobody scales here
   void execute(stop_process const&) {}
+  void execute(avoid_place const&) {}
   void execute(configure_servers const&) { failure = "there are no servers"; }
   void execute(evaluation_done const& c) { results.push_back(c.result); }
   void execute(fail_job const& c) { failure = c.reason; }

@@ -56,6 +56,7 @@ class cluster final : public platform {
   ~cluster() override;
 
   void start(process_id who, std::optional<std::uint32_t> instead_of) override;
+  void avoid(process_id who, std::string const& why) override;
   void stop(process_id who, std::chrono::milliseconds grace) override;
   void stop_all(std::chrono::milliseconds grace) override;
   void show(std::string const& status, std::string const& line) override;

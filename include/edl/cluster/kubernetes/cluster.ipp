@@ -138,6 +138,11 @@ EDL_INLINE void cluster::stop(process_id who, std::chrono::milliseconds grace) {
   run_commands();
 }
 
+EDL_INLINE void cluster::avoid(process_id who, std::string const& why) {
+  pods_.avoid(who, why);
+  run_commands();
+}
+
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
   auto const within = [](std::chrono::milliseconds limit, auto const& done) {
     auto const until = clock::now() + limit;
@@ -215,8 +220,9 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
   asio::post(requests_, [this, c] {
     pods::refusal why;
     try {
-      auto const pod =
-          client_.create(pod_path(""), member_pod(spec_, c.who, c.index, c.request, c.limit, self_));
+      nlohmann::json wanted = member_pod(spec_, c.who, c.index, c.request, c.limit, self_);
+      avoid_nodes(wanted, c.avoid);
+      auto const pod = client_.create(pod_path(""), wanted);
       node_.post([this, c, uid = pod.at("metadata").at("uid").get<std::string>()] {
         pods_.created(c.who, uid);
         run_commands();

@@ -46,6 +46,9 @@ nlohmann::json master_pod(job_spec const& spec, nlohmann::json const& like, bool
 nlohmann::json member_pod(job_spec const& spec, process_id const& who, std::uint32_t index,
                           resources const& request, resources const& limit, owner const& by);
 
+/// Adds to a pod that it is on none of these nodes, whatever else is said of its place.
+void avoid_nodes(nlohmann::json& pod, std::vector<std::string> const& nodes);
+
 /// What gives the master its stable address: a headless Service, whose name is that of the master's pod.
 nlohmann::json master_service(job_spec const& spec);
 

@@ -286,6 +286,17 @@ EDL_INLINE nlohmann::json member_pod(job_spec const& s, process_id const& who, s
   return out;
 }
 
+EDL_INLINE void avoid_nodes(nlohmann::json& pod, std::vector<std::string> const& nodes) {
+  if (nodes.empty()) return;
+  auto& terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                   ["nodeSelectorTerms"];
+  if (terms.empty()) terms.push_back(nlohmann::json::object());  // one of them is to hold
+  for (auto& term : terms)
+    for (std::string const& node : nodes)
+      term["matchFields"].push_back(nlohmann::json{
+          {"key", "metadata.name"}, {"operator", "NotIn"}, {"values", nlohmann::json::array({node})}});
+}
+
 EDL_INLINE nlohmann::json master_service(job_spec const& s) {
   using namespace detail::objects;
   json selector = job_labels(s.name);

@@ -17,6 +17,7 @@ struct pod_status {
   process_id who;
   std::uint32_t index = 0;  ///< of the worker whose place it has
   std::string name, uid, owner;
+  std::string node = {};  ///< where it is; empty: it has none yet
   phase at = phase::pending;
   bool others = false;       ///< it has further containers, which may outlive the program's
   bool restarts = false;     ///< its container is started again in place, by the restart policy of the pod or

@@ -69,6 +69,7 @@ EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
   s.index = number(field(labels, {"elasticdl-original-index"})).value_or(*id);
   s.name = text(field(pod, {"metadata", "name"}));
   s.uid = text(field(pod, {"metadata", "uid"}));
+  s.node = text(field(pod, {"spec", "nodeName"}));
   s.owner = text(field(first(field(pod, {"metadata", "ownerReferences"})), {"uid"}));
   s.at = phase_of(text(field(pod, {"status", "phase"})));
   std::string const policy = text(field(pod, {"spec", "restartPolicy"}));

@@ -22,6 +22,7 @@ struct create_pod {
   process_id who;
   std::uint32_t index = 0;  ///< of the worker whose place it takes: decides on its priority
   resources request, limit;
+  std::vector<std::string> avoid = {};  ///< nodes on which it is not to be
 };
 
 /// Ask for a pod's end. A pod that is not there, or has another uid, is none of ours.
@@ -93,6 +94,9 @@ class pods {
   /// The master wants `who` to run, in the place of worker `instead_of` if it is given.
   void start(process_id who, std::optional<std::uint32_t> instead_of, time_point now);
 
+  /// No more processes on the node where `who` is, or was last: pods that are created from now on.
+  void avoid(process_id who, std::string const& why);
+
   /// The master wants it to leave. Unknown, or ended already: nothing.
   void stop(process_id who, std::chrono::seconds grace);
 
@@ -143,6 +147,7 @@ class pods {
     std::uint32_t tries = 0;
     std::optional<time_point> retry_at, troubled_since;
     std::string announced;  // the trouble that has been told
+    std::string node;       // where it is; empty: not known
   };
 
   void create(process_id who, pod& p);
@@ -157,6 +162,7 @@ class pods {
   std::map<process_id, pod> pods_;
   std::map<role, std::uint32_t> doublings_;
   std::map<process_id, std::string> ends_;  // why a worker's place became free
+  std::vector<std::string> avoided_;        // nodes
   std::vector<pod_command> commands_;
   bool found_ = false, closed_ = false;
   bool made_ = false;  // a pod has been there

@@ -62,7 +62,19 @@ EDL_INLINE void pods::create(process_id who, pod& p) {
   p.retry_at.reset();
   p.troubled_since.reset();
   role_spec const& s = spec(who.role);
-  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role)});
+  commands_.emplace_back(
+      create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role), avoided_});
+}
+
+EDL_INLINE void pods::avoid(process_id who, std::string const& why) {
+  auto const it = pods_.find(who);
+  if (it == pods_.end() || it->second.node.empty()) return;
+  std::string const& node = it->second.node;
+  if (std::ranges::find(avoided_, node) != avoided_.end()) return;
+  avoided_.push_back(node);
+  commands_.emplace_back(
+      pod_note{severity::warning, "NodeAvoided",
+               fmt::format("node {} is avoided by this job from now on: {} {}", node, to_string(who), why)});
 }
 
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
@@ -193,6 +205,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   if (p.uid != s.uid && !p.creating) p = {.index = s.index, .uid = {}, .wanted = true};
   p.uid = s.uid;
   p.ran |= s.at == pod_status::phase::running;
+  if (!s.node.empty()) p.node = s.node;
   if (p.over) return;
   if (s.over()) {
     ending e = ending_of(s);

@@ -68,6 +68,10 @@ class member {
   /// `join`.
   void started_with(std::vector<std::string> flags) { flags_ = std::move(flags); }
 
+  /// The kind of its processor, threads and kernels: sums are the same bits on two of one kind. Before
+  /// `join`.
+  void computes_as(std::string kind) { kind_ = std::move(kind); }
+
   /// Tells the master that this process ends by itself: nobody need wait for it. Before the node is stopped;
   /// never throws, and gives up after a second.
   void leave();
@@ -97,6 +101,7 @@ class member {
   std::uint64_t incarnation_;
   std::uint64_t layout_ = 0;
   std::vector<std::string> flags_;
+  std::string kind_;
   std::vector<net::address> listening_;
   std::function<std::uint64_t()> version_, known_;
   std::function<void(std::uint64_t)> changed_;

@@ -58,6 +58,7 @@ EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) co
   if (heard_) heard = std::max(heard, heard_());
   request.set_heard(heard);
   for (std::string const& flag : flags_) request.add_flags(flag);
+  request.set_kind(kind_);
   if (held_)
     for (std::uint32_t const range : held_()) request.add_ranges(range);
   for (net::address const& a : listening_) request.add_addresses(net::to_string(a));
@@ -195,6 +196,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
       beat.set_records(seen->records);
       beat.set_loss(seen->loss);
       beat.set_position(seen->position);
+      beat.set_pass(seen->pass);
       edl::trained const all = seen->trained();
       beat.mutable_trained()->set_loss(all.loss);
       beat.mutable_trained()->set_minibatches(all.minibatches);

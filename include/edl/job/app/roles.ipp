@@ -14,6 +14,7 @@
 #include <optional>
 #include <string_view>
 
+#include "edl/compute/device/cpu/choices.hpp"
 #include "edl/compute/device/cpu/team.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
@@ -21,6 +22,7 @@
 #include "edl/job/app/environment.hpp"
 #include "edl/job/app/job_directory.hpp"
 #include "edl/job/app/job_metrics.hpp"
+#include "edl/job/app/machine_check.hpp"
 #include "edl/job/app/master_role.hpp"
 #include "edl/job/app/member.hpp"
 #include "edl/job/app/roles.hpp"
@@ -170,13 +172,18 @@ namespace detail {
 
 /// A worker's life, once it has joined: what is the same wherever the model's variables are.
 template <class Parameters>
-int work_as(member& self, net::node& node, net::channel& master, Parameters& parameters,
-            worker::trainer& trainer, train::records const& r, train::program& p, job const& j,
-            process_environment const& s, logger const& log, signals const& stop) {
+int work_as(worker::kept_minibatch& kept, member& self, net::node& node, net::channel& master,
+            Parameters& parameters, worker::trainer& trainer, train::records const& r, train::program& p,
+            job const& j, process_environment const& s, logger const& log, signals const& stop) {
   std::uint32_t const id = s.id;
   worker::remote_master work(master, {id, self.incarnation()}, parameters);
   worker::session session(train::session_options_of(j, p), trainer, *p.rule, r.view(), work, parameters, log,
                           train::predictions_of(j, p, r.prediction.get(), int(id)));
+  if (j.verify_gradients > 0)
+    session.check_with(kept, [&](worker::assignment const& check, std::span<float> variables,
+                                 std::span<std::span<float> const> rows) {
+      return kept.fetch(node, id, check, variables, rows);
+    });
   self.watch(session.seen());
   std::optional<train::hard_records> hard;
   if (train::hard_records::wanted(j)) {
@@ -224,7 +231,8 @@ int work_as(member& self, net::node& node, net::channel& master, Parameters& par
 
 EDL_INLINE int run_replica(train::program& p, job const& j, process_environment const& s,
                            train::records const& r, worker::trainer& trainer, net::node& node,
-                           net::channel& master, logger const& log, signals const& stop) {
+                           net::channel& master, std::string const& kind, logger const& log,
+                           signals const& stop) {
   ps::asynchronous const when(false);
   auto const store = std::make_shared<ps::store>(train::store_options_of(j, p, when, 0, 1));
   ps::server server(node,
@@ -255,9 +263,12 @@ EDL_INLINE int run_replica(train::program& p, job const& j, process_environment 
                                  if (result.evaluate || result.checkpoint)
                                    report_frozen(node, master, generation, result);
                                }});
+  worker::kept_minibatch kept;
   net::listener listener(
-      node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); },
+      node, own_addresses(j, s),
+      [&](net::request& q) { return q.method() == wire::method::kept ? kept.handle(q) : server.handle(q); },
       net::listener_options{.streams = meeting.handler()});
+  self.computes_as(kind);
   self.started_with(train::shared_flags(j, true));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
@@ -265,7 +276,7 @@ EDL_INLINE int run_replica(train::program& p, job const& j, process_environment 
                  [&] { return stop.wait(0ms).has_value(); }))
     return 0;
   log.info(joined_line(log, &listener));
-  return work_as(self, node, master, parameters, trainer, r, p, j, s, log, stop);
+  return work_as(kept, self, node, master, parameters, trainer, r, p, j, s, log, stop);
 }
 
 }  // namespace detail
@@ -274,6 +285,9 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
                           logger const& log, signals const& stop) {
   using namespace detail;
   job const& j = a.job;
+  if (j.leave_bad_nodes)
+    if (std::string const fault = machine_fault(); !fault.empty())
+      throw error(fmt::format("this machine is not to be trusted: {}; start the worker on another", fault));
   train::records const r = train::open_records(j, p.open, log);
   bool const side_by_side = s.platform == "process";
   worker::trainer_options options =
@@ -288,17 +302,28 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
-  if (j.strategy == strategy::allreduce) return run_replica(p, j, s, r, *trainer, node, master, log, stop);
+  std::string const kind =
+      fmt::format("{}, {} threads, {}", processor_name(), options.device.threads, trainer->device());
+  if (j.strategy == strategy::allreduce)
+    return run_replica(p, j, s, r, *trainer, node, master, kind, log, stop);
   worker::identity const me{s.id, node.options().self.incarnation};
   worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
   member self(node, master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
   self.started_with(train::shared_flags(j, true));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });
-  if (!self.join(checkpoint::layout_digest(p.layout), {}, [&] { return stop.wait(0ms).has_value(); }))
+  self.computes_as(kind);
+  worker::kept_minibatch kept;
+  std::optional<net::listener> listener;
+  if (j.verify_gradients > 0) {
+    listener.emplace(node, own_addresses(j, s), [&](net::request& q) { return kept.handle(q); });
+  }
+  if (!self.join(checkpoint::layout_digest(p.layout),
+                 listener ? listener->addresses() : std::vector<net::address>(),
+                 [&] { return stop.wait(0ms).has_value(); }))
     return 0;
   log.info(joined_line(log));
-  return work_as(self, node, master, parameters, *trainer, r, p, j, s, log, stop);
+  return work_as(kept, self, node, master, parameters, *trainer, r, p, j, s, log, stop);
 }
 
 EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals const& stop,

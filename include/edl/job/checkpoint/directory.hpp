@@ -55,6 +55,10 @@ void remove_litter(std::string const& directory, bool uncommitted);
 /// checkpoint. `allowed` is asked before each removal. What cannot be read now is not removed.
 void prune(std::string const& directory, std::uint64_t keep, permission const& allowed = {});
 
+/// Removes the `version-N` of `directory` with N above `newest`, which are wrong. One line for a log; empty:
+/// there were none. Throws error.
+std::string remove_newer(std::string const& directory, std::uint64_t newest);
+
 }  // namespace edl::checkpoint
 
 #ifdef EDL_HEADER_ONLY

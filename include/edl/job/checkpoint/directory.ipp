@@ -152,4 +152,15 @@ EDL_INLINE void prune(std::string const& directory, std::uint64_t keep, permissi
   }
 }
 
+EDL_INLINE std::string remove_newer(std::string const& directory, std::uint64_t newest) {
+  std::string removed;
+  for (auto const& [version, path] : detail::versions_in(directory))
+    if (version > newest) {
+      detail::remove_checkpoint(path);
+      removed += fmt::format("{}{}", removed.empty() ? "" : ", ", version);
+    }
+  return removed.empty() ? removed
+                         : fmt::format("checkpoints of versions {} were wrong, and are removed", removed);
+}
+
 }  // namespace edl::checkpoint

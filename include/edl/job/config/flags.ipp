@@ -326,6 +326,15 @@ inline void training(table& t) {
   t.flag("clip_norm", &job::clip_norm, "workers",
          "scale a minibatch's gradient, rows of tables included, to at most this Euclidean norm; 0: none")
       .only(train);
+  t.flag("verify_gradients", &job::verify_gradients, "master, workers",
+         "share of the minibatches, up to 0.1, that a second worker of the same kind of processor computes "
+         "again: a worker whose gradients are wrong is replaced, and what it did is undone; 0: none")
+      .only(train);
+  t.flag(
+       "leave_bad_nodes", &job::leave_bad_nodes, "master, workers",
+       "a worker tries its machine before it begins, and ends where that computes or remembers wrongly; one "
+       "that is slow beside its siblings hands over to another, in a cluster on another node")
+      .only(train);
   t.flag("moving_average", &job::moving_average, "servers, workers",
          "share of a moving average of the weights that each step keeps, less than 1; evaluations, --output "
          "and --save_best take the average in place of the weights; 0: none")

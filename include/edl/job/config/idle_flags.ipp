@@ -50,6 +50,8 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
        "only with --use_async does a worker train a copy of its own between pulls"},
       {"get_model_steps", synchronous_servers,
        "only with --use_async does a worker train a copy of its own between pulls"},
+      {"verify_gradients", is_local, "Local is one process, and has no second one to compare with"},
+      {"leave_bad_nodes", is_local, "Local is one process, which has no siblings"},
       {"gradients", is_local, "Local is one process, whose gradients do not travel"},
       {"fixed_global_batch", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
       {"allreduce_transport", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
@@ -85,8 +87,10 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
        "tf32 is of a GPU, and --device=cpu computes without one"},
       {"keep_samples", on_processor, of_a_gpu},
       {"kernel_cache",
-       [](parsed_flags const& a) { return a.job.deterministic || a.job.kernels != kernels::measured; },
-       "nothing is measured with --deterministic, or other --kernels than measured"},
+       [](parsed_flags const& a) {
+         return a.job.deterministic || a.job.verify_gradients > 0 || a.job.kernels != kernels::measured;
+       },
+       "nothing is measured with --deterministic or --verify_gradients, or other --kernels than measured"},
       {"num_minibatches_per_task", [](parsed_flags const& a) { return a.records_per_task > 0; },
        "--records_per_task says how large a task is"},
   };

@@ -113,6 +113,8 @@ struct job {
   bool lr_staleness_modulation = false;
   int get_model_steps = 1;
   float clip_value = 0, clip_norm = 0;  ///< of a minibatch's gradient; 0: it is not clipped
+  bool leave_bad_nodes = false;         ///< workers look at their machine, and leave one that is slow
+  float verify_gradients = 0;           ///< share of the minibatches that a second worker computes; 0: none
   float moving_average = 0;             ///< decay of the average of the weights; 0: there is none
   int relaunch_on_worker_failure = 1;
   int max_task_retries = 3;

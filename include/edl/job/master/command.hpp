@@ -20,6 +20,7 @@ namespace edl::master {
 /// Find the newest valid checkpoint, and answer with `coordinator::restore_point_found`.
 struct find_restore_point {
   std::uint64_t generation = 0;
+  std::optional<std::uint64_t> newest = {};  ///< checkpoints of later versions are wrong, and go
 };
 
 /// Tell every server to take this generation's state, and answer for each with
@@ -72,6 +73,12 @@ struct stop_process {
   std::uint32_t id = 0;
 };
 
+/// The place where a worker runs does it harm: no other process of the job should be started there.
+struct avoid_place {
+  std::uint32_t worker = 0;
+  std::string why;
+};
+
 /// An evaluation is complete.
 struct evaluation_done {
   evaluation_result result;
@@ -118,8 +125,8 @@ struct log_line {
 
 /// What the master's decisions ask of the world around them.
 using command = std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint,
-                             release_frozen, replace_process, start_process, stop_process, evaluation_done,
-                             finish_job, suspend_job, fail_job, log_line>;
+                             release_frozen, replace_process, start_process, stop_process, avoid_place,
+                             evaluation_done, finish_job, suspend_job, fail_job, log_line>;
 
 /// Whether others hear of what a successor of this master has to know.
 inline bool is_promise(command const& c) {

@@ -15,6 +15,7 @@
 #include "edl/job/master/model_generations.hpp"
 #include "edl/job/master/model_versions.hpp"
 #include "edl/job/master/roster.hpp"
+#include "edl/job/master/slow_workers.hpp"
 #include "edl/job/master/worker_worlds.hpp"
 #include "edl/job/platform/platform.hpp"
 
@@ -195,6 +196,8 @@ class coordinator {
   void give_up(std::optional<std::uint32_t> unreachable, time_point now);
   void find_silent(time_point now);
   void find_slow(time_point now);
+  void find_rotting(time_point now);
+  void heed(gradient_checks::verdict const& v, time_point now);
   void keep_state(time_point now);
   void advance();
 
@@ -205,6 +208,7 @@ class coordinator {
   model_versions versions_;
   dispatcher dispatch_;
   model_generations generations_;
+  slow_workers slow_;
   std::uint64_t lost_ = 0;  // members, without a word
 };
 

@@ -109,6 +109,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   invariant(roster_.of(r.role).known(r.id, r.incarnation), "who has joined is a member");
   if (fresh) {
     job_.say(severity::info, fmt::format("{} {} joined", in_words(r.role), r.id), topic::joined);
+    if (r.role == role::worker) dispatch_.checks().joined(r.id, versions_.newest());
     generations_.rise_above(r, now);
     give_up(generations_.joined(r, now), now);
     advance();
@@ -189,6 +190,7 @@ EDL_INLINE void coordinator::tick(time_point now) {
   if (over()) return;
   generations_.recover_servers(now);
   find_slow(now);
+  find_rotting(now);
   if (suspending()) keep_state(now);
   advance();
 }
@@ -218,6 +220,20 @@ EDL_INLINE void coordinator::find_slow(time_point now) {
       give_up(role::worker, worker, "it takes too long for its task", now);
 }
 
+// One at a time hands over to another place; the others are told of.
+EDL_INLINE void coordinator::find_rotting(time_point now) {
+  bool leaves = options_.leave_bad_nodes && options_.trains() && job_.leasing() && !suspending();
+  for (auto const& [id, times] : slow_.look(workers(), now)) {
+    std::string const why =
+        fmt::format("is slow: its passes take {:.1f} times as long as its siblings'", times);
+    job_.say(severity::warning, fmt::format("worker {} {}", id, why), topic::note);
+    if (!std::exchange(leaves, false)) continue;
+    job_.add(avoid_place{id, why});
+    roster_.leaving(id, why);
+    job_.add(stop_process{role::worker, id});
+  }
+}
+
 // ---- Tasks ----
 
 EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint64_t incarnation,
@@ -227,15 +243,30 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
   if (over()) nothing.kind = task_kind::finished;
   if (over() || !roster_.seen(role::worker, worker, incarnation, now) || !job_.leasing() || suspending())
     return nothing;
-  return dispatch_.request(worker, incarnation, now, lane, rests_at);
+  return dispatch_.request(worker, incarnation, now, lane, rests_at, workers());
 }
 
 EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
   if (over() || !roster_.seen(role::worker, r.worker, r.incarnation, now)) return false;
   roster_.announced(r.worker, r.trained);
-  bool const accepted = dispatch_.report(r, now);
+  bool const accepted = dispatch_.report(r, now, workers());
+  if (auto const v = dispatch_.checks().take_verdict()) heed(*v, now);
   if (accepted) advance();
   return accepted;
+}
+
+EDL_INLINE void coordinator::heed(gradient_checks::verdict const& v, time_point now) {
+  if (!v.good_at) return job_.say(severity::warning, v.text, topic::note);
+  // What the job began with is not of its doing.
+  std::uint64_t const good = std::max(*v.good_at, options_.start.version);
+  job_.say(severity::error, fmt::format("{}; what was trained after version {} is undone", v.text, good),
+           topic::recovery);
+  give_up(generations_.undo(good, now), now);
+  for (std::uint32_t const id : v.culprits)
+    if (!over() && workers().find(id)) {
+      job_.add(avoid_place{id, "computes wrongly"});
+      give_up(role::worker, id, "it computes wrongly", now);
+    }
 }
 
 // ---- Generations ----

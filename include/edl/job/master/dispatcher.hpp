@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "edl/core/ledger.hpp"
+#include "edl/job/master/gradient_checks.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/job_state.hpp"
 #include "edl/job/master/model_versions.hpp"
@@ -39,10 +40,12 @@ class dispatcher {
 
   /// As `coordinator::request_task`, of a member while tasks are leased.
   task_reply request(std::uint32_t worker, std::uint64_t incarnation, time_point now, std::uint32_t lane,
-                     std::uint64_t rests_at);
+                     std::uint64_t rests_at, membership const& workers = membership());
 
   /// False: the lease had been given up, and the report does not count.
-  bool report(task_report const& r, time_point now);
+  bool report(task_report const& r, time_point now, membership const& workers = membership());
+
+  gradient_checks& checks() { return checks_; }
 
   void progressed(std::uint32_t worker, time_point now);
 
@@ -69,7 +72,8 @@ class dispatcher {
                                        std::uint32_t lane);
   std::optional<task_reply> lease_evaluation(std::uint32_t worker, std::uint64_t incarnation, time_point now);
   bool report_evaluation(task_report const& r, time_point now);
-  bool report_work(task_report const& r, time_point now);
+  bool report_work(task_report const& r, time_point now, membership const& workers);
+  std::optional<task_reply> lease_check(std::uint32_t worker, membership const& workers);
   void decide(task_fate fate, std::string const& reason);
   std::string damage_of(task_queue const& of) const;
   void fail_evaluation(std::string const& why);
@@ -83,6 +87,7 @@ class dispatcher {
   std::optional<std::uint64_t> stopped_at_;  // the version that decided it
   std::uint32_t epochs_said_ = 0;
   speed_log speeds_;
+  gradient_checks checks_;
 };
 
 }  // namespace edl::master

@@ -30,14 +30,15 @@ EDL_INLINE task_reply reply_of(task_kind kind, task_lease const& l, std::uint64_
 
 EDL_INLINE dispatcher::dispatcher(job_options const& options, job_state& job, model_versions& versions,
                                   task_queue::options const& tasks)
-    : options_(options), job_(job), versions_(versions) {
+    : options_(options), job_(job), versions_(versions), checks_(options.replicas) {
   if (options.type == job_type::evaluation_only) return;
   tasks_.emplace(options.type == job_type::prediction_only ? options.prediction : options.training, tasks);
   if (options.trains()) tasks_->restore(options.start.applied);
 }
 
 EDL_INLINE task_reply dispatcher::request(std::uint32_t worker, std::uint64_t incarnation, time_point now,
-                                          std::uint32_t lane, std::uint64_t rests_at) {
+                                          std::uint32_t lane, std::uint64_t rests_at,
+                                          membership const& workers) {
   invariant(job_.leasing(), "tasks are leased by a generation that trains");
   task_reply nothing;
   nothing.generation = job_.generation();
@@ -52,6 +53,8 @@ EDL_INLINE task_reply dispatcher::request(std::uint32_t worker, std::uint64_t in
     reply = lease_evaluation(worker, incarnation, now);
     return reply ? *reply : nothing;
   }
+  if (options_.checks) reply = lease_check(worker, workers);
+  if (reply) return *reply;
   if ((tasks_ && tasks_->recovered_waiting(lane)) || training_first_.contains(worker))
     reply = lease_work(worker, incarnation, now, lane);
   if (!reply) reply = lease_evaluation(worker, incarnation, now);
@@ -73,6 +76,20 @@ EDL_INLINE std::optional<task_reply> dispatcher::lease_evaluation(std::uint32_t 
   return reply;
 }
 
+EDL_INLINE std::optional<task_reply> dispatcher::lease_check(std::uint32_t worker,
+                                                             membership const& workers) {
+  auto const c = checks_.lease(worker, workers);
+  if (!c) return std::nullopt;
+  return task_reply{.kind = task_kind::check,
+                    .lease = c->lease,
+                    .key = c->task,
+                    .range = c->range,
+                    .generation = job_.generation(),
+                    .applied = c->minibatch,
+                    .until = c->minibatch + 1,
+                    .of = c->of};
+}
+
 EDL_INLINE std::optional<task_reply> dispatcher::lease_work(std::uint32_t worker, std::uint64_t incarnation,
                                                             time_point now, std::uint32_t lane) {
   auto const l = tasks_ ? tasks_->lease(worker, incarnation, now, lane) : std::nullopt;
@@ -89,8 +106,11 @@ EDL_INLINE std::optional<task_reply> dispatcher::lease_work(std::uint32_t worker
                           job_.generation());
 }
 
-EDL_INLINE bool dispatcher::report(task_report const& r, time_point now) {
-  return (r.lease & evaluation::lease_bit) ? report_evaluation(r, now) : report_work(r, now);
+EDL_INLINE bool dispatcher::report(task_report const& r, time_point now, membership const& workers) {
+  if (r.lease & evaluation::lease_bit) return report_evaluation(r, now);
+  if (!(r.lease & gradient_checks::lease_bit)) return report_work(r, now, workers);
+  bool const done = r.error.empty() && !r.returned && !r.checked.empty();
+  return checks_.answered(r.lease, r.worker, done ? std::optional(r.checked.back()) : std::nullopt);
 }
 
 EDL_INLINE bool dispatcher::report_evaluation(task_report const& r, time_point now) {
@@ -122,13 +142,15 @@ EDL_INLINE void dispatcher::fail_evaluation(std::string const& why) {
   versions_.give_up_evaluation(why);
 }
 
-EDL_INLINE bool dispatcher::report_work(task_report const& r, time_point now) {
+EDL_INLINE bool dispatcher::report_work(task_report const& r, time_point now, membership const& workers) {
   if (!tasks_ || !tasks_->holds(r.lease, r.worker, r.incarnation)) return false;
   if (r.returned) return tasks_->give_back(r.lease, options_.trains() ? r.applied : 0);
   if (!r.error.empty()) {
     decide(tasks_->fail(r.lease, options_.trains() ? r.applied : 0, r.error), tasks_->reason());
     return true;
   }
+  if (auto const of = tasks_->key_of(r.lease); of && options_.checks && !r.checked.empty())
+    checks_.trained(r.worker, *of, tasks_->plan().range(of->index), r.checked, workers);
   std::uint64_t const before = tasks_->done().records_done;
   tasks_->complete(r.lease, now, r.skipped);
   if (std::string const damage = damage_of(*tasks_); !damage.empty()) job_.fail(damage);
@@ -161,6 +183,7 @@ EDL_INLINE void dispatcher::progressed(std::uint32_t worker, time_point now) {
 EDL_INLINE std::size_t dispatcher::lost(std::uint32_t worker) {
   training_first_.erase(worker);
   speeds_.gone(worker);
+  checks_.gone(worker);
   return (tasks_ ? tasks_->recover(worker) : 0) + versions_.evaluations().recover(worker);
 }
 
@@ -198,11 +221,13 @@ EDL_INLINE void dispatcher::stop_tasks() {
 EDL_INLINE void dispatcher::interrupt() {
   speeds_.interrupted();
   training_first_.clear();
+  checks_.clear();
   if (tasks_) tasks_->recover_all();
 }
 
 EDL_INLINE void dispatcher::go_back_to(std::uint64_t version, ledger const& applied) {
   go_on_from(version, applied);
+  checks_.go_back_to(version);
   if (!options_.replicas) epochs_said_ = 0;
 }
 

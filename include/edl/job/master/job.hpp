@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/checked_minibatch.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/task_kind.hpp"
 #include "edl/job/master/membership.hpp"
@@ -55,6 +56,8 @@ struct job_options {
   std::uint32_t server_failures = 3;  ///< likewise
   bool starts_all = false;            ///< no process takes part that a platform has not started for the job
   bool replace_slow = false;          ///< a worker too long at a task is replaced; otherwise only its task is
+  bool leave_bad_nodes = false;  ///< a worker that is slow beside its siblings hands over to another place
+  bool checks = false;  ///< some minibatches are computed by a second worker, too (`gradient_checks`)
   duration task_timeout = std::chrono::seconds(300);  ///< no task takes too long before
   /// A process without a sign of life for so long is lost: with the beats and the ticks, it is found within 5
   /// s.
@@ -77,7 +80,9 @@ struct job_options {
   }
 
   std::vector<shard> const& shards(task_kind k) const {
-    return k == task_kind::training ? training : k == task_kind::evaluation ? validation : prediction;
+    return k == task_kind::training || k == task_kind::check ? training
+           : k == task_kind::evaluation                      ? validation
+                                                             : prediction;
   }
 };
 
@@ -91,6 +96,7 @@ struct join_request {
   std::vector<std::uint32_t> ranges = {};  ///< of which they have it
   std::uint64_t heard = 0;                 ///< the newest generation that it knows of, of any master
   std::vector<std::string> flags = {};     ///< that it was started with, of those in `job_options::flags`
+  std::string kind = {};  ///< of its processor and threads: sums are the same bits on two of one kind
 };
 
 struct join_reply {
@@ -117,6 +123,7 @@ struct task_reply {
   bool resumed = false;
   std::uint32_t until = 0;  ///< minibatches to be applied in all
   bool rests = false;       ///< to wait, because nobody makes a step before a version has been judged
+  std::uint32_t of = 0;     ///< check: the worker that has trained minibatch `applied`
 };
 
 struct task_report {
@@ -129,6 +136,7 @@ struct task_report {
   std::uint32_t applied = 0;    ///< with `returned` or `error`: minibatches acknowledged by every server
   std::uint64_t skipped = 0;    ///< damaged records of the task that were left out, by whomever
   edl::trained trained = {};    ///< by the worker, since it started
+  std::vector<checked_minibatch> checked = {};  ///< of the task
 };
 
 /// Server 0 has frozen a version.

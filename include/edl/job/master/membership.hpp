@@ -26,7 +26,8 @@ struct vitals {
   float loss = 0;
   std::uint64_t resident_bytes = 0;
   std::uint64_t position = 0;  ///< passes over a minibatch begun and ended: odd in the middle of one
-  edl::trained trained = {};   ///< since the process started
+  float pass = 0;  ///< workers: seconds for a record, the median of the newest passes of training; 0: few yet
+  edl::trained trained = {};  ///< since the process started
 };
 
 /// A process that takes part. Its id is its place in the job; its incarnation, drawn at random, is the
@@ -35,6 +36,7 @@ struct member {
   std::uint32_t id = 0;
   std::uint64_t incarnation = 0;
   std::vector<std::string> addresses;
+  std::string kind = {};  ///< of its processor
   time_point joined, seen;
   time_point measured;  ///< when `rate` was
   time_point moved;     ///< when another position was heard of
@@ -63,7 +65,7 @@ class membership {
 
   /// Takes a process in. Another incarnation of its id is given up first.
   standing join(std::uint32_t id, std::uint64_t incarnation, std::vector<std::string> addresses,
-                time_point now);
+                time_point now, std::string kind = {});
 
   /// A sign of life. False: not a member.
   bool seen(std::uint32_t id, std::uint64_t incarnation, time_point now);

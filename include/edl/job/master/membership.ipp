@@ -20,7 +20,8 @@ EDL_INLINE membership::standing membership::check(std::uint32_t id, std::uint64_
 }
 
 EDL_INLINE membership::standing membership::join(std::uint32_t id, std::uint64_t incarnation,
-                                                 std::vector<std::string> addresses, time_point now) {
+                                                 std::vector<std::string> addresses, time_point now,
+                                                 std::string kind) {
   standing const v = check(id, incarnation);
   if (v == standing::given_up) return v;
   if (v == standing::repeated) {
@@ -34,6 +35,7 @@ EDL_INLINE membership::standing membership::join(std::uint32_t id, std::uint64_t
   members_[id] = {.id = id,
                   .incarnation = incarnation,
                   .addresses = std::move(addresses),
+                  .kind = std::move(kind),
                   .joined = now,
                   .seen = now,
                   .measured = now,

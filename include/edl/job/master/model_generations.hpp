@@ -63,6 +63,9 @@ class model_generations {
   /// The generation is over.
   std::optional<std::uint32_t> regroup(time_point now);
 
+  /// What was trained after version `good` is wrong: the job goes back to a checkpoint of it or before.
+  std::optional<std::uint32_t> undo(std::uint64_t good, time_point now);
+
   /// As `coordinator::enter`, of a member.
   std::optional<std::uint32_t> enter(std::uint32_t worker, entry e, time_point now);
 
@@ -117,8 +120,9 @@ class model_generations {
   dispatcher& tasks_;
   worker_worlds& worlds_;
   server_generations servers_;
-  std::optional<restore_point> point_;  // of this generation, once found
-  bool recovered_ = false;              // another master was here before
+  std::optional<restore_point> point_;        // of this generation, once found
+  std::optional<std::uint64_t> newest_good_;  // what was trained after it is to be undone
+  bool recovered_ = false;                    // another master was here before
   std::optional<time_point> stood_since_;
   duration standstill_{};
 };

@@ -124,11 +124,27 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::regroup(time_point no
   return std::nullopt;
 }
 
+// Copies of the model, or the servers' state, are wrong from that version on.
+EDL_INLINE std::optional<std::uint32_t> model_generations::undo(std::uint64_t good, time_point now) {
+  if (!job_.leasing()) return std::nullopt;
+  newest_good_ = good;
+  if (options_.replicas) {
+    worlds_.void_copies();
+    return regroup_workers(now);
+  }
+  if (!stood_since_) stood_since_ = now;
+  job_.begin_generation();
+  interrupt();
+  servers_.forget();
+  find_point();
+  return std::nullopt;
+}
+
 // ---- Servers ----
 
 EDL_INLINE void model_generations::find_point() {
   if (options_.trains())
-    job_.add(find_restore_point{job_.generation()});
+    job_.add(find_restore_point{job_.generation(), newest_good_});
   else
     point_ = options_.start;  // nothing is applied: the model is what it was, and what is done stays done
 }
@@ -271,7 +287,7 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::form_world(time_point
       go_back_to(options_.start, now);
       break;
     case find:
-      job_.add(find_restore_point{job_.generation()});
+      job_.add(find_restore_point{job_.generation(), newest_good_});
   }
   return std::nullopt;
 }
@@ -304,6 +320,7 @@ EDL_INLINE std::vector<std::uint32_t> model_generations::absent(time_point now) 
 EDL_INLINE void model_generations::restore_point_found(std::optional<restore_point> point, time_point now) {
   if (!job_.forming() || point_) return;
   if (options_.replicas && !worlds_.found()) return;
+  newest_good_.reset();
   go_back_to(point ? *std::move(point) : options_.start, now);
 }
 

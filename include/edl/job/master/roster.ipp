@@ -66,7 +66,7 @@ EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t serv
 
 EDL_INLINE void roster::join(join_request const& r, time_point now) {
   layout_ = r.layout;
-  members(r.role).join(r.id, r.incarnation, r.addresses, now);
+  members(r.role).join(r.id, r.incarnation, r.addresses, now, r.kind);
   lines_of(r.role).joined(r.id);
   invariant(of(r.role).known(r.id, r.incarnation), "who has joined is a member");
 }

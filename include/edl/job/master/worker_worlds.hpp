@@ -34,6 +34,9 @@ class worker_worlds {
   /// The world is over, and the next one is being formed.
   void broke(time_point now);
 
+  /// The copies that members of the world have are wrong: the next world takes none of them.
+  void void_copies() { void_until_ = world_.number; }
+
   /// Who takes part has changed: a checkpoint that was asked for is decided on again.
   void changed() { finding_ = false; }
 
@@ -102,6 +105,7 @@ class worker_worlds {
   std::map<std::uint64_t, std::set<std::uint32_t>> held_;  // versions to evaluate, and who has them frozen
   std::vector<std::uint64_t> unwritten_;
   bool finding_ = false;
+  std::uint64_t void_until_ = 0;  // copies of worlds up to this one are
 };
 
 }  // namespace edl::master

@@ -11,6 +11,7 @@ namespace edl::master {
 
 EDL_INLINE void worker_worlds::enter(std::uint32_t worker, entry e, time_point now) {
   if (!awaited_since_) awaited_since_ = now;
+  if (e.copy && e.copy->world <= void_until_ && void_until_ > 0) e.copy.reset();
   roll_.enter(worker, std::move(e));
 }
 

@@ -99,6 +99,10 @@ class platform {
   /// Starts `who`, for the first time or in the place of process `instead_of`. On the node's thread.
   virtual void start(process_id who, std::optional<std::uint32_t> instead_of) = 0;
 
+  /// Starts no more processes where worker `who` runs, as far as the platform has other places. On the node's
+  /// thread.
+  virtual void avoid(process_id /*who*/, std::string const& /*why*/) {}
+
   /// Asks `who` to leave, and kills it when it has not within `grace`. On the node's thread.
   virtual void stop(process_id who, std::chrono::milliseconds grace) = 0;
 

@@ -63,7 +63,8 @@ inline part_rates rates_of(job const& j, program const& p) {
 }
 
 inline kernels kernels_of(job const& j) {
-  return j.deterministic && j.kernels == kernels::measured ? kernels::fixed : j.kernels;
+  bool const same_bits = j.deterministic || j.verify_gradients > 0;
+  return same_bits && j.kernels == kernels::measured ? kernels::fixed : j.kernels;
 }
 
 /// The file of measurements: as told, or where a user's caches are; empty where the user has no place.
@@ -109,6 +110,8 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.lanes = o.replicas && j.fixed_global_batch ? o.num_workers : 0;
   o.rests_to_evaluate = o.lanes > 0 && j.rests_to_evaluate();
   o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
+  o.checks = j.verify_gradients > 0;
+  o.leave_bad_nodes = j.leave_bad_nodes;
   o.start = start_of(j, p, r, log);
   o.max_step = detail::last_minibatch(j, o.start);
   std::uint64_t applied = 0;
@@ -173,7 +176,10 @@ EDL_INLINE worker::session_options session_options_of(job const& j, program cons
           .clip = {.value = j.clip_value, .norm = j.clip_norm},
           .fixed = fixed_elements(p.layout, j.freeze),
           .rated = detail::rates_of(j, p).elements,
-          .log_loss_steps = j.log_loss_steps};
+          .log_loss_steps = j.log_loss_steps,
+          .checks = {.period = j.verify_gradients > 0 ? std::uint64_t(1 / j.verify_gradients) : 0,
+                     .common = j.strategy == strategy::allreduce,
+                     .weights = j.checkpoint_steps}};
 }
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {

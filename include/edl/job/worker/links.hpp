@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "edl/compute/sparse/minibatch_rows.hpp"
+#include "edl/core/checked_minibatch.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/span.hpp"
@@ -27,10 +28,12 @@ struct assignment {
   std::string shard_name;
   std::uint64_t begin = 0, end = 0;  ///< records of the shard
   std::uint64_t version = 0;         ///< evaluation: the frozen version
-  std::uint32_t applied = 0;         ///< training: minibatches known to be applied
+  std::uint32_t applied = 0;         ///< training: minibatches known to be applied; check: the minibatch
   bool resumed = false;              ///< leased before: servers may hold more than `applied`
   std::uint32_t until = 0;           ///< minibatches to be applied in all; 0: every one that it has
   bool rests = false;                ///< to wait: nobody makes a step before a version has been evaluated
+  std::uint32_t of = 0;              ///< check: the worker that has trained it,
+  std::vector<std::string> addresses = {};  ///< and where that one is
 };
 
 /// What became of an assignment.
@@ -44,6 +47,7 @@ struct outcome {
   edl::trained trained = {};  ///< by this process, since it started
   std::uint32_t task = 0;     ///< with `worst`: its number
   std::string worst = {};     ///< evaluation: what `session::inspect_with` tells of the task
+  std::vector<checked_minibatch> checked = {};
 };
 
 /// Where assignments come from: the master over the net, or its logic in this process.

@@ -322,6 +322,8 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   a.applied = t.applied();
   a.resumed = t.resumed();
   a.until = t.until();
+  a.of = t.of();
+  a.addresses = {t.addresses().begin(), t.addresses().end()};
   if (t.generation() != parameters_.generation()) {
     bool const first = parameters_.generation() == 0;
     parameters_.refresh();
@@ -350,6 +352,13 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.mutable_trained()->set_records(o.trained.records);
   report.set_task(o.task);
   report.set_worst(o.worst);
+  for (checked_minibatch const& c : o.checked) {
+    auto& out = *report.add_checked();
+    out.set_index(c.index);
+    out.set_version(c.version);
+    out.set_weights(c.weights);
+    out.set_gradient(c.gradient);
+  }
   return detail::ask<wire::TaskReportReply>(master_, wire::method::report, report, stopping_).accepted();
 }
 

@@ -25,6 +25,7 @@
 #include "edl/core/task_kind.hpp"
 #include "edl/core/trained.hpp"
 #include "edl/job/worker/clip.hpp"
+#include "edl/job/worker/kept_minibatch.hpp"
 #include "edl/job/worker/links.hpp"
 #include "edl/job/worker/trainer.hpp"
 
@@ -34,7 +35,9 @@ namespace edl::worker {
 struct progress {
   std::atomic<std::uint64_t> version{0}, records{0};
   std::atomic<std::uint64_t> position{0};  ///< passes begun and ended: odd in the middle of one
-  std::atomic<float> loss{0};              ///< the mean of the newest `losses_shown` minibatches, or of all
+  std::atomic<float> pass{
+      0};  ///< seconds for a record, the median of the newest passes of training; 0: few yet
+  std::atomic<float> loss{0};  ///< the mean of the newest `losses_shown` minibatches, or of all
 
   /// All minibatches together.
   edl::trained trained() const {
@@ -51,7 +54,7 @@ struct progress {
   edl::trained trained_;
 };
 
-inline constexpr std::size_t losses_shown = 100;
+inline constexpr std::size_t losses_shown = 100, passes_measured = 32;
 
 struct session_options {
   bool trains = true;
@@ -67,6 +70,11 @@ struct session_options {
   std::vector<element_range> fixed{};  ///< parameters, from `fixed_elements`: no step changes these
   std::vector<rated_range> rated{};    ///< likewise, from `rates_of_parts`
   std::uint64_t log_loss_steps = 100;
+  struct checks {
+    std::uint64_t period = 0;   ///< one minibatch in so many is told as digests and kept for another; 0: none
+    bool common = false;        ///< those of versions that are multiples of it: of all workers at once
+    std::uint64_t weights = 0;  ///< with `common`: of multiples of this, too, the weights are told; 0: not
+  } checks{};
 };
 
 /// Where a worker reads records from; null where a job has none of that kind.
@@ -76,6 +84,7 @@ struct sources {
   data::source const* prediction = nullptr;
 
   data::source const* of(task_kind k) const {
+    if (k == task_kind::check) return training;
     return k == task_kind::training ? training : k == task_kind::evaluation ? evaluation : prediction;
   }
 };
@@ -111,6 +120,12 @@ class session {
     inspected_ = std::move(end);
   }
 
+  /// Where minibatches that others may compute again are kept, and how those of others are had
+  /// (`kept_minibatch::fetch`). Without it nothing is checked.
+  using fetch_inputs = std::function<bool(assignment const& check, std::span<float> variables,
+                                          std::span<std::span<float> const> rows)>;
+  void check_with(kept_minibatch& kept, fetch_inputs fetch);
+
   progress const& seen() const { return seen_; }
 
  private:
@@ -122,6 +137,7 @@ class session {
     std::vector<double> totals;                          // evaluation
     std::vector<float> outputs;                          // prediction
     std::vector<std::uint64_t> records;                  // likewise: whose they are
+    std::vector<checked_minibatch> checked = {};
   };
 
   struct lane {
@@ -143,6 +159,12 @@ class session {
   void idle();
   void work(lease& l, data::batch& b);
   bool train(lease& l, data::batch& b);  // false: the lease is no more
+  void check(lease& l, data::batch& b);
+  enum class sample { none, weights, whole };
+  sample sample_of_next() const;
+  std::shared_ptr<kept_minibatch::inputs const> copy_inputs(minibatch_key const& of);
+  double pass(data::batch const& b, minibatch_key const& of, gradients_ready const& ready);
+  std::uint64_t result_digest(double loss, std::span<sparse::row_gradients const> of_rows) const;
   void pull_rows(data::batch& b);
   void clip_gradients();
   void local_step();
@@ -178,7 +200,8 @@ class session {
   std::optional<std::uint64_t> frozen_;  // the variables here are of a frozen version
   int steps_since_pull_ = -1;            // −1: pull first
   std::uint64_t local_steps_ = 0, next_loss_line_ = 0;
-  std::deque<float> losses_;  // the newest
+  std::deque<float> losses_;   // the newest
+  std::vector<float> passes_;  // since the last median
   std::vector<float> state_before_, change_;
   sparse::minibatch_rows rows_;
   std::optional<contribution> at_work_;  // the minibatch whose gradients are computed
@@ -192,6 +215,8 @@ class session {
   std::function<void(data::batch const&)> inspect_;
   std::function<std::string(task_key const&)> inspected_;
   std::set<std::string> reported_damage_;
+  kept_minibatch* kept_ = nullptr;
+  fetch_inputs fetch_;
 };
 
 }  // namespace edl::worker

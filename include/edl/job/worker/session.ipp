@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "edl/compute/optim/fixed_elements.hpp"
+#include "edl/core/digest.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
 #include "edl/job/worker/session.hpp"
@@ -263,6 +264,14 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
   }
   if (l.task.kind == task_kind::training) {
     if (!train(l, b)) return;
+  } else if (l.task.kind == task_kind::check) {
+    try {
+      check(l, b);
+    } catch (net::call_error const& e) {
+      log_.debug(e.what());  // it is kept no more, or its worker is lost
+      give_back();
+      return;
+    }
   } else if (l.task.kind == task_kind::evaluation) {
     if (frozen_ != l.task.version) {
       parameters_.pull_frozen(l.task.version, model_.variables());
@@ -338,11 +347,29 @@ EDL_INLINE void session::clip_gradients() {
   clip(options_.clip, clipped_);
 }
 
+EDL_INLINE double session::pass(data::batch const& b, minibatch_key const& of, gradients_ready const& ready) {
+  detail::seen_pass const shown(seen_);
+  auto const since = clock::now();
+  double const loss = model_.train(b, mix(mix(of.task.epoch, of.task.index), of.index), ready);
+  if (b.rows == options_.minibatch_size)
+    passes_.push_back(std::chrono::duration<float>(clock::now() - since).count() / float(b.rows));
+  if (passes_.size() == passes_measured) {
+    auto const middle = passes_.begin() + passes_measured / 2;
+    std::nth_element(passes_.begin(), middle, passes_.end());
+    seen_.pass = *middle;
+    passes_.clear();
+  }
+  std::span<float> const state = model_.variables().last(change_.size());
+  for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
+  return loss;
+}
+
 EDL_INLINE bool session::train(lease& l, data::batch& b) {
   minibatch_key const key{l.task.task, l.next, l.minibatches};
-  std::uint64_t const step = mix(mix(key.task.epoch, key.task.index), key.index);
   double loss = 0;
   pushed result;
+  std::optional<checked_minibatch> checked;
+  std::shared_ptr<kept_minibatch::inputs const> inputs;
   auto const later = lanes_.begin() + std::ptrdiff_t(turn_) + 1;
   parameters_.turn(std::uint32_t(turn_),
                    std::all_of(later, lanes_.end(), [](lane const& in) { return in.leases.empty(); }));
@@ -352,11 +379,13 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     else
       pull_rows(b);
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
-    {
-      detail::seen_pass const shown(seen_);
-      // What is clipped is known at the end, and none of it may be on its way before.
-      loss = model_.train(b, step, options_.clip.any() ? gradients_ready() : ready_);
-    }
+    sample const told = sample_of_next();
+    checked.reset(), inputs.reset();
+    if (told != sample::none)
+      checked = {.index = key.index, .version = version_, .weights = digest(view<float>(model_.variables()))};
+    if (told == sample::whole) inputs = copy_inputs(key);
+    // What is clipped is known at the end, and none of it may be on its way before.
+    loss = pass(b, key, options_.clip.any() ? gradients_ready() : ready_);
     if (!std::isfinite(loss)) {
       steps_since_pull_ = -1;  // the pass has spoilt the carried state
       end(
@@ -365,10 +394,9 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
                       loss, version_, l.task.begin, l.task.end, l.task.shard_name));
       return false;
     }
-    std::span<float> const state = model_.variables().last(change_.size());
-    for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
     auto const of_rows = rows_.sum(b, model_.input_gradients());
     if (options_.clip.any()) clip_gradients();
+    if (inputs) checked->gradient = result_digest(loss, of_rows);
     result = parameters_.push(*at_work_, version_, model_.gradients(), change_, of_rows);
     turn_is_over_ = !result.stale;
     if (turn_is_over_) break;
@@ -383,6 +411,9 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
       return false;
     }
   }
+  if (checked) l.checked.push_back(*checked);
+  // A third worker asks some tasks later.
+  if (inputs) kept_->keep(inputs, 1 + 80 / options_.checks.period);
   report_applied();
   ++steps_since_pull_;
   if (options_.get_model_steps > 1) local_step();
@@ -397,6 +428,60 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     next_loss_line_ = (result.version / options_.log_loss_steps + 1) * options_.log_loss_steps;
   }
   return true;
+}
+
+// ---- Checks ----
+
+EDL_INLINE void session::check_with(kept_minibatch& kept, fetch_inputs fetch) {
+  if (model_.gradients_to_change().size() != model_.gradients().size())
+    throw usage_error("--verify_gradients is for what the processor computes: add --device=cpu");
+  kept_ = &kept;
+  fetch_ = std::move(fetch);
+}
+
+EDL_INLINE session::sample session::sample_of_next() const {
+  auto const& [period, common, weights] = options_.checks;
+  if (!kept_ || period == 0 || turn_ != 0) return sample::none;
+  if ((common ? version_ : seen_.trained().minibatches + 1) % period == 0) return sample::whole;
+  return common && weights > 0 && version_ % weights == 0 ? sample::weights : sample::none;
+}
+
+EDL_INLINE std::shared_ptr<kept_minibatch::inputs const> session::copy_inputs(minibatch_key const& of) {
+  auto const copy = std::make_shared<kept_minibatch::inputs>();
+  copy->task = of.task;
+  copy->index = of.index;
+  copy->variables.assign(model_.variables().begin(), model_.variables().end());
+  for (std::size_t t = 0; t < rows_.tables(); ++t)
+    copy->rows.insert(copy->rows.end(), rows_.rows(t).begin(), rows_.rows(t).end());
+  return copy;
+}
+
+EDL_INLINE std::uint64_t session::result_digest(double loss,
+                                                std::span<sparse::row_gradients const> of_rows) const {
+  std::uint64_t all = digest(view<double>(&loss, 1));
+  all = digest(view<float>(change_), digest(model_.gradients(), all));
+  for (sparse::row_gradients const& t : of_rows) all = digest(t.gradients, digest(t.ids, all));
+  return all;
+}
+
+EDL_INLINE void session::check(lease& l, data::batch& b) {
+  if (!fetch_)
+    throw error("the master wants a check, and this worker was started without --verify_gradients");
+  std::vector<std::span<float>> rows;
+  if (rows_.tables() > 0) rows_.begin(b);
+  for (std::size_t t = 0; t < rows_.tables(); ++t) rows.push_back(rows_.rows(t));
+  steps_since_pull_ = -1;
+  frozen_.reset();
+  checked_minibatch& c = l.checked.emplace_back(checked_minibatch{.index = l.next});
+  if (!fetch_(l.task, model_.variables(), rows)) return;  // other records: nothing that can be equal
+  model_.variables_written();
+  std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
+  if (rows_.tables() > 0) rows_.fill(b);
+  c.weights = digest(view<float>(model_.variables()));
+  double const loss = pass(b, {l.task.task, l.next, l.minibatches}, {});
+  auto const of_rows = rows_.sum(b, model_.input_gradients());
+  if (options_.clip.any()) clip_gradients();
+  c.gradient = result_digest(loss, of_rows);
 }
 
 EDL_INLINE void session::local_step() {
@@ -436,10 +521,11 @@ EDL_INLINE void session::end(std::string const& error) {
                   .applied = l.next,
                   .trained = seen_.trained(),
                   .task = l.task.task.index,
-                  .worst = std::move(worst)};
+                  .worst = std::move(worst),
+                  .checked = l.checked};
   if (error.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
     unreported_.push_back(o);
-  else if (!master_.report(o))
+  else if (!master_.report(o) && l.task.kind != task_kind::check)
     log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index,
                              l.task.task.epoch));
 }

@@ -13,6 +13,13 @@
 
 #include "edl/compute/device/cpu/options.hpp"
 
+namespace edl {
+
+/// The processor in its own words, or nothing where the system does not tell.
+std::string processor_name();
+
+}  // namespace edl
+
 namespace edl::detail {
 
 /// An operation and the extents that decide how fast its kernels are.

@@ -31,8 +31,7 @@ inline std::string library_version() {
 #endif
 }
 
-/// The processor in its own words, or nothing where the system does not tell.
-inline std::string processor_name() {
+inline std::string read_processor_name() {
   std::ifstream in("/proc/cpuinfo");
   std::string line, name, flags;
   while (std::getline(in, line) && (name.empty() || flags.empty())) {
@@ -69,7 +68,8 @@ EDL_INLINE double kernel_choices::time_of(int way, question const& run, double b
 EDL_INLINE kernel_choices::kernel_choices(kernels policy, int threads, std::string cache)
     : policy_(policy), threads_(threads), cache_(std::move(cache)) {
   if (policy_ != kernels::measured) return;
-  signature_ = fmt::format("edl {} kernels, {},{}", package_version, library_version(), processor_name());
+  signature_ =
+      fmt::format("edl {} kernels, {},{}", package_version, library_version(), edl::processor_name());
   load();
 }
 
@@ -156,3 +156,9 @@ EDL_INLINE void kernel_choices::save() {
 }
 
 }  // namespace edl::detail
+
+namespace edl {
+
+EDL_INLINE std::string processor_name() { return detail::read_processor_name(); }
+
+}  // namespace edl

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
+#include <cmath>
 #include <memory>
 
 #include "edl/core/inline.hpp"
@@ -42,6 +43,7 @@ inline wire::Task to_message(task_reply const& r, job_options const& o) {
   t.set_applied(r.applied);
   t.set_resumed(r.resumed);
   t.set_until(r.until);
+  t.set_of(r.of);
   return t;
 }
 
@@ -134,7 +136,8 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
                              m.held(),
                              {m.ranges().begin(), m.ranges().end()},
                              m.heard(),
-                             {m.flags().begin(), m.flags().end()}};
+                             {m.flags().begin(), m.flags().end()},
+                             m.kind().substr(0, 256)};
   auto const where = net::parse_addresses(request.addresses);
   join_reply const answer = coordinator_.join(request, now());
   if (answer.accepted && keepers_.is_keeper(request.role))
@@ -172,6 +175,7 @@ EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
                                                          .loss = m.loss(),
                                                          .resident_bytes = m.resident_bytes(),
                                                          .position = m.position(),
+                                                         .pass = std::isfinite(m.pass()) ? m.pass() : 0,
                                                          .trained = detail::trained_of(m.trained())},
                                                         now());
   wire::HeartbeatReply out;
@@ -211,10 +215,15 @@ EDL_INLINE wire::Task handlers::task(wire::TaskRequest const& m) {
   // The model is still to be taken from the workers that keep it.
   if (work.kind == task_kind::finished && options_.job.replicas && !loop_.ended())
     work.kind = task_kind::wait;
-  return detail::to_message(work, options_.job);
+  wire::Task t = detail::to_message(work, options_.job);
+  if (member const* const of = coordinator_.workers().find(work.of); of && work.kind == task_kind::check)
+    for (std::string const& a : of->addresses) t.add_addresses(a);
+  return t;
 }
 
 EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
+  std::vector<checked_minibatch> checked;
+  for (auto const& c : m.checked()) checked.push_back({c.index(), c.version(), c.weights(), c.gradient()});
   wire::TaskReportReply out;
   out.set_accepted(coordinator_.report_task({.worker = m.worker(),
                                              .incarnation = m.incarnation(),
@@ -224,7 +233,8 @@ EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
                                              .returned = m.returned(),
                                              .applied = m.applied(),
                                              .skipped = m.skipped(),
-                                             .trained = detail::trained_of(m.trained())},
+                                             .trained = detail::trained_of(m.trained()),
+                                             .checked = std::move(checked)},
                                             now()));
   if (out.accepted() && inspected_ && !m.worst().empty()) inspected_(m.task(), m.worst());
   return out;

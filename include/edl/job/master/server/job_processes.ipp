@@ -59,6 +59,10 @@ EDL_INLINE void job_processes::execute(stop_process const& c) {
   if (platform_) platform_->stop({c.role, c.id}, detail::goodbye);
 }
 
+EDL_INLINE void job_processes::execute(avoid_place const& c) {
+  if (platform_) platform_->avoid({role::worker, c.worker}, c.why);
+}
+
 EDL_INLINE void job_processes::start(process_id who, std::optional<std::uint32_t> instead_of) {
   if (coordinator_.suspending()) return;  // it would only have to leave again
   // Whoever has found what runs starts who is wanted, and may be ahead of an order that waits for the

@@ -53,7 +53,7 @@ class model_files {
     std::string warning, unusable;  // why the job cannot go on
     std::string why;                // the file system would not say
   };
-  finding look_for_checkpoint() const;  // on the disk's thread
+  finding look_for_checkpoint(std::optional<std::uint64_t> newest) const;  // on the disk's thread
   asio::awaitable<std::string> write(write_checkpoint c);
   asio::awaitable<void> write_model(std::string directory, model_source::model const& m);
 

@@ -22,14 +22,16 @@ namespace edl::master {
 
 // ---- Checkpoints ----
 
-EDL_INLINE model_files::finding model_files::look_for_checkpoint() const try {
+EDL_INLINE model_files::finding model_files::look_for_checkpoint(std::optional<std::uint64_t> newest) const
+    try {
   finding f;
   if (options_.files.directory.empty()) return f;
+  if (newest) f.warning = checkpoint::remove_newer(options_.files.directory, *newest);
   bool const tolerant = options_.ignore_damaged_checkpoints;
   auto const search = checkpoint::find_checkpoint(
       options_.files.directory, checkpoint::check::checksums,
       tolerant ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
-  if (!search.passed_over.empty()) f.warning = search.warning();
+  if (!search.passed_over.empty()) f.warning += search.warning();
   if (!search.newest && !search.passed_over.empty() && !tolerant)
     f.unusable = fmt::format(
         "no checkpoint in {} can be used to go on from; the same command with "
@@ -52,7 +54,7 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
   orders::waiting_entry const shown(orders_, {{}, options_.files.directory, {}, since});
   for (;;) {
     finding f;
-    std::function<void()> const look = [&] { f = look_for_checkpoint(); };
+    std::function<void()> const look = [&] { f = look_for_checkpoint(c.newest); };
     co_await checkpoints_.run(std::string(), look);  // large ones take their time
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
     if (!f.warning.empty()) log_.warning(f.warning);

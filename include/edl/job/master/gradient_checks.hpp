@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edl/core/checked_minibatch.hpp"
+#include "edl/core/ledger.hpp"
+#include "edl/job/master/membership.hpp"
+#include "edl/job/master/task_plan.hpp"
+
+namespace edl::master {
+
+/// Which minibatches are computed again, by whom, and whose result is wrong. A worker has told what some of
+/// its minibatches came to (`trained`). Another of the same kind of processor gets each again (`lease`).
+/// Where the two differ a third worker decides, or, with two of the kind, each of them that is asked again
+/// and does not repeat itself is wrong. Copies of the model that should be equal are compared, too.
+///
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+class gradient_checks {
+ public:
+  /// Lease ids have this bit set, and not the highest.
+  static constexpr std::uint64_t lease_bit = std::uint64_t{1} << 62;
+
+  /// What a worker is to compute again.
+  struct order {
+    std::uint64_t lease = 0;
+    task_key task;
+    task_range range;
+    std::uint32_t minibatch = 0;
+    std::uint32_t of = 0;  ///< the worker that has trained it
+  };
+
+  struct verdict {
+    std::string text;                      ///< what was found, for a log
+    std::vector<std::uint32_t> culprits;   ///< empty: it cannot be told who
+    std::optional<std::uint64_t> good_at;  ///< the job goes back to a checkpoint up to this version
+  };
+
+  /// `copies`: workers have a copy of the model each, which is the same at each version.
+  explicit gradient_checks(bool copies) : copies_(copies) {}
+
+  /// A new worker: what it does from this version on is in doubt until it is found to be right.
+  void joined(std::uint32_t worker, std::uint64_t version) { good_[worker] = version; }
+
+  /// A worker tells of minibatches of a task that it has trained.
+  void trained(std::uint32_t worker, task_key const& task, task_range const& range,
+               std::vector<checked_minibatch> const& what, membership const& workers);
+
+  /// What this worker is to check now, if anything.
+  std::optional<order> lease(std::uint32_t worker, membership const& workers);
+  bool holds(std::uint64_t lease, std::uint32_t worker) const;
+
+  /// The check is done, or could not be (nothing). False: nobody waits for it.
+  bool answered(std::uint64_t lease, std::uint32_t worker, std::optional<checked_minibatch> const& result);
+
+  void gone(std::uint32_t worker);
+
+  /// All that is under way is void.
+  void clear();
+  /// The model has another history from this version on.
+  void go_back_to(std::uint64_t version);
+
+  std::optional<verdict> take_verdict() { return std::exchange(found_, std::nullopt); }
+  std::uint64_t done() const { return done_; }  ///< minibatches that were computed again, by anybody
+
+ private:
+  struct answer {
+    std::uint32_t worker = 0;
+    std::uint64_t weights = 0, gradient = 0;
+    bool same(answer const& o) const { return weights == o.weights && gradient == o.gradient; }
+  };
+  struct check {
+    order what;
+    std::uint64_t version = 0;
+    std::vector<answer> answers;           // the first is of who has trained it
+    std::optional<std::uint32_t> asked{};  // who computes it now
+  };
+
+  bool may_answer(check const& c, std::uint32_t worker, membership const& workers) const;
+  void decide(check& c);
+  void found(check const& c, std::vector<std::uint32_t> culprits, std::string const& how);
+  void compare_copies(std::uint32_t worker, checked_minibatch const& what, membership const& workers);
+
+  bool copies_;
+  std::map<std::uint32_t, check> checks_;                                    // by who has trained it
+  std::map<std::uint64_t, std::map<std::uint32_t, std::uint64_t>> weights_;  // by version and worker
+  std::map<std::uint32_t, std::uint64_t> good_;  // versions up to which workers are known to be right
+  std::uint64_t copies_good_ = 0;                // at which all copies were equal
+  std::uint64_t next_lease_ = lease_bit, done_ = 0;
+  std::optional<verdict> found_;
+};
+
+}  // namespace edl::master
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/master/gradient_checks.ipp"
+#endif

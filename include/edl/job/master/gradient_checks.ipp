@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/master/gradient_checks.hpp"
+
+namespace edl::master {
+namespace detail {
+
+inline constexpr std::size_t compared_versions = 4;  // that copies may be apart in what they have told
+
+}  // namespace detail
+
+EDL_INLINE void gradient_checks::trained(std::uint32_t worker, task_key const& task, task_range const& range,
+                                         std::vector<checked_minibatch> const& what,
+                                         membership const& workers) {
+  for (checked_minibatch const& m : what) {
+    if (copies_) compare_copies(worker, m, workers);
+    if (m.gradient == 0) continue;
+    auto const old = checks_.find(worker);
+    // What is in doubt is settled first.
+    if (old != checks_.end() && (old->second.asked || old->second.answers.size() > 1)) continue;
+    checks_[worker] = {{0, task, range, m.index, worker}, m.version, {{worker, m.weights, m.gradient}}};
+  }
+}
+
+EDL_INLINE bool gradient_checks::may_answer(check const& c, std::uint32_t worker,
+                                            membership const& workers) const {
+  auto const kind = [&](std::uint32_t id) {
+    member const* const m = workers.find(id);
+    return m ? m->kind : std::string();
+  };
+  auto const has_answered = [&](std::uint32_t id) {
+    return std::ranges::any_of(c.answers, [&](answer const& a) { return a.worker == id; });
+  };
+  std::string const wanted = kind(c.what.of);
+  if (wanted.empty() || kind(worker) != wanted) return false;
+  if (!has_answered(worker)) return true;
+  bool const another = std::ranges::any_of(
+      workers.all(), [&](auto const& w) { return w.second.kind == wanted && !has_answered(w.first); });
+  // First the one that has trained it, and then the other, are asked whether they say the same again.
+  return c.answers.size() > 1 && !another && worker == c.answers[c.answers.size() - 2].worker;
+}
+
+EDL_INLINE std::optional<gradient_checks::order> gradient_checks::lease(std::uint32_t worker,
+                                                                        membership const& workers) {
+  for (auto& [of, c] : checks_) {
+    if (c.asked || !may_answer(c, worker, workers)) continue;
+    c.asked = worker;
+    c.what.lease = ++next_lease_;
+    return c.what;
+  }
+  return std::nullopt;
+}
+
+EDL_INLINE bool gradient_checks::holds(std::uint64_t lease, std::uint32_t worker) const {
+  return std::ranges::any_of(
+      checks_, [&](auto const& c) { return c.second.what.lease == lease && c.second.asked == worker; });
+}
+
+EDL_INLINE bool gradient_checks::answered(std::uint64_t lease, std::uint32_t worker,
+                                          std::optional<checked_minibatch> const& result) {
+  if (!holds(lease, worker)) return false;
+  auto const it = std::ranges::find_if(checks_, [&](auto const& c) { return c.second.what.lease == lease; });
+  check& c = it->second;
+  c.asked.reset();
+  if (result) {
+    ++done_;
+    c.answers.push_back({worker, result->weights, result->gradient});
+    decide(c);
+  } else if (c.answers.size() > 1) {
+    found(c, {}, "cannot be had any more to decide between them");
+  }
+  if (!result || c.answers.empty()) checks_.erase(it);
+  return true;
+}
+
+// An empty list of answers: it is settled.
+EDL_INLINE void gradient_checks::decide(check& c) {
+  auto& a = c.answers;
+  answer const& last = a.back();
+  if (a.size() == 2 && last.same(a[0])) {
+    good_[c.what.of] = std::max(good_[c.what.of], c.version);
+  } else if (a.size() == 2) {
+    return;
+  } else if (last.worker != a[0].worker && last.worker != a[1].worker) {
+    bool const first = last.same(a[0]), second = last.same(a[1]);
+    if (first || second)
+      found(c, {a[first ? 1 : 0].worker},
+            fmt::format("is told as worker {} tells it by worker {}, too", a[first ? 0 : 1].worker,
+                        last.worker));
+    else
+      found(c, {}, fmt::format("is told in a third way by worker {}: these sums do not repeat", last.worker));
+  } else if (answer const& before = a[a.size() - 3]; !last.same(before)) {
+    found(c, {last.worker}, "is another when that worker computes it again");
+  } else if (a.size() == 3) {
+    return;  // the other one is asked again
+  } else {
+    found(c, {}, "is the same when each computes it again: a third worker of this kind would decide");
+  }
+  a.clear();
+}
+
+EDL_INLINE void gradient_checks::found(check const& c, std::vector<std::uint32_t> culprits,
+                                       std::string const& how) {
+  std::uint32_t const of = c.what.of, other = c.answers[1].worker;
+  verdict v{.text = fmt::format("workers {} and {} differ in minibatch {} of task {} (version {}), which {}",
+                                of, other, c.what.minibatch, c.what.task.index, c.version, how),
+            .culprits = std::move(culprits)};
+  for (std::uint32_t const id : v.culprits) {
+    v.text += fmt::format("; worker {} computes wrongly", id);
+    v.good_at = std::min(v.good_at.value_or(good_[id]), good_[id]);
+  }
+  found_ = std::move(v);
+}
+
+// Most copies are right. Of two nobody knows which, and both are in doubt.
+EDL_INLINE void gradient_checks::compare_copies(std::uint32_t worker, checked_minibatch const& what,
+                                                membership const& workers) {
+  auto& told = weights_[what.version];
+  told[worker] = what.weights;
+  while (weights_.size() > detail::compared_versions && weights_.begin()->first != what.version)
+    weights_.erase(weights_.begin());
+  std::map<std::uint64_t, std::vector<std::uint32_t>> groups;
+  for (auto const& [id, weights] : told) groups[weights].push_back(id);
+  std::size_t const all = workers.all().size();
+  if (groups.size() < 2) {
+    if (told.size() == all && all > 1) copies_good_ = std::max(copies_good_, what.version);
+    return;
+  }
+  auto const most = std::ranges::max_element(groups, {}, [](auto const& g) { return g.second.size(); });
+  bool const clear = 2 * most->second.size() > all;
+  if (!clear && told.size() < all) return;
+  verdict v{.good_at = copies_good_};
+  for (auto const& [id, weights] : told)
+    if (clear && weights != most->first) v.culprits.push_back(id);
+  v.text = clear ? fmt::format("at version {} the copy of the model of worker {} is not that of {} others",
+                               what.version, fmt::join(v.culprits, ", "), most->second.size())
+                 : fmt::format(
+                       "at version {} the workers' copies of the model differ, and no majority says "
+                       "whose are right",
+                       what.version);
+  found_ = std::move(v);
+}
+
+EDL_INLINE void gradient_checks::gone(std::uint32_t worker) {
+  checks_.erase(worker);
+  good_.erase(worker);
+  for (auto& [version, told] : weights_) told.erase(worker);
+  for (auto& [of, c] : checks_)
+    if (c.asked == worker) c.asked.reset();
+}
+
+EDL_INLINE void gradient_checks::go_back_to(std::uint64_t version) {
+  for (auto& [worker, good] : good_) good = std::min(good, version);
+  copies_good_ = std::min(copies_good_, version);
+}
+
+EDL_INLINE void gradient_checks::clear() {
+  checks_.clear();
+  weights_.clear();
+}
+
+}  // namespace edl::master

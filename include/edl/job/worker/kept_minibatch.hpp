@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "edl/core/task_kind.hpp"
+#include "edl/job/net/node.hpp"
+#include "edl/job/net/request.hpp"
+#include "edl/job/worker/links.hpp"
+
+namespace edl::worker {
+
+/// The newest minibatches of a worker that others may compute again, with what they were computed with:
+/// variables, and the rows of tables that their records need. Thread safety: safe; `handle` on the node's
+/// thread.
+class kept_minibatch {
+ public:
+  struct inputs {
+    task_key task;
+    std::uint32_t index = 0;
+    std::vector<float> variables, rows;  ///< rows: table by table, each in the order of its records
+  };
+
+  /// `most`: so many of the newest stay.
+  void keep(std::shared_ptr<inputs const> what, std::size_t most);
+
+  /// Serves `wire::method::kept`.
+  asio::awaitable<void> handle(net::request& r) const;
+
+  /// Copies what another worker, or this one (`self`), has kept of the minibatch of a check. False: its
+  /// records need other rows than are asked for. Throws net::call_error where it is kept no more, and as
+  /// channels do.
+  bool fetch(net::node& on, std::uint32_t self, assignment const& check, std::span<float> variables,
+             std::span<std::span<float> const> rows) const;
+
+ private:
+  std::shared_ptr<inputs const> find(task_key const& task, std::uint32_t index) const;
+
+  mutable std::mutex lock_;
+  std::deque<std::shared_ptr<inputs const>> kept_;
+};
+
+}  // namespace edl::worker
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/worker/kept_minibatch.ipp"
+#endif
