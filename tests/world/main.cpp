@@ -32,14 +32,13 @@ void one_job(bool replicas, bool faults, std::string& note) {
   for (auto const& [role, id] : roles) now.push_back(j.start_role(role, id));
   int count = 0;
   for (;;) {
-    wait_for(now[0], std::chrono::milliseconds(draw(300)));
-    bool over = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1 + draw(300)));
+    auto const done = ended(now[0]);
+    if (done && done->code == 0 && done->signal == 0) break;
     for (std::size_t i = 0; i < now.size(); ++i) {
       auto const e = ended(now[i]);
       if (e && (e->code != 0 || e->signal != 0)) now[i] = j.start_role(roles[i].first, roles[i].second);
-      over = over && ended(now[i]);
     }
-    if (over) break;
     if (!faults || count == 20) continue;
     ++count;
     std::size_t const which = std::size_t(draw(now.size())), other = std::size_t(draw(now.size()));
