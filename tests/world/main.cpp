@@ -69,18 +69,45 @@ void one_job(bool replicas, bool faults, std::string& note) {
   note = std::to_string(count) + " faults";
 }
 
+/// A job as one command starts it on one machine: the command starts the members, by fork and exec.
+void one_command(bool replicas, bool faults, std::string& note) {
+  using namespace world;
+  program p{.name = "command", .host = "machine", .main = run_dense, .arguments = {"tally", "train"},
+            .environment = {{"TALLY_BATCH_US", "20000"}, {"TZ", "UTC0"}}};
+  p.arguments.insert(p.arguments.end(), {"--training_data=tally:512/4", "--minibatch_size=16", "--num_minibatches_per_task=2", "--num_epochs=2",
+                  "--num_workers=2", "--checkpoint_dir=/storage/checkpoints", "--checkpoint_steps=8", "--output=/storage/model",
+                  replicas ? "--distribution_strategy=AllreduceStrategy" : "--num_ps_pods=2"});
+  mount_everywhere("/storage", "storage");
+  pid const command = start(p);
+  int count = 0;
+  while (!wait_for(command, std::chrono::milliseconds(1 + draw(300)))) {
+    if (!faults || count == 20) continue;
+    ++count;
+    auto const all = processes();
+    pid const which = all[std::size_t(draw(all.size()))];
+    if (which != command && draw(2)) world::kill(which, SIGKILL);
+    else {
+      world::kill(which, SIGSTOP);
+      std::this_thread::sleep_for(std::chrono::milliseconds(draw(5000)));
+      world::kill(which, SIGCONT);
+    }
+  }
+  note = std::to_string(count) + " faults, ended with " + std::to_string(ended(command)->code);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   world::prepare(argc, argv);
   world::history_options o;
-  bool quiet = false, replicas = false, faults = false;
+  bool quiet = false, command = false, replicas = false, faults = false;
   std::uint64_t histories = 1;
   for (int i = 1; i < argc; ++i) {
     if (!std::strncmp(argv[i], "--seed=", 7)) o.seed = std::strtoull(argv[i] + 7, nullptr, 10);
     if (!std::strncmp(argv[i], "--histories=", 12)) histories = std::strtoull(argv[i] + 12, nullptr, 10);
     if (!std::strncmp(argv[i], "--trace=", 8)) o.trace = argv[i] + 8;
     if (!std::strcmp(argv[i], "--quiet")) quiet = true;
+    if (!std::strcmp(argv[i], "--command")) command = true;
     if (!std::strcmp(argv[i], "--faults")) faults = true;
     if (!std::strcmp(argv[i], "--allreduce")) replicas = true;
   }
@@ -93,7 +120,7 @@ int main(int argc, char** argv) {
           std::snprintf(head, sizeof head, "%12.6f ", double(l.when.count()) / 1e9);
           world::print(head + world::name_of(l.from) + ": " + std::string(l.text) + "\n");
         });
-      one_job(replicas, faults, note);
+      command ? one_command(replicas, faults, note) : one_job(replicas, faults, note);
     });
     world::print("seed " + std::to_string(o.seed) + ", " + r.note + ", ");
     world::print(r);
