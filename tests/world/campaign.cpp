@@ -29,16 +29,12 @@ using namespace std::chrono_literals;
 constexpr std::size_t report_size = std::size_t{1} << 20;
 
 std::string to_json(history const& h) {
-  return nlohmann::json{{"hash", h.hash},
-                        {"events", h.events},
-                        {"steps", h.steps},
-                        {"met", h.met},
-                        {"job", to_string(h.job)},
-                        {"faults", to_string(h.faults)},
-                        {"findings", h.findings},
-                        {"timeline", h.timeline},
-                        {"paths", h.paths},
-                        {"virtual", std::chrono::duration<double>(h.virtual_time).count()}}
+  return nlohmann::json{
+      {"hash", h.hash},          {"events", h.events},
+      {"steps", h.steps},        {"met", h.met},
+      {"job", to_string(h.job)}, {"faults", to_string(h.faults)},
+      {"findings", h.findings},  {"timeline", h.timeline},
+      {"paths", h.paths},        {"virtual", std::chrono::duration<double>(h.virtual_time).count()}}
       .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
@@ -120,10 +116,11 @@ struct totals {
 
   void print(clock::duration since) const {
     double const real = std::chrono::duration<double>(since).count();
-    fmt::print("{:.0f} s: {} histories, {} faults, {} events ({:.0f}/s), {} steps, {:.0f} s virtual ({:.0f} times "
-               "real), {} failed\n",
-               real, histories, faults, events, double(events) / real, steps, virtual_seconds,
-               virtual_seconds / real, failed.size());
+    fmt::print(
+        "{:.0f} s: {} histories, {} faults, {} events ({:.0f}/s), {} steps, {:.0f} s virtual ({:.0f} times "
+        "real), {} failed\n",
+        real, histories, faults, events, double(events) / real, steps, virtual_seconds,
+        virtual_seconds / real, failed.size());
     std::fflush(stdout);
   }
 };

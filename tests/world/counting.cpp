@@ -27,8 +27,8 @@ class ids final : public edl::data::source {
   static constexpr int shards_wanted = 4;
   struct reader final : edl::data::reader {
     void read(std::size_t shard, std::uint64_t record, edl::example& into) override {
-      edl::example_builder(into).integer(
-          "id", std::int64_t(shard * std::size_t(records / shards_wanted) + record));
+      edl::example_builder(into).integer("id",
+                                         std::int64_t(shard * std::size_t(records / shards_wanted) + record));
     }
   };
   std::vector<edl::data::shard> shards_;

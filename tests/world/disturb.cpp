@@ -22,9 +22,25 @@ void job::touch(std::string const& place, world::duration length) {
   }
 }
 
+// When the job is to have made a step again, at the latest. Others take the place of who is killed or
+// stopped, where there is a launcher. Connections that nobody resets are given up after half a minute, and
+// whoever hangs after a minute.
+void job::expect(fault const& f) {
+  bool const replaced = plan_.launched && f.place != "master";
+  world::duration length = f.length, more = 90s;
+  if (f.what == kill || f.what == terminate || f.what == newcomer || f.what == journal) more = 25s;
+  if (f.what == stop || f.what == newcomer_stop) {
+    more = 25s;
+    if (replaced) length = std::min<world::duration>(length, 6s);
+  }
+  expected_ = std::max(expected_, world::now() + length + more);
+  changed_ = world::now() + f.length;
+}
+
 void job::apply(fault const& f) {
   if (over_) return;
   lines_.say("fault", to_string(f));
+  expect(f);
   process* const p = f.place.empty() ? nullptr : at(f.place);
   switch (f.what) {
     case kill:
@@ -63,6 +79,7 @@ void job::apply(fault const& f) {
     case cut:
     case reset:
     case delay:
+    case strand:
     case one_way:
       disturb(f.place, f.other, f);
       break;
@@ -91,12 +108,17 @@ void job::apply(fault const& f) {
 
 void job::disturb(std::string const& a, std::string const& b, fault const& f) {
   if (a == b || dark_.contains(a) || dark_.contains(b)) return;
+  if (f.what == strand) {
+    touch(a), touch(b);
+    return world::strand_connections(a, b);
+  }
   touch(a, f.length), touch(b, f.length);
   world::link const there = world::get_link(a, b), back = world::get_link(b, a);
   world::link to = there, from = back;
   if (f.what == cut || f.what == isolate) to.cut = from.cut = true;
   if (f.what == one_way) to.cut = true;
-  if (f.what == delay || f.what == reset) to.latency = from.latency = milliseconds(std::min<std::uint64_t>(f.number, 800));
+  if (f.what == delay || f.what == reset)
+    to.latency = from.latency = milliseconds(std::min<std::uint64_t>(f.number, 800));
   world::set_link(a, b, to);
   world::set_link(b, a, from);
   after(f.length, [this, a, b, f] {

@@ -16,9 +16,10 @@ namespace {
 
 using enum fault::kind;
 
-constexpr std::array names{"kill",      "terminate", "stop",         "hang",    "power",   "cut",
-                           "isolate",   "reset",     "delay",        "one_way", "slow_disk", "full_disk",
-                           "failing_disk", "journal", "workers",     "servers", "newcomer", "newcomer_stop"};
+constexpr std::array names{"kill",    "terminate", "stop",      "hang",         "power",
+                           "cut",     "isolate",   "reset",     "delay",        "strand",
+                           "one_way", "slow_disk", "full_disk", "failing_disk", "journal",
+                           "workers", "servers",   "newcomer",  "newcomer_stop"};
 
 double seconds(milliseconds t) { return double(t.count()) / 1000; }
 
@@ -68,9 +69,9 @@ class drawing {
         f.at += milliseconds(d_.between(1, 1500));
         if (f.end() <= plan_.quiet) out_.push_back(f);
       }
-      at += plan_.harsh || d_.one_in(4) ? milliseconds(d_.between(0, 2500))
-                                        : std::min(f.length, milliseconds(15'000)) +
-                                              milliseconds(d_.between(1000, 9000));
+      at += plan_.harsh || d_.one_in(4)
+                ? milliseconds(d_.between(0, 2500))
+                : std::min(f.length, milliseconds(15'000)) + milliseconds(d_.between(1000, 9000));
     }
     std::ranges::stable_sort(out_, {}, &fault::at);
     return out_;
@@ -91,19 +92,25 @@ class drawing {
   }
   milliseconds some_time() {
     switch (d_.below(5)) {
-      case 0: return milliseconds(d_.between(50, 1000));
-      case 1: return milliseconds(d_.between(1000, 4000));
-      case 2: return milliseconds(d_.between(4000, 12'000));
-      case 3: return milliseconds(d_.between(12'000, 35'000));
-      default: return milliseconds(d_.between(2000, 8000));
+      case 0:
+        return milliseconds(d_.between(50, 1000));
+      case 1:
+        return milliseconds(d_.between(1000, 4000));
+      case 2:
+        return milliseconds(d_.between(4000, 12'000));
+      case 3:
+        return milliseconds(d_.between(12'000, 35'000));
+      default:
+        return milliseconds(d_.between(2000, 8000));
     }
   }
 
   fault draw() {
     static constexpr std::pair<fault::kind, int> weights[]{
-        {kill, 22},     {terminate, 6}, {stop, 8},      {hang, 3},         {power, 5},    {cut, 8},
-        {isolate, 5},   {reset, 10},    {delay, 4},     {one_way, 4},      {slow_disk, 5}, {full_disk, 2},
-        {failing_disk, 4}, {journal, 3}, {workers, 5},  {servers, 5},      {newcomer, 4}, {newcomer_stop, 3}};
+        {kill, 22},   {terminate, 6}, {stop, 8},      {hang, 3},         {power, 5},
+        {cut, 8},     {isolate, 5},   {reset, 10},    {delay, 4},        {strand, 5},
+        {one_way, 4}, {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 3},
+        {workers, 5}, {servers, 5},   {newcomer, 4},  {newcomer_stop, 3}};
     int sum = 0;
     for (auto const& w : weights) sum += w.second;
     int at = int(d_.below(std::uint64_t(sum)));
@@ -137,10 +144,14 @@ class drawing {
       case cut:
       case reset:
       case delay:
+      case strand:
       case one_way:
         f.place = place();
         f.other = other_than(f.place);
-        f.length = f.what == reset ? milliseconds(d_.between(20, 600)) : some_time();
+        if (plan_.launched && f.what == reset && d_.one_in(5)) f.place = "master", f.other = "launcher";
+        f.length = f.what == reset    ? milliseconds(d_.between(20, 600))
+                   : f.what == strand ? milliseconds(0)
+                                      : some_time();
         f.number = std::uint64_t(d_.between(20, 800));
         break;
       case slow_disk:

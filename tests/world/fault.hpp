@@ -25,14 +25,15 @@ struct fault {
     isolate,       ///< nothing passes between `place` and all others for `length`
     reset,         ///< between `place` and `other` all takes `length`, then their connections are reset
     delay,         ///< between `place` and `other` all takes `number` ms more for `length`
+    strand,        ///< connections between `place` and `other` are half-open from then on
     one_way,       ///< what `place` sends to `other` does not come for `length`
     slow_disk,     ///< each fsync of the storage takes `number` ms for `length`
     full_disk,     ///< ENOSPC for `length`
     failing_disk,  ///< EIO for `length`
-    journal,       ///< one bit of the master's journal is changed, or the file is cut off; the master is killed
-    workers,       ///< there are to be `number` workers
-    servers,       ///< there are to be `number` servers
-    newcomer,      ///< the next process of `place` is killed `number` ms after its start
+    journal,   ///< one bit of the master's journal is changed, or the file is cut off; the master is killed
+    workers,   ///< there are to be `number` workers
+    servers,   ///< there are to be `number` servers
+    newcomer,  ///< the next process of `place` is killed `number` ms after its start
     newcomer_stop  ///< the next process of `place` is stopped `number` ms after its start, for `length`
   };
 

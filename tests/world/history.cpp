@@ -22,6 +22,16 @@ using namespace std::chrono_literals;
 // at most two of them in a row), and what is left is trained.
 constexpr auto recovery = 150s, farewell = 60s;
 
+/// What stands before the tensors of a model's file; nothing: it is none.
+nlohmann::json facts_of(std::string const& file) {
+  std::uint64_t head = 0;
+  if (file.size() < sizeof head) return {};
+  std::memcpy(&head, file.data(), sizeof head);
+  if (head > file.size() - sizeof head) return {};
+  auto const begin = file.begin() + sizeof head;
+  return nlohmann::json::parse(begin, begin + std::ptrdiff_t(head), nullptr, false);
+}
+
 world::duration work_of(plan const& p) {
   auto const all = p.record * (counting::records * p.epochs);
   int const evaluations = p.evaluation_steps ? 2 + counting::records / 4 * p.epochs / p.evaluation_steps : 0;
@@ -38,7 +48,10 @@ class checks {
     auto const quiet = std::max<world::duration>(
         h_.job.quiet, h_.faults.empty() ? 0ms : std::ranges::max(h_.faults, {}, &fault::end).end());
     auto const until = quiet + recovery + work_of(h_.job);
-    while (!job_.over() && world::now() < until) std::this_thread::sleep_for(100ms);
+    while (!job_.over() && world::now() < until) {
+      std::this_thread::sleep_for(100ms);
+      job_.look();
+    }
     if (!job_.over()) {
       find(fmt::format("the job has not ended {:.0f} s after the quiet began, its last step was at {:.1f} s",
                        std::chrono::duration<double>(until - quiet).count(),
@@ -80,6 +93,12 @@ class checks {
     auto const model = world::read_file("master", std::string(job::directory) + "/model/model.safetensors");
     if (!model) return find("there is no exported model");
     if (std::string const wrong = miscounted(h_.job, *model); !wrong.empty()) find(wrong);
+    auto const facts = facts_of(*model);
+    std::string const version = facts.is_object() && facts.contains("__metadata__")
+                                    ? facts["__metadata__"].value("version", std::string("0"))
+                                    : "0";
+    if (h_.job.evaluation_steps > 0 && !job_.evaluated().contains(std::stoull(version)))
+      find("the last version, " + version + ", has not been evaluated");
   }
 
   history& h_;
@@ -108,17 +127,15 @@ history run_history(std::uint64_t seed, std::optional<std::vector<fault>> faults
 }
 
 std::string miscounted(plan const& p, std::string const& file) {
-  std::uint64_t head = 0;
-  if (file.size() < sizeof head) return "the model is no file of tensors";
-  std::memcpy(&head, file.data(), sizeof head);
-  if (head > file.size() - sizeof head) return "the model is no file of tensors";
-  auto const facts = nlohmann::json::parse(file.begin() + 8, file.begin() + 8 + std::ptrdiff_t(head), nullptr, false);
+  auto const facts = facts_of(file);
   if (!facts.is_object()) return "the model is no file of tensors";
   std::vector<float> weights(counting::records);
   bool found = false;
   for (auto const& [name, one] : facts.items()) {
     if (!name.ends_with("weights")) continue;
     auto const at = std::size_t(one.at("data_offsets").at(0));
+    std::uint64_t head = 0;
+    std::memcpy(&head, file.data(), sizeof head);
     std::memcpy(weights.data(), file.data() + 8 + head + at, weights.size() * sizeof(float));
     found = true;
   }

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <utility>
@@ -30,9 +31,11 @@ job* the_job() { return current; }
 
 job::job(plan const& p, timeline& lines) : plan_(p), lines_(lines), draws_(p.seed, 3) {
   current = this;
-  next_worker_ = std::uint32_t(p.workers);
+  next_worker_ = wanted_workers_ = std::uint32_t(p.workers);
+  expected_ = 60s;
   counting::in_pass = [this](int rows) {
     std::this_thread::sleep_for(plan_.record * rows);
+    last_pass_ = world::now();
     char const* const number = std::getenv("WORLD_NUMBER");
     if (!number) return;
     for (auto it = hangs_.find(std::strtoull(number, nullptr, 10));
@@ -180,13 +183,16 @@ void job::start() {
   world::mount_everywhere(directory, "storage");
   if (plan_.launched)
     launch("launcher", 0,
-           {{"WORLD_TLS", plan_.tls ? "1" : "0"}, {"LAUNCHER_PORT", std::to_string(launcher_port)}, {"EDL_LAUNCHER_TOKEN", launcher_token}});
+           {{"WORLD_TLS", plan_.tls ? "1" : "0"},
+            {"LAUNCHER_PORT", std::to_string(launcher_port)},
+            {"EDL_LAUNCHER_TOKEN", launcher_token}});
   launch_master();
   if (plan_.launched) return;
   std::string const where = fmt::format("tcp:{}:{}", world::address_of("master"), master_port);
   auto const later = [&](std::string const& role, int id) {
-    after(milliseconds(draws_.between(0, 1500)),
-          [this, role, id, where] { launch(role, std::uint32_t(id), {{"MASTER_ADDR", where}}); });
+    after(milliseconds(draws_.between(0, 1500)), [this, role, id, where] {
+      launch(role, std::uint32_t(id), {{"MASTER_ADDR", where}});
+    });
   };
   for (int i = 0; i < plan_.servers; ++i) later("ps", i);
   for (int i = 0; i < plan_.workers; ++i) later("worker", i);
@@ -196,6 +202,22 @@ void job::end() {
   ending_ = true;
   for (process& p : all_)
     if (!p.ended && p.role != "launcher") world::kill(p.pid, SIGTERM);
+}
+
+void job::look() {
+  auto const now = world::now();
+  if (over_) return;
+  if (now > expected_ && now - last_pass_ > 20s) {
+    find_fault(fmt::format("nobody has computed for {:.0f} s, though nothing hinders the job",
+                           std::chrono::duration<double>(now - last_pass_).count()));
+    expected_ = now + 1h;
+  }
+  auto const workers = std::ranges::count_if(
+      all_, [](process const& p) { return p.role == "worker" && !p.ended && p.wanted; });
+  if (plan_.launched && now > changed_ + 45s && workers > std::int64_t(wanted_workers_)) {
+    find_fault(fmt::format("the job has {} workers, and {} are wanted", workers, wanted_workers_));
+    changed_ = now + 1h;
+  }
 }
 
 // ---- What the launcher is told ----
@@ -262,7 +284,8 @@ void job::master_ended(process const& who) {
   if (who.ended->signal) return after(milliseconds(draws_.between(50, 2500)), [this] { launch_master(); });
   over_ = true;
   orders_.clear();
-  if (who.ended->code != 0) failure_ = fmt::format("the job ends with code {}: {}", who.ended->code, who.last);
+  if (who.ended->code != 0)
+    failure_ = fmt::format("the job ends with code {}: {}", who.ended->code, who.last);
 }
 
 void job::member_ended(process const& who) {
@@ -279,8 +302,9 @@ void job::member_ended(process const& who) {
   std::string const where = fmt::format("tcp:{}:{}", world::address_of("master"), master_port);
   std::string const role = who.role;
   std::uint32_t const id = role == "worker" ? next_worker_++ : who.id;
-  after(milliseconds(draws_.between(100, 3000)),
-        [this, role, id, where] { launch(role, id, {{"MASTER_ADDR", where}}); });
+  after(milliseconds(draws_.between(100, 3000)), [this, role, id, where] {
+    launch(role, id, {{"MASTER_ADDR", where}});
+  });
 }
 
 // ---- What they say ----
@@ -307,6 +331,13 @@ void job::judge_line(process& who, log_line const& l) {
   if (is_error(l.level) && !who.hit && !over_ && !ending_)
     find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
   if (who.role != "master") return;
+  unsigned long long version = 0, before = 0, wanted = 0;
+  if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
+  if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu worker", &before, &wanted) == 2 &&
+      l.text.find("worker") != l.text.npos) {
+    wanted_workers_ = std::uint32_t(wanted);
+    changed_ = std::max(changed_, world::now());
+  }
   for (process& p : all_) {
     if (p.ended || p.hit || !p.wanted || (p.role != "ps" && p.role != "worker")) continue;
     if (l.text.starts_with(fmt::format("{}-{} is lost: ", p.role == "ps" ? "server" : "worker", p.id)) ||

@@ -19,14 +19,14 @@ namespace simulation {
 /// A process of the job.
 struct process {
   world::pid pid = 0;
-  std::uint64_t number = 0;           ///< of its start
-  std::string role, name, place;      ///< "worker", "worker-5", "worker-1"
+  std::uint64_t number = 0;       ///< of its start
+  std::string role, name, place;  ///< "worker", "worker-5", "worker-1"
   std::uint32_t id = 0;
   world::duration started{};
   std::optional<world::ending> ended;
-  bool hit = false;     ///< something was done to it, or to its network: whatever becomes of it is no wonder
-  bool wanted = true;   ///< nobody has told it to stop
-  std::string last;     ///< of its lines
+  bool hit = false;    ///< something was done to it, or to its network: whatever becomes of it is no wonder
+  bool wanted = true;  ///< nobody has told it to stop
+  std::string last;    ///< of its lines
 };
 
 /// A job in the world: its processes, and who starts them again. What starts them is a launcher, which the
@@ -38,15 +38,18 @@ class job {
   void start();
   void apply(fault const& f);  ///< now; what it changes is as before after its length
 
-  bool over() const { return over_; }                ///< the master has left with an exit code
+  bool over() const { return over_; }                      ///< the master has left with an exit code
   std::string const& failure() const { return failure_; }  ///< its end was none that a job may have
-  bool anybody() const;                              ///< some process of it lives
+  bool anybody() const;                                    ///< some process of it lives
   std::vector<std::string> living() const;
   std::vector<std::string> const& findings() const { return findings_; }
   world::duration last_step() const { return last_step_; }
   std::uint64_t steps() const { return steps_; }
-  std::size_t applied() const { return applied_; }   ///< faults that met somebody
-  void end();                                        ///< the command has ended: so do all
+  std::size_t applied() const { return applied_; }  ///< faults that met somebody
+  /// What must not be while it runs; asked now and then.
+  void look();
+  std::set<std::uint64_t> const& evaluated() const { return evaluated_; }  ///< versions
+  void end();  ///< the command has ended: so do all
 
   // Of the launcher, on any thread of the history.
   void order_start(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables);
@@ -85,6 +88,7 @@ class job {
   void judge_line(process& who, log_line const& l);
   void find_fault(std::string what);
 
+  void expect(fault const& f);
   void touch(std::string const& place, world::duration length = {});
   void disturb(std::string const& a, std::string const& b, fault const& f);
   void disturb_disk(fault const& f);
@@ -98,15 +102,17 @@ class job {
   std::vector<process> all_;
   std::vector<order> orders_;
   std::vector<told_ending> endings_;
-  std::map<std::string, fault> for_newcomer_;  // by place
+  std::map<std::string, fault> for_newcomer_;        // by place
   std::map<std::string, world::duration> troubled_;  // places, until when
-  std::set<std::string> dark_;                 // places without power
+  std::set<std::string> dark_;                       // places without power
   std::map<std::uint64_t, world::duration> hangs_;
   std::vector<std::string> findings_;
   std::string failure_;
   std::uint64_t started_ = 0, steps_ = 0;
   std::uint32_t next_worker_ = 0;
-  world::duration last_step_{};
+  std::set<std::uint64_t> evaluated_;
+  std::uint32_t wanted_workers_ = 0;
+  world::duration last_step_{}, last_pass_{}, expected_{}, changed_{};
   std::size_t applied_ = 0;
   bool over_ = false, ending_ = false;
 };

@@ -48,8 +48,8 @@ class launcher_process {
       : node_(options()),
         listener_(
             node_,
-            {edl::net::parse_address(fmt::format("tcp:{}:{}", world::address_of("launcher"),
-                                                 variable("LAUNCHER_PORT")))},
+            {edl::net::parse_address(
+                fmt::format("tcp:{}:{}", world::address_of("launcher"), variable("LAUNCHER_PORT")))},
             [this](edl::net::request& r) { return handle(r); },
             edl::net::listener_options{.credential = edl::net::token(variable("EDL_LAUNCHER_TOKEN"))}) {}
 
@@ -130,10 +130,9 @@ int scale_main(int, char**) {
   auto const wanted = std::uint32_t(std::atoi(variable("SCALE_TO").c_str()));
   variable("SCALE_WHAT") == "workers" ? request.set_workers(wanted) : request.set_servers(wanted);
   try {
-    edl::net::wait(master, {.method = wire::method::scale,
-                            .message = wire::pack(request),
-                            .timeout = 10s,
-                            .idempotent = true});
+    edl::net::wait(
+        master,
+        {.method = wire::method::scale, .message = wire::pack(request), .timeout = 10s, .idempotent = true});
   } catch (edl::net::call_error const& e) {
     fmt::print(stderr, "the job is not resized: {}\n", e.what());
   }

@@ -13,7 +13,8 @@
 namespace {
 
 constexpr char const* help =
-    "edl-world [--seed=N] [--seconds=S] [--faults=LIST] [--jobs=N] [--stop] [--keep] [--trace=FILE] [--time]\n"
+    "edl-world [--seed=N] [--seconds=S] [--faults=LIST] [--jobs=N] [--stop] [--keep] [--trace=FILE] "
+    "[--time]\n"
     "  --seed=N      the history to run, or the first of a campaign\n"
     "  --seconds=S   seed after seed for so long; without it one history\n"
     "  --faults=LIST what happens, instead of what the seed draws; as a failing history prints it\n"
@@ -60,8 +61,8 @@ int main(int argc, char** argv) try {
   if (!shows) return simulation::run_campaign(o) == 0 ? 0 : 1;
   auto const one = simulation::run_child(o.first, o.faults, o);
   simulation::print(one);
-  fmt::print("{} events, {} steps, hash {:016x}, {:.1f} s virtual, {:.2f} s real\n", one.events, one.steps, one.hash,
-             one.virtual_seconds, one.seconds);
+  fmt::print("{} events, {} steps, hash {:016x}, {:.1f} s virtual, {:.2f} s real\n", one.events, one.steps,
+             one.hash, one.virtual_seconds, one.seconds);
   return one.findings.empty() ? 0 : 1;
 } catch (std::exception const& e) {
   fmt::print(stderr, "edl-world: {}\n", e.what());

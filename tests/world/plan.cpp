@@ -17,7 +17,8 @@ plan draw_plan(std::uint64_t seed) {
   bool const servers = p.how == strategy::asynchronous || p.how == strategy::synchronous;
   if (servers) p.servers = int(1 + d.below(3));
   if (p.servers > 1) p.copies = int(1 + d.below(2));
-  if (p.how == strategy::synchronous) p.grads_to_wait = int(1 + d.below(std::uint64_t(std::min(p.workers, 2))));
+  if (p.how == strategy::synchronous)
+    p.grads_to_wait = int(1 + d.below(std::uint64_t(std::min(p.workers, 2))));
   p.epochs = int(2 + d.below(2) + 2 * std::size_t(p.workers));
   p.checkpoint_steps = int(5 + d.below(30));
   p.evaluation_steps = d.one_in(2) ? int(10 + d.below(40)) : 0;

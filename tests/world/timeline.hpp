@@ -24,7 +24,8 @@ class timeline {
   void say(std::string who, std::string text);  ///< of the simulation itself: faults, starts, ends
   void hear(std::string const& who, log_line const& line);
 
-  /// One line each: seconds, process, what happened. Repetitions are left out; of very many the first and last.
+  /// One line each: seconds, process, what happened. Repetitions are left out; of very many the first and
+  /// last.
   std::string text(std::size_t most = 160) const;
 
   std::map<std::string, std::uint64_t> const& paths() const { return paths_; }
