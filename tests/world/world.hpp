@@ -117,6 +117,8 @@ void heal(std::string const& a, std::string const& b);  ///< both ways
 void isolate(std::string const& host);                  ///< from all others
 void rejoin(std::string const& host);
 void reset_connections(std::string const& a, std::string const& b);  ///< RST on all that are open
+/// Their packets are lost from now on, as by a gateway that has forgotten them: half-open connections.
+void strand_connections(std::string const& a, std::string const& b);
 std::string address_of(std::string const& host);                     ///< its IP address. DNS knows its name
 void set_dns(std::string const& name, std::string const& host);      ///< another name; empty host: unknown
 std::size_t connections();                                           ///< open ones between different hosts
@@ -134,6 +136,7 @@ struct disk {
 /// Volumes have names; a host's own is called as the host. Made at its first use.
 disk get_disk(std::string const& volume);
 void set_disk(std::string const& volume, disk const& how);
+std::uint64_t disk_used(std::string const& volume);  ///< bytes
 void mount(std::string const& host, std::string const& path, std::string const& volume);
 void mount_everywhere(std::string const& path, std::string const& volume);
 /// What was not forced is lost, or kept in part: each file has its forced image, any prefix of what was

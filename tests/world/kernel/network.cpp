@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "world/kernel/network.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "world/kernel/disk.hpp"
+
+namespace world {
+
+namespace {
+
+struct network_state {
+  link standard;
+  std::map<std::pair<host const*, host const*>, link> links;
+  std::map<std::string, std::string> names;
+  std::vector<std::weak_ptr<socket>> sockets;
+  std::vector<std::shared_ptr<socket>> held;  // also those that nobody has open
+};
+network_state& net() {
+  static auto& all = *new network_state;
+  return all;
+}
+
+link const& link_of(host const& from, host const& to) {
+  auto const it = net().links.find({&from, &to});
+  return it == net().links.end() ? net().standard : it->second;
+}
+
+constexpr std::int64_t first_retransmission = 200'000'000;
+
+}  // namespace
+
+bool reachable(host const& a, host const& b) {
+  return a.up && b.up && (&a == &b || (!link_of(a, b).cut && !link_of(b, a).cut));
+}
+
+std::int64_t travel(host const& from, host const& to, std::size_t bytes) {
+  random_stream& draw = os->network;
+  if (&from == &to) return 5'000 + std::int64_t(draw.below(10'000)) + std::int64_t(bytes / 8);
+  link const& l = link_of(from, to);
+  std::int64_t t = l.latency.count() + std::int64_t(draw.exponential(double(l.jitter.count())));
+  for (std::int64_t again = first_retransmission; l.loss > 0 && draw.fraction() < l.loss; again *= 2) t += again;
+  return t;
+}
+
+std::vector<std::shared_ptr<socket>> open_sockets() {
+  std::vector<std::shared_ptr<socket>> all;
+  std::erase_if(net().sockets, [&](auto const& weak) {
+    if (auto s = weak.lock()) return all.push_back(std::move(s)), false;
+    return true;
+  });
+  return all;
+}
+
+std::shared_ptr<socket> make_socket(int domain) {
+  auto s = std::make_shared<socket>(domain, *self->of);
+  if (net().sockets.size() > 4096) open_sockets();
+  net().sockets.push_back(s);
+  return s;
+}
+
+void socket_pair(std::shared_ptr<socket>& a, std::shared_ptr<socket>& b) {
+  a = make_socket(AF_UNIX);
+  b = make_socket(AF_UNIX);
+  for (auto const& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
+    one->peer = other;
+    one->peer_host = one->at;
+    one->peer_process = one->owner;
+    one->is = socket::state::connected;
+  }
+}
+
+// ---- Names and listening ----
+
+long socket::bind(endpoint where, bool) {
+  if (domain == AF_UNIX) {
+    if (at->local.contains(where.path)) return -EADDRINUSE;
+    if (where.path[0] != 0)
+      if (long const code = make_socket_file(*self->of, where.path); code != 0) return code;
+  } else {
+    if (where.address != 0 && where.address != 0x7f000001u && where.address != at->address) return -EADDRNOTAVAIL;
+    for (int tries = 0; where.port == 0 && tries < 30000; ++tries) {
+      if (++at->last_port >= 61000) at->last_port = 32768;
+      if (!at->ports.contains(at->last_port)) where.port = at->last_port;
+    }
+    if (at->ports.contains(where.port)) return -EADDRINUSE;
+  }
+  local = std::move(where);
+  bound = true;
+  return 0;
+}
+
+long socket::listen(int most) {
+  if (domain == AF_UNIX) {
+    at->local[local.path] = this;
+  } else {
+    if (!bound)
+      if (long const code = bind({}, false); code != 0) return code;
+    auto const [it, fresh] = at->ports.emplace(local.port, this);
+    if (!fresh && it->second != this) return -EADDRINUSE;
+  }
+  most_queued = std::size_t(std::max(most, 1));
+  is = state::listening;
+  return 0;
+}
+
+namespace {
+
+/// The peer of a socket that connects; null: nobody takes it.
+std::shared_ptr<socket> answer(socket& from, socket* listener) {
+  if (!listener || listener->queue.size() >= listener->most_queued) return nullptr;
+  auto s = std::make_shared<socket>(from.domain, *process_of(listener->owner));
+  net().sockets.push_back(s);
+  s->at = listener->at;
+  s->local = {from.remote.address, listener->local.port, listener->local.path};
+  s->remote = from.local;
+  s->peer = std::static_pointer_cast<socket>(from.shared_from_this());
+  s->peer_host = from.at;
+  s->peer_process = from.owner;
+  s->is = socket::state::connected;
+  from.peer = s;
+  from.peer_host = listener->at;
+  from.peer_process = listener->owner;
+  listener->queue.push_back(s);
+  listener->changed();
+  return s;
+}
+
+void try_to_connect(std::shared_ptr<socket> const& s, host* to, int attempt) {
+  if (s->is != socket::state::connecting || s->user_closed) return;
+  if (to && reachable(*s->at, *to)) {
+    auto const it = to->ports.find(s->remote.port);
+    bool const taken = answer(*s, it == to->ports.end() ? nullptr : it->second) != nullptr;
+    if (taken || it == to->ports.end()) {
+      os->at(os->now + travel(*to, *s->at, 0), [s, taken] {
+        if (s->is != socket::state::connecting) return;
+        if (!taken) return s->break_off(ECONNREFUSED);
+        s->is = socket::state::connected;
+        s->changed();
+      });
+      return;
+    }
+  }
+  if (attempt == 6) return s->break_off(ETIMEDOUT);
+  os->at(os->now + (1'000'000'000ll << attempt), [s, to, attempt] { try_to_connect(s, to, attempt + 1); });
+}
+
+}  // namespace
+
+long socket::begin_connect(endpoint to) {
+  if (is == state::connecting) return -EALREADY;
+  if (is == state::connected) return -EISCONN;
+  if (is != state::fresh) return -EINVAL;
+  remote = std::move(to);
+  if (domain == AF_UNIX) {
+    auto const it = at->local.find(remote.path);
+    if (it == at->local.end()) return remote.path[0] == 0 ? -ECONNREFUSED : refusal_of(*self->of, remote.path);
+    if (!answer(*this, it->second)) return -EAGAIN;
+    is = state::connected;
+    changed();
+    return 0;
+  }
+  if (remote.address == 0 || remote.address >> 24 == 127) remote.address = at->address;
+  if (!bound) {
+    if (long const code = bind({}, false); code != 0) return code;
+  }
+  local.address = at->address;
+  is = state::connecting;
+  host* const there = host_at(remote.address);
+  auto const me = std::static_pointer_cast<socket>(shared_from_this());
+  std::int64_t const takes = there ? travel(*at, *there, 0) : 0;
+  os->at(os->now + takes, [me, there] { try_to_connect(me, there, 0); });
+  return -EINPROGRESS;
+}
+
+// ---- Bytes ----
+
+std::size_t socket::room() const {
+  auto const other = peer.lock();
+  std::size_t const waiting = bytes_in_flight + (other && !other->user_closed ? other->incoming.size() - other->taken : 0);
+  return waiting >= limit ? 0 : limit - waiting;
+}
+
+long socket::send(std::span<iovec const> from, int, together with) {
+  if (error) return -std::exchange(error, 0);
+  if (is == state::connecting) return -EAGAIN;
+  if (is == state::broken || output_over) return -EPIPE;
+  if (is != state::connected) return -ENOTCONN;
+  if (domain == AF_UNIX) {
+    auto const other = peer.lock();
+    if (!other || other->user_closed) return -EPIPE;
+  }
+  std::size_t const all = total_of(from), space = room();
+  if (all == 0) return 0;
+  if (space == 0) return -EAGAIN;
+  packet p{.bytes = gather(from, space), .with = std::move(with)};
+  long const n = long(p.bytes.size());
+  os->note("send", std::uint64_t(owner) << 32 | remote.port, std::uint64_t(n));
+  transmit(std::move(p));
+  return n;
+}
+
+void socket::transmit(packet p) {
+  if (!peer_host) return;
+  std::size_t const size = p.bytes.size();
+  double const bandwidth = at == peer_host ? 8e9 : link_of(*at, *peer_host).bandwidth;
+  line_free = std::max(line_free, os->now) + std::int64_t(double(size) / bandwidth * 1e9);
+  last_arrival = std::max(last_arrival + 1, line_free + travel(*at, *peer_host, size));
+  bytes_in_flight += size;
+  in_flight.push_back(std::move(p));
+  os->at(last_arrival, [me = std::static_pointer_cast<socket>(shared_from_this()), n = arrivals] {
+    if (me->arrivals == n) me->arrive();
+  });
+  if (!reachable()) watch_silence();
+}
+
+bool socket::reachable() const { return !stranded && peer_host && world::reachable(*at, *peer_host); }
+
+void socket::arrive() {
+  if (in_flight.empty() || held) return;
+  if (!reachable()) {
+    if (in_flight.front().reset) {  // nobody sends it again
+      in_flight.clear();
+      return;
+    }
+    held = true;
+    held_since = os->now;
+    net().held.push_back(std::static_pointer_cast<socket>(shared_from_this()));
+    return;
+  }
+  packet p = std::move(in_flight.front());
+  in_flight.pop_front();
+  bytes_in_flight -= p.bytes.size();
+  auto const other = peer.lock();
+  if (!other || other->user_closed || other->vanished || other->is == state::broken) {
+    if (!p.reset && !p.bytes.empty()) answer_with_reset(*this);
+    changed();
+    return;
+  }
+  if (p.reset) return other->break_off(ECONNRESET);
+  if (p.end) other->input_over = true;
+  if (!p.with.empty()) other->passed.emplace_back(other->arrived_so_far, std::move(p.with));
+  other->arrived_so_far += p.bytes.size();
+  if (other->taken == other->incoming.size()) other->incoming.clear(), other->taken = 0;
+  other->incoming += p.bytes;
+  other->changed();
+}
+
+void socket::answer_with_reset(socket& sender) const {
+  if (domain == AF_UNIX) return;
+  auto const to = std::static_pointer_cast<socket>(sender.shared_from_this());
+  os->at(os->now + travel(*peer_host, *at, 0), [to] {
+    if (to->reachable()) to->break_off(ECONNRESET);
+  });
+}
+
+void socket::break_off(int code) {
+  if (is == state::broken) return;
+  os->note("break", std::uint64_t(owner) << 32 | remote.port, std::uint64_t(code));
+  is = state::broken;
+  error = code;
+  in_flight.clear();
+  bytes_in_flight = 0;
+  ++arrivals;
+  held = false;
+  changed();
+}
+
+long socket::receive(std::span<iovec const> into, int flags, together* with) {
+  std::size_t const there = incoming.size() - taken;
+  if (there == 0) {
+    if (error) return -std::exchange(error, 0);
+    if (input_over || is == state::broken) return 0;
+    if (is == state::fresh || is == state::listening) return -ENOTCONN;
+    return -EAGAIN;
+  }
+  std::size_t n = std::min(there, total_of(into));
+  // What was passed with a byte comes with it, and ends what is read before.
+  if (!passed.empty() && passed.front().first > read_so_far)
+    n = std::min(n, std::size_t(passed.front().first - read_so_far));
+  scatter(std::string_view(incoming).substr(taken, n), into);
+  if (flags & MSG_PEEK) return long(n);
+  if (n > 0 && !passed.empty() && passed.front().first == read_so_far) {
+    if (with) *with = std::move(passed.front().second);
+    passed.pop_front();
+  }
+  std::size_t before = 0;
+  auto const other = peer.lock();
+  if (other) before = other->room();
+  read_so_far += n;
+  taken += n;
+  if (taken == incoming.size()) incoming.clear(), taken = 0;
+  os->note("recv", std::uint64_t(owner) << 32 | remote.port, std::uint64_t(n));
+  if (other && before < limit / 3 && other->room() >= limit / 3) other->changed();
+  return long(n);
+}
+
+short socket::ready() const {
+  int now = 0;
+  if (is == state::listening) return queue.empty() ? 0 : POLLIN;
+  if (is == state::fresh) return POLLOUT | POLLHUP;
+  if (incoming.size() > taken || input_over || is == state::broken) now |= POLLIN;
+  if (input_over || is == state::broken) now |= POLLRDHUP;
+  if (error) now |= POLLERR;
+  if (is == state::broken || (input_over && output_over)) now |= POLLHUP;
+  if (is == state::broken || (is == state::connected && (output_over || room() >= limit / 3))) now |= POLLOUT;
+  if (domain == AF_UNIX && is == state::connected) {
+    auto const other = peer.lock();
+    if (!other || other->user_closed) now |= POLLOUT;
+  }
+  return short(now);
+}
+
+// ---- Ends ----
+
+long socket::shut(int how) {
+  if (is != state::connected && is != state::broken) return -ENOTCONN;
+  if (how != SHUT_WR) input_over = true;
+  if (how != SHUT_RD && !std::exchange(output_over, true) && is == state::connected) transmit({.end = true});
+  changed();
+  return 0;
+}
+
+void socket::closed() {
+  user_closed = true;
+  if (is == state::listening) {
+    if (domain == AF_UNIX)
+      at->local.erase(local.path);
+    else
+      at->ports.erase(local.port);
+    for (auto const& s : queue) s->linger_reset = true, s->closed();
+    queue.clear();
+    return;
+  }
+  if (is != state::connected || vanished) return;
+  if (linger_reset || (incoming.size() > taken && domain != AF_UNIX)) {
+    in_flight.clear();
+    bytes_in_flight = 0;
+    ++arrivals;
+    held = false;
+    transmit({.reset = true});
+  } else if (!std::exchange(output_over, true)) {
+    transmit({.end = true});
+  }
+}
+
+void socket::watch_silence() {
+  if (is != state::connected || vanished) return;
+  std::uint64_t const n = outages;
+  auto const look = [me = std::weak_ptr(std::static_pointer_cast<socket>(shared_from_this())), n] {
+    auto const s = me.lock();
+    if (!s || s->outages != n || s->reachable() || s->is != state::connected) return;
+    if (s->keepalive || !s->in_flight.empty()) s->break_off(ETIMEDOUT);
+  };
+  std::int64_t const probes = (keepalive_idle + std::int64_t(keepalive_interval) * keepalive_count) * 1'000'000'000;
+  os->at(os->now + (keepalive ? std::min(user_timeout, probes) : user_timeout), look);
+}
+
+namespace {
+
+/// After links or hosts have changed: who was cut off begins to wait, who is reached again sends again.
+void look_at_links() {
+  auto const held = std::exchange(net().held, {});
+  for (auto const& s : held)
+    if (s->held && !s->reachable()) net().held.push_back(s);
+  for (auto const& s : open_sockets()) {
+    if (!s->peer_host || s->peer_host == s->at) continue;
+    bool const passes = s->reachable();
+    if (!passes && s->outages % 2 == 0) {
+      ++s->outages;
+      s->watch_silence();
+    } else if (passes && s->outages % 2 == 1) {
+      ++s->outages;
+      if (!s->held) continue;
+      std::int64_t const silent = os->now - s->held_since;
+      std::int64_t wait = std::int64_t(os->network.below(std::uint64_t(std::clamp<std::int64_t>(silent, 200'000'000, 4'000'000'000))));
+      ++s->arrivals;  // what is scheduled already comes now
+      for (std::size_t i = 0; i < s->in_flight.size(); ++i)
+        os->at(os->now + wait + std::int64_t(i), [s, n = s->arrivals] {
+          s->held = false;
+          if (s->arrivals == n) s->arrive();
+        });
+      s->last_arrival = std::max(s->last_arrival, os->now + wait + std::int64_t(s->in_flight.size()));
+    }
+  }
+}
+
+}  // namespace
+
+void host_lost(host& h) {
+  h.up = false;
+  for (auto const& s : open_sockets())
+    if (s->at == &h) s->vanished = true, s->in_flight.clear(), s->bytes_in_flight = 0, ++s->arrivals;
+  h.ports.clear();
+  h.local.clear();
+  look_at_links();
+}
+
+void host_back(host& h) {
+  h.up = true;
+  look_at_links();
+}
+
+// ---- The interface of drivers ----
+
+host* resolve_name(std::string const& name) {
+  auto const it = net().names.find(name);
+  if (it != net().names.end()) return it->second.empty() ? nullptr : &host_called(it->second);
+  return find_host(name);
+}
+
+void set_dns(std::string const& name, std::string const& host) { net().names[name] = host; }
+
+link get_link(std::string const& from, std::string const& to) { return link_of(host_called(from), host_called(to)); }
+
+void set_link(std::string const& from, std::string const& to, link const& one_way) {
+  net().links[{&host_called(from), &host_called(to)}] = one_way;
+  look_at_links();
+}
+
+void set_default_link(link const& all) {
+  net().standard = all;
+  look_at_links();
+}
+
+static void set_cut(std::string const& a, std::string const& b, bool cut) {
+  host &one = host_called(a), &other = host_called(b);
+  for (auto const& [from, to] : {std::pair(&one, &other), std::pair(&other, &one)}) {
+    link l = link_of(*from, *to);
+    l.cut = cut;
+    net().links[{from, to}] = l;
+  }
+}
+
+void cut(std::string const& a, std::string const& b) {
+  os->note("cut", a + " " + b);
+  set_cut(a, b, true);
+  look_at_links();
+}
+
+void heal(std::string const& a, std::string const& b) {
+  os->note("heal", a + " " + b);
+  set_cut(a, b, false);
+  look_at_links();
+}
+
+void isolate(std::string const& host) {
+  os->note("isolate", host);
+  for (std::string const& other : host_names())
+    if (other != host) set_cut(host, other, true);
+  look_at_links();
+}
+
+void rejoin(std::string const& host) {
+  os->note("rejoin", host);
+  for (std::string const& other : host_names())
+    if (other != host) set_cut(host, other, false);
+  look_at_links();
+}
+
+template <class Do>
+static void for_connections(std::string const& a, std::string const& b, Do&& what) {
+  host &one = host_called(a), &other = host_called(b);
+  for (auto const& s : open_sockets())
+    if (s->is == socket::state::connected && s->domain != AF_UNIX &&
+        ((s->at == &one && s->peer_host == &other) || (s->at == &other && s->peer_host == &one)))
+      what(*s);
+}
+
+void reset_connections(std::string const& a, std::string const& b) {
+  os->note("reset", a + " " + b);
+  for_connections(a, b, [](socket& s) { s.break_off(ECONNRESET); });
+}
+
+void strand_connections(std::string const& a, std::string const& b) {
+  os->note("strand", a + " " + b);
+  for_connections(a, b, [](socket& s) { s.stranded = true; });
+  look_at_links();
+}
+
+std::string address_of(std::string const& host) {
+  std::uint32_t const a = host_called(host).address;
+  return std::to_string(a >> 24) + '.' + std::to_string(a >> 16 & 255) + '.' + std::to_string(a >> 8 & 255) + '.' +
+         std::to_string(a & 255);
+}
+
+std::size_t connections() {
+  std::size_t n = 0;
+  for (auto const& s : open_sockets())
+    n += s->is == socket::state::connected && s->at != s->peer_host && !s->user_closed;
+  return n / 2;
+}
+
+}  // namespace world
