@@ -63,7 +63,7 @@ std::vector<std::string> job::command() const {
                                 "--log_level=DEBUG",
                                 "--log_loss_steps=1",
                                 "--device=cpu",
-                                "--kernels=rule",
+                                "--kernels=fixed",
                                 fmt::format("--transport_security={}", plan_.tls ? "tls" : "none")};
   auto const add = [&](std::string flag) { line.push_back(std::move(flag)); };
   if (plan_.has_servers()) {

@@ -56,7 +56,7 @@ constexpr std::pair<char const*, char const*> known_paths[]{
 bool is_noise(std::string_view text) {
   static constexpr std::string_view noise[]{"Loss = ", "Task:", "tasks ", "Progress: ", "listens at "};
   return std::ranges::any_of(noise, [&](std::string_view n) { return text.starts_with(n); }) ||
-         text.find(" tasks created with") != text.npos;
+         text.find(" tasks created with") != text.npos || text.find(" = ") < 40;
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ std::string timeline::text(std::size_t most) const {
     again = 0;
   };
   for (entry const& e : entries_) {
-    std::string const what = fmt::format("{:<10}  {}", e.who, e.text.substr(0, 220));
+    std::string const what = fmt::format("{:<10}  {}", e.who, e.text.substr(0, e.who == "world" ? 4000 : 220));
     if (what == last) {
       ++again;
       continue;

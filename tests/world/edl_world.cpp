@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "world/campaign.hpp"
+#include "world/program.hpp"
 
 namespace {
 
@@ -28,6 +29,7 @@ constexpr char const* help =
 }  // namespace
 
 int main(int argc, char** argv) try {
+  world::prepare(argc, argv);
   simulation::campaign_options o;
   bool shows = false;
   for (int i = 1; i < argc; ++i) {
