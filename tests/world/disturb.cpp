@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "world/job.hpp"
+#include "world/subject.hpp"
 
 namespace simulation {
 

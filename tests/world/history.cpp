@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "world/counting.hpp"
-#include "world/job.hpp"
+#include "world/subject.hpp"
 #include "world/kernel/kernel.hpp"
 
 namespace simulation {

@@ -17,7 +17,7 @@
 #include "edl/job/wire/message.hpp"
 #include "edl/job/wire/method.hpp"
 #include "edl/job/wire/process_message.hpp"
-#include "world/job.hpp"
+#include "world/subject.hpp"
 
 namespace simulation {
 namespace {

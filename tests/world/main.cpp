@@ -1,34 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
+// edl-world: whole jobs of edl in a simulated operating system. One seed is one history (docs/simulation.md).
+#include <fmt/format.h>
+
+#include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <thread>
-#include <mutex>
-#include <condition_variable>
-#include <future>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "world/campaign.hpp"
 #include "world/program.hpp"
-#include "world/world.hpp"
 
 namespace {
-void hello() {
-  std::mutex m; std::condition_variable c; int n = 0;
-  std::vector<std::jthread> all;
-  for (int i = 0; i < 3; ++i) all.emplace_back([&, i] { for (int k = 0; k < 3; ++k) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); std::lock_guard const l(m); ++n; std::fprintf(stderr, "thread %d has counted %d at %lld\n", i, n, (long long)world::now().count()); c.notify_all(); } });
-  std::unique_lock l(m); c.wait(l, [&] { return n == 9; });
-  l.unlock();
-  all.clear();
-  auto f = std::async(std::launch::async, [] { return 42; });
-  std::fprintf(stderr, "future %d\n", f.get());
-}
-}
-int main(int argc, char** argv) {
+
+constexpr char const* help =
+    "edl-world [--seed=N] [--seconds=S] [--faults=LIST] [--jobs=N] [--stop] [--keep] [--trace=FILE] "
+    "[--time]\n"
+    "  --seed=N      the history to run, or the first of a campaign\n"
+    "  --seconds=S   seed after seed for so long; without it one history\n"
+    "  --faults=LIST what happens, instead of what the seed draws; as a failing history prints it\n"
+    "  --jobs=N      histories side by side (2)\n"
+    "  --limit=S     real seconds that a history may take (60)\n"
+    "  --stop        a campaign ends with its first failure\n"
+    "  --keep        failing histories keep all of their faults\n"
+    "  --trace=FILE  a line for each event of a single history\n"
+    "  --print       the time line of a single history, also of one that does not fail\n";
+
+}  // namespace
+
+int main(int argc, char** argv) try {
   world::prepare(argc, argv);
-  world::history_options o;
-  for (int i = 1; i < argc; ++i) { if (!std::strncmp(argv[i], "--seed=", 7)) o.seed = std::strtoull(argv[i] + 7, nullptr, 10); if (!std::strncmp(argv[i], "--trace=", 8)) o.trace = argv[i] + 8; }
-  auto const r = world::run(o, [] {
-    world::on_line([](world::line const& l) { std::string t = std::to_string(l.when.count()) + " " + world::name_of(l.from) + ": " + std::string(l.text) + "\n"; world::print(t); });
-    hello();
-  });
-  world::print(r);
-  std::_Exit(r.failure.empty() ? 0 : 1);
+  simulation::campaign_options o;
+  bool shows = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view const flag = argv[i];
+    auto const value = [&](std::string_view name) -> char const* {
+      return flag.starts_with(name) ? argv[i] + name.size() : nullptr;
+    };
+    if (char const* v = value("--seed="))
+      o.first = std::strtoull(v, nullptr, 10);
+    else if (char const* v = value("--seconds="))
+      o.time = std::chrono::seconds(std::atoi(v));
+    else if (char const* v = value("--faults="))
+      o.faults = simulation::parse_faults(v);
+    else if (char const* v = value("--jobs="))
+      o.jobs = std::max(1, std::atoi(v));
+    else if (char const* v = value("--limit="))
+      o.limit = std::chrono::seconds(std::atoi(v));
+    else if (char const* v = value("--trace="))
+      o.trace = v;
+    else if (flag == "--stop")
+      o.stop_at_first = true;
+    else if (flag == "--keep")
+      o.shrink = false;
+    else if (flag == "--print")
+      shows = true;
+    else {
+      fmt::print(stderr, "{}", help);
+      return flag == "--help" ? 0 : 2;
+    }
+  }
+  if (!shows) return simulation::run_campaign(o) == 0 ? 0 : 1;
+  auto const one = simulation::run_child(o.first, o.faults, o);
+  simulation::print(one);
+  fmt::print("{} events, {} steps, hash {:016x}, {:.1f} s virtual, {:.2f} s real\n", one.events, one.steps,
+             one.hash, one.virtual_seconds, one.seconds);
+  return one.findings.empty() ? 0 : 1;
+} catch (std::exception const& e) {
+  fmt::print(stderr, "edl-world: {}\n", e.what());
+  return 2;
 }

@@ -75,11 +75,12 @@ int wait(pthread_cond_t& c, pthread_mutex_t& m, std::int64_t until) {
 
 clockid_t clock_of(pthread_cond_t const& c) { return c.__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME; }
 
-// Readers, or -1: a writer; and who waits.
+// Readers, or -1: a writer; and who waits. They lie where glibc has nothing: what it left in its own words before
+// the history is not 0.
 struct rwlock_words {
   int users, waiting;
 };
-rwlock_words& words(pthread_rwlock_t* l) { return *reinterpret_cast<rwlock_words*>(l); }
+rwlock_words& words(pthread_rwlock_t* l) { return *reinterpret_cast<rwlock_words*>(&l->__data.__pad3); }
 
 long futex(std::uint32_t* at, int operation, std::uint32_t value, timespec const* time) {
   int const what = operation & FUTEX_CMD_MASK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "world/job.hpp"
+#include "world/subject.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
