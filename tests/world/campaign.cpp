@@ -2,6 +2,7 @@
 #include "world/campaign.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -38,6 +39,15 @@ std::string to_json(history const& h) {
       .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
+/// Each history's threads pass a baton on, and stay on one processor: on which the parent does not.
+void take_processor(int number) {
+  int const count = int(std::max(1l, ::sysconf(_SC_NPROCESSORS_CONF)));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(std::size_t(number % count), &one);
+  ::sched_setaffinity(0, sizeof one, &one);
+}
+
 /// A history that runs in a process of its own, which tells its outcome in memory that both have.
 class child {
  public:
@@ -49,9 +59,12 @@ class child {
     report_ = static_cast<char*>(memory);
     std::fflush(stdout);
     pid_t const parent = ::getpid();
+    static int started = 0;
+    int const number = started++;
     pid_ = ::fork();
     if (pid_ != 0) return;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    take_processor(number);
     if (::getppid() != parent) ::_exit(127);
     std::string const text = to_json(run_history(seed, faults, o.trace));
     std::memcpy(report_, text.data(), std::min(text.size(), report_size - 1));

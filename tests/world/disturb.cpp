@@ -46,7 +46,9 @@ void job::apply(fault const& f) {
     case kill:
     case terminate:
       touch(f.place);
-      if (p) world::kill(p->pid, f.what == kill ? SIGKILL : SIGTERM);
+      if (!p) break;
+      p->told_to_stop = f.what == terminate;
+      world::kill(p->pid, f.what == kill ? SIGKILL : SIGTERM);
       break;
     case stop:
       touch(f.place);
@@ -136,8 +138,7 @@ void job::disturb_disk(fault const& f) {
   if (f.what == failing_disk) d.io_error = 1;
   world::set_disk("storage", d);
   ++applied_;
-  for (process& p : all_)
-    if (!p.ended && f.what != slow_disk) p.hit = true;
+  if (f.what != slow_disk) disk_trouble_ = std::max(disk_trouble_, world::now() + f.length + 3s);
   after(f.length, [] { world::set_disk("storage", {}); });
 }
 
@@ -145,11 +146,13 @@ void job::damage_journal(fault const& f) {
   std::string const path =
       std::string(directory) + (plan_.launched ? "/journal" : "/checkpoints/master.json");
   auto content = world::read_file("master", path);
-  if (content && !content->empty()) {
+  // Where there is none before it, a person is asked.
+  if (content && !content->empty() && world::read_file("master", path + ".before")) {
     if (f.number % 3 == 0)
       content->resize(content->size() * (f.number % 100) / 100);
     else
       (*content)[f.number % content->size()] ^= char(1u << f.number % 8);
+    world::remove_file("master", path);  // the one before may be the same file
     world::write_file("master", path, *content);
     ++applied_;
   }

@@ -83,7 +83,7 @@ class checks {
   }
 
   void account() {
-    std::string words;
+    world::set_disk("storage", {});  // it looks at what there is
     world::pid const audit =
         world::start({.name = "audit",
                       .host = "master",

@@ -112,13 +112,13 @@ std::string job::free_place(std::string const& role, std::uint32_t id) const {
 }
 
 bool job::anybody() const {
-  return std::ranges::any_of(all_, [](process const& p) { return !p.ended && p.role != "launcher"; });
+  return !living().empty();
 }
 
 std::vector<std::string> job::living() const {
   std::vector<std::string> names;
   for (process const& p : all_)
-    if (!p.ended && p.role != "launcher") names.push_back(p.name);
+    if (!p.ended && p.role != "launcher" && p.joined && !p.given_up) names.push_back(p.name);
   return names;
 }
 
@@ -290,7 +290,7 @@ void job::master_ended(process const& who) {
 
 void job::member_ended(process const& who) {
   world::ending const how = *who.ended;
-  bool const from_outside = who.hit || !who.wanted || ending_;
+  bool const from_outside = who.hit || !who.wanted || ending_ || world::now() < disk_trouble_;
   if (!from_outside && (how.code != 0 || how.signal != 0))
     find_fault(fmt::format("{} was not hit, and has ended with code {}, signal {}: {}", who.name, how.code,
                            how.signal, who.last));
@@ -298,7 +298,8 @@ void job::member_ended(process const& who) {
     endings_.push_back({who.role, who.id, how.code, how.signal, !who.wanted});
     return pump();
   }
-  if (over_) return;
+  // Who leaves by itself has heard of the end.
+  if (over_ || (how.code == 0 && how.signal == 0 && !who.told_to_stop)) return;
   std::string const where = fmt::format("tcp:{}:{}", world::address_of("master"), master_port);
   std::string const role = who.role;
   std::uint32_t const id = role == "worker" ? next_worker_++ : who.id;
@@ -319,6 +320,7 @@ void job::on_line(world::line const& l) {
   if (!p) return;
   log_line const line = read_line(l.text);
   p->last = line.text;
+  if (line.text.starts_with("joined the job")) p->joined = true;
   if (line.text.starts_with("Loss = ")) {
     ++steps_;
     last_step_ = l.when;
@@ -328,7 +330,7 @@ void job::on_line(world::line const& l) {
 }
 
 void job::judge_line(process& who, log_line const& l) {
-  if (is_error(l.level) && !who.hit && !over_ && !ending_)
+  if (is_error(l.level) && !who.hit && !over_ && !ending_ && world::now() > disk_trouble_)
     find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
   if (who.role != "master") return;
   unsigned long long version = 0, before = 0, wanted = 0;
@@ -339,12 +341,12 @@ void job::judge_line(process& who, log_line const& l) {
     changed_ = std::max(changed_, world::now());
   }
   for (process& p : all_) {
-    if (p.ended || p.hit || !p.wanted || (p.role != "ps" && p.role != "worker")) continue;
-    if (l.text.starts_with(fmt::format("{}-{} is lost: ", p.role == "ps" ? "server" : "worker", p.id)) ||
-        l.text.starts_with(fmt::format("{} {} is lost: ", p.role == "ps" ? "server" : "worker", p.id))) {
+    if (p.ended || (p.role != "ps" && p.role != "worker")) continue;
+    std::string const name = fmt::format("{} {} is lost: ", p.role == "ps" ? "server" : "worker", p.id);
+    if (!l.text.starts_with(name) || l.text.ends_with("a new process takes its place")) continue;
+    if (!p.hit && p.wanted && world::now() > disk_trouble_)
       find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
-      p.hit = true;
-    }
+    p.hit = p.given_up = true;
   }
 }
 

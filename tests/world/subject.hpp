@@ -25,6 +25,8 @@ struct process {
   world::duration started{};
   std::optional<world::ending> ended;
   bool hit = false;    ///< something was done to it, or to its network: whatever becomes of it is no wonder
+  bool joined = false, given_up = false;  ///< by its own word, and the master's
+  bool told_to_stop = false;              ///< by a fault
   bool wanted = true;  ///< nobody has told it to stop
   std::string last;    ///< of its lines
 };
@@ -41,7 +43,7 @@ class job {
   bool over() const { return over_; }                      ///< the master has left with an exit code
   std::string const& failure() const { return failure_; }  ///< its end was none that a job may have
   bool anybody() const;                                    ///< some process of it lives
-  std::vector<std::string> living() const;
+  std::vector<std::string> living() const;  ///< names, of those whom the master knows
   std::vector<std::string> const& findings() const { return findings_; }
   world::duration last_step() const { return last_step_; }
   std::uint64_t steps() const { return steps_; }
@@ -104,6 +106,7 @@ class job {
   std::vector<told_ending> endings_;
   std::map<std::string, fault> for_newcomer_;        // by place
   std::map<std::string, world::duration> troubled_;  // places, until when
+  world::duration disk_trouble_{};  // until then, and a moment longer
   std::set<std::string> dark_;                       // places without power
   std::map<std::uint64_t, world::duration> hangs_;
   std::vector<std::string> findings_;
