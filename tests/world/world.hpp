@@ -66,6 +66,9 @@ struct program {
   duration wall_clock_offset{};  ///< its system_clock is that much ahead
 };
 
+/// A program of a file's name: what executes it runs that function. Each program may execute itself.
+void install(std::string const& path, std::function<int(int, char**)> main);
+
 struct ending {
   int code = 0, signal = 0;  ///< as waitpid tells; signal != 0: it was killed
   duration when{};
@@ -79,6 +82,8 @@ bool wait_for(pid of, duration timeout);  ///< whether it has ended. Blocks
 std::vector<pid> processes();             ///< that live, in the order of their starts
 std::string name_of(pid of);
 std::string host_of(pid of);
+
+void fail_forks(pid of, int count);  ///< its next ones give EAGAIN
 
 /// As kill(2): SIGKILL, SIGTERM, SIGINT, …; SIGSTOP pauses all its threads (the host still acknowledges what
 /// comes for it), SIGCONT lets them go on. Sockets of a killed process are closed as by its kernel: with FIN

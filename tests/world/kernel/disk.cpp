@@ -74,6 +74,11 @@ std::string absolute(process const& p, std::string const& path) {
 
 place look_up(process const& p, std::string const& path, bool follow) {
   std::string full = absolute(p, path);
+  if (full.starts_with("/proc/")) {
+    place found{.node = kernel_file(p, full)};
+    found.error = found.node ? 0 : ENOENT;
+    return found;
+  }
   for (int links = 0; links < 20; ++links) {
     place found;
     std::string const* mount = nullptr;
@@ -120,18 +125,9 @@ long open_path(process& p, std::string const& path, int flags, mode_t mode) {
     file->special = full == "/dev/null" ? "null" : "random";
     return add_descriptor(file);
   }
-  if (full == "/proc/self/cmdline" || full == "/proc/sys/kernel/random/boot_id") {
-    file->node = std::make_shared<inode>();
-    file->node->mode = S_IFREG | 0444;
-    if (full == "/proc/self/cmdline")
-      for (std::string const& a : p.arguments) file->node->data.append(a).push_back('\0');
-    else
-      file->node->data = "b007-" + p.at->name + '\n';
-    return add_descriptor(file);
-  }
   place at = look_up(p, path, !(flags & O_NOFOLLOW));
   if (at.on) take_time(at.on->how.open.count());
-  at = look_up(p, path, !(flags & O_NOFOLLOW));  // it may have changed meanwhile
+  if (at.on) at = look_up(p, path, !(flags & O_NOFOLLOW));  // it may have changed meanwhile
   if (at.error) return -at.error;
   bool const writes = (flags & O_ACCMODE) != O_RDONLY;
   if (at.node) {
@@ -140,7 +136,7 @@ long open_path(process& p, std::string const& path, int flags, mode_t mode) {
     if (S_ISSOCK(at.node->mode)) return -ENXIO;
     if (at.node->is_directory() && (writes || (flags & O_CREAT))) return -EISDIR;
     if ((flags & O_DIRECTORY) && !at.node->is_directory()) return -ENOTDIR;
-    if (writes && at.on->how.read_only) return -EROFS;
+    if (writes && (!at.on || at.on->how.read_only)) return -EROFS;
   } else {
     if (!(flags & O_CREAT)) return -ENOENT;
     if (at.on->how.read_only) return -EROFS;

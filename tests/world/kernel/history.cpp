@@ -91,6 +91,8 @@ std::string name_of(pid of) { return existing(of).name; }
 std::string host_of(pid of) { return existing(of).at->name; }
 void kill(pid of, int signal) { send_signal(existing(of), signal, 1); }
 
+void fail_forks(pid of, int count) { existing(of).failing_forks = count; }
+
 void power_off(std::string const& name) {
   host& h = host_called(name);
   os->note("power off", name);

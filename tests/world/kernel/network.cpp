@@ -161,7 +161,8 @@ long socket::begin_connect(endpoint to) {
     changed();
     return 0;
   }
-  if (remote.address == 0 || remote.address >> 24 == 127) remote.address = at->address;
+  if (remote.address == 0 || (remote.address >> 24 == 127 && !host_at(remote.address)))
+    remote.address = at->outside ? at->outside->address : at->address;
   if (!bound) {
     if (long const code = bind({}, false); code != 0) return code;
   }

@@ -91,13 +91,16 @@ int dup3(int from, int to, int) noexcept { return dup2(from, to); }
 ssize_t readv(int fd, iovec const* parts, int count) {
   static auto* const real = next<ssize_t(int, iovec const*, int)>("readv");
   if (!ours(fd)) return real(fd, parts, count);
-  return transfer(fd, true, [&](object& o) { return o.read({parts, std::size_t(count)}, 0); });
+  return transfer(fd, direction::in, true, [&](object& o) { return o.read({parts, std::size_t(count)}, 0); });
 }
 
 ssize_t writev(int fd, iovec const* parts, int count) {
   static auto* const real = next<ssize_t(int, iovec const*, int)>("writev");
   if (!ours(fd)) return real(fd, parts, count);
-  return broken_pipe(transfer(fd, true, [&](object& o) { return o.write({parts, std::size_t(count)}, 0); }), false);
+  long const n = transfer(fd, direction::out, true, [&](object& o) { return o.write({parts, std::size_t(count)}, 0); });
+  if (n > 0 && (fd == 1 || fd == 2) && descriptor_of<open_file>(fd))
+    hear(*self->of, fd, gather({parts, std::size_t(count)}, std::size_t(n)));
+  return broken_pipe(n, false);
 }
 
 ssize_t read(int fd, void* into, size_t size) {
@@ -269,13 +272,29 @@ int ppoll(pollfd* fds, nfds_t count, timespec const* timeout, sigset_t const* ma
   return int(result_of(poll_objects({fds, std::size_t(count)}, until)));
 }
 
-// Descriptors here are larger than a set of select holds.
 int select(int n, fd_set* r, fd_set* w, fd_set* x, timeval* timeout) {
   static auto* const real = next<int(int, fd_set*, fd_set*, fd_set*, timeval*)>("select");
   if (!self) return real(n, r, w, x, timeout);
-  if (n > 0) return int(result_of(-EBADF));
-  os->sleep_until(timeout ? os->now + timeout->tv_sec * 1'000'000'000 + timeout->tv_usec * 1000 : never);
-  return 0;
+  std::vector<pollfd> fds;
+  for (int fd = 0; fd < n; ++fd) {
+    int events = 0;
+    if (r && FD_ISSET(fd, r)) events |= POLLIN;
+    if (w && FD_ISSET(fd, w)) events |= POLLOUT;
+    if (x && FD_ISSET(fd, x)) events |= POLLPRI;
+    if (events) fds.push_back({fd, short(events), 0});
+  }
+  std::int64_t const until = timeout ? os->now + timeout->tv_sec * 1'000'000'000 + timeout->tv_usec * 1000 : never;
+  long const found = poll_objects(fds, until);
+  for (fd_set* s : {r, w, x})
+    if (s) FD_ZERO(s);
+  if (found < 0) return int(result_of(found));
+  int count = 0;
+  for (pollfd const& p : fds) {
+    if (p.revents & POLLNVAL) return int(result_of(-EBADF));
+    if (r && (p.events & POLLIN) && (p.revents & (POLLIN | POLLHUP | POLLERR))) FD_SET(p.fd, r), ++count;
+    if (w && (p.events & POLLOUT) && (p.revents & (POLLOUT | POLLERR))) FD_SET(p.fd, w), ++count;
+  }
+  return count;
 }
 
 }  // extern "C"

@@ -155,7 +155,7 @@ ssize_t sendmsg(int fd, msghdr const* m, int flags) {
       with.push_back(std::move(o));
     }
   }
-  long const n = transfer(fd, !dont_wait(flags), [&](object& o) -> long {
+  long const n = transfer(fd, direction::out, !dont_wait(flags), [&](object& o) -> long {
     auto* const s = dynamic_cast<world::socket*>(&o);
     return s ? s->send({m->msg_iov, m->msg_iovlen}, flags, with) : -ENOTSOCK;
   });
@@ -166,7 +166,7 @@ ssize_t recvmsg(int fd, msghdr* m, int flags) {
   static auto* const real = next<ssize_t(int, msghdr*, int)>("recvmsg");
   if (!ours(fd)) return real(fd, m, flags);
   world::socket::together with;
-  long const n = transfer(fd, !dont_wait(flags), [&](object& o) -> long {
+  long const n = transfer(fd, direction::in, !dont_wait(flags), [&](object& o) -> long {
     auto* const s = dynamic_cast<world::socket*>(&o);
     return s ? s->receive({m->msg_iov, m->msg_iovlen}, flags, &with) : -ENOTSOCK;
   });
@@ -273,6 +273,10 @@ int setsockopt(int fd, int level, int name, void const* from, socklen_t size) no
   std::memcpy(&value, from, std::min<std::size_t>(size, sizeof value));
   if (level == SOL_SOCKET && name == SO_KEEPALIVE) s->keepalive = value != 0;
   if (level == SOL_SOCKET && name == SO_SNDBUF) s->limit = std::size_t(std::max(value, 4096)) * 2;
+  if (level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) && size == sizeof(timeval)) {
+    auto const& t = *static_cast<timeval const*>(from);
+    (name == SO_RCVTIMEO ? s->read_timeout : s->write_timeout) = t.tv_sec * 1'000'000'000 + t.tv_usec * 1000;
+  }
   if (level == SOL_SOCKET && name == SO_LINGER && size == sizeof(linger)) {
     auto const& l = *static_cast<linger const*>(from);
     s->linger_reset = l.l_onoff && l.l_linger == 0;
