@@ -64,6 +64,8 @@ struct program {
   std::vector<std::string> arguments;    ///< the first is the program's name
   std::map<std::string, std::string> environment;
   duration wall_clock_offset{};  ///< its system_clock is that much ahead
+  /// A new host is a container on that one: 127.0.0.1 is there, and it has its files.
+  std::string machine = {};
 };
 
 /// A program of a file's name: what executes it runs that function. Each program may execute itself.
@@ -124,9 +126,9 @@ void rejoin(std::string const& host);
 void reset_connections(std::string const& a, std::string const& b);  ///< RST on all that are open
 /// Their packets are lost from now on, as by a gateway that has forgotten them: half-open connections.
 void strand_connections(std::string const& a, std::string const& b);
-std::string address_of(std::string const& host);                     ///< its IP address. DNS knows its name
-void set_dns(std::string const& name, std::string const& host);      ///< another name; empty host: unknown
-std::size_t connections();                                           ///< open ones between different hosts
+std::string address_of(std::string const& host);                 ///< its IP address. DNS knows its name
+void set_dns(std::string const& name, std::string const& host);  ///< another name; empty host: unknown
+std::size_t connections();                                       ///< open ones between different hosts
 
 // ---- Disks: a volume is a tree of files in memory. Every host has "/", of its own; others are mounted ----
 

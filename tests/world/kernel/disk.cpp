@@ -33,7 +33,8 @@ std::string joined(std::vector<std::string> const& parts, std::size_t from, std:
 }
 
 bool begins_with(std::string const& path, std::string const& mount) {
-  return mount == "/" || (path.starts_with(mount) && (path.size() == mount.size() || path[mount.size()] == '/'));
+  return mount == "/" ||
+         (path.starts_with(mount) && (path.size() == mount.size() || path[mount.size()] == '/'));
 }
 
 std::shared_ptr<inode> new_inode(volume& on, mode_t mode) {
@@ -169,7 +170,9 @@ long make_socket_file(process& p, std::string const& path) {
   return 0;
 }
 
-int refusal_of(process& p, std::string const& path) { return look_up(p, path).node ? -ECONNREFUSED : -ENOENT; }
+int refusal_of(process& p, std::string const& path) {
+  return look_up(p, path).node ? -ECONNREFUSED : -ENOENT;
+}
 
 long make_link(process& p, std::string const& leads_to, std::string const& path) {
   place const at = look_up(p, path, false);
@@ -200,7 +203,8 @@ long remove_name(process& p, std::string const& path, bool directory) {
   if (at.on->how.read_only) return -EROFS;
   if (directory && !at.node->entries.empty()) return -ENOTEMPTY;
   change(*at.directory, {{at.name, nullptr}});
-  if (at.node->links == 0 && !directory) at.on->used -= std::min<std::uint64_t>(at.on->used, at.node->data.size());
+  if (at.node->links == 0 && !directory)
+    at.on->used -= std::min<std::uint64_t>(at.on->used, at.node->data.size());
   os->note("unlink", path);
   return 0;
 }
@@ -324,7 +328,8 @@ long open_file::force() {
 long open_file::lock(int operation, bool wait) {
   if (!node) return -EBADF;
   for (;;) {
-    bool const mine = node->exclusive == this, others = !node->shared.empty() && (node->shared.size() > 1 || node->shared[0] != this);
+    bool const mine = node->exclusive == this,
+               others = !node->shared.empty() && (node->shared.size() > 1 || node->shared[0] != this);
     if (operation == LOCK_UN) {
       if (mine) node->exclusive = nullptr;
       std::erase(node->shared, this);

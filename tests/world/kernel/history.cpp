@@ -35,7 +35,8 @@ history_result run(history_options const& options, std::function<void()> driver)
   std::int64_t const began = real_clock();
   own_standard_streams();
   os = new kernel(options);
-  process& p = make_process({.name = "world", .main = [driver = std::move(driver)](int, char**) { return driver(), 0; }}, nullptr);
+  process& p = make_process(
+      {.name = "world", .main = [driver = std::move(driver)](int, char**) { return driver(), 0; }}, nullptr);
   os->serve(p);
   run_main(p);
   os->begin();

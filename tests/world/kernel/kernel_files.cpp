@@ -39,13 +39,15 @@ std::string status_of(process const& p) {
     if (action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL) caught |= bit_of(signal);
   for (thread const* t : p.threads)
     if (t->is != thread::state::gone) blocked &= t->signal_mask;
-  return fmt::format("Name:\t{}\nPid:\t{}\nSigBlk:\t{:016x}\nSigCgt:\t{:016x}\n", p.name, p.number, blocked, caught);
+  return fmt::format("Name:\t{}\nPid:\t{}\nSigBlk:\t{:016x}\nSigCgt:\t{:016x}\n", p.name, p.number, blocked,
+                     caught);
 }
 
 }  // namespace
 
 std::shared_ptr<inode> kernel_file(process const& p, std::string const& path) {
-  if (path == "/proc/sys/kernel/random/boot_id") return file_of("b007-" + (p.at->outside ? p.at->outside : p.at)->name + '\n');
+  if (path == "/proc/sys/kernel/random/boot_id")
+    return file_of("b007-" + (p.at->outside ? p.at->outside : p.at)->name + '\n');
   std::size_t const slash = path.find('/', 6);
   if (slash == std::string::npos) return nullptr;
   std::string const who = path.substr(6, slash - 6), rest = path.substr(slash + 1);

@@ -157,7 +157,8 @@ long epoll::control(int operation, int fd, object* on, std::uint32_t events, std
     return 0;
   }
   if (!on->can_be_watched()) return -EPERM;
-  watch& w = it == watched.end() ? *watched.emplace(key, std::make_unique<watch>()).first->second : *it->second;
+  watch& w =
+      it == watched.end() ? *watched.emplace(key, std::make_unique<watch>()).first->second : *it->second;
   if (it == watched.end()) {
     w.in = this, w.on = on, w.fd = fd;
     on->watches.push_back(&w);
@@ -253,7 +254,8 @@ long duplicate_to(int from, int to) {
 
 void close_all_of(process& p) {
   for (std::size_t i = 0; i < p.descriptors.size(); ++i)
-    if (std::shared_ptr<object> const o = std::exchange(p.descriptors[i], nullptr)) release(o, int(i) + first_descriptor);
+    if (std::shared_ptr<object> const o = std::exchange(p.descriptors[i], nullptr))
+      release(o, int(i) + first_descriptor);
   for (auto& o : p.standard)
     if (std::shared_ptr<object> const one = std::move(o)) o = nullptr, release(one, 0);
 }

@@ -59,7 +59,7 @@ host& host_called(std::string const& name) {
 host& pod_called(std::string const& name, std::uint32_t address, host& on) {
   if (host* const known = find_host(name)) return *known;
   host& h = host_called(name);
-  h.address = address;
+  if (address) h.address = address;
   h.outside = &on;
   h.mounts = on.mounts;
   return h;
@@ -92,7 +92,9 @@ static auto& programs() {
   return all;
 }
 
-void install(std::string const& path, std::function<int(int, char**)> main) { programs()[path] = std::move(main); }
+void install(std::string const& path, std::function<int(int, char**)> main) {
+  programs()[path] = std::move(main);
+}
 
 std::function<int(int, char**)> const& program_at(std::string const& path) {
   static auto& none = *new std::function<int(int, char**)>;
@@ -105,7 +107,8 @@ process& make_process(program const& what, process* parent) {
   process& p = *all.emplace_back(std::make_unique<process>());
   p.number = pid(all.size());
   p.name = what.name;
-  p.at = &host_called(what.host.empty() ? what.name : what.host);
+  std::string const& at = what.host.empty() ? what.name : what.host;
+  p.at = what.machine.empty() ? &host_called(at) : &pod_called(at, 0, host_called(what.machine));
   p.parent = parent;
   p.group = p.number;
   p.main = what.main;
@@ -200,6 +203,7 @@ void send_signal(process& to, int number, pid from) {
   }
   auto const action = to.actions.find(number);
   bool const ignored = action != to.actions.end() && action->second.sa_handler == SIG_IGN;
+  if (ignored && to.before_exec) return;
   std::uint64_t everywhere = ~std::uint64_t(0);
   for (thread const* t : to.threads)
     if (t->is != thread::state::gone) everywhere &= t->signal_mask;
@@ -216,7 +220,8 @@ void send_signal(process& to, int number, pid from) {
     // On a thread of its own: none of a simulated process is interrupted.
     thread& t = os->make_thread(to);
     t.entry = [](void* what) -> void* {
-      auto const one = std::unique_ptr<std::pair<void (*)(int), int>>(static_cast<std::pair<void (*)(int), int>*>(what));
+      auto const one =
+          std::unique_ptr<std::pair<void (*)(int), int>>(static_cast<std::pair<void (*)(int), int>*>(what));
       one->first(one->second);
       return nullptr;
     };

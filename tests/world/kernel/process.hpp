@@ -23,8 +23,8 @@ struct host {
   std::string name;
   std::uint32_t address = 0;  ///< IPv4, in the order of this machine
   bool up = true;
-  std::map<std::uint16_t, socket*> ports;    ///< that listen
-  std::map<std::string, socket*> local;      ///< Unix sockets that listen
+  std::map<std::uint16_t, socket*> ports;  ///< that listen
+  std::map<std::string, socket*> local;    ///< Unix sockets that listen
   std::uint16_t last_port = 32768;
   host* outside = nullptr;  ///< of a pod: the machine that it is on, where 127.0.0.1 is
   std::vector<std::pair<std::string, volume*>> mounts;  ///< the longest path first
@@ -49,8 +49,8 @@ struct process {
   std::vector<thread*> waiting_to_go_on;
   std::optional<ending> end;
   bool reaped = false;
-  bool before_exec = false;  ///< a fork whose code runs on its parent's thread
-  wait_queue waiters;        ///< for its end
+  bool before_exec = false;                    ///< a fork whose code runs on its parent's thread
+  wait_queue waiters;                          ///< for its end
   std::vector<std::weak_ptr<object>> handles;  ///< pidfds
   wait_queue child_waiters;                    ///< waitpid of any
   std::uint64_t pending = 0;
@@ -74,7 +74,8 @@ void run_main(process& p);  ///< starts its first thread
 std::function<int(int, char**)> const& program_at(std::string const& path);
 /// What a write to a standard descriptor says, line by line.
 void hear(process& p, int fd, std::string_view bytes);
-/// Ends a process: its threads, descriptors, and children that asked for it. Returns, but not to a thread of it.
+/// Ends a process: its threads, descriptors, and children that asked for it. Returns, but not to a thread of
+/// it.
 void end_process(process& p, int code, int signal);
 [[noreturn]] void leave_process(int code, int signal);
 void send_signal(process& to, int number, pid from);

@@ -73,7 +73,8 @@ extern "C" pid begin_fork(saved_registers const* at) {
   if (!self) return real();
   process& parent = *self->of;
   if (parent.failing_forks > 0) return --parent.failing_forks, errno = EAGAIN, -1;
-  program const same{.name = parent.name, .host = parent.at->name, .main = parent.main, .arguments = parent.arguments};
+  program const same{
+      .name = parent.name, .host = parent.at->name, .main = parent.main, .arguments = parent.arguments};
   process& child = make_process(same, &parent);
   child.before_exec = true;
   child.group = parent.group;
@@ -168,7 +169,8 @@ int execve(char const* path, char* const* arguments, char* const* environment) n
   ::environ = all;
   auto const variable = [&](std::string_view name) -> std::string {
     for (std::size_t i = 0; i < n; ++i)
-      if (std::string_view const e = all[i]; e.starts_with(name) && e[name.size()] == '=') return all[i] + name.size() + 1;
+      if (std::string_view const e = all[i]; e.starts_with(name) && e[name.size()] == '=')
+        return all[i] + name.size() + 1;
     return {};
   };
   // What it is called, and which host it is on: of a pod its own.
@@ -208,8 +210,8 @@ pid_t waitpid(pid_t of, int* status, int options) {
   }
 }
 
-int posix_spawnp(pid_t* into, char const* file, posix_spawn_file_actions_t const* actions, posix_spawnattr_t const* how,
-                 char* const* arguments, char* const* environment) {
+int posix_spawnp(pid_t* into, char const* file, posix_spawn_file_actions_t const* actions,
+                 posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
   static auto* const real = next<decltype(posix_spawnp)>("posix_spawnp");
   return self ? ENOENT : real(into, file, actions, how, arguments, environment);
 }
@@ -283,7 +285,8 @@ int sigaction(int number, struct sigaction const* to, struct sigaction* before) 
 sighandler_t signal(int number, sighandler_t to) noexcept {
   static auto* const real = next<sighandler_t(int, sighandler_t)>("signal");
   if (!self) return real(number, to);
-  struct sigaction now {}, before {};
+  struct sigaction now {
+  }, before{};
   now.sa_handler = to;
   sigaction(number, &now, &before);
   return before.sa_handler;
