@@ -79,6 +79,7 @@ bool decode(std::string_view text, forked_result& into) {
 
 forked_result run_forked(history_options const& options, std::function<void(std::string&)> driver,
                          unsigned real_seconds) {
+  std::fflush(nullptr);  // what the caller has printed is printed once
   int ends[2];
   if (::pipe(ends) != 0) raw::die("no pipe");
   pid_t const child = ::fork();

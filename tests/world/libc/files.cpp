@@ -190,6 +190,16 @@ int flock(int fd, int operation) noexcept {
   return with_file(fd, [&](open_file& f) { return f.lock(operation & ~LOCK_NB, !(operation & LOCK_NB)); });
 }
 
+// A reader and a writer do as well: who calls it tries them next.
+ssize_t sendfile(int to, int from, off_t* at, size_t size) noexcept {
+  static auto* const real = next<ssize_t(int, int, off_t*, size_t)>("sendfile");
+  return ours(from) ? result_of(-EINVAL) : real(to, from, at, size);
+}
+ssize_t copy_file_range(int from, off64_t* at, int to, off64_t* to_at, size_t size, unsigned flags) {
+  static auto* const real = next<ssize_t(int, off64_t*, int, off64_t*, size_t, unsigned)>("copy_file_range");
+  return ours(from) ? result_of(-ENOSYS) : real(from, at, to, to_at, size, flags);
+}
+
 // ---- Facts ----
 
 long fill_memory(int fd, struct stat* into);
