@@ -23,6 +23,8 @@ constexpr char const *token = "0123456789abcdef0123456789abcdef",
                      *launcher_token = "fedcba9876543210fedcba9876543210";
 constexpr int master_port = 5000, launcher_port = 5001;
 
+std::string master_place() { return fmt::format("tcp:{}:{}", world::address_of("master"), master_port); }
+
 bool is_error(std::string const& level) { return level == "ERROR" || level == "CRITICAL"; }
 
 }  // namespace
@@ -169,6 +171,21 @@ void job::launch(std::string const& role, std::uint32_t id, std::map<std::string
   });
 }
 
+// By hand.
+void job::come(std::string const& role, std::uint32_t id, milliseconds pause) {
+  coming_.insert({role, id});
+  after(pause, [this, role, id] {
+    coming_.erase({role, id});
+    launch(role, id, {{"MASTER_ADDR", master_place()}});
+  });
+}
+
+std::size_t job::living_or_coming(std::string const& role) const {
+  auto const of_role = [&](auto const& one) { return one.first == role; };
+  return std::size_t(std::ranges::count_if(coming_, of_role)) +
+         std::size_t(std::ranges::count_if(all_, [&](process const& p) { return p.role == role && !p.ended; }));
+}
+
 void job::launch_master() {
   std::map<std::string, std::string> variables{{"EDL_PORT", std::to_string(master_port)}};
   if (plan_.launched) {
@@ -177,6 +194,15 @@ void job::launch_master() {
     variables["EDL_JOURNAL"] = std::string(directory) + "/journal";
   }
   launch("master", 0, variables);
+  if (plan_.launched || started_ == 1) return;
+  // Members that were told of the end by a master that was killed before its own: it needs others.
+  after(5s, [this] {
+    if (over_ || ending_) return;
+    for (int n = int(living_or_coming("worker")); n < plan_.workers; ++n) come("worker", next_worker_++, 0ms);
+    for (int i = 0; i < plan_.servers; ++i)
+      if (!living_of("ps", std::uint32_t(i)) && !coming_.contains({"ps", std::uint32_t(i)}))
+        come("ps", std::uint32_t(i), 0ms);
+  });
 }
 
 void job::start() {
@@ -188,14 +214,9 @@ void job::start() {
             {"EDL_LAUNCHER_TOKEN", launcher_token}});
   launch_master();
   if (plan_.launched) return;
-  std::string const where = fmt::format("tcp:{}:{}", world::address_of("master"), master_port);
-  auto const later = [&](std::string const& role, int id) {
-    after(milliseconds(draws_.between(0, 1500)), [this, role, id, where] {
-      launch(role, std::uint32_t(id), {{"MASTER_ADDR", where}});
-    });
-  };
-  for (int i = 0; i < plan_.servers; ++i) later("ps", i);
-  for (int i = 0; i < plan_.workers; ++i) later("worker", i);
+  for (int i = 0; i < plan_.servers; ++i) come("ps", std::uint32_t(i), milliseconds(draws_.between(0, 1500)));
+  for (int i = 0; i < plan_.workers; ++i)
+    come("worker", std::uint32_t(i), milliseconds(draws_.between(0, 1500)));
 }
 
 void job::end() {
@@ -300,12 +321,7 @@ void job::member_ended(process const& who) {
   }
   // Who leaves by itself has heard of the end.
   if (over_ || (how.code == 0 && how.signal == 0 && !who.told_to_stop)) return;
-  std::string const where = fmt::format("tcp:{}:{}", world::address_of("master"), master_port);
-  std::string const role = who.role;
-  std::uint32_t const id = role == "worker" ? next_worker_++ : who.id;
-  after(milliseconds(draws_.between(100, 3000)), [this, role, id, where] {
-    launch(role, id, {{"MASTER_ADDR", where}});
-  });
+  come(who.role, who.role == "worker" ? next_worker_++ : who.id, milliseconds(draws_.between(100, 3000)));
 }
 
 // ---- What they say ----

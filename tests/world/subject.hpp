@@ -81,6 +81,8 @@ class job {
   std::string free_place(std::string const& role, std::uint32_t id) const;
   void launch(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables);
   void launch_master();
+  void come(std::string const& role, std::uint32_t id, std::chrono::milliseconds pause);
+  std::size_t living_or_coming(std::string const& role) const;
   void pump();
   void after(world::duration pause, std::function<void()> what);
   void on_end(world::pid of, world::ending const& how);
@@ -103,6 +105,7 @@ class job {
   draws draws_;
   std::vector<process> all_;
   std::vector<order> orders_;
+  std::set<std::pair<std::string, std::uint32_t>> coming_;  // by hand
   std::vector<told_ending> endings_;
   std::map<std::string, fault> for_newcomer_;        // by place
   std::map<std::string, world::duration> troubled_;  // places, until when
