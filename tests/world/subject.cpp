@@ -140,6 +140,7 @@ void job::launch(std::string const& role, std::uint32_t id, std::map<std::string
   bool const master = role == "master", launcher = role == "launcher";
   process p{.number = ++started_, .role = role, .id = id, .started = world::now()};
   p.place = master || launcher ? role : free_place(role, id);
+  if (dark_.contains(p.place) && !plan_.launched && !master) return come(role, id, 500ms);
   if (dark_.contains(p.place))
     return after(500ms, [this, role, id, variables = std::move(variables)] { launch(role, id, variables); });
   p.name = master || launcher ? role : fmt::format("{}-{}", role == "ps" ? "server" : role, id);
