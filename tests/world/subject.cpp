@@ -81,6 +81,7 @@ std::vector<std::string> job::command() const {
   if (plan_.evaluation_steps > 0) {
     add("--validation_data=data.counted");
     add(fmt::format("--evaluation_steps={}", plan_.evaluation_steps));
+    if (plan_.judged) add("--save_best=loss");
   }
   return line;
 }
@@ -119,8 +120,12 @@ bool job::anybody() const {
 
 std::vector<std::string> job::living() const {
   std::vector<std::string> names;
+  std::uint64_t last = 0;
   for (process const& p : all_)
-    if (!p.ended && p.role != "launcher" && p.joined && !p.given_up) names.push_back(p.name);
+    if (p.role == "master") last = p.number;
+  // Who has not joined the last master hears of the end from nobody.
+  for (process const& p : all_)
+    if (!p.ended && (p.role == "master" || p.joined == last) && !p.given_up) names.push_back(p.name);
   return names;
 }
 
@@ -234,6 +239,11 @@ void job::look() {
                            std::chrono::duration<double>(now - last_pass_).count()));
     expected_ = now + 1h;
   }
+  for (process& p : all_)
+    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + 40s) {
+      find_fault(p.name + " was told to stop by SIGTERM 40 s ago");
+      p.hits = 2;
+    }
   auto const workers = std::ranges::count_if(
       all_, [](process const& p) { return p.role == "worker" && !p.ended && p.wanted; });
   if (plan_.launched && now > changed_ + 45s && workers > std::int64_t(wanted_workers_)) {
@@ -303,6 +313,7 @@ void job::on_end(world::pid of, world::ending const& how) {
 
 void job::master_ended(process const& who) {
   if (over_) return;
+  less_known_ = less_known_ || world::now() < disk_trouble_;
   if (who.ended->signal) return after(milliseconds(draws_.between(50, 2500)), [this] { launch_master(); });
   over_ = true;
   orders_.clear();
@@ -312,7 +323,7 @@ void job::master_ended(process const& who) {
 
 void job::member_ended(process const& who) {
   world::ending const how = *who.ended;
-  bool const from_outside = who.hit || !who.wanted || ending_ || world::now() < disk_trouble_;
+  bool const from_outside = who.hit || !who.wanted || ending_ || less_known_ || world::now() < disk_trouble_;
   if (!from_outside && (how.code != 0 || how.signal != 0))
     find_fault(fmt::format("{} was not hit, and has ended with code {}, signal {}: {}", who.name, how.code,
                            how.signal, who.last));
@@ -321,7 +332,7 @@ void job::member_ended(process const& who) {
     return pump();
   }
   // Who leaves by itself has heard of the end.
-  if (over_ || (how.code == 0 && how.signal == 0 && !who.told_to_stop)) return;
+  if (over_ || (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns)) return;
   come(who.role, who.role == "worker" ? next_worker_++ : who.id, milliseconds(draws_.between(100, 3000)));
 }
 
@@ -337,9 +348,12 @@ void job::on_line(world::line const& l) {
   if (!p) return;
   log_line const line = read_line(l.text);
   p->last = line.text;
-  if (line.text.starts_with("joined the job")) p->joined = true;
   if (line.text.starts_with("Loss = ")) {
     ++steps_;
+    unsigned long long version = 0;
+    auto const at = line.text.find("steps = ");
+    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1)
+      acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
     last_step_ = l.when;
   }
   lines_.hear(p->name, line);
@@ -347,11 +361,16 @@ void job::on_line(world::line const& l) {
 }
 
 void job::judge_line(process& who, log_line const& l) {
-  if (is_error(l.level) && !who.hit && !over_ && !ending_ && world::now() > disk_trouble_)
+  if (is_error(l.level) && !who.hit && !less_known_ && !over_ && !ending_ && world::now() > disk_trouble_)
     find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
   if (who.role != "master") return;
   unsigned long long version = 0, before = 0, wanted = 0;
   if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
+  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1) acknowledged_ = version;
+  // Some may have been on their way to servers, or answered by the first of them.
+  if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1 &&
+      version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
+    find_fault(fmt::format("the servers go on at version {}, and a worker was told of {}", version, acknowledged_));
   if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu worker", &before, &wanted) == 2 &&
       l.text.find("worker") != l.text.npos) {
     wanted_workers_ = std::uint32_t(wanted);
@@ -359,9 +378,10 @@ void job::judge_line(process& who, log_line const& l) {
   }
   for (process& p : all_) {
     if (p.ended || (p.role != "ps" && p.role != "worker")) continue;
-    std::string const name = fmt::format("{} {} is lost: ", p.role == "ps" ? "server" : "worker", p.id);
-    if (!l.text.starts_with(name) || l.text.ends_with("a new process takes its place")) continue;
-    if (!p.hit && p.wanted && world::now() > disk_trouble_)
+    std::string const name = fmt::format("{} {} ", p.role == "ps" ? "server" : "worker", p.id);
+    if (l.text == name + "joined") p.joined = who.number;
+    if (!l.text.starts_with(name + "is lost: ") || l.text.ends_with("a new process takes its place")) continue;
+    if (!p.hit && p.wanted && !less_known_ && world::now() > disk_trouble_)
       find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
     p.hit = p.given_up = true;
   }
