@@ -14,9 +14,9 @@ namespace world {
 struct job {
   std::string name = "tally";
   std::string token = "0123456789abcdef0123456789abcdef";
-  std::vector<std::string> flags;                   ///< of the command, which all roles get
-  std::map<std::string, std::string> environment;   ///< of all roles
-  int (*main)(int, char**);                         ///< the model's program
+  std::vector<std::string> flags;                  ///< of the command, which all roles get
+  std::map<std::string, std::string> environment;  ///< of all roles
+  int (*main)(int, char**);                        ///< the model's program
 
   /// "master", "ps", "worker". On a host that is up; the process before should have ended.
   pid start_role(std::string const& role, int id = 0) const {

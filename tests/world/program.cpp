@@ -44,7 +44,9 @@ void prepare(int, char** argv) {
 
 namespace {
 
-void put(std::string& to, auto const& value) { to.append(reinterpret_cast<char const*>(&value), sizeof value); }
+void put(std::string& to, auto const& value) {
+  to.append(reinterpret_cast<char const*>(&value), sizeof value);
+}
 
 bool take(std::string_view& from, auto& value) {
   if (from.size() < sizeof value) return false;
@@ -75,7 +77,8 @@ bool decode(std::string_view text, forked_result& into) {
 
 }  // namespace
 
-forked_result run_forked(history_options const& options, std::function<void(std::string&)> driver, unsigned real_seconds) {
+forked_result run_forked(history_options const& options, std::function<void(std::string&)> driver,
+                         unsigned real_seconds) {
   int ends[2];
   if (::pipe(ends) != 0) raw::die("no pipe");
   pid_t const child = ::fork();
@@ -86,7 +89,8 @@ forked_result run_forked(history_options const& options, std::function<void(std:
     std::string note;
     std::string const text = encode(run(options, [&] { driver(note); }), note);
     for (std::size_t done = 0; done < text.size();)
-      done += std::size_t(std::max(0l, raw::call(SYS_write, ends[1], long(text.data() + done), long(text.size() - done))));
+      done += std::size_t(
+          std::max(0l, raw::call(SYS_write, ends[1], long(text.data() + done), long(text.size() - done))));
     ::_exit(0);
   }
   ::close(ends[1]);
@@ -98,23 +102,28 @@ forked_result run_forked(history_options const& options, std::function<void(std:
   ::waitpid(child, &status, 0);
   forked_result result;
   if (decode(text, result)) return result;
-  result.failure = !WIFSIGNALED(status)            ? "the simulation ended with code " + std::to_string(WEXITSTATUS(status))
-                   : WTERMSIG(status) == SIGALRM ? "a thread does not give the processor away: " + std::to_string(real_seconds) + " s of real time are over"
-                                                   : std::string("the simulation crashed: ") + ::strsignal(WTERMSIG(status));
+  result.failure = !WIFSIGNALED(status)
+                       ? "the simulation ended with code " + std::to_string(WEXITSTATUS(status))
+                   : WTERMSIG(status) == SIGALRM
+                       ? "a thread does not give the processor away: " + std::to_string(real_seconds) +
+                             " s of real time are over"
+                       : std::string("the simulation crashed: ") + ::strsignal(WTERMSIG(status));
   return result;
 }
 
 void print(std::string_view text) { raw::call(SYS_write, 1, long(text.data()), long(text.size())); }
 
 void print(history_result const& of) {
-  double const real = double(of.real_time.count()) / 1e9, virtual_time = double(of.virtual_time.count()) / 1e9;
+  double const real = double(of.real_time.count()) / 1e9,
+               virtual_time = double(of.virtual_time.count()) / 1e9;
   char text[512];
-  int const n = std::snprintf(text, sizeof text,
-                "history %016llx: %.3f s of virtual time in %.3f s (%.0f times as fast), %llu events and %llu switches "
-                "(%.0f in a second)\n",
-                static_cast<unsigned long long>(of.hash), virtual_time, real, virtual_time / real,
-                static_cast<unsigned long long>(of.events), static_cast<unsigned long long>(of.switches),
-                double(of.events + of.switches) / real);
+  int const n = std::snprintf(
+      text, sizeof text,
+      "history %016llx: %.3f s of virtual time in %.3f s (%.0f times as fast), %llu events and %llu switches "
+      "(%.0f in a second)\n",
+      static_cast<unsigned long long>(of.hash), virtual_time, real, virtual_time / real,
+      static_cast<unsigned long long>(of.events), static_cast<unsigned long long>(of.switches),
+      double(of.events + of.switches) / real);
   print({text, std::size_t(n)});
   if (!of.failure.empty()) print("failed: " + of.failure + "\n");
 }

@@ -13,9 +13,9 @@ namespace world {
 /// environment could be seen, and brings all that is made once for a program to its final state.
 void prepare(int argc, char** argv);
 
-/// Runs a history in an OS process of its own, which ends with it: what killed processes leave behind goes, too. A
-/// crash of that process, or that it does nothing for so many seconds of real time, is a failure with words.
-/// What the driver leaves in `note` comes back in the result's. The caller has no other threads.
+/// Runs a history in an OS process of its own, which ends with it: what killed processes leave behind goes,
+/// too. A crash of that process, or that it does nothing for so many seconds of real time, is a failure with
+/// words. What the driver leaves in `note` comes back in the result's. The caller has no other threads.
 struct forked_result : history_result {
   std::string note;
 };

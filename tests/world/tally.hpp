@@ -8,12 +8,13 @@
 #include <thread>
 #include <vector>
 
-/// Models that count what they are trained with: each record adds exactly 1 to the weight of its own, so that a
-/// lost or repeated one shows. Their data is of the form "tally:RECORDS/SHARDS".
+/// Models that count what they are trained with: each record adds exactly 1 to the weight of its own, so that
+/// a lost or repeated one shows. Their data is of the form "tally:RECORDS/SHARDS".
 namespace tally {
 
-inline constexpr int weights = 64;    ///< record i adds to weight i % 64
-inline constexpr int minibatch = 16;  ///< the flag that goes with the rate: full minibatches add 1 for a record
+inline constexpr int weights = 64;  ///< record i adds to weight i % 64
+inline constexpr int minibatch =
+    16;  ///< the flag that goes with the rate: full minibatches add 1 for a record
 
 struct source final : edl::data::source {
   struct one final : edl::data::reader {
@@ -32,7 +33,8 @@ struct source final : edl::data::source {
   std::vector<edl::data::shard> all;
 };
 
-inline std::unique_ptr<edl::data::source> open_tally(std::string const& path, edl::data::source_options const&) {
+inline std::unique_ptr<edl::data::source> open_tally(std::string const& path,
+                                                     edl::data::source_options const&) {
   if (!path.starts_with("tally:")) return nullptr;
   char* end = nullptr;
   std::uint64_t const records = std::strtoull(path.c_str() + 6, &end, 10);
@@ -59,18 +61,20 @@ struct count_up {
 
 /// Weights in a dense layer.
 struct dense_model {
-  static constexpr auto network =
-      edl::nn::sequential(edl::nn::features{.count = weights},
-                          edl::nn::dense{.units = 1, .use_bias = false, .kernel_initializer = edl::nn::constant{0}});
+  static constexpr auto network = edl::nn::sequential(
+      edl::nn::features{.count = weights},
+      edl::nn::dense{.units = 1, .use_bias = false, .kernel_initializer = edl::nn::constant{0}});
   static constexpr count_up loss{};
   static constexpr edl::sgd optimizer{.learning_rate = float(minibatch)};
   using metrics = edl::metrics<edl::mean_loss>;
-  static std::unique_ptr<edl::data::source> open(std::string const& path, edl::data::source_options const& o) {
+  static std::unique_ptr<edl::data::source> open(std::string const& path,
+                                                 edl::data::source_options const& o) {
     return open_tally(path, o);
   }
   template <class Sample>
   static void feed(edl::example const& record, Sample& into, edl::mode) {
-    for (int i = 0; i < weights; ++i) into.features(i) = i == record.integer("record") % weights ? 1.0f : 0.0f;
+    for (int i = 0; i < weights; ++i)
+      into.features(i) = i == record.integer("record") % weights ? 1.0f : 0.0f;
     into.label = 0;
   }
 };

@@ -64,7 +64,12 @@ struct program {
   std::vector<std::string> arguments;    ///< the first is the program's name
   std::map<std::string, std::string> environment;
   duration wall_clock_offset{};  ///< its system_clock is that much ahead
+  /// A new host is a container on that one: 127.0.0.1 is there, and it has its files.
+  std::string machine = {};
 };
+
+/// A program of a file's name: what executes it runs that function. Each program may execute itself.
+void install(std::string const& path, std::function<int(int, char**)> main);
 
 struct ending {
   int code = 0, signal = 0;  ///< as waitpid tells; signal != 0: it was killed
@@ -79,6 +84,8 @@ bool wait_for(pid of, duration timeout);  ///< whether it has ended. Blocks
 std::vector<pid> processes();             ///< that live, in the order of their starts
 std::string name_of(pid of);
 std::string host_of(pid of);
+
+void fail_forks(pid of, int count);  ///< its next ones give EAGAIN
 
 /// As kill(2): SIGKILL, SIGTERM, SIGINT, …; SIGSTOP pauses all its threads (the host still acknowledges what
 /// comes for it), SIGCONT lets them go on. Sockets of a killed process are closed as by its kernel: with FIN
@@ -119,9 +126,9 @@ void rejoin(std::string const& host);
 void reset_connections(std::string const& a, std::string const& b);  ///< RST on all that are open
 /// Their packets are lost from now on, as by a gateway that has forgotten them: half-open connections.
 void strand_connections(std::string const& a, std::string const& b);
-std::string address_of(std::string const& host);                     ///< its IP address. DNS knows its name
-void set_dns(std::string const& name, std::string const& host);      ///< another name; empty host: unknown
-std::size_t connections();                                           ///< open ones between different hosts
+std::string address_of(std::string const& host);                 ///< its IP address. DNS knows its name
+void set_dns(std::string const& name, std::string const& host);  ///< another name; empty host: unknown
+std::size_t connections();                                       ///< open ones between different hosts
 
 // ---- Disks: a volume is a tree of files in memory. Every host has "/", of its own; others are mounted ----
 

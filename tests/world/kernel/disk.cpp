@@ -33,7 +33,8 @@ std::string joined(std::vector<std::string> const& parts, std::size_t from, std:
 }
 
 bool begins_with(std::string const& path, std::string const& mount) {
-  return mount == "/" || (path.starts_with(mount) && (path.size() == mount.size() || path[mount.size()] == '/'));
+  return mount == "/" ||
+         (path.starts_with(mount) && (path.size() == mount.size() || path[mount.size()] == '/'));
 }
 
 std::shared_ptr<inode> new_inode(volume& on, mode_t mode) {
@@ -74,6 +75,11 @@ std::string absolute(process const& p, std::string const& path) {
 
 place look_up(process const& p, std::string const& path, bool follow) {
   std::string full = absolute(p, path);
+  if (full.starts_with("/proc/")) {
+    place found{.node = kernel_file(p, full)};
+    found.error = found.node ? 0 : ENOENT;
+    return found;
+  }
   for (int links = 0; links < 20; ++links) {
     place found;
     std::string const* mount = nullptr;
@@ -120,18 +126,9 @@ long open_path(process& p, std::string const& path, int flags, mode_t mode) {
     file->special = full == "/dev/null" ? "null" : "random";
     return add_descriptor(file);
   }
-  if (full == "/proc/self/cmdline" || full == "/proc/sys/kernel/random/boot_id") {
-    file->node = std::make_shared<inode>();
-    file->node->mode = S_IFREG | 0444;
-    if (full == "/proc/self/cmdline")
-      for (std::string const& a : p.arguments) file->node->data.append(a).push_back('\0');
-    else
-      file->node->data = "b007-" + p.at->name + '\n';
-    return add_descriptor(file);
-  }
   place at = look_up(p, path, !(flags & O_NOFOLLOW));
   if (at.on) take_time(at.on->how.open.count());
-  at = look_up(p, path, !(flags & O_NOFOLLOW));  // it may have changed meanwhile
+  if (at.on) at = look_up(p, path, !(flags & O_NOFOLLOW));  // it may have changed meanwhile
   if (at.error) return -at.error;
   bool const writes = (flags & O_ACCMODE) != O_RDONLY;
   if (at.node) {
@@ -140,7 +137,7 @@ long open_path(process& p, std::string const& path, int flags, mode_t mode) {
     if (S_ISSOCK(at.node->mode)) return -ENXIO;
     if (at.node->is_directory() && (writes || (flags & O_CREAT))) return -EISDIR;
     if ((flags & O_DIRECTORY) && !at.node->is_directory()) return -ENOTDIR;
-    if (writes && at.on->how.read_only) return -EROFS;
+    if (writes && (!at.on || at.on->how.read_only)) return -EROFS;
   } else {
     if (!(flags & O_CREAT)) return -ENOENT;
     if (at.on->how.read_only) return -EROFS;
@@ -173,7 +170,9 @@ long make_socket_file(process& p, std::string const& path) {
   return 0;
 }
 
-int refusal_of(process& p, std::string const& path) { return look_up(p, path).node ? -ECONNREFUSED : -ENOENT; }
+int refusal_of(process& p, std::string const& path) {
+  return look_up(p, path).node ? -ECONNREFUSED : -ENOENT;
+}
 
 long make_link(process& p, std::string const& leads_to, std::string const& path) {
   place const at = look_up(p, path, false);
@@ -204,7 +203,8 @@ long remove_name(process& p, std::string const& path, bool directory) {
   if (at.on->how.read_only) return -EROFS;
   if (directory && !at.node->entries.empty()) return -ENOTEMPTY;
   change(*at.directory, {{at.name, nullptr}});
-  if (at.node->links == 0 && !directory) at.on->used -= std::min<std::uint64_t>(at.on->used, at.node->data.size());
+  if (at.node->links == 0 && !directory)
+    at.on->used -= std::min<std::uint64_t>(at.on->used, at.node->data.size());
   os->note("unlink", path);
   return 0;
 }
@@ -328,7 +328,8 @@ long open_file::force() {
 long open_file::lock(int operation, bool wait) {
   if (!node) return -EBADF;
   for (;;) {
-    bool const mine = node->exclusive == this, others = !node->shared.empty() && (node->shared.size() > 1 || node->shared[0] != this);
+    bool const mine = node->exclusive == this,
+               others = !node->shared.empty() && (node->shared.size() > 1 || node->shared[0] != this);
     if (operation == LOCK_UN) {
       if (mine) node->exclusive = nullptr;
       std::erase(node->shared, this);

@@ -80,6 +80,8 @@ struct open_file final : object {
   std::string special;  ///< content of one of the kernel's files; "random", "null"
 };
 
+/// Of /proc, made when it is asked for; null: there is no such file.
+std::shared_ptr<inode> kernel_file(process const& p, std::string const& path);
 long open_path(process& p, std::string const& path, int flags, mode_t mode);  ///< a descriptor
 long make_directory(process& p, std::string const& path, mode_t mode);
 long remove_name(process& p, std::string const& path, bool directory);

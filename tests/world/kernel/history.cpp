@@ -35,7 +35,8 @@ history_result run(history_options const& options, std::function<void()> driver)
   std::int64_t const began = real_clock();
   own_standard_streams();
   os = new kernel(options);
-  process& p = make_process({.name = "world", .main = [driver = std::move(driver)](int, char**) { return driver(), 0; }}, nullptr);
+  process& p = make_process(
+      {.name = "world", .main = [driver = std::move(driver)](int, char**) { return driver(), 0; }}, nullptr);
   os->serve(p);
   run_main(p);
   os->begin();
@@ -90,6 +91,8 @@ std::vector<pid> processes() {
 std::string name_of(pid of) { return existing(of).name; }
 std::string host_of(pid of) { return existing(of).at->name; }
 void kill(pid of, int signal) { send_signal(existing(of), signal, 1); }
+
+void fail_forks(pid of, int count) { existing(of).failing_forks = count; }
 
 void power_off(std::string const& name) {
   host& h = host_called(name);

@@ -99,7 +99,8 @@ thread& kernel::choose() {
     if (now > options.limit.count()) finish("the history is not over after its limit\n" + describe_threads());
     fire_due();
   }
-  if (events + switches > options.most_events) finish("the history has too many events\n" + describe_threads());
+  if (events + switches > options.most_events)
+    finish("the history has too many events\n" + describe_threads());
   std::size_t const which = ready.size() == 1 ? 0 : std::size_t(schedule.below(ready.size()));
   thread& t = *ready[which];
   ready[which] = ready.back();

@@ -40,7 +40,8 @@ std::int64_t travel(host const& from, host const& to, std::size_t bytes) {
   if (&from == &to) return 5'000 + std::int64_t(draw.below(10'000)) + std::int64_t(bytes / 8);
   link const& l = link_of(from, to);
   std::int64_t t = l.latency.count() + std::int64_t(draw.exponential(double(l.jitter.count())));
-  for (std::int64_t again = first_retransmission; l.loss > 0 && draw.fraction() < l.loss; again *= 2) t += again;
+  for (std::int64_t again = first_retransmission; l.loss > 0 && draw.fraction() < l.loss; again *= 2)
+    t += again;
   return t;
 }
 
@@ -79,7 +80,8 @@ long socket::bind(endpoint where, bool) {
     if (where.path[0] != 0)
       if (long const code = make_socket_file(*self->of, where.path); code != 0) return code;
   } else {
-    if (where.address != 0 && where.address != 0x7f000001u && where.address != at->address) return -EADDRNOTAVAIL;
+    if (where.address != 0 && where.address != 0x7f000001u && where.address != at->address)
+      return -EADDRNOTAVAIL;
     for (int tries = 0; where.port == 0 && tries < 30000; ++tries) {
       if (++at->last_port >= 61000) at->last_port = 32768;
       if (!at->ports.contains(at->last_port)) where.port = at->last_port;
@@ -155,13 +157,15 @@ long socket::begin_connect(endpoint to) {
   remote = std::move(to);
   if (domain == AF_UNIX) {
     auto const it = at->local.find(remote.path);
-    if (it == at->local.end()) return remote.path[0] == 0 ? -ECONNREFUSED : refusal_of(*self->of, remote.path);
+    if (it == at->local.end())
+      return remote.path[0] == 0 ? -ECONNREFUSED : refusal_of(*self->of, remote.path);
     if (!answer(*this, it->second)) return -EAGAIN;
     is = state::connected;
     changed();
     return 0;
   }
-  if (remote.address == 0 || remote.address >> 24 == 127) remote.address = at->address;
+  if (remote.address == 0 || (remote.address >> 24 == 127 && !host_at(remote.address)))
+    remote.address = at->outside ? at->outside->address : at->address;
   if (!bound) {
     if (long const code = bind({}, false); code != 0) return code;
   }
@@ -178,7 +182,8 @@ long socket::begin_connect(endpoint to) {
 
 std::size_t socket::room() const {
   auto const other = peer.lock();
-  std::size_t const waiting = bytes_in_flight + (other && !other->user_closed ? other->incoming.size() - other->taken : 0);
+  std::size_t const waiting =
+      bytes_in_flight + (other && !other->user_closed ? other->incoming.size() - other->taken : 0);
   return waiting >= limit ? 0 : limit - waiting;
 }
 
@@ -353,7 +358,8 @@ void socket::watch_silence() {
     if (!s || s->outages != n || s->reachable() || s->is != state::connected) return;
     if (s->keepalive || !s->in_flight.empty()) s->break_off(ETIMEDOUT);
   };
-  std::int64_t const probes = (keepalive_idle + std::int64_t(keepalive_interval) * keepalive_count) * 1'000'000'000;
+  std::int64_t const probes =
+      (keepalive_idle + std::int64_t(keepalive_interval) * keepalive_count) * 1'000'000'000;
   os->at(os->now + (keepalive ? std::min(user_timeout, probes) : user_timeout), look);
 }
 
@@ -374,7 +380,8 @@ void look_at_links() {
       ++s->outages;
       if (!s->held) continue;
       std::int64_t const silent = os->now - s->held_since;
-      std::int64_t wait = std::int64_t(os->network.below(std::uint64_t(std::clamp<std::int64_t>(silent, 200'000'000, 4'000'000'000))));
+      std::int64_t wait = std::int64_t(
+          os->network.below(std::uint64_t(std::clamp<std::int64_t>(silent, 200'000'000, 4'000'000'000))));
       ++s->arrivals;  // what is scheduled already comes now
       for (std::size_t i = 0; i < s->in_flight.size(); ++i)
         os->at(os->now + wait + std::int64_t(i), [s, n = s->arrivals] {
@@ -412,7 +419,9 @@ host* resolve_name(std::string const& name) {
 
 void set_dns(std::string const& name, std::string const& host) { net().names[name] = host; }
 
-link get_link(std::string const& from, std::string const& to) { return link_of(host_called(from), host_called(to)); }
+link get_link(std::string const& from, std::string const& to) {
+  return link_of(host_called(from), host_called(to));
+}
 
 void set_link(std::string const& from, std::string const& to, link const& one_way) {
   net().links[{&host_called(from), &host_called(to)}] = one_way;
@@ -481,8 +490,8 @@ void strand_connections(std::string const& a, std::string const& b) {
 
 std::string address_of(std::string const& host) {
   std::uint32_t const a = host_called(host).address;
-  return std::to_string(a >> 24) + '.' + std::to_string(a >> 16 & 255) + '.' + std::to_string(a >> 8 & 255) + '.' +
-         std::to_string(a & 255);
+  return std::to_string(a >> 24) + '.' + std::to_string(a >> 16 & 255) + '.' + std::to_string(a >> 8 & 255) +
+         '.' + std::to_string(a & 255);
 }
 
 std::size_t connections() {

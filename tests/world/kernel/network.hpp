@@ -47,10 +47,10 @@ struct socket final : object {
 
   std::size_t room() const;
   void transmit(packet p);
-  void arrive();                 ///< the oldest packet in flight is to arrive now
-  void break_off(int code);      ///< the connection is over with that error
-  bool reachable() const;        ///< packets pass to the peer's host and back
-  void watch_silence();          ///< gives up when the peer is out of reach for too long
+  void arrive();             ///< the oldest packet in flight is to arrive now
+  void break_off(int code);  ///< the connection is over with that error
+  bool reachable() const;    ///< packets pass to the peer's host and back
+  void watch_silence();      ///< gives up when the peer is out of reach for too long
   void answer_with_reset(socket& sender) const;
 
   int domain;
@@ -67,7 +67,7 @@ struct socket final : object {
   std::size_t most_queued = 0;
 
   std::string incoming;
-  std::size_t taken = 0;           ///< of incoming
+  std::size_t taken = 0;  ///< of incoming
   std::uint64_t read_so_far = 0, arrived_so_far = 0;
   std::deque<std::pair<std::uint64_t, together>> passed;
   bool input_over = false, output_over = false;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "world/kernel/process.hpp"
 
@@ -156,7 +157,8 @@ long epoll::control(int operation, int fd, object* on, std::uint32_t events, std
     return 0;
   }
   if (!on->can_be_watched()) return -EPERM;
-  watch& w = it == watched.end() ? *watched.emplace(key, std::make_unique<watch>()).first->second : *it->second;
+  watch& w =
+      it == watched.end() ? *watched.emplace(key, std::make_unique<watch>()).first->second : *it->second;
   if (it == watched.end()) {
     w.in = this, w.on = on, w.fd = fd;
     on->watches.push_back(&w);
@@ -189,15 +191,6 @@ std::vector<epoll::found> epoll::collect(std::size_t most) {
 
 namespace {
 
-struct entry {
-  std::shared_ptr<object> of;
-  process* by = nullptr;
-};
-std::vector<entry>& table() {
-  static auto& all = *new std::vector<entry>;
-  return all;
-}
-
 void release(std::shared_ptr<object> const& o, int fd) {
   if (--o->descriptors > 0) return;
   for (watch* w : std::vector<watch*>(o->watches)) {
@@ -213,22 +206,23 @@ void release(std::shared_ptr<object> const& o, int fd) {
 }  // namespace
 
 int add_descriptor(std::shared_ptr<object> of, bool, int at_least) {
-  auto& all = table();
+  auto& all = self->of->descriptors;
   std::size_t i = std::size_t(std::max(at_least - first_descriptor, 0));
-  while (i < all.size() && all[i].of) ++i;
+  while (i < all.size() && all[i]) ++i;
   if (i >= all.size()) all.resize(i + 1);
   ++of->descriptors;
-  all[i] = {std::move(of), self->of};
+  all[i] = std::move(of);
   return int(i) + first_descriptor;
 }
 
 std::shared_ptr<object> descriptor(int fd) {
   if (fd >= 0 && fd <= 2) return self->of->standard[fd];
-  auto& all = table();
   std::size_t const i = std::size_t(fd - first_descriptor);
-  if (fd < first_descriptor || i >= all.size()) return nullptr;
   process const* const me = self->of;
-  return all[i].by == me || (me->before_exec && all[i].by == me->parent) ? all[i].of : nullptr;
+  if (fd < first_descriptor) return nullptr;
+  if (i < me->descriptors.size() && me->descriptors[i]) return me->descriptors[i];
+  // A fork has its parent's until it executes a program.
+  return me->before_exec && i < me->parent->descriptors.size() ? me->parent->descriptors[i] : nullptr;
 }
 
 bool is_simulated(int fd) { return (fd >= 0 && fd <= 2) || fd >= first_descriptor; }
@@ -238,8 +232,10 @@ long close_descriptor(int fd) {
   if (!o) return -EBADF;
   if (fd <= 2)
     self->of->standard[fd] = nullptr;
+  else if (std::size_t const i = std::size_t(fd - first_descriptor); i < self->of->descriptors.size())
+    self->of->descriptors[i] = nullptr;
   else
-    table()[std::size_t(fd - first_descriptor)] = {};
+    return 0;  // its parent's
   release(o, fd);
   return 0;
 }
@@ -257,13 +253,9 @@ long duplicate_to(int from, int to) {
 }
 
 void close_all_of(process& p) {
-  auto& all = table();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].of || all[i].by != &p) continue;
-    std::shared_ptr<object> const o = std::move(all[i].of);
-    all[i] = {};
-    release(o, int(i) + first_descriptor);
-  }
+  for (std::size_t i = 0; i < p.descriptors.size(); ++i)
+    if (std::shared_ptr<object> const o = std::exchange(p.descriptors[i], nullptr))
+      release(o, int(i) + first_descriptor);
   for (auto& o : p.standard)
     if (std::shared_ptr<object> const one = std::move(o)) o = nullptr, release(one, 0);
 }

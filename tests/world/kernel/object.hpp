@@ -55,6 +55,7 @@ struct object : std::enable_shared_from_this<object> {
   }
 
   bool nonblocking = false;
+  std::int64_t read_timeout = 0, write_timeout = 0;  ///< SO_RCVTIMEO, SO_SNDTIMEO; 0: none
   int descriptors = 0;
   std::vector<watch*> watches;
   wait_queue pollers;
@@ -112,9 +113,9 @@ struct epoll final : object {
   std::deque<watch*> queue;
 };
 
-// ---- Descriptors: numbers are unique in a history, so that a number of another process is of no use ----
+// ---- Descriptors: those below the first are the OS process' own, but for the standard three ----
 
-inline constexpr int first_descriptor = 1000;
+inline constexpr int first_descriptor = 64;
 
 int add_descriptor(std::shared_ptr<object> of, bool close_on_exec = true, int at_least = first_descriptor);
 /// Null: EBADF. Of the calling process, or of `by`.

@@ -56,7 +56,21 @@ host& host_called(std::string const& name) {
   return h;
 }
 
+host& pod_called(std::string const& name, std::uint32_t address, host& on) {
+  if (host* const known = find_host(name)) return *known;
+  host& h = host_called(name);
+  if (address) h.address = address;
+  h.outside = &on;
+  h.mounts = on.mounts;
+  return h;
+}
+
 host* host_at(std::uint32_t address) {
+  if (address >> 24 == 127) {
+    for (auto const& h : hosts())
+      if (h->address == address) return h.get();
+    return nullptr;
+  }
   std::uint32_t const i = address - 0x0a000001u;
   return i < hosts().size() ? hosts()[i].get() : nullptr;
 }
@@ -73,13 +87,30 @@ process* process_of(pid number) {
   return number >= 1 && std::size_t(number) <= all.size() ? all[std::size_t(number) - 1].get() : nullptr;
 }
 
+static auto& programs() {
+  static auto& all = *new std::map<std::string, std::function<int(int, char**)>>;
+  return all;
+}
+
+void install(std::string const& path, std::function<int(int, char**)> main) {
+  programs()[path] = std::move(main);
+}
+
+std::function<int(int, char**)> const& program_at(std::string const& path) {
+  static auto& none = *new std::function<int(int, char**)>;
+  auto const it = programs().find(path);
+  return it == programs().end() ? none : it->second;
+}
+
 process& make_process(program const& what, process* parent) {
   auto& all = all_processes();
   process& p = *all.emplace_back(std::make_unique<process>());
   p.number = pid(all.size());
   p.name = what.name;
-  p.at = &host_called(what.host.empty() ? what.name : what.host);
+  std::string const& at = what.host.empty() ? what.name : what.host;
+  p.at = what.machine.empty() ? &host_called(at) : &pod_called(at, 0, host_called(what.machine));
   p.parent = parent;
+  p.group = p.number;
   p.main = what.main;
   p.arguments = what.arguments;
   if (p.arguments.empty()) p.arguments.push_back(what.name);
@@ -172,6 +203,7 @@ void send_signal(process& to, int number, pid from) {
   }
   auto const action = to.actions.find(number);
   bool const ignored = action != to.actions.end() && action->second.sa_handler == SIG_IGN;
+  if (ignored && to.before_exec) return;
   std::uint64_t everywhere = ~std::uint64_t(0);
   for (thread const* t : to.threads)
     if (t->is != thread::state::gone) everywhere &= t->signal_mask;
@@ -188,7 +220,8 @@ void send_signal(process& to, int number, pid from) {
     // On a thread of its own: none of a simulated process is interrupted.
     thread& t = os->make_thread(to);
     t.entry = [](void* what) -> void* {
-      auto const one = std::unique_ptr<std::pair<void (*)(int), int>>(static_cast<std::pair<void (*)(int), int>*>(what));
+      auto const one =
+          std::unique_ptr<std::pair<void (*)(int), int>>(static_cast<std::pair<void (*)(int), int>*>(what));
       one->first(one->second);
       return nullptr;
     };
@@ -214,8 +247,12 @@ long signal_handle::read(std::span<iovec const> into, int) {
 // ---- Output ----
 
 long console::write(std::span<iovec const> from, int) {
-  process& p = *self->of;
   std::string const bytes = gather(from, total_of(from));
+  hear(*self->of, fd, bytes);
+  return long(bytes.size());
+}
+
+void hear(process& p, int fd, std::string_view bytes) {
   std::string& rest = p.unfinished_line[std::size_t(fd)];
   rest += bytes;
   for (std::size_t at; (at = rest.find('\n')) != std::string::npos;) {
@@ -224,7 +261,6 @@ long console::write(std::span<iovec const> from, int) {
     os->note(p.name.c_str(), text);
     for (auto const& hears : os->line_listeners) hears({p.number, fd, duration(os->now), text});
   }
-  return long(bytes.size());
 }
 
 // ---- Threads and their process' globals ----

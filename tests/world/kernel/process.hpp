@@ -23,9 +23,10 @@ struct host {
   std::string name;
   std::uint32_t address = 0;  ///< IPv4, in the order of this machine
   bool up = true;
-  std::map<std::uint16_t, socket*> ports;    ///< that listen
-  std::map<std::string, socket*> local;      ///< Unix sockets that listen
+  std::map<std::uint16_t, socket*> ports;  ///< that listen
+  std::map<std::string, socket*> local;    ///< Unix sockets that listen
   std::uint16_t last_port = 32768;
+  host* outside = nullptr;  ///< of a pod: the machine that it is on, where 127.0.0.1 is
   std::vector<std::pair<std::string, volume*>> mounts;  ///< the longest path first
 };
 
@@ -40,13 +41,16 @@ struct process {
   std::int64_t clock_offset = 0;
   std::vector<thread*> threads;
   std::array<std::shared_ptr<object>, 3> standard;
+  std::vector<std::shared_ptr<object>> descriptors;  ///< from first_descriptor on
+  pid group = 0;
+  int failing_forks = 0;  ///< the next ones fail
   std::array<std::string, 3> unfinished_line;
   bool stopped = false;
   std::vector<thread*> waiting_to_go_on;
   std::optional<ending> end;
   bool reaped = false;
-  bool before_exec = false;  ///< a fork whose code runs on its parent's thread
-  wait_queue waiters;        ///< for its end
+  bool before_exec = false;                    ///< a fork whose code runs on its parent's thread
+  wait_queue waiters;                          ///< for its end
   std::vector<std::weak_ptr<object>> handles;  ///< pidfds
   wait_queue child_waiters;                    ///< waitpid of any
   std::uint64_t pending = 0;
@@ -59,12 +63,19 @@ struct process {
 
 host& host_called(std::string const& name);
 host* host_at(std::uint32_t address);
+/// The pod of that name, with that address, on that machine.
+host& pod_called(std::string const& name, std::uint32_t address, host& on);
 process* process_of(pid number);
 std::vector<std::unique_ptr<process>>& all_processes();
 
 process& make_process(program const& what, process* parent);
 void run_main(process& p);  ///< starts its first thread
-/// Ends a process: its threads, descriptors, and children that asked for it. Returns, but not to a thread of it.
+/// The main function of a program that is executed; empty: there is none.
+std::function<int(int, char**)> const& program_at(std::string const& path);
+/// What a write to a standard descriptor says, line by line.
+void hear(process& p, int fd, std::string_view bytes);
+/// Ends a process: its threads, descriptors, and children that asked for it. Returns, but not to a thread of
+/// it.
 void end_process(process& p, int code, int signal);
 [[noreturn]] void leave_process(int code, int signal);
 void send_signal(process& to, int number, pid from);

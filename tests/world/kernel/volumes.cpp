@@ -28,7 +28,8 @@ std::vector<host*>& known_hosts() {
 void mount_at(host& h, std::string const& path, volume& v) {
   std::erase_if(h.mounts, [&](auto const& m) { return m.first == path; });
   h.mounts.emplace_back(path, &v);
-  std::ranges::stable_sort(h.mounts, [](auto const& a, auto const& b) { return a.first.size() > b.first.size(); });
+  std::ranges::stable_sort(h.mounts,
+                           [](auto const& a, auto const& b) { return a.first.size() > b.first.size(); });
 }
 
 /// Like a process that does not wait and never meets a fault.

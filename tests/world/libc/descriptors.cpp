@@ -28,7 +28,9 @@ namespace {
 
 bool ours(int fd) { return self && is_simulated(fd); }
 
-std::int64_t after_ms(int timeout) { return timeout < 0 ? never : os->now + std::int64_t(timeout) * 1'000'000; }
+std::int64_t after_ms(int timeout) {
+  return timeout < 0 ? never : os->now + std::int64_t(timeout) * 1'000'000;
+}
 
 template <class Object, class... A>
 int make(bool nonblocking, A&&... a) {
@@ -57,7 +59,8 @@ int control(int fd, int command, long argument) {
       return add_descriptor(o);
     case F_OFD_SETLK:
     case F_SETLK:
-      return file ? int(result_of(file->lock_range(*reinterpret_cast<struct flock*>(argument)))) : int(result_of(-EBADF));
+      return file ? int(result_of(file->lock_range(*reinterpret_cast<struct flock*>(argument))))
+                  : int(result_of(-EBADF));
     default:
       return int(result_of(control_memory(*o, command, argument)));
   }
@@ -91,13 +94,18 @@ int dup3(int from, int to, int) noexcept { return dup2(from, to); }
 ssize_t readv(int fd, iovec const* parts, int count) {
   static auto* const real = next<ssize_t(int, iovec const*, int)>("readv");
   if (!ours(fd)) return real(fd, parts, count);
-  return transfer(fd, true, [&](object& o) { return o.read({parts, std::size_t(count)}, 0); });
+  return transfer(fd, direction::in, true, [&](object& o) { return o.read({parts, std::size_t(count)}, 0); });
 }
 
 ssize_t writev(int fd, iovec const* parts, int count) {
   static auto* const real = next<ssize_t(int, iovec const*, int)>("writev");
   if (!ours(fd)) return real(fd, parts, count);
-  return broken_pipe(transfer(fd, true, [&](object& o) { return o.write({parts, std::size_t(count)}, 0); }), false);
+  long const n = transfer(fd, direction::out, true, [&](object& o) {
+    return o.write({parts, std::size_t(count)}, 0);
+  });
+  if (n > 0 && (fd == 1 || fd == 2) && descriptor_of<open_file>(fd))
+    hear(*self->of, fd, gather({parts, std::size_t(count)}, std::size_t(n)));
+  return broken_pipe(n, false);
 }
 
 ssize_t read(int fd, void* into, size_t size) {
@@ -166,7 +174,8 @@ int pipe2(int ends[2], int flags) noexcept {
   static auto* const real = next<int(int*, int)>("pipe2");
   if (!self) return real(ends, flags);
   auto const content = std::make_shared<pipe_end::content>();
-  auto const reader = std::make_shared<pipe_end>(content, true), writer = std::make_shared<pipe_end>(content, false);
+  auto const reader = std::make_shared<pipe_end>(content, true),
+             writer = std::make_shared<pipe_end>(content, false);
   content->reader = reader.get();
   content->writer = writer.get();
   reader->nonblocking = writer->nonblocking = flags & O_NONBLOCK;
@@ -184,7 +193,9 @@ int eventfd(unsigned count, int flags) noexcept {
 }
 
 int eventfd_read(int fd, eventfd_t* into) { return read(fd, into, sizeof *into) == sizeof *into ? 0 : -1; }
-int eventfd_write(int fd, eventfd_t value) { return write(fd, &value, sizeof value) == sizeof value ? 0 : -1; }
+int eventfd_write(int fd, eventfd_t value) {
+  return write(fd, &value, sizeof value) == sizeof value ? 0 : -1;
+}
 
 int timerfd_create(clockid_t which, int flags) noexcept {
   static auto* const real = next<int(clockid_t, int)>("timerfd_create");
@@ -201,7 +212,8 @@ int timerfd_settime(int fd, int flags, itimerspec const* to, itimerspec* before)
   std::int64_t const value = to->it_value.tv_sec * 1'000'000'000 + to->it_value.tv_nsec;
   std::int64_t const every = to->it_interval.tv_sec * 1'000'000'000 + to->it_interval.tv_nsec;
   std::int64_t when = never;
-  if (value != 0) when = flags & TFD_TIMER_ABSTIME ? deadline_of(CLOCK_MONOTONIC, to->it_value) : os->now + value;
+  if (value != 0)
+    when = flags & TFD_TIMER_ABSTIME ? deadline_of(CLOCK_MONOTONIC, to->it_value) : os->now + value;
   t->set(when, every);
   return 0;
 }
@@ -230,7 +242,8 @@ int epoll_ctl(int on, int operation, int fd, epoll_event* event) noexcept {
   auto const e = descriptor_of<epoll>(on);
   auto const o = descriptor(fd);
   if (!e || !o) return int(result_of(-EBADF));
-  return int(result_of(e->control(operation, fd, o.get(), event ? event->events : 0, event ? event->data.u64 : 0)));
+  return int(
+      result_of(e->control(operation, fd, o.get(), event ? event->events : 0, event ? event->data.u64 : 0)));
 }
 
 int epoll_wait(int on, epoll_event* into, int most, int timeout) {
@@ -269,13 +282,30 @@ int ppoll(pollfd* fds, nfds_t count, timespec const* timeout, sigset_t const* ma
   return int(result_of(poll_objects({fds, std::size_t(count)}, until)));
 }
 
-// Descriptors here are larger than a set of select holds.
 int select(int n, fd_set* r, fd_set* w, fd_set* x, timeval* timeout) {
   static auto* const real = next<int(int, fd_set*, fd_set*, fd_set*, timeval*)>("select");
   if (!self) return real(n, r, w, x, timeout);
-  if (n > 0) return int(result_of(-EBADF));
-  os->sleep_until(timeout ? os->now + timeout->tv_sec * 1'000'000'000 + timeout->tv_usec * 1000 : never);
-  return 0;
+  std::vector<pollfd> fds;
+  for (int fd = 0; fd < n; ++fd) {
+    int events = 0;
+    if (r && FD_ISSET(fd, r)) events |= POLLIN;
+    if (w && FD_ISSET(fd, w)) events |= POLLOUT;
+    if (x && FD_ISSET(fd, x)) events |= POLLPRI;
+    if (events) fds.push_back({fd, short(events), 0});
+  }
+  std::int64_t const until =
+      timeout ? os->now + timeout->tv_sec * 1'000'000'000 + timeout->tv_usec * 1000 : never;
+  long const found = poll_objects(fds, until);
+  for (fd_set* s : {r, w, x})
+    if (s) FD_ZERO(s);
+  if (found < 0) return int(result_of(found));
+  int count = 0;
+  for (pollfd const& p : fds) {
+    if (p.revents & POLLNVAL) return int(result_of(-EBADF));
+    if (r && (p.events & POLLIN) && (p.revents & (POLLIN | POLLHUP | POLLERR))) FD_SET(p.fd, r), ++count;
+    if (w && (p.events & POLLOUT) && (p.revents & (POLLOUT | POLLERR))) FD_SET(p.fd, w), ++count;
+  }
+  return count;
 }
 
 }  // extern "C"

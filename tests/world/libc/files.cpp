@@ -62,7 +62,8 @@ DIR* list_open(int fd) {
 
 std::string unique_name(std::string pattern) {
   static constexpr char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-  for (std::size_t i = pattern.size() - 6; i < pattern.size(); ++i) pattern[i] = letters[os->entropy.below(36)];
+  for (std::size_t i = pattern.size() - 6; i < pattern.size(); ++i)
+    pattern[i] = letters[os->entropy.below(36)];
   return pattern;
 }
 
@@ -130,7 +131,9 @@ off_t lseek(int fd, off_t by, int from) noexcept {
   if (!ours(fd)) return real(fd, by, from);
   auto const f = descriptor_of<open_file>(fd);
   if (!f || !f->node) return result_of(-ESPIPE);
-  std::int64_t const base = from == SEEK_SET ? 0 : from == SEEK_CUR ? f->offset : std::int64_t(f->node->data.size());
+  std::int64_t const base = from == SEEK_SET   ? 0
+                            : from == SEEK_CUR ? f->offset
+                                               : std::int64_t(f->node->data.size());
   if (base + by < 0) return result_of(-EINVAL);
   return f->offset = base + by;
 }
@@ -222,8 +225,12 @@ int fstatat(int directory, char const* path, struct stat* into, int flags) noexc
 }
 
 // The same structures on this machine.
-int stat64(char const* p, struct stat64* into) noexcept { return stat(p, reinterpret_cast<struct stat*>(into)); }
-int lstat64(char const* p, struct stat64* into) noexcept { return lstat(p, reinterpret_cast<struct stat*>(into)); }
+int stat64(char const* p, struct stat64* into) noexcept {
+  return stat(p, reinterpret_cast<struct stat*>(into));
+}
+int lstat64(char const* p, struct stat64* into) noexcept {
+  return lstat(p, reinterpret_cast<struct stat*>(into));
+}
 int fstat64(int fd, struct stat64* into) noexcept { return fstat(fd, reinterpret_cast<struct stat*>(into)); }
 int fstatat64(int d, char const* p, struct stat64* into, int flags) noexcept {
   return fstatat(d, p, reinterpret_cast<struct stat*>(into), flags);

@@ -43,14 +43,16 @@ extern "C" {
 
 void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) noexcept {
   static auto* const real = next<void*(void*, size_t, int, int, int, off_t)>("mmap");
-  if (!self || (flags & MAP_ANONYMOUS) || !is_simulated(fd)) return real(at, size, protection, flags, fd, offset);
+  if (!self || (flags & MAP_ANONYMOUS) || !is_simulated(fd))
+    return real(at, size, protection, flags, fd, offset);
   auto const o = descriptor(fd);
   if (auto* const m = dynamic_cast<shared_memory*>(o.get())) {
     if (m->base && offset == 0 && size <= m->size) return m->base;
     return result_of(-EINVAL), MAP_FAILED;
   }
   auto* const f = dynamic_cast<open_file*>(o.get());
-  if (!f || !f->node || ((flags & MAP_SHARED) && (protection & PROT_WRITE))) return result_of(-ENODEV), MAP_FAILED;
+  if (!f || !f->node || ((flags & MAP_SHARED) && (protection & PROT_WRITE)))
+    return result_of(-ENODEV), MAP_FAILED;
   void* const copy = real(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return copy;
   std::string const& data = f->node->data;
@@ -81,7 +83,8 @@ long resize_memory(int fd, off_t size) {
   if (!m) return 1;
   if (m->base) return std::size_t(size) == m->size ? 0 : -EINVAL;
   static auto* const real = next<void*(void*, size_t, int, int, int, off_t)>("mmap");
-  m->base = real(nullptr, std::size_t(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  m->base = real(nullptr, std::size_t(size), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   m->size = std::size_t(size);
   pieces().emplace_back(static_cast<char*>(m->base), m->size);
   return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes, their ends, signals, and facts of the machine.
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -71,9 +72,12 @@ extern "C" pid begin_fork(saved_registers const* at) {
   static auto* const real = next<pid_t()>("fork");
   if (!self) return real();
   process& parent = *self->of;
-  program const same{.name = parent.name, .host = parent.at->name, .main = parent.main, .arguments = parent.arguments};
+  if (parent.failing_forks > 0) return --parent.failing_forks, errno = EAGAIN, -1;
+  program const same{
+      .name = parent.name, .host = parent.at->name, .main = parent.main, .arguments = parent.arguments};
   process& child = make_process(same, &parent);
   child.before_exec = true;
+  child.group = parent.group;
   child.directory = parent.directory;
   child.clock_offset = parent.clock_offset;
   child.actions = parent.actions;
@@ -152,6 +156,9 @@ int execve(char const* path, char* const* arguments, char* const* environment) n
   if (!self) return real(path, arguments, environment);
   process& p = *self->of;
   if (!p.before_exec) return int(result_of(-ENOSYS));
+  auto const& main = program_at(path);
+  if (!main && std::string_view(path) != "/proc/self/exe") return int(result_of(-ENOENT));
+  if (main) p.main = main;
   p.arguments.clear();
   for (char* const* a = arguments; *a; ++a) p.arguments.emplace_back(*a);
   std::size_t n = 0;
@@ -160,13 +167,22 @@ int execve(char const* path, char* const* arguments, char* const* environment) n
   for (std::size_t i = 0; i < n; ++i) all[i] = ::strdup(environment[i]);
   all[n] = nullptr;
   ::environ = all;
-  for (std::size_t i = 0; i < n; ++i) {
-    std::string_view const e = all[i];
-    if (e.starts_with("EDL_ROLE=")) p.name = e.substr(9);
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    std::string_view const e = all[i];
-    if (e.starts_with("PS_ID=") || e.starts_with("WORKER_ID=")) p.name += '-' + std::string(e.substr(e.find('=') + 1));
+  auto const variable = [&](std::string_view name) -> std::string {
+    for (std::size_t i = 0; i < n; ++i)
+      if (std::string_view const e = all[i]; e.starts_with(name) && e[name.size()] == '=')
+        return all[i] + name.size() + 1;
+    return {};
+  };
+  // What it is called, and which host it is on: of a pod its own.
+  in_addr address{};
+  if (std::string const ip = variable("MY_POD_IP"); ::inet_pton(AF_INET, ip.c_str(), &address) == 1) {
+    p.name = variable("HOSTNAME");
+    p.at = &pod_called(p.name, ntohl(address.s_addr), *p.parent->at);
+  } else if (std::string const role = variable("EDL_ROLE"); !role.empty()) {
+    std::string const id = variable(role == "ps" ? "PS_ID" : "WORKER_ID");
+    p.name = id.empty() ? role : role + '-' + id;
+  } else {
+    p.name = p.arguments[0].substr(p.arguments[0].find_last_of('/') + 1);
   }
   os->note("exec", p.name);
   leave(*self);
@@ -194,8 +210,8 @@ pid_t waitpid(pid_t of, int* status, int options) {
   }
 }
 
-int posix_spawnp(pid_t* into, char const* file, posix_spawn_file_actions_t const* actions, posix_spawnattr_t const* how,
-                 char* const* arguments, char* const* environment) {
+int posix_spawnp(pid_t* into, char const* file, posix_spawn_file_actions_t const* actions,
+                 posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
   static auto* const real = next<decltype(posix_spawnp)>("posix_spawnp");
   return self ? ENOENT : real(into, file, actions, how, arguments, environment);
 }
@@ -234,6 +250,13 @@ void __assert_fail(char const* what, char const* file, unsigned line, char const
 int kill(pid_t to, int number) noexcept {
   static auto* const real = next<int(pid_t, int)>("kill");
   if (!self) return real(to, number);
+  if (to < 0) {
+    bool any = false;
+    for (auto const& p : all_processes())
+      if (p->group == -to && !p->end) any = true, send_signal(*p, number, self->of->number);
+    if (self->of->end) os->retire();
+    return any ? 0 : int(result_of(-ESRCH));
+  }
   process* const p = process_of(to);
   if (!p || (p->end && p->reaped)) return int(result_of(-ESRCH));
   if (number == 0) return 0;
@@ -262,7 +285,8 @@ int sigaction(int number, struct sigaction const* to, struct sigaction* before) 
 sighandler_t signal(int number, sighandler_t to) noexcept {
   static auto* const real = next<sighandler_t(int, sighandler_t)>("signal");
   if (!self) return real(number, to);
-  struct sigaction now {}, before {};
+  struct sigaction now {
+  }, before{};
   now.sa_handler = to;
   sigaction(number, &now, &before);
   return before.sa_handler;
@@ -286,6 +310,19 @@ int sigprocmask(int how, sigset_t const* set, sigset_t* before) noexcept {
 pid_t getpid() noexcept {
   static auto* const real = next<pid_t()>("getpid");
   return self ? self->of->number : real();
+}
+int setpgid(pid_t of, pid_t group) noexcept {
+  static auto* const real = next<int(pid_t, pid_t)>("setpgid");
+  if (!self) return real(of, group);
+  process* const p = of == 0 ? self->of : process_of(of);
+  if (!p) return int(result_of(-ESRCH));
+  p->group = group == 0 ? p->number : group;
+  return 0;
+}
+pid_t setsid() noexcept {
+  static auto* const real = next<pid_t()>("setsid");
+  if (!self) return real();
+  return self->of->group = self->of->number;
 }
 pid_t getppid() noexcept {
   static auto* const real = next<pid_t()>("getppid");

@@ -20,13 +20,15 @@ inline long result_of(long n) {
 }
 
 /// A call that reads or writes: it may wait, and the thread may be exchanged before.
+enum class direction { in, out };
 template <class Try>
-long transfer(int fd, bool wait, Try&& what) {
+long transfer(int fd, direction to, bool wait, Try&& what) {
   auto const o = descriptor(fd);
   if (!o) return result_of(-EBADF);
   os->now += 300;
   os->preempt();
-  return result_of(o->until_ready(wait, never, [&] { return what(*o); }));
+  std::int64_t const timeout = to == direction::in ? o->read_timeout : o->write_timeout;
+  return result_of(o->until_ready(wait, timeout ? os->now + timeout : never, [&] { return what(*o); }));
 }
 
 /// Signals for a process that writes where nobody reads.

@@ -26,7 +26,8 @@ bool read_address(sockaddr const* from, socklen_t size, endpoint& into) {
   if (from->sa_family == AF_UNIX) {
     auto const& u = *reinterpret_cast<sockaddr_un const*>(from);
     std::size_t const n = size - offsetof(sockaddr_un, sun_path);
-    into.path = n > 0 && u.sun_path[0] == 0 ? std::string(u.sun_path, n) : std::string(u.sun_path, ::strnlen(u.sun_path, n));
+    into.path = n > 0 && u.sun_path[0] == 0 ? std::string(u.sun_path, n)
+                                            : std::string(u.sun_path, ::strnlen(u.sun_path, n));
     return !into.path.empty();
   }
   if (from->sa_family != AF_INET) return false;
@@ -42,7 +43,8 @@ void write_address(int domain, endpoint const& from, sockaddr* into, socklen_t* 
     sockaddr_un u{};
     u.sun_family = AF_UNIX;
     std::memcpy(u.sun_path, from.path.data(), std::min(from.path.size(), sizeof u.sun_path));
-    socklen_t const all = socklen_t(offsetof(sockaddr_un, sun_path) + from.path.size() + (from.path.empty() || from.path[0] == 0 ? 0 : 1));
+    socklen_t const all = socklen_t(offsetof(sockaddr_un, sun_path) + from.path.size() +
+                                    (from.path.empty() || from.path[0] == 0 ? 0 : 1));
     std::memcpy(into, &u, std::min(*size, all));
     *size = all;
     return;
@@ -130,7 +132,8 @@ int connect(int fd, sockaddr const* to, socklen_t size) {
   os->note("connect", std::uint64_t(s->owner) << 32 | where.address, where.port);
   long const code = s->begin_connect(std::move(where));
   if (code != -EINPROGRESS || s->nonblocking) return int(result_of(code));
-  s->until_ready(true, never, [&]() -> long { return s->is == world::socket::state::connecting ? -EAGAIN : 0; });
+  s->until_ready(true, never,
+                 [&]() -> long { return s->is == world::socket::state::connecting ? -EAGAIN : 0; });
   return s->error ? int(result_of(-std::exchange(s->error, 0))) : 0;
 }
 
@@ -155,7 +158,7 @@ ssize_t sendmsg(int fd, msghdr const* m, int flags) {
       with.push_back(std::move(o));
     }
   }
-  long const n = transfer(fd, !dont_wait(flags), [&](object& o) -> long {
+  long const n = transfer(fd, direction::out, !dont_wait(flags), [&](object& o) -> long {
     auto* const s = dynamic_cast<world::socket*>(&o);
     return s ? s->send({m->msg_iov, m->msg_iovlen}, flags, with) : -ENOTSOCK;
   });
@@ -166,13 +169,14 @@ ssize_t recvmsg(int fd, msghdr* m, int flags) {
   static auto* const real = next<ssize_t(int, msghdr*, int)>("recvmsg");
   if (!ours(fd)) return real(fd, m, flags);
   world::socket::together with;
-  long const n = transfer(fd, !dont_wait(flags), [&](object& o) -> long {
+  long const n = transfer(fd, direction::in, !dont_wait(flags), [&](object& o) -> long {
     auto* const s = dynamic_cast<world::socket*>(&o);
     return s ? s->receive({m->msg_iov, m->msg_iovlen}, flags, &with) : -ENOTSOCK;
   });
   m->msg_flags = 0;
   m->msg_namelen = 0;
-  std::size_t const room = m->msg_controllen >= CMSG_LEN(0) ? (m->msg_controllen - CMSG_LEN(0)) / sizeof(int) : 0;
+  std::size_t const room =
+      m->msg_controllen >= CMSG_LEN(0) ? (m->msg_controllen - CMSG_LEN(0)) / sizeof(int) : 0;
   if (with.size() > room) m->msg_flags |= MSG_CTRUNC;
   std::size_t const taken = std::min(room, with.size());
   if (taken > 0) {
@@ -193,7 +197,8 @@ ssize_t recvmsg(int fd, msghdr* m, int flags) {
 }
 
 ssize_t sendto(int fd, void const* from, size_t size, int flags, sockaddr const* to, socklen_t to_size) {
-  static auto* const real = next<ssize_t(int, void const*, size_t, int, sockaddr const*, socklen_t)>("sendto");
+  static auto* const real =
+      next<ssize_t(int, void const*, size_t, int, sockaddr const*, socklen_t)>("sendto");
   if (!ours(fd)) return real(fd, from, size, flags, to, to_size);
   iovec one{const_cast<void*>(from), size};
   msghdr m{};
@@ -273,6 +278,10 @@ int setsockopt(int fd, int level, int name, void const* from, socklen_t size) no
   std::memcpy(&value, from, std::min<std::size_t>(size, sizeof value));
   if (level == SOL_SOCKET && name == SO_KEEPALIVE) s->keepalive = value != 0;
   if (level == SOL_SOCKET && name == SO_SNDBUF) s->limit = std::size_t(std::max(value, 4096)) * 2;
+  if (level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) && size == sizeof(timeval)) {
+    auto const& t = *static_cast<timeval const*>(from);
+    (name == SO_RCVTIMEO ? s->read_timeout : s->write_timeout) = t.tv_sec * 1'000'000'000 + t.tv_usec * 1000;
+  }
   if (level == SOL_SOCKET && name == SO_LINGER && size == sizeof(linger)) {
     auto const& l = *static_cast<linger const*>(from);
     s->linger_reset = l.l_onoff && l.l_linger == 0;
@@ -313,8 +322,13 @@ int getaddrinfo(char const* name, char const* service, addrinfo const* hints, ad
   a->where.sin_family = AF_INET;
   a->where.sin_addr.s_addr = htonl(address);
   a->where.sin_port = htons(std::uint16_t(service ? std::atoi(service) : 0));
-  a->info = {.ai_flags = 0, .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP,
-             .ai_addrlen = sizeof a->where, .ai_addr = reinterpret_cast<sockaddr*>(&a->where), .ai_canonname = nullptr,
+  a->info = {.ai_flags = 0,
+             .ai_family = AF_INET,
+             .ai_socktype = SOCK_STREAM,
+             .ai_protocol = IPPROTO_TCP,
+             .ai_addrlen = sizeof a->where,
+             .ai_addr = reinterpret_cast<sockaddr*>(&a->where),
+             .ai_canonname = nullptr,
              .ai_next = nullptr};
   *into = &a->info;
   return 0;

@@ -22,9 +22,7 @@ std::unordered_map<FILE*, int>& numbers() {
 int number_of(void* cookie) { return int(reinterpret_cast<std::intptr_t>(cookie)); }
 
 ssize_t read_stream(void* c, char* into, size_t size) { return ::read(number_of(c), into, size); }
-ssize_t write_stream(void* c, char const* from, size_t size) {
-  return ::write(number_of(c), from, size);
-}
+ssize_t write_stream(void* c, char const* from, size_t size) { return ::write(number_of(c), from, size); }
 int seek_stream(void* c, off64_t* at, int from) {
   off64_t const to = ::lseek(number_of(c), *at, from);
   if (to < 0) return -1;

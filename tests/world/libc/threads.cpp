@@ -73,10 +73,12 @@ int wait(pthread_cond_t& c, pthread_mutex_t& m, std::int64_t until) {
   return woken ? 0 : ETIMEDOUT;
 }
 
-clockid_t clock_of(pthread_cond_t const& c) { return c.__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME; }
+clockid_t clock_of(pthread_cond_t const& c) {
+  return c.__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
 
-// Readers, or -1: a writer; and who waits. They lie where glibc has nothing: what it left in its own words before
-// the history is not 0.
+// Readers, or -1: a writer; and who waits. They lie where glibc has nothing: what it left in its own words
+// before the history is not 0.
 struct rwlock_words {
   int users, waiting;
 };
@@ -119,8 +121,10 @@ long syscall(long number, ...) noexcept {
 
 // ---- Threads ----
 
-int pthread_create(pthread_t* into, pthread_attr_t const* how, void* (*entry)(void*), void* argument) noexcept {
-  static auto* const real = next<int(pthread_t*, pthread_attr_t const*, void* (*)(void*), void*)>("pthread_create");
+int pthread_create(pthread_t* into, pthread_attr_t const* how, void* (*entry)(void*),
+                   void* argument) noexcept {
+  static auto* const real =
+      next<int(pthread_t*, pthread_attr_t const*, void* (*)(void*), void*)>("pthread_create");
   if (!self) return real(into, how, entry, argument);
   thread& t = os->make_thread(*self->of);
   t.entry = entry;
@@ -201,7 +205,8 @@ int pthread_mutex_trylock(pthread_mutex_t* m) noexcept {
 }
 
 int pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t which, timespec const* until) noexcept {
-  static auto* const real = next<int(pthread_mutex_t*, clockid_t, timespec const*)>("pthread_mutex_clocklock");
+  static auto* const real =
+      next<int(pthread_mutex_t*, clockid_t, timespec const*)>("pthread_mutex_clocklock");
   return self ? lock(*m, deadline_of(which, *until)) : real(m, which, until);
 }
 
@@ -221,7 +226,8 @@ int pthread_cond_wait(pthread_cond_t* c, pthread_mutex_t* m) {
 }
 
 int pthread_cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, timespec const* until) {
-  static auto* const real = next<int(pthread_cond_t*, pthread_mutex_t*, timespec const*)>("pthread_cond_timedwait");
+  static auto* const real =
+      next<int(pthread_cond_t*, pthread_mutex_t*, timespec const*)>("pthread_cond_timedwait");
   return self ? wait(*c, *m, deadline_of(clock_of(*c), *until)) : real(c, m, until);
 }
 
@@ -331,7 +337,8 @@ int sem_post(sem_t* s) noexcept {
 
 }  // extern "C"
 
-// ---- What is made once: nobody is exchanged in the middle of it, as all processes of a history share it ----
+// ---- What is made once: nobody is exchanged in the middle of it, as all processes of a history share it
+// ----
 
 extern "C" int acquire_guard(unsigned char*) asm("__cxa_guard_acquire");
 extern "C" void release_guard(unsigned char*) asm("__cxa_guard_release");
