@@ -27,6 +27,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
+constexpr std::size_t most_failures = 30;  // then the next ones tell nothing more
 constexpr std::size_t report_size = std::size_t{1} << 20;
 
 std::string to_json(history const& h) {
@@ -191,7 +192,7 @@ int run_campaign(campaign_options const& o) {
   auto told = began;
   std::uint64_t next = o.first;
   auto const more = [&] {
-    if (o.stop_at_first && !all.failed.empty()) return false;
+    if (all.failed.size() >= (o.stop_at_first ? 1 : most_failures)) return false;
     return o.time.count() > 0 ? clock::now() - began < o.time : next == o.first;
   };
   while (more() || !running.empty()) {

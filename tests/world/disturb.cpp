@@ -18,6 +18,7 @@ void job::touch(std::string const& place, world::duration length) {
   until = std::max(until, world::now() + length);
   if (process* const p = at(place)) {
     p->hit = true;
+    ++p->hits;
     ++applied_;
   }
 }
@@ -47,7 +48,7 @@ void job::apply(fault const& f) {
     case terminate:
       touch(f.place);
       if (!p) break;
-      p->told_to_stop = f.what == terminate;
+      if (f.what == terminate && p->told_to_stop == 0ns) p->told_to_stop = world::now();
       world::kill(p->pid, f.what == kill ? SIGKILL : SIGTERM);
       break;
     case stop:
@@ -137,6 +138,7 @@ void job::disturb_disk(fault const& f) {
   if (f.what == full_disk) d.capacity = 0;
   if (f.what == failing_disk) d.io_error = 1;
   world::set_disk("storage", d);
+  slow_seen_ = true;
   ++applied_;
   if (f.what != slow_disk) disk_trouble_ = std::max(disk_trouble_, world::now() + f.length + 3s);
   after(f.length, [] { world::set_disk("storage", {}); });
@@ -147,7 +149,8 @@ void job::damage_journal(fault const& f) {
       std::string(directory) + (plan_.launched ? "/journal" : "/checkpoints/master.json");
   auto content = world::read_file("master", path);
   // Where there is none before it, a person is asked.
-  if (content && !content->empty() && world::read_file("master", path + ".before")) {
+  bool const before = world::read_file("master", path + ".before") || (world::now() > 10s && !slow_seen_);
+  if (content && !content->empty() && before) {
     if (f.number % 3 == 0)
       content->resize(content->size() * (f.number % 100) / 100);
     else

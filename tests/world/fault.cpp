@@ -109,7 +109,7 @@ class drawing {
     static constexpr std::pair<fault::kind, int> weights[]{
         {kill, 22},   {terminate, 6}, {stop, 8},      {hang, 3},         {power, 5},
         {cut, 8},     {isolate, 5},   {reset, 10},    {delay, 4},        {strand, 5},
-        {one_way, 4}, {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 3},
+        {one_way, 4}, {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 5},
         {workers, 5}, {servers, 5},   {newcomer, 4},  {newcomer_stop, 3}};
     int sum = 0;
     for (auto const& w : weights) sum += w.second;
@@ -132,10 +132,13 @@ class drawing {
         f.place = worker();  // of servers and masters it is as a kill, or the end of the job
         break;
       case stop:
-      case power:
       case isolate:
         f.place = place();
         f.length = some_time();
+        break;
+      case power:
+        f.place = place();
+        f.length = milliseconds(d_.between(1000, 60'000));
         break;
       case hang:
         f.place = worker();
@@ -148,11 +151,14 @@ class drawing {
       case one_way:
         f.place = place();
         f.other = other_than(f.place);
-        if (plan_.launched && f.what == reset && d_.one_in(5)) f.place = "master", f.other = "launcher";
-        f.length = f.what == reset    ? milliseconds(d_.between(20, 600))
+        f.length = f.what == reset    ? milliseconds(d_.between(50, 1500))
                    : f.what == strand ? milliseconds(0)
                                       : some_time();
         f.number = std::uint64_t(d_.between(20, 800));
+        // So that answers are under way when the connections end.
+        if (f.what == reset) f.number = std::uint64_t(d_.between(5, 250));
+        if (f.what == reset && d_.one_in(2)) f.place = worker(), f.other = "master";
+        if (plan_.launched && f.what == reset && d_.one_in(5)) f.place = "master", f.other = "launcher";
         break;
       case slow_disk:
         f.length = some_time();

@@ -22,6 +22,7 @@ plan draw_plan(std::uint64_t seed) {
   p.epochs = int(2 + d.below(2) + 2 * std::size_t(p.workers));
   p.checkpoint_steps = int(5 + d.below(30));
   p.evaluation_steps = d.one_in(2) ? int(10 + d.below(40)) : 0;
+  p.judged = p.how == strategy::fixed && p.evaluation_steps > 0 && d.one_in(2);
   p.record = std::chrono::milliseconds(d.between(5, 40));
   p.quiet = std::chrono::milliseconds(d.between(10'000, 70'000));
   p.harsh = d.one_in(3);
@@ -33,9 +34,9 @@ std::string to_string(plan const& p) {
                                        "all-reduce, fixed batch"};
   return fmt::format(
       "{}, {} workers, {} servers, {} copies, {} epochs, {} gradients a step, checkpoints every {}, "
-      "evaluations every {}, {} ms a record, {}{}, quiet from {:.1f} s on",
+      "evaluations every {}{}, {} ms a record, {}{}, quiet from {:.1f} s on",
       names[std::size_t(p.how)], p.workers, p.servers, p.copies, p.epochs, p.grads_to_wait,
-      p.checkpoint_steps, p.evaluation_steps, p.record.count(), p.launched ? "with a launcher" : "by hand",
+      p.checkpoint_steps, p.evaluation_steps, p.judged ? " judged" : "", p.record.count(), p.launched ? "with a launcher" : "by hand",
       p.tls ? ", TLS" : "", double(p.quiet.count()) / 1000);
 }
 

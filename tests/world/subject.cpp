@@ -23,6 +23,8 @@ constexpr char const *token = "0123456789abcdef0123456789abcdef",
                      *launcher_token = "fedcba9876543210fedcba9876543210";
 constexpr int master_port = 5000, launcher_port = 5001;
 
+std::string master_place() { return fmt::format("tcp:{}:{}", world::address_of("master"), master_port); }
+
 bool is_error(std::string const& level) { return level == "ERROR" || level == "CRITICAL"; }
 
 }  // namespace
@@ -79,6 +81,7 @@ std::vector<std::string> job::command() const {
   if (plan_.evaluation_steps > 0) {
     add("--validation_data=data.counted");
     add(fmt::format("--evaluation_steps={}", plan_.evaluation_steps));
+    if (plan_.judged) add("--save_best=loss");
   }
   return line;
 }
@@ -117,8 +120,12 @@ bool job::anybody() const {
 
 std::vector<std::string> job::living() const {
   std::vector<std::string> names;
+  std::uint64_t last = 0;
   for (process const& p : all_)
-    if (!p.ended && p.role != "launcher" && p.joined && !p.given_up) names.push_back(p.name);
+    if (p.role == "master") last = p.number;
+  // Who has not joined the last master hears of the end from nobody.
+  for (process const& p : all_)
+    if (!p.ended && (p.role == "master" || p.joined == last) && !p.given_up) names.push_back(p.name);
   return names;
 }
 
@@ -138,6 +145,7 @@ void job::launch(std::string const& role, std::uint32_t id, std::map<std::string
   bool const master = role == "master", launcher = role == "launcher";
   process p{.number = ++started_, .role = role, .id = id, .started = world::now()};
   p.place = master || launcher ? role : free_place(role, id);
+  if (dark_.contains(p.place) && !plan_.launched && !master) return come(role, id, 500ms);
   if (dark_.contains(p.place))
     return after(500ms, [this, role, id, variables = std::move(variables)] { launch(role, id, variables); });
   p.name = master || launcher ? role : fmt::format("{}-{}", role == "ps" ? "server" : role, id);
@@ -169,6 +177,21 @@ void job::launch(std::string const& role, std::uint32_t id, std::map<std::string
   });
 }
 
+// By hand.
+void job::come(std::string const& role, std::uint32_t id, milliseconds pause) {
+  coming_.insert({role, id});
+  after(pause, [this, role, id] {
+    coming_.erase({role, id});
+    launch(role, id, {{"MASTER_ADDR", master_place()}});
+  });
+}
+
+std::size_t job::living_or_coming(std::string const& role) const {
+  auto const of_role = [&](auto const& one) { return one.first == role; };
+  return std::size_t(std::ranges::count_if(coming_, of_role)) +
+         std::size_t(std::ranges::count_if(all_, [&](process const& p) { return p.role == role && !p.ended; }));
+}
+
 void job::launch_master() {
   std::map<std::string, std::string> variables{{"EDL_PORT", std::to_string(master_port)}};
   if (plan_.launched) {
@@ -177,6 +200,15 @@ void job::launch_master() {
     variables["EDL_JOURNAL"] = std::string(directory) + "/journal";
   }
   launch("master", 0, variables);
+  if (plan_.launched || started_ == 1) return;
+  // Members that were told of the end by a master that was killed before its own: it needs others.
+  after(5s, [this] {
+    if (over_ || ending_) return;
+    for (int n = int(living_or_coming("worker")); n < plan_.workers; ++n) come("worker", next_worker_++, 0ms);
+    for (int i = 0; i < plan_.servers; ++i)
+      if (!living_of("ps", std::uint32_t(i)) && !coming_.contains({"ps", std::uint32_t(i)}))
+        come("ps", std::uint32_t(i), 0ms);
+  });
 }
 
 void job::start() {
@@ -188,14 +220,9 @@ void job::start() {
             {"EDL_LAUNCHER_TOKEN", launcher_token}});
   launch_master();
   if (plan_.launched) return;
-  std::string const where = fmt::format("tcp:{}:{}", world::address_of("master"), master_port);
-  auto const later = [&](std::string const& role, int id) {
-    after(milliseconds(draws_.between(0, 1500)), [this, role, id, where] {
-      launch(role, std::uint32_t(id), {{"MASTER_ADDR", where}});
-    });
-  };
-  for (int i = 0; i < plan_.servers; ++i) later("ps", i);
-  for (int i = 0; i < plan_.workers; ++i) later("worker", i);
+  for (int i = 0; i < plan_.servers; ++i) come("ps", std::uint32_t(i), milliseconds(draws_.between(0, 1500)));
+  for (int i = 0; i < plan_.workers; ++i)
+    come("worker", std::uint32_t(i), milliseconds(draws_.between(0, 1500)));
 }
 
 void job::end() {
@@ -212,6 +239,11 @@ void job::look() {
                            std::chrono::duration<double>(now - last_pass_).count()));
     expected_ = now + 1h;
   }
+  for (process& p : all_)
+    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + 40s) {
+      find_fault(p.name + " was told to stop by SIGTERM 40 s ago");
+      p.hits = 2;
+    }
   auto const workers = std::ranges::count_if(
       all_, [](process const& p) { return p.role == "worker" && !p.ended && p.wanted; });
   if (plan_.launched && now > changed_ + 45s && workers > std::int64_t(wanted_workers_)) {
@@ -281,6 +313,7 @@ void job::on_end(world::pid of, world::ending const& how) {
 
 void job::master_ended(process const& who) {
   if (over_) return;
+  less_known_ = less_known_ || world::now() < disk_trouble_;
   if (who.ended->signal) return after(milliseconds(draws_.between(50, 2500)), [this] { launch_master(); });
   over_ = true;
   orders_.clear();
@@ -290,7 +323,7 @@ void job::master_ended(process const& who) {
 
 void job::member_ended(process const& who) {
   world::ending const how = *who.ended;
-  bool const from_outside = who.hit || !who.wanted || ending_ || world::now() < disk_trouble_;
+  bool const from_outside = who.hit || !who.wanted || ending_ || less_known_ || world::now() < disk_trouble_;
   if (!from_outside && (how.code != 0 || how.signal != 0))
     find_fault(fmt::format("{} was not hit, and has ended with code {}, signal {}: {}", who.name, how.code,
                            how.signal, who.last));
@@ -299,13 +332,8 @@ void job::member_ended(process const& who) {
     return pump();
   }
   // Who leaves by itself has heard of the end.
-  if (over_ || (how.code == 0 && how.signal == 0 && !who.told_to_stop)) return;
-  std::string const where = fmt::format("tcp:{}:{}", world::address_of("master"), master_port);
-  std::string const role = who.role;
-  std::uint32_t const id = role == "worker" ? next_worker_++ : who.id;
-  after(milliseconds(draws_.between(100, 3000)), [this, role, id, where] {
-    launch(role, id, {{"MASTER_ADDR", where}});
-  });
+  if (over_ || (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns)) return;
+  come(who.role, who.role == "worker" ? next_worker_++ : who.id, milliseconds(draws_.between(100, 3000)));
 }
 
 // ---- What they say ----
@@ -320,9 +348,12 @@ void job::on_line(world::line const& l) {
   if (!p) return;
   log_line const line = read_line(l.text);
   p->last = line.text;
-  if (line.text.starts_with("joined the job")) p->joined = true;
   if (line.text.starts_with("Loss = ")) {
     ++steps_;
+    unsigned long long version = 0;
+    auto const at = line.text.find("steps = ");
+    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1)
+      acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
     last_step_ = l.when;
   }
   lines_.hear(p->name, line);
@@ -330,11 +361,16 @@ void job::on_line(world::line const& l) {
 }
 
 void job::judge_line(process& who, log_line const& l) {
-  if (is_error(l.level) && !who.hit && !over_ && !ending_ && world::now() > disk_trouble_)
+  if (is_error(l.level) && !who.hit && !less_known_ && !over_ && !ending_ && world::now() > disk_trouble_)
     find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
   if (who.role != "master") return;
   unsigned long long version = 0, before = 0, wanted = 0;
   if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
+  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1) acknowledged_ = version;
+  // Some may have been on their way to servers, or answered by the first of them.
+  if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1 &&
+      version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
+    find_fault(fmt::format("the servers go on at version {}, and a worker was told of {}", version, acknowledged_));
   if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu worker", &before, &wanted) == 2 &&
       l.text.find("worker") != l.text.npos) {
     wanted_workers_ = std::uint32_t(wanted);
@@ -342,9 +378,10 @@ void job::judge_line(process& who, log_line const& l) {
   }
   for (process& p : all_) {
     if (p.ended || (p.role != "ps" && p.role != "worker")) continue;
-    std::string const name = fmt::format("{} {} is lost: ", p.role == "ps" ? "server" : "worker", p.id);
-    if (!l.text.starts_with(name) || l.text.ends_with("a new process takes its place")) continue;
-    if (!p.hit && p.wanted && world::now() > disk_trouble_)
+    std::string const name = fmt::format("{} {} ", p.role == "ps" ? "server" : "worker", p.id);
+    if (l.text == name + "joined") p.joined = who.number;
+    if (!l.text.starts_with(name + "is lost: ") || l.text.ends_with("a new process takes its place")) continue;
+    if (!p.hit && p.wanted && !less_known_ && world::now() > disk_trouble_)
       find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
     p.hit = p.given_up = true;
   }

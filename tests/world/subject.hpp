@@ -25,8 +25,10 @@ struct process {
   world::duration started{};
   std::optional<world::ending> ended;
   bool hit = false;    ///< something was done to it, or to its network: whatever becomes of it is no wonder
-  bool joined = false, given_up = false;  ///< by its own word, and the master's
-  bool told_to_stop = false;              ///< by a fault
+  bool given_up = false;                  ///< by the master
+  std::uint64_t joined = 0;               ///< the number of the master that it has joined last
+  world::duration told_to_stop{};         ///< by a fault, when
+  int hits = 0;                           ///< faults that met it
   bool wanted = true;  ///< nobody has told it to stop
   std::string last;    ///< of its lines
 };
@@ -81,6 +83,8 @@ class job {
   std::string free_place(std::string const& role, std::uint32_t id) const;
   void launch(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables);
   void launch_master();
+  void come(std::string const& role, std::uint32_t id, std::chrono::milliseconds pause);
+  std::size_t living_or_coming(std::string const& role) const;
   void pump();
   void after(world::duration pause, std::function<void()> what);
   void on_end(world::pid of, world::ending const& how);
@@ -103,6 +107,7 @@ class job {
   draws draws_;
   std::vector<process> all_;
   std::vector<order> orders_;
+  std::set<std::pair<std::string, std::uint32_t>> coming_;  // by hand
   std::vector<told_ending> endings_;
   std::map<std::string, fault> for_newcomer_;        // by place
   std::map<std::string, world::duration> troubled_;  // places, until when
@@ -111,13 +116,15 @@ class job {
   std::map<std::uint64_t, world::duration> hangs_;
   std::vector<std::string> findings_;
   std::string failure_;
-  std::uint64_t started_ = 0, steps_ = 0;
+  std::uint64_t started_ = 0, steps_ = 0, acknowledged_ = 0;
   std::uint32_t next_worker_ = 0;
   std::set<std::uint64_t> evaluated_;
   std::uint32_t wanted_workers_ = 0;
   world::duration last_step_{}, last_pass_{}, expected_{}, changed_{};
   std::size_t applied_ = 0;
   bool over_ = false, ending_ = false;
+  bool slow_seen_ = false;   // the disk was slow
+  bool less_known_ = false;  // a master was lost that could not write its journal
 };
 
 /// The job of this history, for the launcher's process and the model.
