@@ -58,20 +58,20 @@ bool take(std::string_view& from, auto& value) {
 std::string encode(history_result const& r, std::string const& note) {
   std::string text;
   for (std::uint64_t n : {r.hash, r.events, r.switches, std::uint64_t(r.virtual_time.count()),
-                          std::uint64_t(r.real_time.count()), std::uint64_t(r.failure.size())})
+                          std::uint64_t(r.real_time.count()), std::uint64_t(r.cpu_time.count()), std::uint64_t(r.failure.size())})
     put(text, n);
   return text + r.failure + note;
 }
 
 bool decode(std::string_view text, forked_result& into) {
-  std::uint64_t n[6];
+  std::uint64_t n[7];
   for (std::uint64_t& one : n)
     if (!take(text, one)) return false;
-  if (n[5] > text.size()) return false;
+  if (n[6] > text.size()) return false;
   into.hash = n[0], into.events = n[1], into.switches = n[2];
-  into.virtual_time = duration(n[3]), into.real_time = duration(n[4]);
-  into.failure = text.substr(0, n[5]);
-  into.note = text.substr(n[5]);
+  into.virtual_time = duration(n[3]), into.real_time = duration(n[4]), into.cpu_time = duration(n[5]);
+  into.failure = text.substr(0, n[6]);
+  into.note = text.substr(n[6]);
   return true;
 }
 
@@ -120,7 +120,7 @@ void print(history_result const& of) {
   char text[512];
   int const n = std::snprintf(
       text, sizeof text,
-      "history %016llx: %.3f s of virtual time in %.3f s (%.0f times as fast), %llu events and %llu switches "
+      "history %016llx: %.3f s of virtual time in %.3f s of a processor (%.0f times as fast), %llu events and %llu switches "
       "(%.0f in a second)\n",
       static_cast<unsigned long long>(of.hash), virtual_time, real, virtual_time / real,
       static_cast<unsigned long long>(of.events), static_cast<unsigned long long>(of.switches),

@@ -39,6 +39,7 @@ struct history_result {
   std::uint64_t hash = 0;  ///< of all events and all output: equal for equal seeds
   std::uint64_t events = 0, switches = 0;
   duration virtual_time{}, real_time{};
+  duration cpu_time{};  ///< that the history took of a processor
   std::string failure;  ///< empty: the driver has returned. Deadlock, limit, `fail`
 };
 
@@ -155,10 +156,5 @@ std::optional<std::string> read_file(std::string const& host, std::string const&
 void write_file(std::string const& host, std::string const& path, std::string_view content);
 std::vector<std::string> list(std::string const& host, std::string const& path);
 bool remove_file(std::string const& host, std::string const& path);
-
-// ---- Rare paths ----
-
-/// How often threads of the history have passed `rarely(name)`, by name.
-std::map<std::string, std::uint64_t> rare_paths();
 
 }  // namespace world

@@ -16,9 +16,9 @@ void own_standard_streams();
 
 namespace {
 
-std::int64_t real_clock() {
+std::int64_t real_clock(clockid_t which) {
   timespec t{};
-  raw::call(SYS_clock_gettime, CLOCK_MONOTONIC, long(&t));
+  raw::call(SYS_clock_gettime, which, long(&t));
   return std::int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
@@ -32,7 +32,7 @@ process& existing(pid number) {
 
 history_result run(history_options const& options, std::function<void()> driver) {
   if (os) raw::die("an OS process runs one history");
-  std::int64_t const began = real_clock();
+  std::int64_t const began = real_clock(CLOCK_MONOTONIC), used = real_clock(CLOCK_PROCESS_CPUTIME_ID);
   own_standard_streams();
   os = new kernel(options);
   process& p = make_process(
@@ -45,7 +45,8 @@ history_result run(history_options const& options, std::function<void()> driver)
           .events = os->events,
           .switches = os->switches,
           .virtual_time = duration(os->now),
-          .real_time = duration(real_clock() - began),
+          .real_time = duration(real_clock(CLOCK_MONOTONIC) - began),
+          .cpu_time = duration(real_clock(CLOCK_PROCESS_CPUTIME_ID) - used),
           .failure = os->failure};
 }
 
@@ -107,7 +108,5 @@ void boot(std::string const& name) {
   os->note("boot", name);
   host_back(host_called(name));
 }
-
-std::map<std::string, std::uint64_t> rare_paths() { return {os->rare.begin(), os->rare.end()}; }
 
 }  // namespace world

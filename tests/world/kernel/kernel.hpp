@@ -71,7 +71,6 @@ struct kernel {
   std::uint64_t hash, events = 0, switches = 0;
   random_stream schedule, network, storage, entropy, driver;
   std::string failure;
-  std::unordered_map<std::string, std::uint64_t> rare;
   std::vector<std::function<void(line const&)>> line_listeners;
   std::vector<std::function<void(pid, ending const&)>> end_listeners;
 
