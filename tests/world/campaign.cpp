@@ -18,6 +18,8 @@
 #include <thread>
 #include <utility>
 
+#include "world/cluster.hpp"
+#include "world/cluster_history.hpp"
 #include "world/history.hpp"
 #include "world/timeline.hpp"
 
@@ -40,6 +42,11 @@ std::string to_json(history const& h) {
       .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
+nlohmann::json const& definition() {
+  static auto const of = world::read_definition(EDL_MANIFESTS "/trainingjob-crd.yaml");
+  return of;
+}
+
 /// Each history's threads pass a baton on, and stay on one processor: on which the parent does not.
 void take_processor(int number) {
   int const count = int(std::max(1l, ::sysconf(_SC_NPROCESSORS_CONF)));
@@ -58,6 +65,7 @@ class child {
         ::mmap(nullptr, report_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("no memory for a history's report");
     report_ = static_cast<char*>(memory);
+    if (o.cluster) definition();
     std::fflush(stdout);
     pid_t const parent = ::getpid();
     static int started = 0;
@@ -67,7 +75,8 @@ class child {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     take_processor(number);
     if (::getppid() != parent) ::_exit(127);
-    std::string const text = to_json(run_history(seed, faults, o.trace));
+    std::string const text = to_json(o.cluster ? run_cluster_history(seed, definition(), o.trace)
+                                                    : run_history(seed, faults, o.trace));
     std::memcpy(report_, text.data(), std::min(text.size(), report_size - 1));
     ::_exit(0);
   }

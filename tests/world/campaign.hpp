@@ -31,6 +31,7 @@ struct campaign_options {
   std::optional<std::vector<fault>> faults = {};  ///< instead of those of the seed
   bool shrink = true;
   bool stop_at_first = false;  ///< failure
+  bool cluster = false;        ///< of TrainingJobs; faults are not given, and not shrunk
   std::string trace;           ///< of a single history
 };
 

@@ -27,7 +27,7 @@ lab::options options_of(cluster::options const& o) {
   all.namespaces = {"default", "edl-system"};
   all.nodes.clear();
   for (int i = 0; i < o.nodes; ++i) all.nodes.push_back({.name = "node-" + std::to_string(i), .cpu = o.cpu});
-  all.images["tally:1"] = {.programs = {{"tally", "/bin/tally"}}, .entrypoint = {}};
+  all.images["model:1"] = {.programs = {{"model", "/bin/model"}}, .entrypoint = {}};
   return all;
 }
 
@@ -42,6 +42,7 @@ json read_definition(std::string const& file) { return lab::read_yaml(file).at(0
 
 cluster::cluster(options const& o, json const& definition) {
   mount_everywhere("/storage", "storage");
+  install("/bin/model", o.main);
   lab::options const with = options_of(o);
   server_ = start({.name = "cluster",
                    .main = [this, with](int, char**) -> int {
@@ -77,32 +78,27 @@ void cluster::submit(training_job const& j) {
                    {{"terminationGracePeriodSeconds", 10},
                     {"containers",
                      {{{"name", "main"},
-                       {"image", "tally:1"},
+                       {"image", "model:1"},
                        {"imagePullPolicy", "Never"},
                        {"env", variables},
                        {"volumeMounts", {{{"name", "data"}, {"mountPath", "/storage"}}}},
                        {"resources", {{"requests", {{"cpu", "1"}, {"memory", "64Mi"}}}}}}}},
                     {"volumes", {{{"name", "data"}, {"hostPath", {{"path", "/storage"}}}}}}}}};
-  std::vector<std::string> flags{"--training_data=tally:512/4",
-                                 "--minibatch_size=16",
-                                 "--num_minibatches_per_task=2",
-                                 "--num_epochs=2",
-                                 "--checkpoint_dir=/storage/" + j.name + "/checkpoints",
-                                 "--checkpoint_steps=8",
-                                 "--output=/storage/" + j.name + "/model"};
-  flags.insert(flags.end(), j.flags.begin(), j.flags.end());
   json object{{"apiVersion", "elasticdl.org/v1alpha1"},
               {"kind", "TrainingJob"},
               {"metadata", {{"name", j.name}}},
               {"spec",
-               {{"model", "tally"},
+               {{"model", "model"},
                 {"strategy", j.servers > 0 ? "ParameterServerStrategy" : "AllreduceStrategy"},
-                {"flags", flags},
+                {"flags", j.flags},
+                {"backoffLimit", j.retries},
                 {"master", {{"template", like}}},
                 {"workers", {{"min", j.min}, {"max", j.max}, {"template", like}}}}}};
   if (j.servers > 0) object["spec"]["servers"] = {{"replicas", j.servers}, {"template", like}};
   made(api_->post(jobs, object));
 }
+
+std::string cluster::path_of(std::string const& job) { return jobs + "/" + job; }
 
 json cluster::status(std::string const& job) const {
   return api_->get(jobs + "/" + job).value("status", json::object());

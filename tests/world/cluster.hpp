@@ -18,6 +18,7 @@ class cluster {
   struct options {
     int nodes = 2;
     std::string cpu = "4";  ///< of a node; each pod takes 1
+    int (*main)(int, char**) = nullptr;  ///< the model's program
     edl::testing::kubernetes::options more = {};
   };
   /// It is ready when this returns. `definition`: of TrainingJobs, read before the history.
@@ -33,11 +34,13 @@ class cluster {
   struct training_job {
     std::string name = "j";
     int min = 1, max = 3, servers = 1;  ///< no servers: by all-reduce
-    std::vector<std::string> flags{};   ///< beside those of the data and the checkpoints' directory
+    std::vector<std::string> flags{};
     std::map<std::string, std::string> environment{};
+    int retries = 100;  ///< backoffLimit
   };
   /// Throws std::runtime_error with the refusal.
   void submit(training_job const& j);
+  static std::string path_of(std::string const& job);  ///< in the API
   nlohmann::json status(std::string const& job) const;
   std::string phase(std::string const& job) const;
   /// Names of pods with their phases; "Terminating" for those that end.

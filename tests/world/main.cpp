@@ -23,6 +23,7 @@ constexpr char const* help =
     "  --limit=S     real seconds that a history may take (60)\n"
     "  --stop        a campaign ends with its first failure\n"
     "  --keep        failing histories keep all of their faults\n"
+    "  --cluster     histories of TrainingJobs, with controllers and the double of the API server\n"
     "  --trace=FILE  a line for each event of a single history\n"
     "  --print       the time line of a single history, also of one that does not fail\n";
 
@@ -49,6 +50,8 @@ int main(int argc, char** argv) try {
       o.limit = std::chrono::seconds(std::atoi(v));
     else if (char const* v = value("--trace="))
       o.trace = v;
+    else if (flag == "--cluster")
+      o.cluster = true, o.shrink = false;
     else if (flag == "--stop")
       o.stop_at_first = true;
     else if (flag == "--keep")

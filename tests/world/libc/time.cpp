@@ -162,6 +162,8 @@ std::uint32_t arc4random() noexcept {
 }  // extern "C"
 
 // An instruction of the processor, where libstdc++ has its way.
+void std::random_device::_M_init(std::string const&) {}
+void std::random_device::_M_fini() {}
 unsigned std::random_device::_M_getval() {
   unsigned value = 0;
   if (self)
