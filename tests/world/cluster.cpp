@@ -52,6 +52,7 @@ cluster::cluster(options const& o, json const& definition) {
                    },
                    .environment = {{"TZ", "UTC0"}}});
   fail_forks(server_, 1);  // the guard of a real double's processes is not needed
+  set_slack(server_, 500ms);
   while (!api_) {
     if (ended(server_)) fail("the double of the API server has ended");
     std::this_thread::sleep_for(1ms);

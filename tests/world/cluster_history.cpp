@@ -33,15 +33,15 @@ class cluster_checks {
       lines_.say(world::name_of(p), e.signal ? fmt::format("killed by signal {}", e.signal)
                                              : fmt::format("ended with {}", e.code));
     });
-    counting::in_pass = [](int rows) { std::this_thread::sleep_for(20ms * rows); };
+    counting::in_pass = [](int rows) { std::this_thread::sleep_for(40ms * rows); };
     cluster_.emplace(world::cluster::options{.nodes = int(draws_.between(1, 3)), .cpu = "4", .main = counting::main},
                      definition_);
     for (int i = 0; i < 2; ++i) controllers_[i] = start_controller(i);
     std::uint64_t const count = 1 + draws_.below(3);
     for (std::uint64_t i = 0; i < count; ++i) submit("j" + std::to_string(i));
-    auto const quiet = world::now() + std::chrono::seconds(draws_.between(5, 60));
+    auto const quiet = world::now() + std::chrono::seconds(draws_.between(10, 120));
     while (!over() && world::now() < quiet) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(draws_.between(100, draws_.one_in(3) ? 500 : 6000)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(draws_.between(50, draws_.one_in(3) ? 3000 : 500)));
       tend();
       disturb();
     }
@@ -66,7 +66,7 @@ class cluster_checks {
     plan p{.seed = jobs_.size()};
     p.servers = draws_.one_in(3) ? 0 : int(draws_.between(1, 2));
     p.how = p.servers ? strategy::asynchronous : strategy::allreduce;
-    p.epochs = int(draws_.between(1, 4));
+    p.epochs = int(draws_.between(2, 6));
     int const most = int(draws_.between(1, 4));
     std::string const dir = "/storage/" + name;
     world::cluster::training_job j{.name = name, .min = 1, .max = most, .servers = p.servers};

@@ -87,6 +87,8 @@ std::string name_of(pid of);
 std::string host_of(pid of);
 
 void fail_forks(pid of, int count);  ///< its next ones give EAGAIN
+/// Timeouts of its select come that much later: of a server that looks at idle connections every 10 ms.
+void set_slack(pid of, duration slack);
 
 /// As kill(2): SIGKILL, SIGTERM, SIGINT, …; SIGSTOP pauses all its threads (the host still acknowledges what
 /// comes for it), SIGCONT lets them go on. Sockets of a killed process are closed as by its kernel: with FIN

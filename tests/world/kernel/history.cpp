@@ -95,6 +95,8 @@ void kill(pid of, int signal) { send_signal(existing(of), signal, 1); }
 
 void fail_forks(pid of, int count) { existing(of).failing_forks = count; }
 
+void set_slack(pid of, duration slack) { existing(of).slack = slack.count(); }
+
 void power_off(std::string const& name) {
   host& h = host_called(name);
   os->note("power off", name);

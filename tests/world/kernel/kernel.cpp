@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
@@ -143,6 +144,9 @@ bool kernel::block(std::int64_t until, char const* for_what) {
   t.is = thread::state::blocked;
   t.late = false;
   t.waits_for = for_what;
+  if (trace_ >= 0)
+    traced_.append(fmt::format("{} {} of {} waits for {}{}\n", now, t.number, t.of->name, for_what,
+                               until == never ? "" : fmt::format(" until {}", until)));
   ++t.sleep;
   if (until != never) {
     alarms_.push_back({until, ++alarm_count_, &t, t.sleep, {}});

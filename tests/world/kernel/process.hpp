@@ -43,6 +43,7 @@ struct process {
   std::array<std::shared_ptr<object>, 3> standard;
   std::vector<std::shared_ptr<object>> descriptors;  ///< from first_descriptor on
   pid group = 0;
+  std::int64_t slack = 0;
   int failing_forks = 0;  ///< the next ones fail
   std::array<std::string, 3> unfinished_line;
   bool stopped = false;

@@ -294,7 +294,7 @@ int select(int n, fd_set* r, fd_set* w, fd_set* x, timeval* timeout) {
     if (events) fds.push_back({fd, short(events), 0});
   }
   std::int64_t const until =
-      timeout ? os->now + timeout->tv_sec * 1'000'000'000 + timeout->tv_usec * 1000 : never;
+      timeout ? os->now + timeout->tv_sec * 1'000'000'000 + timeout->tv_usec * 1000 + self->of->slack : never;
   long const found = poll_objects(fds, until);
   for (fd_set* s : {r, w, x})
     if (s) FD_ZERO(s);
