@@ -87,7 +87,7 @@ std::string name_of(pid of);
 std::string host_of(pid of);
 
 void fail_forks(pid of, int count);  ///< its next ones give EAGAIN
-/// Timeouts of its select come that much later: of a server that looks at idle connections every 10 ms.
+/// A poll of up to 10 ms takes that much longer: of a server that looks at idle connections so often.
 void set_slack(pid of, duration slack);
 
 /// As kill(2): SIGKILL, SIGTERM, SIGINT, …; SIGSTOP pauses all its threads (the host still acknowledges what

@@ -272,7 +272,8 @@ int epoll_pwait(int on, epoll_event* into, int most, int timeout, sigset_t const
 int poll(pollfd* fds, nfds_t count, int timeout) {
   static auto* const real = next<int(pollfd*, nfds_t, int)>("poll");
   if (!self) return real(fds, count, timeout);
-  return int(result_of(poll_objects({fds, std::size_t(count)}, after_ms(timeout))));
+  std::int64_t const more = timeout > 0 && timeout <= 10 ? self->of->slack : 0;
+  return int(result_of(poll_objects({fds, std::size_t(count)}, after_ms(timeout) + more)));
 }
 
 int ppoll(pollfd* fds, nfds_t count, timespec const* timeout, sigset_t const* mask) {
@@ -294,7 +295,7 @@ int select(int n, fd_set* r, fd_set* w, fd_set* x, timeval* timeout) {
     if (events) fds.push_back({fd, short(events), 0});
   }
   std::int64_t const until =
-      timeout ? os->now + timeout->tv_sec * 1'000'000'000 + timeout->tv_usec * 1000 + self->of->slack : never;
+      timeout ? os->now + timeout->tv_sec * 1'000'000'000 + timeout->tv_usec * 1000 : never;
   long const found = poll_objects(fds, until);
   for (fd_set* s : {r, w, x})
     if (s) FD_ZERO(s);
