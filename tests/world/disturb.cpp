@@ -126,8 +126,9 @@ void job::disturb(std::string const& a, std::string const& b, fault const& f) {
   world::set_link(b, a, from);
   after(f.length, [this, a, b, f] {
     // Another fault may have ended this one's, or begun after it: what lasts longest counts, and all ends.
-    world::set_link(a, b, {});
-    world::set_link(b, a, {});
+    world::link const usual{.latency = plan_.latency, .jitter = plan_.latency / 2};
+    world::set_link(a, b, usual);
+    world::set_link(b, a, usual);
     if (f.what == reset) world::reset_connections(a, b);
   });
 }

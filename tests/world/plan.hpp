@@ -39,6 +39,7 @@ struct plan {
   int grads_to_wait = 1, checkpoint_steps = 0, evaluation_steps = 0;
   bool judged = false;                    ///< evaluations decide which version is the best
   std::chrono::milliseconds record{20};  ///< how long a pass takes for each record
+  std::chrono::microseconds latency{100};  ///< of the network, one way
   std::chrono::milliseconds quiet{};     ///< from then on nothing happens any more
   bool harsh = false;  ///< faults overlap; otherwise most come when the one before has been dealt with
 

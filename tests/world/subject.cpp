@@ -213,6 +213,7 @@ void job::launch_master() {
 
 void job::start() {
   world::mount_everywhere(directory, "storage");
+  world::set_default_link({.latency = plan_.latency, .jitter = plan_.latency / 2});
   if (plan_.launched)
     launch("launcher", 0,
            {{"WORLD_TLS", plan_.tls ? "1" : "0"},
