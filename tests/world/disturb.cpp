@@ -34,8 +34,9 @@ void job::expect(fault const& f) {
     more = 25s;
     if (replaced) length = std::min<world::duration>(length, 6s);
   }
-  expected_ = std::max(expected_, world::now() + length + more);
-  changed_ = world::now() + f.length;
+  if (f.what == hang) length = std::min<world::duration>(length, 60s);
+  changed_ = world::now() + length;
+  expected_ = std::max(expected_, changed_ + more);
 }
 
 void job::apply(fault const& f) {

@@ -38,8 +38,9 @@ std::string to_string(plan const& p) {
       "{}, {} workers, {} servers, {} copies, {} epochs, {} gradients a step, checkpoints every {}, "
       "evaluations every {}{}, {} ms a record, {:.1f} ms of latency, {}{}, quiet from {:.1f} s on",
       names[std::size_t(p.how)], p.workers, p.servers, p.copies, p.epochs, p.grads_to_wait,
-      p.checkpoint_steps, p.evaluation_steps, p.judged ? " judged" : "", p.record.count(), double(p.latency.count()) / 1000, p.launched ? "with a launcher" : "by hand",
-      p.tls ? ", TLS" : "", double(p.quiet.count()) / 1000);
+      p.checkpoint_steps, p.evaluation_steps, p.judged ? " judged" : "", p.record.count(),
+      double(p.latency.count()) / 1000, p.launched ? "with a launcher" : "by hand", p.tls ? ", TLS" : "",
+      double(p.quiet.count()) / 1000);
 }
 
 }  // namespace simulation
