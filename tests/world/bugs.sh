@@ -42,8 +42,8 @@ for name in "${names[@]}"; do
     echo "#include \"$body\"" > "$unit.cpp"
     command=${compile% -c *}
     command=${command//-I$root\/include/-I$work\/tree\/include}
-    command=$(sed -E 's/ -o [^ ]+//; s/ -M[DTF]+( [^ ]+\.(d|o))?//g' <<< "$command")
-    (cd "$build" && eval "$command -O1 -c $unit.cpp -o $unit.o") || { echo "$name: does not compile"; continue 2; }
+    command=$(sed -E 's/^ccache //; s/ -o [^ ]+//; s/ -M[DTF]+( [^ ]+\.(d|o))?//g' <<< "$command")
+    (cd "$build" && eval "$command -w -O1 -c $unit.cpp -o $unit.o") || { echo "$name: does not compile"; continue 2; }
     objects="$objects $unit.o"
   done
   program=$work/edl-world-$name

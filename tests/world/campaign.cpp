@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <list>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -194,7 +195,29 @@ void print(outcome const& one) {
   std::fflush(stdout);
 }
 
+int replay(std::string const& list, campaign_options const& o) {
+  std::ifstream in(list);
+  if (!in) throw std::runtime_error(list + " cannot be read");
+  int failed = 0, all = 0;
+  for (std::string line; std::getline(in, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    if (line.find_first_of("0123456789") == line.npos) continue;
+    std::size_t end = 0;
+    std::uint64_t const seed = std::stoull(line, &end);
+    bool const given = line.find_first_not_of(' ', end) != line.npos;
+    auto const faults = given ? std::optional(parse_faults(line.substr(end))) : std::nullopt;
+    outcome const r = run_child(seed, faults, o);
+    ++all;
+    if (r.findings.empty()) continue;
+    ++failed;
+    print(r);
+  }
+  fmt::print("{} histories, {} failed\n", all, failed);
+  return failed;
+}
+
 int run_campaign(campaign_options const& o) {
+  fmt::print("seeds from {} on\n", o.first);
   auto const began = clock::now();
   totals all;
   std::list<child> running;

@@ -45,6 +45,10 @@ outcome shrink(outcome failing, campaign_options const& o);
 /// Runs seed after seed, and prints what became of them. How many failed.
 int run_campaign(campaign_options const& o);
 
+/// Runs the histories of a file, which have failed once. How many fail. Throws std::runtime_error when it
+/// cannot be read.
+int replay(std::string const& list, campaign_options const& o);
+
 void print(outcome const& one);  ///< a failing one: why, its faults, its time line, how to repeat it
 
 }  // namespace simulation

@@ -34,8 +34,9 @@ void job::expect(fault const& f) {
     more = 25s;
     if (replaced) length = std::min<world::duration>(length, 6s);
   }
-  expected_ = std::max(expected_, world::now() + length + more);
-  changed_ = world::now() + f.length;
+  if (f.what == hang) length = std::min<world::duration>(length, 60s);
+  changed_ = world::now() + length;
+  expected_ = std::max(expected_, changed_ + more);
 }
 
 void job::apply(fault const& f) {
@@ -126,8 +127,9 @@ void job::disturb(std::string const& a, std::string const& b, fault const& f) {
   world::set_link(b, a, from);
   after(f.length, [this, a, b, f] {
     // Another fault may have ended this one's, or begun after it: what lasts longest counts, and all ends.
-    world::set_link(a, b, {});
-    world::set_link(b, a, {});
+    world::link const usual{.latency = plan_.latency, .jitter = plan_.latency / 2};
+    world::set_link(a, b, usual);
+    world::set_link(b, a, usual);
     if (f.what == reset) world::reset_connections(a, b);
   });
 }

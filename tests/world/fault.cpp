@@ -58,20 +58,21 @@ class drawing {
   explicit drawing(plan const& of) : plan_(of), d_(of.seed, 2) {}
 
   std::vector<fault> all() {
-    milliseconds at(d_.between(100, 4000));
-    int const most = int(1 + d_.below(plan_.harsh ? 14 : 9));
+    milliseconds at(d_.between(100, 3000));
+    int const most = int(1 + d_.below(plan_.harsh ? 24 : 14));
     for (int i = 0; i < most && at < plan_.quiet; ++i) {
       fault f = draw();
       f.at = at;
-      f.length = std::min(f.length, std::max(milliseconds(0), plan_.quiet - at));
+      // Who hangs may do so until somebody ends it.
+      if (f.what != hang) f.length = std::min(f.length, plan_.quiet - at);
       out_.push_back(f);
       if (d_.one_in(8)) {  // the same once more, soon
         f.at += milliseconds(d_.between(1, 1500));
         if (f.end() <= plan_.quiet) out_.push_back(f);
       }
       at += plan_.harsh || d_.one_in(4)
-                ? milliseconds(d_.between(0, 2500))
-                : std::min(f.length, milliseconds(15'000)) + milliseconds(d_.between(1000, 9000));
+                ? milliseconds(d_.between(0, 2000))
+                : std::min(f.length, milliseconds(8'000)) + milliseconds(d_.between(300, 5000));
     }
     std::ranges::stable_sort(out_, {}, &fault::at);
     return out_;
@@ -107,7 +108,7 @@ class drawing {
 
   fault draw() {
     static constexpr std::pair<fault::kind, int> weights[]{
-        {kill, 22},   {terminate, 6}, {stop, 8},      {hang, 3},         {power, 5},
+        {kill, 32},   {terminate, 6}, {stop, 8},      {hang, 3},         {power, 5},
         {cut, 8},     {isolate, 5},   {reset, 10},    {delay, 4},        {strand, 5},
         {one_way, 4}, {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 5},
         {workers, 5}, {servers, 5},   {newcomer, 4},  {newcomer_stop, 3}};
@@ -142,7 +143,7 @@ class drawing {
         break;
       case hang:
         f.place = worker();
-        f.length = milliseconds(d_.between(500, 90'000));
+        f.length = milliseconds(d_.one_in(2) ? 3'600'000 : d_.between(500, 20'000));
         break;
       case cut:
       case reset:

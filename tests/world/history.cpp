@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "world/counting.hpp"
-#include "world/subject.hpp"
 #include "world/kernel/kernel.hpp"
+#include "world/subject.hpp"
 
 namespace simulation {
 namespace {
@@ -46,8 +46,9 @@ class checks {
   void drive() {
     for (fault const& f : h_.faults) world::at(f.at, [this, f] { job_.apply(f); });
     job_.start();
-    auto const quiet = std::max<world::duration>(
-        h_.job.quiet, h_.faults.empty() ? 0ms : std::ranges::max(h_.faults, {}, &fault::end).end());
+    world::duration quiet = h_.job.quiet;
+    for (fault const& f : h_.faults)
+      if (f.what != fault::kind::hang) quiet = std::max<world::duration>(quiet, f.end());
     auto const until = quiet + recovery + work_of(h_.job);
     while (!job_.over() && world::now() < until) {
       std::this_thread::sleep_for(100ms);

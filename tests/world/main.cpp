@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -14,11 +15,11 @@
 namespace {
 
 constexpr char const* help =
-    "edl-world [--seed=N] [--seconds=S] [--faults=LIST] [--jobs=N] [--stop] [--keep] [--trace=FILE] "
-    "[--time]\n"
-    "  --seed=N      the history to run, or the first of a campaign\n"
+    "edl-world [--seed=N] [--seconds=S] [--faults=LIST] [FLAG]…\n"
+    "  --seed=N      the history to run, or the first of a campaign; new: of the time, which is printed\n"
     "  --seconds=S   seed after seed for so long; without it one history\n"
     "  --faults=LIST what happens, instead of what the seed draws; as a failing history prints it\n"
+    "  --replay=FILE the histories of a list: a seed in each line, or a seed, a blank and its faults\n"
     "  --jobs=N      histories side by side (2)\n"
     "  --limit=S     real seconds that a history may take (60)\n"
     "  --stop        a campaign ends with its first failure\n"
@@ -33,13 +34,18 @@ int main(int argc, char** argv) try {
   world::prepare(argc, argv);
   simulation::campaign_options o;
   bool shows = false;
+  std::string list;
   for (int i = 1; i < argc; ++i) {
     std::string_view const flag = argv[i];
     auto const value = [&](std::string_view name) -> char const* {
       return flag.starts_with(name) ? argv[i] + name.size() : nullptr;
     };
-    if (char const* v = value("--seed="))
+    if (flag == "--seed=new")
+      o.first = std::uint64_t(std::time(nullptr)) * 1000;
+    else if (char const* v = value("--seed="))
       o.first = std::strtoull(v, nullptr, 10);
+    else if (char const* v = value("--replay="))
+      list = v;
     else if (char const* v = value("--seconds="))
       o.time = std::chrono::seconds(std::atoi(v));
     else if (char const* v = value("--faults="))
@@ -63,6 +69,7 @@ int main(int argc, char** argv) try {
       return flag == "--help" ? 0 : 2;
     }
   }
+  if (!list.empty()) return simulation::replay(list, o) == 0 ? 0 : 1;
   if (!shows) return simulation::run_campaign(o) == 0 ? 0 : 1;
   auto const one = simulation::run_child(o.first, o.faults, o);
   simulation::print(one);

@@ -26,6 +26,8 @@ plan draw_plan(std::uint64_t seed) {
   p.record = std::chrono::milliseconds(d.between(5, 40));
   p.quiet = std::chrono::milliseconds(d.between(10'000, 70'000));
   p.harsh = d.one_in(3);
+  // The longer calls take, the more happens amid them.
+  if (d.one_in(2)) p.latency = std::chrono::microseconds(d.between(500, d.one_in(2) ? 5000 : 40'000));
   return p;
 }
 
@@ -34,10 +36,11 @@ std::string to_string(plan const& p) {
                                        "all-reduce, fixed batch"};
   return fmt::format(
       "{}, {} workers, {} servers, {} copies, {} epochs, {} gradients a step, checkpoints every {}, "
-      "evaluations every {}{}, {} ms a record, {}{}, quiet from {:.1f} s on",
+      "evaluations every {}{}, {} ms a record, {:.1f} ms of latency, {}{}, quiet from {:.1f} s on",
       names[std::size_t(p.how)], p.workers, p.servers, p.copies, p.epochs, p.grads_to_wait,
-      p.checkpoint_steps, p.evaluation_steps, p.judged ? " judged" : "", p.record.count(), p.launched ? "with a launcher" : "by hand",
-      p.tls ? ", TLS" : "", double(p.quiet.count()) / 1000);
+      p.checkpoint_steps, p.evaluation_steps, p.judged ? " judged" : "", p.record.count(),
+      double(p.latency.count()) / 1000, p.launched ? "with a launcher" : "by hand", p.tls ? ", TLS" : "",
+      double(p.quiet.count()) / 1000);
 }
 
 }  // namespace simulation

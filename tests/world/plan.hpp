@@ -37,9 +37,10 @@ struct plan {
   bool tls = false;
   int workers = 2, servers = 0, copies = 1, epochs = 4;
   int grads_to_wait = 1, checkpoint_steps = 0, evaluation_steps = 0;
-  bool judged = false;                    ///< evaluations decide which version is the best
-  std::chrono::milliseconds record{20};  ///< how long a pass takes for each record
-  std::chrono::milliseconds quiet{};     ///< from then on nothing happens any more
+  bool judged = false;                     ///< evaluations decide which version is the best
+  std::chrono::milliseconds record{20};    ///< how long a pass takes for each record
+  std::chrono::microseconds latency{100};  ///< of the network, one way
+  std::chrono::milliseconds quiet{};       ///< from then on nothing happens any more
   bool harsh = false;  ///< faults overlap; otherwise most come when the one before has been dealt with
 
   bool has_servers() const { return servers > 0; }

@@ -114,18 +114,16 @@ std::string job::free_place(std::string const& role, std::uint32_t id) const {
   }
 }
 
-bool job::anybody() const {
-  return !living().empty();
-}
+bool job::anybody() const { return !living().empty(); }
 
 std::vector<std::string> job::living() const {
   std::vector<std::string> names;
   std::uint64_t last = 0;
   for (process const& p : all_)
     if (p.role == "master") last = p.number;
-  // Who has not joined the last master hears of the end from nobody.
+  // Who has not joined the last master hears of the end from nobody, and who hangs hears nothing.
   for (process const& p : all_)
-    if (!p.ended && (p.role == "master" || p.joined == last) && !p.given_up) names.push_back(p.name);
+    if (!p.ended && (p.role == "master" || p.joined == last) && !p.given_up && !hangs_.contains(p.number)) names.push_back(p.name);
   return names;
 }
 
@@ -189,7 +187,8 @@ void job::come(std::string const& role, std::uint32_t id, milliseconds pause) {
 std::size_t job::living_or_coming(std::string const& role) const {
   auto const of_role = [&](auto const& one) { return one.first == role; };
   return std::size_t(std::ranges::count_if(coming_, of_role)) +
-         std::size_t(std::ranges::count_if(all_, [&](process const& p) { return p.role == role && !p.ended; }));
+         std::size_t(
+             std::ranges::count_if(all_, [&](process const& p) { return p.role == role && !p.ended; }));
 }
 
 void job::launch_master() {
@@ -213,6 +212,7 @@ void job::launch_master() {
 
 void job::start() {
   world::mount_everywhere(directory, "storage");
+  world::set_default_link({.latency = plan_.latency, .jitter = plan_.latency / 2});
   if (plan_.launched)
     launch("launcher", 0,
            {{"WORLD_TLS", plan_.tls ? "1" : "0"},
@@ -370,7 +370,8 @@ void job::judge_line(process& who, log_line const& l) {
   // Some may have been on their way to servers, or answered by the first of them.
   if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1 &&
       version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
-    find_fault(fmt::format("the servers go on at version {}, and a worker was told of {}", version, acknowledged_));
+    find_fault(
+        fmt::format("the servers go on at version {}, and a worker was told of {}", version, acknowledged_));
   if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu worker", &before, &wanted) == 2 &&
       l.text.find("worker") != l.text.npos) {
     wanted_workers_ = std::uint32_t(wanted);
@@ -380,7 +381,9 @@ void job::judge_line(process& who, log_line const& l) {
     if (p.ended || (p.role != "ps" && p.role != "worker")) continue;
     std::string const name = fmt::format("{} {} ", p.role == "ps" ? "server" : "worker", p.id);
     if (l.text == name + "joined") p.joined = who.number;
-    if (!l.text.starts_with(name + "is lost: ") || l.text.ends_with("a new process takes its place")) continue;
+    if (l.text.starts_with(name + "is refused: the job has ")) p.hit = true;  // it is made smaller
+    if (!l.text.starts_with(name + "is lost: ") || l.text.ends_with("a new process takes its place"))
+      continue;
     if (!p.hit && p.wanted && !less_known_ && world::now() > disk_trouble_)
       find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
     p.hit = p.given_up = true;

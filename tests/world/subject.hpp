@@ -24,13 +24,13 @@ struct process {
   std::uint32_t id = 0;
   world::duration started{};
   std::optional<world::ending> ended;
-  bool hit = false;    ///< something was done to it, or to its network: whatever becomes of it is no wonder
-  bool given_up = false;                  ///< by the master
-  std::uint64_t joined = 0;               ///< the number of the master that it has joined last
-  world::duration told_to_stop{};         ///< by a fault, when
-  int hits = 0;                           ///< faults that met it
-  bool wanted = true;  ///< nobody has told it to stop
-  std::string last;    ///< of its lines
+  bool hit = false;  ///< something was done to it, or to its network: whatever becomes of it is no wonder
+  bool given_up = false;           ///< by the master
+  std::uint64_t joined = 0;        ///< the number of the master that it has joined last
+  world::duration told_to_stop{};  ///< by a fault, when
+  int hits = 0;                    ///< faults that met it
+  bool wanted = true;              ///< nobody has told it to stop
+  std::string last;                ///< of its lines
 };
 
 /// A job in the world: its processes, and who starts them again. What starts them is a launcher, which the
@@ -45,7 +45,7 @@ class job {
   bool over() const { return over_; }                      ///< the master has left with an exit code
   std::string const& failure() const { return failure_; }  ///< its end was none that a job may have
   bool anybody() const;                                    ///< some process of it lives
-  std::vector<std::string> living() const;  ///< names, of those whom the master knows
+  std::vector<std::string> living() const;                 ///< names, of those whom the master knows
   std::vector<std::string> const& findings() const { return findings_; }
   world::duration last_step() const { return last_step_; }
   std::uint64_t steps() const { return steps_; }
@@ -111,7 +111,7 @@ class job {
   std::vector<told_ending> endings_;
   std::map<std::string, fault> for_newcomer_;        // by place
   std::map<std::string, world::duration> troubled_;  // places, until when
-  world::duration disk_trouble_{};  // until then, and a moment longer
+  world::duration disk_trouble_{};                   // until then, and a moment longer
   std::set<std::string> dark_;                       // places without power
   std::map<std::uint64_t, world::duration> hangs_;
   std::vector<std::string> findings_;

@@ -98,7 +98,8 @@ std::string timeline::text(std::size_t most) const {
     again = 0;
   };
   for (entry const& e : entries_) {
-    std::string const what = fmt::format("{:<10}  {}", e.who, e.text.substr(0, e.who == "world" ? 4000 : 220));
+    std::string const what =
+        fmt::format("{:<10}  {}", e.who, e.text.substr(0, e.who == "world" ? 4000 : 220));
     if (what == last) {
       ++again;
       continue;
