@@ -77,7 +77,7 @@ class child {
     take_processor(number);
     if (::getppid() != parent) ::_exit(127);
     std::string const text = to_json(o.cluster ? run_cluster_history(seed, definition(), o.trace)
-                                                    : run_history(seed, faults, o.trace));
+                                               : run_history(seed, faults, o.trace));
     std::memcpy(report_, text.data(), std::min(text.size(), report_size - 1));
     ::_exit(0);
   }

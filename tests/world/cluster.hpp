@@ -17,7 +17,7 @@ class cluster {
  public:
   struct options {
     int nodes = 2;
-    std::string cpu = "4";  ///< of a node; each pod takes 1
+    std::string cpu = "4";               ///< of a node; each pod takes 1
     int (*main)(int, char**) = nullptr;  ///< the model's program
     edl::testing::kubernetes::options more = {};
   };

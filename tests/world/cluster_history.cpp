@@ -34,14 +34,16 @@ class cluster_checks {
                                              : fmt::format("ended with {}", e.code));
     });
     counting::in_pass = [](int rows) { std::this_thread::sleep_for(40ms * rows); };
-    cluster_.emplace(world::cluster::options{.nodes = int(draws_.between(1, 3)), .cpu = "4", .main = counting::main},
-                     definition_);
+    cluster_.emplace(
+        world::cluster::options{.nodes = int(draws_.between(2, 3)), .cpu = "4", .main = counting::main},
+        definition_);
     for (int i = 0; i < 2; ++i) controllers_[i] = start_controller(i);
     std::uint64_t const count = 1 + draws_.below(3);
     for (std::uint64_t i = 0; i < count; ++i) submit("j" + std::to_string(i));
     auto const quiet = world::now() + std::chrono::seconds(draws_.between(10, 120));
     while (!over() && world::now() < quiet) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(draws_.between(50, draws_.one_in(3) ? 3000 : 500)));
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(draws_.between(50, draws_.one_in(3) ? 3000 : 500)));
       tend();
       disturb();
     }
@@ -59,7 +61,8 @@ class cluster_checks {
   static std::string name_of(plan const& p) { return "j" + std::to_string(p.seed); }
 
   world::pid start_controller(int number) {
-    return cluster_->start_controller(number, {"--lease_duration=4", "--lease_renew_deadline=3", "--lease_retry=0.2"});
+    return cluster_->start_controller(
+        number, {"--lease_duration=4", "--lease_renew_deadline=3", "--lease_retry=0.2"});
   }
 
   void submit(std::string const& name) {
@@ -70,14 +73,21 @@ class cluster_checks {
     int const most = int(draws_.between(1, 4));
     std::string const dir = "/storage/" + name;
     world::cluster::training_job j{.name = name, .min = 1, .max = most, .servers = p.servers};
-    j.flags = {"--training_data=data.counted", "--minibatch_size=4", "--num_minibatches_per_task=4",
-               fmt::format("--num_epochs={}", p.epochs), "--checkpoint_dir=" + dir + "/checkpoints",
-               fmt::format("--checkpoint_steps={}", draws_.between(4, 40)), "--output=" + dir + "/model",
-               "--num_threads=1", "--device=cpu", "--kernels=fixed",
+    j.flags = {"--training_data=data.counted",
+               "--minibatch_size=4",
+               "--num_minibatches_per_task=4",
+               fmt::format("--num_epochs={}", p.epochs),
+               "--checkpoint_dir=" + dir + "/checkpoints",
+               fmt::format("--checkpoint_steps={}", draws_.between(4, 40)),
+               "--output=" + dir + "/model",
+               "--num_threads=1",
+               "--device=cpu",
+               "--kernels=fixed",
                fmt::format("--transport_security={}", draws_.one_in(4) ? "tls" : "none")};
     if (p.servers) j.flags.insert(j.flags.end(), {"--use_async", "--ps_ranges=4"});
     cluster_->submit(j);
-    lines_.say("user", fmt::format("{}: {} epochs, {} servers, up to {} workers", name, p.epochs, p.servers, most));
+    lines_.say("user",
+               fmt::format("{}: {} epochs, {} servers, up to {} workers", name, p.epochs, p.servers, most));
     jobs_.push_back(p);
   }
 
@@ -101,7 +111,8 @@ class cluster_checks {
   void disturb() {
     auto all = world::processes();
     std::erase(all, cluster_->server());
-    world::pid const who = all[std::size_t(draws_.below(all.size()))], other = all[std::size_t(draws_.below(all.size()))];
+    world::pid const who = all[std::size_t(draws_.below(all.size()))],
+                     other = all[std::size_t(draws_.below(all.size()))];
     std::string const name = world::name_of(who), a = world::host_of(who),
                       b = draws_.one_in(2) ? "cluster" : world::host_of(other);
     auto const say = [&](std::string what) { lines_.say("world", std::move(what)); };
@@ -142,7 +153,8 @@ class cluster_checks {
         std::this_thread::sleep_for(std::chrono::milliseconds(draws_.between(100, 15'000)));
         return api.hang(false);
       }
-      case 10: return remove_pod();
+      case 10:
+        return remove_pod();
       case 11:
         wish("workers", {{"workers", {{"replicas", draws_.between(1, 4)}}}});
         return;
@@ -152,9 +164,12 @@ class cluster_checks {
       }
       default: {
         world::disk d;
-        if (draws_.one_in(3)) d.capacity = world::disk_used("storage");
-        else if (draws_.one_in(2)) d.io_error = 0.3;
-        else d.fsync = 3s;
+        if (draws_.one_in(3))
+          d.capacity = world::disk_used("storage");
+        else if (draws_.one_in(2))
+          d.io_error = 0.3;
+        else
+          d.fsync = 3s;
         say("the storage is in trouble");
         world::set_disk("storage", d);
         return world::at(later(100, 20'000), [] { world::set_disk("storage", {}); });
@@ -198,11 +213,12 @@ class cluster_checks {
   void judge(plan const& p) {
     std::string const name = name_of(p), dir = "/storage/" + name;
     if (std::string const phase = cluster_->phase(name); phase != "succeeded") {
-      find(fmt::format("{} is {} when it should have succeeded: {}", name, phase, cluster_->status(name).dump()));
+      find(fmt::format("{} is {} when it should have succeeded: {}", name, phase,
+                       cluster_->status(name).dump()));
       return;
     }
-    world::pid const audit = world::start({.name = "audit", .main = counting::main,
-                                           .arguments = {"counting", "audit", dir + "/checkpoints"}});
+    world::pid const audit = world::start(
+        {.name = "audit", .main = counting::main, .arguments = {"counting", "audit", dir + "/checkpoints"}});
     if (!world::wait_for(audit, 60s) || world::ended(audit)->code != 0)
       find(name + ": the audit of the last checkpoint is not exact");
     auto const model = world::read_file("cluster", dir + "/model/model.safetensors");
@@ -215,7 +231,8 @@ class cluster_checks {
     auto const others = [&] {
       std::vector<std::string> names;
       for (world::pid p : world::processes())
-        if (p != cluster_->server() && p != controllers_[0] && p != controllers_[1]) names.push_back(world::name_of(p));
+        if (p != cluster_->server() && p != controllers_[0] && p != controllers_[1])
+          names.push_back(world::name_of(p));
       return names;
     };
     while (!others().empty() && world::now() < until) std::this_thread::sleep_for(1s);
@@ -242,9 +259,8 @@ class cluster_checks {
 history run_cluster_history(std::uint64_t seed, json const& definition, std::string const& trace) {
   history h{.job = {.seed = seed}};
   timeline lines;
-  auto const result =
-      world::run({.seed = seed, .limit = 4h, .most_events = 50'000'000, .trace = trace},
-                 [&] { (new cluster_checks(h, lines, definition))->drive(); });
+  auto const result = world::run({.seed = seed, .limit = 4h, .most_events = 50'000'000, .trace = trace},
+                                 [&] { (new cluster_checks(h, lines, definition))->drive(); });
   if (!result.failure.empty()) h.findings.push_back("the world: " + result.failure);
   h.hash = result.hash, h.events = result.events, h.virtual_time = result.virtual_time;
   h.timeline = lines.text();

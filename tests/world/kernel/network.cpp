@@ -10,44 +10,21 @@ namespace world {
 
 namespace {
 
-struct network_state {
-  link standard;
-  std::map<std::pair<host const*, host const*>, link> links;
-  std::map<std::string, std::string> names;
-  std::vector<std::weak_ptr<socket>> sockets;
-  std::vector<std::shared_ptr<socket>> held;  // also those that nobody has open
-};
-network_state& net() {
-  static auto& all = *new network_state;
+std::vector<std::weak_ptr<socket>>& sockets() {
+  static auto& all = *new std::vector<std::weak_ptr<socket>>;
   return all;
 }
 
-link const& link_of(host const& from, host const& to) {
-  auto const it = net().links.find({&from, &to});
-  return it == net().links.end() ? net().standard : it->second;
-}
-
-constexpr std::int64_t first_retransmission = 200'000'000;
-
 }  // namespace
 
-bool reachable(host const& a, host const& b) {
-  return a.up && b.up && (&a == &b || (!link_of(a, b).cut && !link_of(b, a).cut));
-}
-
-std::int64_t travel(host const& from, host const& to, std::size_t bytes) {
-  random_stream& draw = os->network;
-  if (&from == &to) return 5'000 + std::int64_t(draw.below(10'000)) + std::int64_t(bytes / 8);
-  link const& l = link_of(from, to);
-  std::int64_t t = l.latency.count() + std::int64_t(draw.exponential(double(l.jitter.count())));
-  for (std::int64_t again = first_retransmission; l.loss > 0 && draw.fraction() < l.loss; again *= 2)
-    t += again;
-  return t;
+std::vector<std::shared_ptr<socket>>& held_sockets() {
+  static auto& all = *new std::vector<std::shared_ptr<socket>>;
+  return all;
 }
 
 std::vector<std::shared_ptr<socket>> open_sockets() {
   std::vector<std::shared_ptr<socket>> all;
-  std::erase_if(net().sockets, [&](auto const& weak) {
+  std::erase_if(sockets(), [&](auto const& weak) {
     if (auto s = weak.lock()) return all.push_back(std::move(s)), false;
     return true;
   });
@@ -56,8 +33,8 @@ std::vector<std::shared_ptr<socket>> open_sockets() {
 
 std::shared_ptr<socket> make_socket(int domain) {
   auto s = std::make_shared<socket>(domain, *self->of);
-  if (net().sockets.size() > 4096) open_sockets();
-  net().sockets.push_back(s);
+  if (sockets().size() > 4096) open_sockets();
+  sockets().push_back(s);
   return s;
 }
 
@@ -113,7 +90,7 @@ namespace {
 std::shared_ptr<socket> answer(socket& from, socket* listener) {
   if (!listener || listener->queue.size() >= listener->most_queued) return nullptr;
   auto s = std::make_shared<socket>(from.domain, *process_of(listener->owner));
-  net().sockets.push_back(s);
+  sockets().push_back(s);
   s->at = listener->at;
   s->local = {from.remote.address, listener->local.port, listener->local.path};
   s->remote = from.local;
@@ -209,7 +186,7 @@ long socket::send(std::span<iovec const> from, int, together with) {
 void socket::transmit(packet p) {
   if (!peer_host) return;
   std::size_t const size = p.bytes.size();
-  double const bandwidth = at == peer_host ? 8e9 : link_of(*at, *peer_host).bandwidth;
+  double const bandwidth = at == peer_host ? 8e9 : link_between(*at, *peer_host).bandwidth;
   line_free = std::max(line_free, os->now) + std::int64_t(double(size) / bandwidth * 1e9);
   last_arrival = std::max(last_arrival + 1, line_free + travel(*at, *peer_host, size));
   bytes_in_flight += size;
@@ -231,7 +208,7 @@ void socket::arrive() {
     }
     held = true;
     held_since = os->now;
-    net().held.push_back(std::static_pointer_cast<socket>(shared_from_this()));
+    held_sockets().push_back(std::static_pointer_cast<socket>(shared_from_this()));
     return;
   }
   packet p = std::move(in_flight.front());
@@ -361,144 +338,6 @@ void socket::watch_silence() {
   std::int64_t const probes =
       (keepalive_idle + std::int64_t(keepalive_interval) * keepalive_count) * 1'000'000'000;
   os->at(os->now + (keepalive ? std::min(user_timeout, probes) : user_timeout), look);
-}
-
-namespace {
-
-/// After links or hosts have changed: who was cut off begins to wait, who is reached again sends again.
-void look_at_links() {
-  auto const held = std::exchange(net().held, {});
-  for (auto const& s : held)
-    if (s->held && !s->reachable()) net().held.push_back(s);
-  for (auto const& s : open_sockets()) {
-    if (!s->peer_host || s->peer_host == s->at) continue;
-    bool const passes = s->reachable();
-    if (!passes && s->outages % 2 == 0) {
-      ++s->outages;
-      s->watch_silence();
-    } else if (passes && s->outages % 2 == 1) {
-      ++s->outages;
-      if (!s->held) continue;
-      std::int64_t const silent = os->now - s->held_since;
-      std::int64_t wait = std::int64_t(
-          os->network.below(std::uint64_t(std::clamp<std::int64_t>(silent, 200'000'000, 4'000'000'000))));
-      ++s->arrivals;  // what is scheduled already comes now
-      for (std::size_t i = 0; i < s->in_flight.size(); ++i)
-        os->at(os->now + wait + std::int64_t(i), [s, n = s->arrivals] {
-          s->held = false;
-          if (s->arrivals == n) s->arrive();
-        });
-      s->last_arrival = std::max(s->last_arrival, os->now + wait + std::int64_t(s->in_flight.size()));
-    }
-  }
-}
-
-}  // namespace
-
-void host_lost(host& h) {
-  h.up = false;
-  for (auto const& s : open_sockets())
-    if (s->at == &h) s->vanished = true, s->in_flight.clear(), s->bytes_in_flight = 0, ++s->arrivals;
-  h.ports.clear();
-  h.local.clear();
-  look_at_links();
-}
-
-void host_back(host& h) {
-  h.up = true;
-  look_at_links();
-}
-
-// ---- The interface of drivers ----
-
-host* resolve_name(std::string const& name) {
-  auto const it = net().names.find(name);
-  if (it != net().names.end()) return it->second.empty() ? nullptr : &host_called(it->second);
-  return find_host(name);
-}
-
-void set_dns(std::string const& name, std::string const& host) { net().names[name] = host; }
-
-link get_link(std::string const& from, std::string const& to) {
-  return link_of(host_called(from), host_called(to));
-}
-
-void set_link(std::string const& from, std::string const& to, link const& one_way) {
-  net().links[{&host_called(from), &host_called(to)}] = one_way;
-  look_at_links();
-}
-
-void set_default_link(link const& all) {
-  net().standard = all;
-  look_at_links();
-}
-
-static void set_cut(std::string const& a, std::string const& b, bool cut) {
-  host &one = host_called(a), &other = host_called(b);
-  for (auto const& [from, to] : {std::pair(&one, &other), std::pair(&other, &one)}) {
-    link l = link_of(*from, *to);
-    l.cut = cut;
-    net().links[{from, to}] = l;
-  }
-}
-
-void cut(std::string const& a, std::string const& b) {
-  os->note("cut", a + " " + b);
-  set_cut(a, b, true);
-  look_at_links();
-}
-
-void heal(std::string const& a, std::string const& b) {
-  os->note("heal", a + " " + b);
-  set_cut(a, b, false);
-  look_at_links();
-}
-
-void isolate(std::string const& host) {
-  os->note("isolate", host);
-  for (std::string const& other : host_names())
-    if (other != host) set_cut(host, other, true);
-  look_at_links();
-}
-
-void rejoin(std::string const& host) {
-  os->note("rejoin", host);
-  for (std::string const& other : host_names())
-    if (other != host) set_cut(host, other, false);
-  look_at_links();
-}
-
-template <class Do>
-static void for_connections(std::string const& a, std::string const& b, Do&& what) {
-  host &one = host_called(a), &other = host_called(b);
-  for (auto const& s : open_sockets())
-    if (s->is == socket::state::connected && s->domain != AF_UNIX &&
-        ((s->at == &one && s->peer_host == &other) || (s->at == &other && s->peer_host == &one)))
-      what(*s);
-}
-
-void reset_connections(std::string const& a, std::string const& b) {
-  os->note("reset", a + " " + b);
-  for_connections(a, b, [](socket& s) { s.break_off(ECONNRESET); });
-}
-
-void strand_connections(std::string const& a, std::string const& b) {
-  os->note("strand", a + " " + b);
-  for_connections(a, b, [](socket& s) { s.stranded = true; });
-  look_at_links();
-}
-
-std::string address_of(std::string const& host) {
-  std::uint32_t const a = host_called(host).address;
-  return std::to_string(a >> 24) + '.' + std::to_string(a >> 16 & 255) + '.' + std::to_string(a >> 8 & 255) +
-         '.' + std::to_string(a & 255);
-}
-
-std::size_t connections() {
-  std::size_t n = 0;
-  for (auto const& s : open_sockets())
-    n += s->is == socket::state::connected && s->at != s->peer_host && !s->user_closed;
-  return n / 2;
 }
 
 }  // namespace world

@@ -87,6 +87,9 @@ struct socket final : object {
 };
 
 bool reachable(host const& a, host const& b);
+link const& link_between(host const& from, host const& to);
+/// Those whose oldest packet cannot arrive, also when nobody has them open any more.
+std::vector<std::shared_ptr<socket>>& held_sockets();
 /// How long a packet of that size takes; without the time on the line.
 std::int64_t travel(host const& from, host const& to, std::size_t bytes);
 void host_lost(host& h);
