@@ -384,7 +384,7 @@ void job::judge_line(process& who, log_line const& l) {
     if (l.text.starts_with(name + "is refused: the job has ")) p.hit = true;  // it is made smaller
     if (!l.text.starts_with(name + "is lost: ") || l.text.ends_with("a new process takes its place"))
       continue;
-    if (!p.hit && p.wanted && !less_known_ && world::now() > disk_trouble_)
+    if (!p.hit && p.wanted && p.joined == who.number && !less_known_ && world::now() > disk_trouble_)
       find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
     p.hit = p.given_up = true;
   }
