@@ -61,7 +61,7 @@ void take_processor(int number) {
 class child {
  public:
   child(std::uint64_t seed, std::optional<std::vector<fault>> const& faults, campaign_options const& o)
-      : seed_(seed), given_(faults), limit_(o.limit) {
+      : seed_(seed), cluster_(o.cluster), given_(faults), limit_(o.limit) {
     void* const memory =
         ::mmap(nullptr, report_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("no memory for a history's report");
@@ -90,7 +90,9 @@ class child {
   }
 
   outcome result() const {
-    outcome r{.seed = seed_, .seconds = std::chrono::duration<double>(clock::now() - since_).count()};
+    outcome r{.seed = seed_,
+              .cluster = cluster_,
+              .seconds = std::chrono::duration<double>(clock::now() - since_).count()};
     auto const j = nlohmann::json::parse(report_, report_ + std::strlen(report_), nullptr, false);
     if (!j.is_object()) {
       plan const p = draw_plan(seed_);
@@ -113,6 +115,7 @@ class child {
 
  private:
   std::uint64_t seed_;
+  bool cluster_;
   std::optional<std::vector<fault>> given_;
   std::chrono::seconds limit_;
   char* report_;
@@ -131,7 +134,7 @@ struct totals {
 
   void add(outcome const& r) {
     ++histories;
-    faults += r.faults.size(), met += r.met, events += r.events, steps += r.steps;
+    faults += r.cluster ? r.met : r.faults.size(), met += r.met, events += r.events, steps += r.steps;
     virtual_seconds += r.virtual_seconds, seconds += r.seconds;
     for (auto const& [path, n] : r.paths) paths[path] += n;
     for (fault const& f : r.faults) ++kinds[name_of(f.what)];
@@ -189,9 +192,11 @@ outcome shrink(outcome failing, campaign_options const& o) {
 }
 
 void print(outcome const& one) {
-  fmt::print("\nseed {}: {}\n", one.seed, one.job);
+  fmt::print("\nseed {}: {}\n", one.seed, one.cluster ? "a cluster" : one.job);
   for (std::string const& f : one.findings) fmt::print("  FAILED: {}\n", f);
-  fmt::print("again: edl-world --seed={} --faults='{}'\n{}\n", one.seed, to_string(one.faults), one.timeline);
+  std::string const how =
+      one.cluster ? "--cluster --print" : fmt::format("--faults='{}'", to_string(one.faults));
+  fmt::print("again: edl-world --seed={} {}\n{}\n", one.seed, how, one.timeline);
   std::fflush(stdout);
 }
 

@@ -20,7 +20,9 @@ struct outcome {
   std::vector<std::string> findings;  ///< with those that only its parent sees: it crashed, or never ended
   std::string timeline;
   std::map<std::string, std::uint64_t> paths;
-  double virtual_seconds = 0, seconds = 0;
+  double virtual_seconds = 0;
+  bool cluster = false;  ///< it was one of a cluster
+  double seconds = 0;
 };
 
 struct campaign_options {
