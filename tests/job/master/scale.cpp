@@ -90,4 +90,27 @@ TEST_CASE("ranges move to servers that come, and from servers that go, which sta
   CHECK_FALSE(m.it.join({role::server, 2, 2, {}, 5}, m.now).accepted);
 }
 
+TEST_CASE("a server that comes to a new master, and is one too many, is a source of its ranges once more") {
+  job_options o = options(3, 3);
+  o.server_copies = 2;
+  persisted_state before{.generation = 4, .members = 2, .wanted_servers = 3};
+  before.servers = {.next = 3, .lines = {{0, 0, false}, {1, 0, false}, {2, 0, false}}};
+  master m(o, before);
+  CHECK(m.it.scale({.servers = 2}, m.now).empty());
+  CHECK_FALSE(m.it.join({role::server, 2, 1, {}, 5}, m.now).accepted);
+  CHECK(m.it.join({role::server, 0, 1, {}, 5, 4, {0, 2}}, m.now).accepted);
+  CHECK(m.it.join({role::server, 2, 1, {}, 5, 4, {1, 2}}, m.now).accepted);
+  CHECK(m.it.join({role::server, 1, 1, {}, 5, 4, {0, 1}}, m.now).accepted);
+  auto const all = m.take_all<configure_servers>();
+  REQUIRE_FALSE(all.empty());
+  CHECK(all.back().keep);
+  CHECK(all.back().servers.size() == 3);
+  m.answer(all.back());
+  auto const stopped = m.take_all<stop_process>();
+  REQUIRE(stopped.size() == 1);
+  CHECK((stopped[0].id == 2 && stopped[0].role == role::server));
+  m.it.exited(role::server, 2, exit_kind::preempted, "exited with code 0", m.now);
+  CHECK(m.take_all<replace_process>().empty());
+}
+
 }  // namespace scale_test

@@ -46,7 +46,8 @@ EDL_INLINE void roster::resume(persisted_state const& before, time_point now) {
 // ---- Members ----
 
 EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t servers) const {
-  if (r.role == role::server && r.id >= servers)
+  // Who is not wanted any more, and has ranges, is a source of them once more.
+  if (r.role == role::server && r.id >= servers && r.ranges.empty())
     return fmt::format("the job has {}, give --num_ps_pods={}", counted(servers, "server"),
                        r.id + std::uint64_t{1});
   if (r.role == role::worker && r.id >= most_workers) return "its id is out of range";
@@ -203,6 +204,7 @@ EDL_INLINE void roster::scale_servers(std::uint32_t wanted) {
 EDL_INLINE void roster::stop_server(std::uint32_t id, time_point now) {
   job_.say(severity::info, fmt::format("server {} is not needed any more", id));
   lose(role::server, id, now);
+  server_lines_.drop(id);
   job_.add(stop_process{role::server, id});
 }
 

@@ -170,19 +170,22 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
     try {
       net::reply const answer = co_await launcher_->call(what);
       auto const m = wire::unpack<wire::ProcessEventsReply>(answer.message, launcher_->name());
-      for (auto const& e : m.endings())
-        to_.ended({.who = wire::from_message(e.who()),
+      std::vector<process_id> running;
+      for (auto const& who : m.running()) running.push_back(wire::from_message(who));
+      for (auto const& e : m.endings()) {
+        ++seen_;
+        process_id const who = wire::from_message(e.who());
+        // Who runs has been started since: an older journal may not know that its end was dealt with.
+        if (first && std::ranges::find(running, who) != running.end()) continue;
+        to_.ended({.who = who,
                    .code = int(e.code()),
                    .signal = int(e.signal()),
                    .stop_requested = e.asked(),
                    .memory = e.memory(),
                    .words = e.words()},
-                  ++seen_);
-      if (std::exchange(first, false)) {
-        std::vector<process_id> running;
-        for (auto const& who : m.running()) running.push_back(wire::from_message(who));
-        to_.found({.running = running});
+                  seen_);
       }
+      if (std::exchange(first, false)) to_.found({.running = running});
       continue;
     } catch (net::call_error const&) {
     }

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Puts bugs of the past back, one by one, and looks whether edl-world finds them.
+#
+#   tests/world/bugs.sh --check            only tells which patches still apply
+#   tests/world/bugs.sh BUILD [NAME…]      all of them, or those; BUILD: a build folder that has edl-world
+#
+# SECONDS_EACH (60): how long a campaign may look for one. SEED (1): where it begins. WORK: a folder for the
+# mutated sources and programs. The rows that it prints are those of docs/simulation.md.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+patches=$root/tests/world/bugs
+
+stale=0
+for p in "$patches"/*.patch; do
+  (cd "$root" && git apply --check "$p" 2>/dev/null) || { echo "does not apply any more: ${p##*/}"; stale=1; }
+done
+[ "${1-}" = --check ] && exit $stale
+
+build=$(cd "$1" && pwd) || exit 2
+shift
+work=${WORK:-$(mktemp -d)}
+mkdir -p "$work/include"
+[ $# -gt 0 ] && names=("$@") || mapfile -t names < <(cd "$patches" && ls -- *.patch | sed 's/\.patch$//')
+
+# How the program is compiled and linked, as ninja does it.
+compile=$(ninja -C "$build" -t commands tests/world/edl-world 2>/dev/null | grep -E -- ' -c .*world/history\.cpp' | tail -1)
+link=$(ninja -C "$build" -t commands tests/world/edl-world | tail -1)
+[ -n "$compile" ] && [ -n "$link" ] || { echo "$build has no edl-world"; exit 2; }
+
+# The library's units call their own functions directly. Compiled so that they do not, each may have other bodies.
+mkdir -p "$work/base"
+ninja -C "$build" -t commands libedl.a > "$work/commands"
+for unit in master app worker ps net platform checkpoint replica collective; do
+  [ -f "$work/base/$unit.o" ] && continue
+  command=$(grep -E "unity_edl-job-${unit}_cxx.cxx$" "$work/commands" | tail -1)
+  [ -n "$command" ] || { echo "$build has no unity unit of job/$unit: configure it with -DEDL_UNITY=ON"; exit 2; }
+  command=$(sed -E "s/^ccache //; s/-fno-semantic-interposition/-fsemantic-interposition -w/; s/ -M[DTF]+( [^ ]+\.(d|o))?//g
+                    s| -o [^ ]+| -o $work/base/$unit.o|" <<< "$command")
+  (cd "$build" && eval "$command") || { echo "job/$unit does not compile"; exit 2; }
+done
+
+found=0 all=0
+printf '| %-20s | %-8s | %-7s | %6s | %9s | %7s |\n' bug commit found seed histories seconds
+for name in "${names[@]}"; do
+  patch=$patches/$name.patch
+  commit=$(sed -n 's/^commit: //p' "$patch")
+  rm -rf "$work/tree" && mkdir -p "$work/tree" && cp -r "$root/include" "$work/tree/"
+  (cd "$work/tree" && patch -s -p1 < "$patch") || { echo "$name: cannot be put back"; continue; }
+  # Only the bodies that the patch changes are compiled again; the linker takes them before the library's.
+  objects=
+  for body in $(sed -n 's|^+++ b/include/\(.*\.ipp\)$|\1|p' "$patch"); do
+    unit=$work/${body//\//-}
+    echo "#include \"$body\"" > "$unit.cpp"
+    command=${compile% -c *}
+    command=${command//-I$root\/include/-I$work\/tree\/include}
+    command=$(sed -E 's/^ccache //; s/ -o [^ ]+//; s/ -M[DTF]+( [^ ]+\.(d|o))?//g' <<< "$command")
+    (cd "$build" && eval "$command -w -O1 -c $unit.cpp -o $unit.o") || { echo "$name: does not compile"; continue 2; }
+    objects="$objects $unit.o"
+  done
+  program=$work/edl-world-$name
+  changed=$(sed -E "s| -o [^ ]+| -o $program -Wl,--allow-multiple-definition $objects $work/base/*.o|" <<< "$link")
+  (cd "$build" && eval "$changed") || { echo "$name: does not link"; continue; }
+  began=$(date +%s)
+  "$program" --seed="${SEED:-1}" --seconds="${SECONDS_EACH:-60}" --stop --keep > "$work/$name.log" 2>&1
+  code=$?
+  took=$(($(date +%s) - began))
+  histories=$(sed -n 's/^[0-9]* s: \([0-9]*\) histories.*/\1/p' "$work/$name.log" | tail -1)
+  seed=$(sed -n 's/^seed \([0-9]*\) fails: .*/\1/p' "$work/$name.log" | head -1)
+  all=$((all + 1))
+  [ $code -eq 1 ] && found=$((found + 1))
+  printf '| %-20s | %-8s | %-7s | %6s | %9s | %7s |\n' "$name" "$commit" \
+    "$([ $code -eq 1 ] && echo yes || echo no)" "${seed:--}" "${histories:--}" "$took"
+  rm -f "$program"
+done
+echo "found $found of $all"

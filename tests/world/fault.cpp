@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "world/fault.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace simulation {
+namespace {
+
+using enum fault::kind;
+
+constexpr std::array names{"kill",    "terminate", "stop",      "hang",         "power",
+                           "cut",     "isolate",   "reset",     "delay",        "strand",
+                           "one_way", "slow_disk", "full_disk", "failing_disk", "journal",
+                           "workers", "servers",   "newcomer",  "newcomer_stop"};
+
+double seconds(milliseconds t) { return double(t.count()) / 1000; }
+
+milliseconds from_seconds(std::string const& text) {
+  char* end = nullptr;
+  double const s = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end) throw std::invalid_argument("'" + text + "' is no number of seconds");
+  return milliseconds(std::llround(s * 1000));
+}
+
+fault parse_fault(std::string const& text) {
+  std::istringstream in(text);
+  std::string word;
+  fault f;
+  in >> word;
+  f.at = from_seconds(word);
+  in >> word;
+  auto const name = std::ranges::find_if(names, [&](char const* n) { return word == n; });
+  if (name == names.end()) throw std::invalid_argument("'" + word + "' is no fault");
+  f.what = fault::kind(name - names.begin());
+  while (in >> word) {
+    std::string value;
+    if (word == "for" && in >> value)
+      f.length = from_seconds(value);
+    else if (word == "number" && in >> value)
+      f.number = std::strtoull(value.c_str(), nullptr, 10);
+    else
+      (f.place.empty() ? f.place : f.other) = word;
+  }
+  return f;
+}
+
+/// Draws one fault after the other.
+class drawing {
+ public:
+  explicit drawing(plan const& of) : plan_(of), d_(of.seed, 2) {}
+
+  std::vector<fault> all() {
+    milliseconds at(d_.between(100, 3000));
+    int const most = int(1 + d_.below(plan_.harsh ? 24 : 14));
+    for (int i = 0; i < most && at < plan_.quiet; ++i) {
+      fault f = draw();
+      f.at = at;
+      // Who hangs may do so until somebody ends it.
+      if (f.what != hang) f.length = std::min(f.length, plan_.quiet - at);
+      out_.push_back(f);
+      if (d_.one_in(8)) {  // the same once more, soon
+        f.at += milliseconds(d_.between(1, 1500));
+        if (f.end() <= plan_.quiet) out_.push_back(f);
+      }
+      at += plan_.harsh || d_.one_in(4)
+                ? milliseconds(d_.between(0, 2000))
+                : std::min(f.length, milliseconds(8'000)) + milliseconds(d_.between(300, 5000));
+    }
+    std::ranges::stable_sort(out_, {}, &fault::at);
+    return out_;
+  }
+
+ private:
+  std::string worker() { return fmt::format("worker-{}", d_.below(std::uint64_t(plan_.workers))); }
+  std::string server() { return fmt::format("server-{}", d_.below(std::uint64_t(plan_.servers))); }
+  std::string place() {
+    std::uint64_t const which = d_.below(10);
+    if (which < 2) return "master";
+    return which < 6 && plan_.has_servers() ? server() : worker();
+  }
+  std::string other_than(std::string const& one) {
+    for (;;)
+      if (std::string two = place(); two != one || plan_.workers + plan_.servers == 1)
+        return two == one ? "master" : two;
+  }
+  milliseconds some_time() {
+    switch (d_.below(5)) {
+      case 0:
+        return milliseconds(d_.between(50, 1000));
+      case 1:
+        return milliseconds(d_.between(1000, 4000));
+      case 2:
+        return milliseconds(d_.between(4000, 12'000));
+      case 3:
+        return milliseconds(d_.between(12'000, 35'000));
+      default:
+        return milliseconds(d_.between(2000, 8000));
+    }
+  }
+
+  fault draw() {
+    static constexpr std::pair<fault::kind, int> weights[]{
+        {kill, 32},   {terminate, 6}, {stop, 8},      {hang, 3},         {power, 5},
+        {cut, 8},     {isolate, 5},   {reset, 10},    {delay, 4},        {strand, 5},
+        {one_way, 4}, {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 5},
+        {workers, 5}, {servers, 5},   {newcomer, 4},  {newcomer_stop, 3}};
+    int sum = 0;
+    for (auto const& w : weights) sum += w.second;
+    int at = int(d_.below(std::uint64_t(sum)));
+    fault f;
+    for (auto const& [kind, weight] : weights)
+      if ((at -= weight) < 0) {
+        f.what = kind;
+        break;
+      }
+    return complete(f);
+  }
+
+  fault complete(fault f) {
+    switch (f.what) {
+      case kill:
+        f.place = d_.one_in(4) ? "master" : place();
+        break;
+      case terminate:
+        f.place = worker();  // of servers and masters it is as a kill, or the end of the job
+        break;
+      case stop:
+      case isolate:
+        f.place = place();
+        f.length = some_time();
+        break;
+      case power:
+        f.place = place();
+        f.length = milliseconds(d_.between(1000, 60'000));
+        break;
+      case hang:
+        f.place = worker();
+        f.length = milliseconds(d_.one_in(2) ? 3'600'000 : d_.between(500, 20'000));
+        break;
+      case cut:
+      case reset:
+      case delay:
+      case strand:
+      case one_way:
+        f.place = place();
+        f.other = other_than(f.place);
+        f.length = f.what == reset    ? milliseconds(d_.between(50, 1500))
+                   : f.what == strand ? milliseconds(0)
+                                      : some_time();
+        f.number = std::uint64_t(d_.between(20, 800));
+        // So that answers are under way when the connections end.
+        if (f.what == reset) f.number = std::uint64_t(d_.between(5, 250));
+        if (f.what == reset && d_.one_in(2)) f.place = worker(), f.other = "master";
+        if (plan_.launched && f.what == reset && d_.one_in(5)) f.place = "master", f.other = "launcher";
+        break;
+      case slow_disk:
+        f.length = some_time();
+        f.number = std::uint64_t(d_.between(300, 20'000));
+        break;
+      case full_disk:
+      case failing_disk:
+        f.length = milliseconds(d_.between(200, 6000));
+        break;
+      case journal:
+        f.number = d_.below(1'000'000);
+        break;
+      case workers:
+        f.number = 1 + d_.below(5);
+        break;
+      case servers:
+        if (!plan_.has_servers()) return f.what = kill, complete(f);
+        f.number = std::uint64_t(plan_.copies) + d_.below(3);
+        break;
+      case newcomer:
+      case newcomer_stop:
+        f.place = place();
+        f.number = d_.below(800);
+        if (f.what == newcomer_stop) f.length = some_time();
+        break;
+    }
+    return f;
+  }
+
+  plan const& plan_;
+  draws d_;
+  std::vector<fault> out_;
+};
+
+}  // namespace
+
+char const* name_of(fault::kind what) { return names[std::size_t(what)]; }
+
+std::string to_string(fault const& f) {
+  std::string text = fmt::format("{} {}", seconds(f.at), name_of(f.what));
+  for (std::string const& place : {f.place, f.other})
+    if (!place.empty()) text += " " + place;
+  if (f.length.count() > 0) text += fmt::format(" for {}", seconds(f.length));
+  if (f.number > 0) text += fmt::format(" number {}", f.number);
+  return text;
+}
+
+std::string to_string(std::vector<fault> const& all) {
+  std::string text;
+  for (fault const& f : all) text += (text.empty() ? "" : "; ") + to_string(f);
+  return text;
+}
+
+std::vector<fault> parse_faults(std::string_view text) {
+  std::vector<fault> all;
+  while (!text.empty()) {
+    auto const end = std::min(text.find(';'), text.size());
+    std::string const one(text.substr(0, end));
+    if (one.find_first_not_of(' ') != one.npos) all.push_back(parse_fault(one));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  std::ranges::stable_sort(all, {}, &fault::at);
+  return all;
+}
+
+std::vector<fault> draw_faults(plan const& of) { return drawing(of).all(); }
+
+}  // namespace simulation

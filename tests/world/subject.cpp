@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "world/subject.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "world/counting.hpp"
+
+namespace simulation {
+namespace {
+
+using namespace std::chrono_literals;
+
+job* current = nullptr;
+
+constexpr char const *token = "0123456789abcdef0123456789abcdef",
+                     *launcher_token = "fedcba9876543210fedcba9876543210";
+constexpr int master_port = 5000, launcher_port = 5001;
+
+std::string master_place() { return fmt::format("tcp:{}:{}", world::address_of("master"), master_port); }
+
+bool is_error(std::string const& level) { return level == "ERROR" || level == "CRITICAL"; }
+
+}  // namespace
+
+job* the_job() { return current; }
+
+job::job(plan const& p, timeline& lines) : plan_(p), lines_(lines), draws_(p.seed, 3) {
+  current = this;
+  next_worker_ = wanted_workers_ = std::uint32_t(p.workers);
+  expected_ = 60s;
+  counting::in_pass = [this](int rows) {
+    std::this_thread::sleep_for(plan_.record * rows);
+    last_pass_ = world::now();
+    char const* const number = std::getenv("WORLD_NUMBER");
+    if (!number) return;
+    for (auto it = hangs_.find(std::strtoull(number, nullptr, 10));
+         it != hangs_.end() && world::now() < it->second;)
+      std::this_thread::sleep_for(100ms);
+  };
+  world::on_end([this](world::pid of, world::ending const& how) { on_end(of, how); });
+  world::on_line([this](world::line const& l) { on_line(l); });
+}
+
+std::vector<std::string> job::command() const {
+  std::string const dir = directory;
+  std::vector<std::string> line{"counting",
+                                "train",
+                                "--training_data=data.counted",
+                                "--minibatch_size=4",
+                                "--num_minibatches_per_task=4",
+                                fmt::format("--num_epochs={}", plan_.epochs),
+                                fmt::format("--seed={}", 1 + plan_.seed % 1000),
+                                fmt::format("--num_workers={}", plan_.workers),
+                                fmt::format("--checkpoint_steps={}", plan_.checkpoint_steps),
+                                "--checkpoint_dir=" + dir + "/checkpoints",
+                                "--output=" + dir + "/model",
+                                "--num_threads=1",
+                                "--log_level=DEBUG",
+                                "--log_loss_steps=1",
+                                "--device=cpu",
+                                "--kernels=fixed",
+                                fmt::format("--transport_security={}", plan_.tls ? "tls" : "none")};
+  auto const add = [&](std::string flag) { line.push_back(std::move(flag)); };
+  if (plan_.has_servers()) {
+    add(fmt::format("--num_ps_pods={}", plan_.servers));
+    add("--ps_ranges=4");
+    add(fmt::format("--ps_replicas={}", plan_.copies));
+    if (plan_.how == strategy::asynchronous) add("--use_async");
+    if (plan_.how == strategy::synchronous) add(fmt::format("--grads_to_wait={}", plan_.grads_to_wait));
+  } else {
+    add("--distribution_strategy=AllreduceStrategy");
+    if (plan_.how == strategy::fixed) add("--fixed_global_batch");
+  }
+  if (plan_.evaluation_steps > 0) {
+    add("--validation_data=data.counted");
+    add(fmt::format("--evaluation_steps={}", plan_.evaluation_steps));
+    if (plan_.judged) add("--save_best=loss");
+  }
+  return line;
+}
+
+// ---- Processes ----
+
+process* job::find(world::pid of) {
+  auto const it = std::ranges::find(all_, of, &process::pid);
+  return it == all_.end() ? nullptr : &*it;
+}
+
+process* job::at(std::string const& place) {
+  for (process& p : all_)
+    if (p.place == place && !p.ended) return &p;
+  return nullptr;
+}
+
+process* job::living_of(std::string const& role, std::uint32_t id) {
+  for (process& p : all_)
+    if (p.role == role && p.id == id && !p.ended) return &p;
+  return nullptr;
+}
+
+std::string job::free_place(std::string const& role, std::uint32_t id) const {
+  if (role != "worker") return fmt::format("server-{}", id);
+  for (int i = 0;; ++i) {
+    std::string const place = fmt::format("worker-{}", i);
+    if (std::ranges::none_of(all_, [&](process const& p) { return p.place == place && !p.ended; }))
+      return place;
+  }
+}
+
+bool job::anybody() const { return !living().empty(); }
+
+std::vector<std::string> job::living() const {
+  std::vector<std::string> names;
+  std::uint64_t last = 0;
+  for (process const& p : all_)
+    if (p.role == "master") last = p.number;
+  // Who has not joined the last master hears of the end from nobody, and who hangs hears nothing.
+  for (process const& p : all_)
+    if (!p.ended && (p.role == "master" || p.joined == last) && !p.given_up && !hangs_.contains(p.number)) names.push_back(p.name);
+  return names;
+}
+
+std::vector<std::string> job::places() const {
+  std::vector<std::string> all{"master"};
+  for (process const& p : all_)
+    if (p.role != "launcher" && std::ranges::find(all, p.place) == all.end()) all.push_back(p.place);
+  return all;
+}
+
+void job::after(world::duration pause, std::function<void()> what) {
+  world::at(world::now() + pause, std::move(what));
+}
+
+void job::launch(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables) {
+  if (over_ && role != "audit") return;
+  bool const master = role == "master", launcher = role == "launcher";
+  process p{.number = ++started_, .role = role, .id = id, .started = world::now()};
+  p.place = master || launcher ? role : free_place(role, id);
+  if (dark_.contains(p.place) && !plan_.launched && !master) return come(role, id, 500ms);
+  if (dark_.contains(p.place))
+    return after(500ms, [this, role, id, variables = std::move(variables)] { launch(role, id, variables); });
+  p.name = master || launcher ? role : fmt::format("{}-{}", role == "ps" ? "server" : role, id);
+  variables["WORLD_NUMBER"] = std::to_string(p.number);
+  if (!launcher) {
+    variables["EDL_ROLE"] = role;
+    variables["EDL_JOB_NAME"] = "world";
+    variables["EDL_JOB_TOKEN"] = token;
+    variables["MY_POD_IP"] = world::address_of(p.place);
+    variables["EDL_PLATFORM"] = "";
+    if (!master) variables[role == "ps" ? "PS_ID" : "WORKER_ID"] = std::to_string(id);
+  }
+  p.pid = world::start({.name = p.name,
+                        .host = p.place,
+                        .main = launcher ? launcher_main : counting::main,
+                        .arguments = command(),
+                        .environment = variables});
+  lines_.say(p.name, fmt::format("is started ({})", p.place));
+  auto const trouble = troubled_.find(p.place);
+  p.hit = trouble != troubled_.end() && world::now() < trouble->second;
+  all_.push_back(p);
+  auto const waits = for_newcomer_.find(p.place);
+  if (waits == for_newcomer_.end() || p.number <= std::uint64_t(1 + plan_.workers + plan_.servers)) return;
+  fault f = waits->second;
+  for_newcomer_.erase(waits);
+  f.what = f.what == fault::kind::newcomer ? fault::kind::kill : fault::kind::stop;
+  after(milliseconds(f.number), [this, f, pid = p.pid] {
+    if (world::alive(pid)) apply(f);
+  });
+}
+
+// By hand.
+void job::come(std::string const& role, std::uint32_t id, milliseconds pause) {
+  coming_.insert({role, id});
+  after(pause, [this, role, id] {
+    coming_.erase({role, id});
+    launch(role, id, {{"MASTER_ADDR", master_place()}});
+  });
+}
+
+std::size_t job::living_or_coming(std::string const& role) const {
+  auto const of_role = [&](auto const& one) { return one.first == role; };
+  return std::size_t(std::ranges::count_if(coming_, of_role)) +
+         std::size_t(
+             std::ranges::count_if(all_, [&](process const& p) { return p.role == role && !p.ended; }));
+}
+
+void job::launch_master() {
+  std::map<std::string, std::string> variables{{"EDL_PORT", std::to_string(master_port)}};
+  if (plan_.launched) {
+    variables["EDL_LAUNCHER"] = fmt::format("tcp:{}:{}", world::address_of("launcher"), launcher_port);
+    variables["EDL_LAUNCHER_TOKEN"] = launcher_token;
+    variables["EDL_JOURNAL"] = std::string(directory) + "/journal";
+  }
+  launch("master", 0, variables);
+  if (plan_.launched || started_ == 1) return;
+  // Members that were told of the end by a master that was killed before its own: it needs others.
+  after(5s, [this] {
+    if (over_ || ending_) return;
+    for (int n = int(living_or_coming("worker")); n < plan_.workers; ++n) come("worker", next_worker_++, 0ms);
+    for (int i = 0; i < plan_.servers; ++i)
+      if (!living_of("ps", std::uint32_t(i)) && !coming_.contains({"ps", std::uint32_t(i)}))
+        come("ps", std::uint32_t(i), 0ms);
+  });
+}
+
+void job::start() {
+  world::mount_everywhere(directory, "storage");
+  world::set_default_link({.latency = plan_.latency, .jitter = plan_.latency / 2});
+  if (plan_.launched)
+    launch("launcher", 0,
+           {{"WORLD_TLS", plan_.tls ? "1" : "0"},
+            {"LAUNCHER_PORT", std::to_string(launcher_port)},
+            {"EDL_LAUNCHER_TOKEN", launcher_token}});
+  launch_master();
+  if (plan_.launched) return;
+  for (int i = 0; i < plan_.servers; ++i) come("ps", std::uint32_t(i), milliseconds(draws_.between(0, 1500)));
+  for (int i = 0; i < plan_.workers; ++i)
+    come("worker", std::uint32_t(i), milliseconds(draws_.between(0, 1500)));
+}
+
+void job::end() {
+  ending_ = true;
+  for (process& p : all_)
+    if (!p.ended && p.role != "launcher") world::kill(p.pid, SIGTERM);
+}
+
+void job::look() {
+  auto const now = world::now();
+  if (over_) return;
+  if (now > expected_ && now - last_pass_ > 20s) {
+    find_fault(fmt::format("nobody has computed for {:.0f} s, though nothing hinders the job",
+                           std::chrono::duration<double>(now - last_pass_).count()));
+    expected_ = now + 1h;
+  }
+  for (process& p : all_)
+    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + 40s) {
+      find_fault(p.name + " was told to stop by SIGTERM 40 s ago");
+      p.hits = 2;
+    }
+  auto const workers = std::ranges::count_if(
+      all_, [](process const& p) { return p.role == "worker" && !p.ended && p.wanted; });
+  if (plan_.launched && now > changed_ + 45s && workers > std::int64_t(wanted_workers_)) {
+    find_fault(fmt::format("the job has {} workers, and {} are wanted", workers, wanted_workers_));
+    changed_ = now + 1h;
+  }
+}
+
+// ---- What the launcher is told ----
+
+void job::order_start(std::string const& role, std::uint32_t id,
+                      std::map<std::string, std::string> variables) {
+  std::erase_if(orders_, [&](order const& o) { return o.role == role && o.id == id; });
+  orders_.push_back({role, id, std::move(variables)});
+  after(0ns, [this] { pump(); });
+}
+
+void job::order_stop(std::string const& role, std::uint32_t id, std::chrono::milliseconds grace) {
+  after(0ns, [this, role, id, grace] {
+    bool const waits =
+        std::erase_if(orders_, [&](order const& o) { return o.role == role && o.id == id; }) > 0;
+    process* const p = living_of(role, id);
+    if (!p) {
+      if (waits) endings_.push_back({role, id, 0, 0, true});
+      return;
+    }
+    p->wanted = false;
+    lines_.say("launcher", fmt::format("stops {}", p->name));
+    world::kill(p->pid, SIGTERM);
+    after(grace, [pid = p->pid] {
+      if (world::alive(pid)) world::kill(pid, SIGKILL);
+    });
+  });
+}
+
+void job::pump() {
+  for (order const& o : std::exchange(orders_, {}))
+    if (living_of(o.role, o.id))
+      orders_.push_back(o);
+    else
+      launch(o.role, o.id, o.variables);
+}
+
+std::vector<std::pair<std::string, std::uint32_t>> job::running() const {
+  std::vector<std::pair<std::string, std::uint32_t>> found;
+  for (order const& o : orders_) found.emplace_back(o.role, o.id);
+  for (process const& p : all_)
+    if (!p.ended && (p.role == "ps" || p.role == "worker")) found.emplace_back(p.role, p.id);
+  return found;
+}
+
+// ---- Who ends ----
+
+void job::on_end(world::pid of, world::ending const& how) {
+  process* const p = find(of);
+  if (!p) return;
+  p->ended = how;
+  lines_.say(p->name, how.signal ? fmt::format("is ended by signal {}", how.signal)
+                                 : fmt::format("ends with code {}", how.code));
+  bool const crashed = how.signal == SIGABRT || how.signal == SIGSEGV || how.signal == SIGBUS;
+  if (crashed) find_fault(fmt::format("{} is ended by signal {}: {}", p->name, how.signal, p->last));
+  if (p->role == "master")
+    master_ended(*p);
+  else if (p->role == "ps" || p->role == "worker")
+    member_ended(*p);
+}
+
+void job::master_ended(process const& who) {
+  if (over_) return;
+  less_known_ = less_known_ || world::now() < disk_trouble_;
+  if (who.ended->signal) return after(milliseconds(draws_.between(50, 2500)), [this] { launch_master(); });
+  over_ = true;
+  orders_.clear();
+  if (who.ended->code != 0)
+    failure_ = fmt::format("the job ends with code {}: {}", who.ended->code, who.last);
+}
+
+void job::member_ended(process const& who) {
+  world::ending const how = *who.ended;
+  bool const from_outside = who.hit || !who.wanted || ending_ || less_known_ || world::now() < disk_trouble_;
+  if (!from_outside && (how.code != 0 || how.signal != 0))
+    find_fault(fmt::format("{} was not hit, and has ended with code {}, signal {}: {}", who.name, how.code,
+                           how.signal, who.last));
+  if (plan_.launched) {
+    endings_.push_back({who.role, who.id, how.code, how.signal, !who.wanted});
+    return pump();
+  }
+  // Who leaves by itself has heard of the end.
+  if (over_ || (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns)) return;
+  come(who.role, who.role == "worker" ? next_worker_++ : who.id, milliseconds(draws_.between(100, 3000)));
+}
+
+// ---- What they say ----
+
+void job::find_fault(std::string what) {
+  lines_.say("world", "FOUND: " + what);
+  if (findings_.size() < 20) findings_.push_back(std::move(what));
+}
+
+void job::on_line(world::line const& l) {
+  process* const p = find(l.from);
+  if (!p) return;
+  log_line const line = read_line(l.text);
+  p->last = line.text;
+  if (line.text.starts_with("Loss = ")) {
+    ++steps_;
+    unsigned long long version = 0;
+    auto const at = line.text.find("steps = ");
+    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1)
+      acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
+    last_step_ = l.when;
+  }
+  lines_.hear(p->name, line);
+  judge_line(*p, line);
+}
+
+void job::judge_line(process& who, log_line const& l) {
+  if (is_error(l.level) && !who.hit && !less_known_ && !over_ && !ending_ && world::now() > disk_trouble_)
+    find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
+  if (who.role != "master") return;
+  unsigned long long version = 0, before = 0, wanted = 0;
+  if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
+  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1) acknowledged_ = version;
+  // Some may have been on their way to servers, or answered by the first of them.
+  if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1 &&
+      version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
+    find_fault(
+        fmt::format("the servers go on at version {}, and a worker was told of {}", version, acknowledged_));
+  if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu worker", &before, &wanted) == 2 &&
+      l.text.find("worker") != l.text.npos) {
+    wanted_workers_ = std::uint32_t(wanted);
+    changed_ = std::max(changed_, world::now());
+  }
+  for (process& p : all_) {
+    if (p.ended || (p.role != "ps" && p.role != "worker")) continue;
+    std::string const name = fmt::format("{} {} ", p.role == "ps" ? "server" : "worker", p.id);
+    if (l.text == name + "joined") p.joined = who.number;
+    if (l.text.starts_with(name + "is refused: the job has ")) p.hit = true;  // it is made smaller
+    if (!l.text.starts_with(name + "is lost: ") || l.text.ends_with("a new process takes its place"))
+      continue;
+    if (!p.hit && p.wanted && p.joined == who.number && !less_known_ && world::now() > disk_trouble_)
+      find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
+    p.hit = p.given_up = true;
+  }
+}
+
+}  // namespace simulation
