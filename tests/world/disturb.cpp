@@ -116,10 +116,7 @@ void job::disturb(std::string const& a, std::string const& b, fault const& f) {
     touch(a), touch(b);
     return world::strand_connections(a, b);
   }
-  touch(a, f.length);
-  // A master that is cut off itself blames nobody, for a while.
-  bool const master_alone = f.what == isolate && a == "master" && f.length < 25s;
-  if (!master_alone) touch(b, f.length);
+  touch(a, f.length), touch(b, f.length);
   world::link const there = world::get_link(a, b), back = world::get_link(b, a);
   world::link to = there, from = back;
   if (f.what == cut || f.what == isolate) to.cut = from.cut = true;
@@ -141,7 +138,7 @@ void job::disturb_disk(fault const& f) {
   world::disk d = world::get_disk("storage");
   if (f.what == slow_disk) d.fsync = milliseconds(f.number);
   if (f.what == full_disk) d.capacity = 0;
-  if (f.what == failing_disk) d.io_error = f.length.count() % 2 ? 1 : 0.3;
+  if (f.what == failing_disk) d.io_error = 1;
   world::set_disk("storage", d);
   slow_seen_ = true;
   ++applied_;

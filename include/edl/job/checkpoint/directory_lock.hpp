@@ -88,6 +88,7 @@ class directory_lock {
   std::condition_variable changed_;
   bool ending_ = false;
   std::atomic<bool> unwritten_ = false;
+  std::string found_;  // the owner in the text that was there before
   std::optional<std::string> lost_;
   std::thread keeper_;
 };

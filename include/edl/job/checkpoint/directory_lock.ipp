@@ -138,6 +138,7 @@ EDL_INLINE void directory_lock::acquire() {
 EDL_INLINE void directory_lock::watch_foreign(bool decides) {
   std::string before, now;
   auto const first = read(&before);
+  if (first) found_ = first->owner;
   if (!first || (decides && first->machine == self_.machine)) return;
   if (options_.tell)
     options_.tell(fmt::format("{} waits up to {} s to see whether it still runs", describe(first),
@@ -215,7 +216,8 @@ EDL_INLINE void directory_lock::check() const {
     std::this_thread::sleep_for(options_.look);
     now = read();
   }
-  if (self_.owner.empty() || (!now && unwritten_) ||
+  // What stood there before, and could not be overwritten yet, is no news.
+  if (self_.owner.empty() || (unwritten_ && (!now || now->owner == found_)) ||
       (now && (now->owner.empty() || now->owner == self_.owner)))
     return;
   throw error(
