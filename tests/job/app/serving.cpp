@@ -33,11 +33,16 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(usual.batching.max_wait.count() == 0);
   job::scratch const dir;
   std::ofstream(dir / "token") << "0123456789abcdef\n";
-  auto const s = serving_of({"--model_name=n", "--host=0.0.0.0", "--port=0", "--tls_certificate=c",
-                             "--tls_key=k", "--token_file=" + dir / "token", "--num_threads=2",
-                             "--kernels=own", "--precision=int8", "--max_batch=8", "--max_wait_us=50",
-                             "--max_queue=9", "--max_body_mib=2", "--max_connections=3", "--timeout_ms=4",
-                             "--poll_interval_ms=0", "--drain_ms=6", "--drain_delay_ms=7", "--set=a=1"});
+  auto const s = serving_of({"--model_name=n",    "--host=0.0.0.0",
+                             "--port=0",          "--tls_certificate=c",
+                             "--tls_key=k",       "--token_file=" + dir / "token",
+                             "--num_threads=2",   "--kernels=own",
+                             "--precision=int8",  "--max_batch=8",
+                             "--max_wait_us=50",  "--max_queue=9",
+                             "--max_body_mib=2",  "--max_connections=3",
+                             "--timeout_ms=4",    "--poll_interval_ms=0",
+                             "--drain_ms=6",      "--drain_delay_ms=7",
+                             "--keep_versions=3", "--set=a=1"});
   CHECK(s.model_name == "n");
   CHECK(s.listening.host == "0.0.0.0");
   CHECK(s.listening.certificate == "c");
@@ -53,6 +58,8 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(usual.model.predicting.kernels == edl::kernels::direct);
   CHECK(usual.model.predicting.precision == edl::precision::float32);
   CHECK(s.model.interval == 0ms);
+  CHECK(s.model.keep == 3);
+  CHECK(usual.model.keep == 1);
   CHECK(s.batching.max_batch == 8);
   CHECK(s.batching.max_wait.count() == 50);
   CHECK(s.batching.max_queue == 9);

@@ -45,12 +45,16 @@ void write_model(std::string const& path, std::uint64_t version, float more) {
     else
       values[v.offset] = more;
   edl::checkpoint::export_model(path + ".new", layout, values, {}, version, {});
+  // Files that are written at once would be of one time.
+  std::filesystem::last_write_time(
+      path + ".new", std::filesystem::file_time_type::clock::now() + std::chrono::hours(version));
   std::filesystem::rename(path + ".new", path);
 }
 
 struct fixture {
-  explicit fixture(edl::serve::batcher::options o = {}, edl::serve::service::runner reader = {})
+  explicit fixture(edl::serve::batcher::options o = {}, edl::serve::service::runner reader = {}, int keep = 1)
       : batching(o),
+        keep(keep),
         service(node, "m", model, o, std::move(reader)),
         server(node, {.log = quiet}, service.routes()) {}
   ~fixture() { server.close(); }
@@ -65,8 +69,11 @@ struct fixture {
   std::binary_semaphore changed{0};
   edl::net::node node{http_client::node_options()};
   edl::serve::batcher::options batching;
+  int keep;
   edl::serve::followed_model model{
-      program, {.path = path, .max_batch = 8, .interval = 2ms}, quiet, [this] { changed.release(); }};
+      program, {.path = path, .max_batch = 8, .interval = 2ms, .keep = keep}, quiet, [this] {
+        changed.release();
+      }};
   edl::serve::service service;
   edl::http::server server;
 
@@ -180,6 +187,97 @@ TEST_CASE("records wait for others where that is asked for, and no longer") {
                                [&f, i] { return f.predict(fmt::format(R"({{"instances":[[{},1]]}})", i)); }));
     for (int i = 0; i < 16; ++i)
       CHECK(all[std::size_t(i)].get().ends_with(fmt::format("[[{},0,0]]}}", i + 1)));
+  }
+}
+
+TEST_CASE("a request for a version is answered by that one, also where another takes over meanwhile") {
+  std::promise<std::function<void()>> handed;
+  auto work = handed.get_future();
+  fixture f({}, [&](std::function<void()> read) { handed.set_value(std::move(read)); });
+  std::string const asked = http_client::post("/v1/models/m/versions/5:predict",
+                                              R"({"instances":[[1,2]]})" + std::string(100'000, ' '));
+  auto held = std::async(std::launch::async, [&] { return f.ask(asked); });
+  REQUIRE(eventually([&] { return work.wait_for(0s) == std::future_status::ready; }));
+  write_model(f.path, 6, 100);
+  f.changed.acquire();
+  CHECK(has(f.ask(http_client::get("/v1/models/m/versions/5")), "404"));
+  work.get()();
+  std::string const said = held.get();
+  CHECK(has(said, "Edl-Model-Version: 5\r\n"));
+  CHECK(said.ends_with("[[3,0,0]]}"));
+}
+
+TEST_CASE("the newest versions are answered at one time, as many as are kept") {
+  fixture f({}, {}, 2);
+  auto const first = f.model.now();
+  auto const by = [&](std::string const& version) {
+    std::string const body = R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]})";
+    std::string const said = f.ask(http_client::post("/v2/models/m" + version + "/infer", body));
+    CHECK(f.ask(http_client::post("/v1/models/m" + version + ":predict", R"({"instances":[[1,2]]})"))
+              .substr(0, 12) == said.substr(0, 12));
+    return said;
+  };
+  auto const listed = [&](char const* at) {
+    auto const said = f.ask(http_client::get(at));
+    return nlohmann::json::parse(said.substr(said.find("\r\n\r\n") + 4));
+  };
+  write_model(f.path, 6, 100);
+  f.changed.acquire();
+  CHECK(has(by("/versions/5"), "[3,0,0]"));
+  CHECK(has(by("/versions/5"), "Edl-Model-Version: 5\r\n"));
+  CHECK(has(by("/versions/6"), "[103,"));
+  CHECK(has(by(""), "[103,"));
+  CHECK(f.model.lag(first.get()) > 0);
+  CHECK(f.model.lag() == 0);
+  auto const states = listed("/v1/models/m")["model_version_status"];
+  REQUIRE(states.size() == 2);
+  CHECK(states[0]["version"] == "6");
+  CHECK(states[1]["version"] == "5");
+  CHECK(listed("/v1/models/m/versions/5")["model_version_status"].size() == 1);
+  CHECK(listed("/v2/models/m/versions/5")["versions"] == nlohmann::json::array({"6", "5"}));
+  CHECK(has(f.ask(http_client::get("/v2/models/m/versions/5/ready")), "200 OK"));
+  write_model(f.path, 7, 200);
+  f.changed.acquire();
+  CHECK(has(by("/versions/5"), "404"));
+  CHECK(has(by("/versions/5"), "there is no version 5 here, but 7, 6"));
+  CHECK(has(f.ask(http_client::get("/v2/models/m/versions/5/ready")), "404"));
+  CHECK(has(by("/versions/6"), "[103,"));
+  CHECK(has(by("/versions/7"), "[203,"));
+  write_model(f.path, 6, 300);  // of a job that has gone back
+  f.changed.acquire();
+  CHECK(has(by("/versions/6"), "[303,"));
+  CHECK(has(by(""), "[303,"));
+  CHECK(listed("/v2/models/m")["versions"] == nlohmann::json::array({"6", "7"}));
+}
+
+TEST_CASE("a version that is kept no longer is let go when nobody uses it") {
+  fixture f;
+  auto held = f.model.now();
+  std::weak_ptr<edl::prediction_session const> const seen = held;
+  write_model(f.path, 6, 100);
+  f.changed.acquire();
+  CHECK(f.model.kept().size() == 1);
+  CHECK(f.model.lag(held.get()) > 0);
+  held.reset();
+  CHECK(eventually([&] { return seen.expired(); }));
+}
+
+TEST_CASE("requests for several versions wait together, and none is computed by another") {
+  for (auto const quick : {0us, 1'000'000us}) {
+    fixture f({.max_batch = 8, .max_wait = quick.count() == 0 ? 20ms : 0ms, .quick = quick}, {}, 2);
+    write_model(f.path, 6, 100);
+    f.changed.acquire();
+    std::vector<std::future<std::string>> all;
+    for (int i = 0; i < 24; ++i)
+      all.push_back(std::async(std::launch::async, [&f, i] {
+        std::string const at = i % 3 == 0 ? "" : fmt::format("/versions/{}", 4 + i % 3);
+        return f.ask(http_client::post("/v1/models/m" + at + ":predict",
+                                       fmt::format(R"({{"instances":[[{},1]]}})", i)));
+      }));
+    for (int i = 0; i < 24; ++i) {
+      int const more = i % 3 == 1 ? 0 : 100;
+      CHECK(has(all[std::size_t(i)].get(), fmt::format("[[{},0,0]]", i + 1 + more)));
+    }
   }
 }
 

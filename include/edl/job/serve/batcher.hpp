@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -20,13 +19,13 @@
 
 namespace edl::serve {
 
-/// Puts the records of several requests into one batch. What waits while a batch is computed is the next one.
-/// Batches of a small model are computed on the node's thread, which saves two changes of threads; those of
-/// others on a thread of its own, so that the node answers meanwhile. Thread safety: `predict` on the node's
-/// thread, the rest safe.
+/// Puts the records of several requests for one model into one batch. What waits while a batch is computed is
+/// the next one. Batches of a small model are computed on the node's thread, which saves two changes of
+/// threads; those of others on a thread of its own, so that the node answers meanwhile. Thread safety:
+/// `predict` on the node's thread, the rest safe.
 class batcher {
  public:
-  using source = std::function<std::shared_ptr<prediction_session const>()>;
+  using model = std::shared_ptr<prediction_session const>;
 
   struct options {
     int max_batch = 64;                         ///< records
@@ -36,18 +35,13 @@ class batcher {
     std::chrono::microseconds quick{1000};      ///< a batch that takes no longer is small
   };
 
-  struct result {
-    std::vector<float> outputs;
-    std::shared_ptr<prediction_session const> by;  ///< which model said so
-  };
-
-  batcher(net::node& on, source model, options o);
+  batcher(net::node& on, options o);
   batcher(batcher const&) = delete;
   ~batcher();
 
-  /// What the model says of the records of `q`, at most `max_batch`. Throws http::failure: 400 for records
-  /// that the model cannot use, 429 where too many wait, 503 after `timeout`.
-  asio::awaitable<result> predict(std::shared_ptr<question const> q);
+  /// What the model `by` says of the records of `q`, at most `max_batch`. Throws http::failure: 400 for
+  /// records that the model cannot use, 429 where too many wait, 503 after `timeout`.
+  asio::awaitable<std::vector<float>> predict(std::shared_ptr<question const> q, model by);
 
   std::size_t waiting() const { return waiting_; }  ///< records
   std::uint64_t batches() const { return batches_; }
@@ -58,12 +52,11 @@ class batcher {
   struct request;
   void look();
   void work();
-  std::vector<std::shared_ptr<request>> take();  // with the mutex
+  std::vector<std::shared_ptr<request>> take();  // with the mutex; of one model
   void compute(std::vector<std::shared_ptr<request>> const& batch);
   void answer(std::vector<std::shared_ptr<request>> const& batch);
 
   net::node& node_;
-  source model_;
   options options_;
   std::mutex mutex_;  // guards the queue, `computing_` and `over_`
   std::condition_variable more_;

@@ -17,18 +17,18 @@
 namespace edl::serve {
 
 struct batcher::request {
-  request(asio::any_io_executor const& on, std::shared_ptr<question const> q)
-      : query(std::move(q)), done(on) {}
+  request(asio::any_io_executor const& on, std::shared_ptr<question const> q, model m)
+      : query(std::move(q)), by(std::move(m)), done(on) {}
   std::shared_ptr<question const> query;
+  model by;
   clock::time_point since = clock::now();
   net::event done;
   bool ended = false;
-  result said;
+  std::vector<float> said;
   std::optional<http::failure> failed;
 };
 
-EDL_INLINE batcher::batcher(net::node& on, source model, options o)
-    : node_(on), model_(std::move(model)), options_(o), thread_([this] { work(); }) {}
+EDL_INLINE batcher::batcher(net::node& on, options o) : node_(on), options_(o), thread_([this] { work(); }) {}
 
 EDL_INLINE batcher::~batcher() {
   {
@@ -45,11 +45,11 @@ EDL_INLINE batcher::~batcher() {
     done.get_future().wait();
 }
 
-EDL_INLINE asio::awaitable<batcher::result> batcher::predict(std::shared_ptr<question const> q) {
+EDL_INLINE asio::awaitable<std::vector<float>> batcher::predict(std::shared_ptr<question const> q, model by) {
   if (waiting_ + q->rows > options_.max_queue)
     throw http::failure(429, fmt::format("{} records wait already", waiting_.load()), {{"Retry-After", "1"}});
   waiting_ += q->rows;
-  auto const r = std::make_shared<request>(node_.executor(), std::move(q));
+  auto const r = std::make_shared<request>(node_.executor(), std::move(q), std::move(by));
   {
     std::lock_guard const lock(mutex_);
     queue_.push_back(r);
@@ -113,11 +113,16 @@ EDL_INLINE void batcher::work() {
 EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
   std::vector<std::shared_ptr<request>> batch;
   std::size_t rows = 0;
-  while (!queue_.empty() &&
-         (batch.empty() || rows + queue_.front()->query->rows <= std::size_t(options_.max_batch))) {
-    rows += queue_.front()->query->rows;
-    batch.push_back(std::move(queue_.front()));
-    queue_.pop_front();
+  model const by = queue_.front()->by;
+  for (auto next = queue_.begin(); next != queue_.end();) {
+    if ((*next)->by != by) {
+      ++next;
+      continue;
+    }
+    if (!batch.empty() && rows + (*next)->query->rows > std::size_t(options_.max_batch)) break;
+    rows += (*next)->query->rows;
+    batch.push_back(std::move(*next));
+    next = queue_.erase(next);
   }
   waiting_ -= rows;
   return batch;
@@ -127,10 +132,10 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
   thread_local example record;  // whose memory is used again
   auto const began = clock::now();
   try {
-    auto const model = model_();
+    auto const& by = *batch.front()->by;
     std::size_t rows = 0;
     for (auto const& r : batch) rows += r->query->rows;
-    auto at_work = model->take(int(std::max<std::size_t>(rows, 1)));
+    auto at_work = by.take(int(std::max<std::size_t>(rows, 1)));
     std::vector<int> first;
     for (auto const& r : batch) {
       first.push_back(at_work.rows());
@@ -151,12 +156,12 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
         }
     }
     at_work.run();
-    std::size_t const each = model->output_size();
+    std::size_t const each = by.output_size();
     for (std::size_t k = 0; k < batch.size(); ++k) {
       request& r = *batch[k];
       if (r.failed) continue;
       auto const part = at_work.outputs().subspan(std::size_t(first[k]) * each, r.query->rows * each);
-      r.said = {{part.begin(), part.end()}, model};
+      r.said.assign(part.begin(), part.end());
     }
     ++batches_;
     records_ += rows;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "edl/core/log.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"
@@ -18,8 +19,8 @@ namespace edl::serve {
 
 /// The newest model of a directory that a job may go on writing to. A newer one is read beside the one at
 /// work, and warmed up, before it takes its place. One that cannot be read leaves the one at work where it
-/// is, and is tried again after pauses that grow to a minute; one that is passed over is told of once. Thread
-/// safety: safe.
+/// is, and is tried again after pauses that grow to a minute; one that is passed over is told of once. Those
+/// that were at work before may be kept, whole. Thread safety: safe.
 class followed_model {
  public:
   struct options {
@@ -27,6 +28,7 @@ class followed_model {
     prediction_options predicting = {};
     int max_batch = 64;                       ///< batches of up to so many records are warmed up
     std::chrono::milliseconds interval{250};  ///< between two looks; 0: no other model is looked for
+    int keep = 1;                             ///< versions that may be asked for, the one at work among them
   };
 
   /// Throws error where there is no model. `changed` is told of each one that takes another's place.
@@ -34,10 +36,14 @@ class followed_model {
   followed_model(followed_model const&) = delete;
   ~followed_model();
 
-  std::shared_ptr<prediction_session const> now() const;
+  using model = std::shared_ptr<prediction_session const>;
 
-  /// Seconds since there is a newer model than the one at work; 0: there is none.
-  double lag() const;
+  model now() const;                ///< the one at work
+  std::vector<model> kept() const;  ///< one of each version, the one at work first
+
+  /// Seconds since there is a newer model than this one, which the caller holds, or, without one, than the
+  /// one at work; 0: there is none.
+  double lag(prediction_session const* of = nullptr) const;
 
   std::uint64_t loaded() const { return loaded_; }  ///< models that took another's place
   std::uint64_t failed() const { return failed_; }  ///< models that could not be read
@@ -46,9 +52,17 @@ class followed_model {
   using clock = std::chrono::steady_clock;
   std::string newest();
   void tell(std::string const& what);
-  std::shared_ptr<prediction_session const> load(std::string const& path) const;
+  model load(std::string const& path) const;
   void follow();
   void look();
+  void let_go();
+  static constexpr auto never = clock::time_point::max();
+
+  struct loaded_model {
+    model of;
+    clock::time_point newer_since = never;
+    bool kept = true;  // it may be asked for; else requests still use it
+  };
 
   train::program const& program_;
   options options_;
@@ -56,12 +70,11 @@ class followed_model {
   std::function<void()> changed_;
   mutable std::mutex mutex_;
   std::condition_variable ending_;
-  std::shared_ptr<prediction_session const> now_;
-  std::string tried_;          // the newest that was looked at, with the time of its last change
-  std::string told_;           // what hindered it at the last look
-  clock::time_point again_{};  // when it may be looked at again
+  std::vector<loaded_model> all_;  // the one at work first
+  std::string tried_;              // the newest that was looked at, with the time of its last change
+  std::string told_;               // what hindered it at the last look
+  clock::time_point again_{};      // when it may be looked at again
   std::chrono::milliseconds pause_{};
-  clock::time_point newer_since_ = clock::time_point::max();
   bool over_ = false;
   std::atomic<std::uint64_t> loaded_{0}, failed_{0};
   std::thread thread_;

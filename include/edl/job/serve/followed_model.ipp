@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -37,7 +38,7 @@ EDL_INLINE followed_model::followed_model(train::program const& p, options o, lo
     : program_(p), options_(std::move(o)), log_(std::move(log)), changed_(std::move(changed)) {
   tried_ = newest();  // what it passes over, the loader tells
   again_ = clock::time_point::max();
-  now_ = load(options_.path);
+  all_.push_back({load(options_.path)});
   if (options_.interval.count() > 0) thread_ = std::thread([this] { follow(); });
 }
 
@@ -50,16 +51,25 @@ EDL_INLINE followed_model::~followed_model() {
   if (thread_.joinable()) thread_.join();
 }
 
-EDL_INLINE std::shared_ptr<prediction_session const> followed_model::now() const {
+EDL_INLINE followed_model::model followed_model::now() const {
   std::lock_guard const lock(mutex_);
-  return now_;
+  return all_.front().of;
 }
 
-EDL_INLINE double followed_model::lag() const {
+EDL_INLINE std::vector<followed_model::model> followed_model::kept() const {
   std::lock_guard const lock(mutex_);
-  return newer_since_ == clock::time_point::max()
+  std::vector<model> kept;
+  for (loaded_model const& m : all_)
+    if (m.kept) kept.push_back(m.of);
+  return kept;
+}
+
+EDL_INLINE double followed_model::lag(prediction_session const* of) const {
+  std::lock_guard const lock(mutex_);
+  auto const it = std::ranges::find_if(all_, [&](loaded_model const& m) { return !of || m.of.get() == of; });
+  return it == all_.end() || it->newer_since == never
              ? 0
-             : std::chrono::duration<double>(clock::now() - newer_since_).count();
+             : std::chrono::duration<double>(clock::now() - it->newer_since).count();
 }
 
 /// Which one it is, and when it was written.
@@ -72,11 +82,11 @@ EDL_INLINE std::string followed_model::newest() {
 
 /// What hinders it, which each look finds again, is told once.
 EDL_INLINE void followed_model::tell(std::string const& what) {
-  if (what != told_ && !what.empty() && now_) log_.warning(what);
+  if (what != told_ && !what.empty() && !all_.empty()) log_.warning(what);
   told_ = what;
 }
 
-EDL_INLINE std::shared_ptr<prediction_session const> followed_model::load(std::string const& path) const {
+EDL_INLINE followed_model::model followed_model::load(std::string const& path) const {
   auto made = std::make_shared<prediction_session>(program_, path, options_.predicting);
   example const zeros = detail::zeros(made->inputs());
   for (int rows = 1;; rows = std::min(2 * rows, options_.max_batch)) {
@@ -94,9 +104,15 @@ EDL_INLINE std::shared_ptr<prediction_session const> followed_model::load(std::s
 
 EDL_INLINE void followed_model::follow() {
   std::unique_lock lock(mutex_);
-  while (!ending_.wait_for(lock, options_.interval, [this] { return over_; })) {
+  auto const pause = [this] {
+    // What waits to be freed does not wait for hours.
+    bool const all_kept = std::ranges::all_of(all_, &loaded_model::kept);
+    return all_kept ? options_.interval : std::min(options_.interval, std::chrono::milliseconds(250));
+  };
+  while (!ending_.wait_for(lock, pause(), [this] { return over_; })) {
     lock.unlock();
     try {
+      let_go();
       look();
     } catch (std::exception const& e) {
       ++failed_;
@@ -107,6 +123,16 @@ EDL_INLINE void followed_model::follow() {
     }
     lock.lock();
   }
+}
+
+/// Drops what no request uses any more: here, as to free a large model would hold up who answers.
+EDL_INLINE void followed_model::let_go() {
+  std::vector<loaded_model> gone;  // freed without the mutex
+  std::lock_guard const lock(mutex_);
+  auto const unused = std::ranges::stable_partition(
+      all_, [](loaded_model const& m) { return m.kept || m.of.use_count() > 1; });
+  gone.assign(std::move_iterator(unused.begin()), std::move_iterator(unused.end()));
+  all_.erase(unused.begin(), unused.end());
 }
 
 EDL_INLINE void followed_model::look() {
@@ -123,15 +149,18 @@ EDL_INLINE void followed_model::look() {
   again_ = clock::time_point::max();
   {
     std::lock_guard const lock(mutex_);
-    if (newer_since_ == clock::time_point::max()) newer_since_ = clock::now();
+    if (all_.front().newer_since == never) all_.front().newer_since = clock::now();
   }
   auto next = load(found.substr(0, found.rfind('@')));
   log_.info(fmt::format("serves version {} of {}", next->version(), next->path()));
   {
     std::lock_guard const lock(mutex_);
-    now_.swap(next);
-    newer_since_ = clock::time_point::max();
+    int kept = 1;
+    for (loaded_model& m : all_)
+      m.kept = m.kept && m.of->version() != next->version() && kept++ < options_.keep;
+    all_.insert(all_.begin(), loaded_model{std::move(next)});
   }
+  let_go();
   ++loaded_;
   if (changed_) changed_();
 }

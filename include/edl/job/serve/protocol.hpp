@@ -62,8 +62,8 @@ http::response write_inference(question const& q, std::string const& name, std::
 std::shared_ptr<question const> read_predict(std::string_view body, model_face const& of, std::size_t most);
 http::response write_predict(question const& q, view<float> outputs);
 
-/// GET /v2/models/NAME.
-std::string metadata(model_face const& of);
+/// GET /v2/models/NAME; `versions`: those that may be asked for.
+std::string metadata(model_face const& of, std::vector<std::string> const& versions);
 
 /// GET /v1/models/NAME/metadata of TensorFlow Serving.
 std::string signature(model_face const& of);

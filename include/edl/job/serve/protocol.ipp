@@ -352,10 +352,10 @@ EDL_INLINE http::response write_predict(question const& q, view<float> outputs) 
   return {.body = body + "}"};
 }
 
-EDL_INLINE std::string metadata(model_face const& of) {
+EDL_INLINE std::string metadata(model_face const& of, std::vector<std::string> const& versions) {
   using namespace detail;
   json all{{"name", of.name},
-           {"versions", {std::to_string(of.version)}},
+           {"versions", versions},
            {"platform", "edl"},
            {"inputs", json::array()},
            {"outputs", json::array()}};

@@ -17,10 +17,11 @@
 
 namespace edl::serve {
 
-/// Answers for one model: the Open Inference Protocol 2, TensorFlow Serving's predict, and /metrics. Every
-/// answer of the model tells the version that gave it, and how long a newer one has been there (the fields
-/// Edl-Model-Version and Edl-Model-Lag-Seconds). Much JSON is read on a thread of its own, so that the node
-/// answers others meanwhile. Thread safety: `routes` are for one server on the node; the rest is safe.
+/// Answers for one model, in the versions that are kept: the Open Inference Protocol 2, TensorFlow Serving's
+/// predict, and /metrics. Every answer of the model tells the version that gave it, and how long a newer one
+/// has been there (the fields Edl-Model-Version and Edl-Model-Lag-Seconds). Much JSON is read on a thread of
+/// its own, so that the node answers others meanwhile. Thread safety: `routes` are for one server on the
+/// node; the rest is safe.
 class service {
  public:
   /// Runs what it is given, soon and elsewhere; one after the other.
@@ -35,8 +36,16 @@ class service {
   void drain() { draining_ = true; }
 
  private:
-  model_face const& face();
-  void check_name(std::string const& name, std::string const& version) const;
+  using model = followed_model::model;
+  struct known_model {
+    std::weak_ptr<prediction_session const> of;
+    model_face face;
+    inference_head last;
+  };
+
+  known_model& known(model const& m);
+  model model_of(http::request const& r) const;
+  std::vector<std::string> versions() const;
   asio::awaitable<http::response> infer(http::request& r);
   asio::awaitable<http::response> predict(http::request& r);
   asio::awaitable<std::shared_ptr<question const>> read_elsewhere(
@@ -50,9 +59,7 @@ class service {
   batcher::options options_;
   batcher batcher_;
   metric_registry numbers_;
-  std::weak_ptr<prediction_session const> known_;  // as all below, on the node's thread: the model of
-  model_face face_;
-  inference_head last_;
+  std::vector<known_model> known_;  // on the node's thread: of the models that there are
   std::atomic<bool> draining_{false};
   asio::thread_pool thread_{1};
   runner reader_;

@@ -39,8 +39,7 @@ EDL_INLINE service::service(net::node& on, std::string name, followed_model& mod
       name_(std::move(name)),
       model_(model),
       options_(o),
-      batcher_(
-          on, [&model] { return model.now(); }, o),
+      batcher_(on, o),
       reader_(reader ? std::move(reader)
                      : [this](std::function<void()> work) { asio::post(thread_, std::move(work)); }) {
   using enum metric_type;
@@ -58,22 +57,29 @@ EDL_INLINE service::service(net::node& on, std::string name, followed_model& mod
                     "Models that were to take another's place, by result.");
 }
 
-/// Of the model at work.
-EDL_INLINE model_face const& service::face() {
-  if (auto const now = model_.now(); known_.lock() != now) {
-    known_ = now;
-    face_ = {name_, now->version(), now->inputs(), now->outputs()};
-    last_ = {};
-  }
-  return face_;
+EDL_INLINE service::known_model& service::known(model const& m) {
+  for (known_model& k : known_)
+    if (!k.of.owner_before(m) && !m.owner_before(k.of)) return k;
+  std::erase_if(known_, [](known_model const& k) { return k.of.expired(); });
+  return known_.emplace_back(known_model{m, {name_, m->version(), m->inputs(), m->outputs()}, {}});
 }
 
-EDL_INLINE void service::check_name(std::string const& name, std::string const& version) const {
+EDL_INLINE std::vector<std::string> service::versions() const {
+  std::vector<std::string> all;
+  for (model const& m : model_.kept()) all.push_back(std::to_string(m->version()));
+  return all;
+}
+
+EDL_INLINE service::model service::model_of(http::request const& r) const {
+  std::string const& name = r.arguments.at(0);
   if (name != name_)
     throw http::failure(404, fmt::format("there is no model '{}' here, but '{}'", name, name_));
-  if (!version.empty() && version != std::to_string(model_.now()->version()))
-    throw http::failure(404,
-                        fmt::format("version {} is not at work, but {}", version, model_.now()->version()));
+  if (r.arguments.size() < 2) return model_.now();
+  std::string const& version = r.arguments[1];
+  for (model const& m : model_.kept())
+    if (std::to_string(m->version()) == version) return m;
+  throw http::failure(
+      404, fmt::format("there is no version {} here, but {}", version, fmt::join(versions(), ", ")));
 }
 
 EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewhere(
@@ -104,7 +110,7 @@ EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewh
 
 EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
   detail::check_encoding(r);
-  check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
+  model const by = model_of(r);
   std::optional<std::size_t> header;
   if (auto const text = r.field("inference-header-content-length"); !text.empty()) {
     header = number_from<std::size_t>(text);
@@ -113,18 +119,19 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
   std::size_t const most(options_.max_batch);
   std::shared_ptr<question const> q;
   if (header.value_or(r.body.size()) <= detail::much_json) {
-    q = read_inference(std::move(r.body), header, face(), most, last_);
+    known_model& k = known(by);
+    q = read_inference(std::move(r.body), header, k.face, most, k.last);
   } else {  // GCC 12 destroys a lambda twice that is made in a co_await
-    std::function<std::shared_ptr<question const>()> read = [body = std::move(r.body), header, of = face(),
-                                                             most]() mutable {
+    std::function<std::shared_ptr<question const>()> read = [body = std::move(r.body), header,
+                                                             of = known(by).face, most]() mutable {
       inference_head once;
       return read_inference(std::move(body), header, of, most, once);
     };
     q = co_await read_elsewhere(std::move(read));
   }
-  batcher::result const said = co_await batcher_.predict(q);
-  http::response answer = write_inference(*q, name_, said.by->version(), said.outputs);
-  detail::tell_model(answer, *said.by, model_.lag());
+  std::vector<float> const said = co_await batcher_.predict(q, by);
+  http::response answer = write_inference(*q, name_, by->version(), said);
+  detail::tell_model(answer, *by, model_.lag(by.get()));
   co_return answer;
 }
 
@@ -134,19 +141,19 @@ EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
   if (!target.ends_with(":predict"))
     throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
   target.resize(target.size() - 8);
-  check_name(r.arguments.front(), r.arguments.size() > 1 ? target : "");
+  model const by = model_of(r);
   std::size_t const most(options_.max_batch);
   std::shared_ptr<question const> q;
   if (r.body.size() <= detail::much_json) {
-    q = read_predict(r.body, face(), most);
+    q = read_predict(r.body, known(by).face, most);
   } else {
     std::function<std::shared_ptr<question const>()> const read =
-        [body = std::move(r.body), of = face(), most] { return read_predict(body, of, most); };
+        [body = std::move(r.body), of = known(by).face, most] { return read_predict(body, of, most); };
     q = co_await read_elsewhere(std::move(read));
   }
-  batcher::result const said = co_await batcher_.predict(q);
-  http::response answer = write_predict(*q, said.outputs);
-  detail::tell_model(answer, *said.by, model_.lag());
+  std::vector<float> const said = co_await batcher_.predict(q, by);
+  http::response answer = write_predict(*q, said);
+  detail::tell_model(answer, *by, model_.lag(by.get()));
   co_return answer;
 }
 
@@ -181,34 +188,34 @@ EDL_INLINE std::vector<http::route> service::routes() {
   using http::at_once, http::request, http::response;
   auto const ready = [this](request const& r) -> response {
     bool const of_model = !r.arguments.empty();
-    if (of_model) check_name(r.arguments[0], r.arguments.size() > 1 ? r.arguments[1] : "");
+    if (of_model) model_of(r);
     if (draining_) throw http::failure(503, "the server is about to end");
     return {.body = of_model ? nlohmann::json{{"name", name_}, {"ready", true}}.dump() : "{\"ready\":true}"};
   };
   auto const about = [this](auto describe) {
     return at_once([this, describe](request const& r) -> response {
-      check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
-      auto const model = model_.now();
-      response answer{.body = describe(face())};
-      detail::tell_model(answer, *model, model_.lag());
+      model const by = model_of(r);
+      response answer{.body = describe(known(by).face)};
+      detail::tell_model(answer, *by, model_.lag(by.get()));
       return answer;
     });
   };
   auto const labelled = [](request const& r) -> response {
     throw http::failure(404,
-                        fmt::format("there is no label '{}': the newest version is at work, and asked for "
-                                    "without one",
+                        fmt::format("there is no label '{}': the newest version is asked for without one",
                                     printable(r.arguments.at(1))));
   };
   auto const status = [this](request const& r) -> response {
-    check_name(r.arguments.at(0), r.arguments.size() > 1 ? r.arguments[1] : "");
-    nlohmann::json const all{
-        {"model_version_status",
-         nlohmann::json::array({{{"version", std::to_string(model_.now()->version())},
-                                 {"state", "AVAILABLE"},
-                                 {"status", {{"error_code", "OK"}, {"error_message", ""}}}}})}};
-    return {.body = all.dump()};
+    model const asked = model_of(r);
+    auto all = nlohmann::json::array();
+    for (std::string const& v :
+         r.arguments.size() > 1 ? std::vector{std::to_string(asked->version())} : versions())
+      all.push_back({{"version", v},
+                     {"state", "AVAILABLE"},
+                     {"status", {{"error_code", "OK"}, {"error_message", ""}}}});
+    return {.body = nlohmann::json{{"model_version_status", all}}.dump()};
   };
+  auto const described = [this](model_face const& of) { return metadata(of, versions()); };
   auto const server = [](request const&) -> response {
     return {.body = nlohmann::json{{"name", "edl"},
                                    {"version", package_version},
@@ -226,9 +233,9 @@ EDL_INLINE std::vector<http::route> service::routes() {
           {"GET", "/v2", at_once(server)},
           {"GET", "/v2/health/live", at_once(live), true},
           {"GET", "/v2/health/ready", at_once(ready), true},
-          {"GET", "/v2/models/{}", about(metadata)},
+          {"GET", "/v2/models/{}", about(described)},
           {"GET", "/v2/models/{}/ready", at_once(ready)},
-          {"GET", "/v2/models/{}/versions/{}", about(metadata)},
+          {"GET", "/v2/models/{}/versions/{}", about(described)},
           {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready)},
           {"GET", "/v1/models/{}", at_once(status)},
           {"GET", "/v1/models/{}/versions/{}", at_once(status)},
