@@ -58,7 +58,8 @@ bool take(std::string_view& from, auto& value) {
 std::string encode(history_result const& r, std::string const& note) {
   std::string text;
   for (std::uint64_t n : {r.hash, r.events, r.switches, std::uint64_t(r.virtual_time.count()),
-                          std::uint64_t(r.real_time.count()), std::uint64_t(r.cpu_time.count()), std::uint64_t(r.failure.size())})
+                          std::uint64_t(r.real_time.count()), std::uint64_t(r.cpu_time.count()),
+                          std::uint64_t(r.failure.size())})
     put(text, n);
   return text + r.failure + note;
 }
@@ -118,13 +119,14 @@ void print(history_result const& of) {
   double const real = double(of.real_time.count()) / 1e9,
                virtual_time = double(of.virtual_time.count()) / 1e9;
   char text[512];
-  int const n = std::snprintf(
-      text, sizeof text,
-      "history %016llx: %.3f s of virtual time in %.3f s of a processor (%.0f times as fast), %llu events and %llu switches "
-      "(%.0f in a second)\n",
-      static_cast<unsigned long long>(of.hash), virtual_time, real, virtual_time / real,
-      static_cast<unsigned long long>(of.events), static_cast<unsigned long long>(of.switches),
-      double(of.events + of.switches) / real);
+  int const n =
+      std::snprintf(text, sizeof text,
+                    "history %016llx: %.3f s of virtual time in %.3f s of a processor (%.0f times as fast), "
+                    "%llu events and %llu switches "
+                    "(%.0f in a second)\n",
+                    static_cast<unsigned long long>(of.hash), virtual_time, real, virtual_time / real,
+                    static_cast<unsigned long long>(of.events), static_cast<unsigned long long>(of.switches),
+                    double(of.events + of.switches) / real);
   print({text, std::size_t(n)});
   if (!of.failure.empty()) print("failed: " + of.failure + "\n");
 }

@@ -123,7 +123,8 @@ std::vector<std::string> job::living() const {
     if (p.role == "master") last = p.number;
   // Who has not joined the last master hears of the end from nobody, and who hangs hears nothing.
   for (process const& p : all_)
-    if (!p.ended && (p.role == "master" || p.joined == last) && !p.given_up && !hangs_.contains(p.number)) names.push_back(p.name);
+    if (!p.ended && (p.role == "master" || p.joined == last) && !p.given_up && !hangs_.contains(p.number))
+      names.push_back(p.name);
   return names;
 }
 

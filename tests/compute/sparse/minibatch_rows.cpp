@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers also edl/compute/sparse/embedding_layout.hpp and edl/compute/sparse/network_embeddings.hpp.
 #include "edl/compute/sparse/minibatch_rows.hpp"
-#include "edl/compute/sparse/network_embeddings.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <vector>
+
+#include "edl/compute/sparse/network_embeddings.hpp"
 
 namespace minibatch_rows_test {
 

@@ -98,9 +98,10 @@ inline checkpoint::lock_options::part lock_of(process_environment const& s) {
   return s.launcher.empty() ? part::whole : part::master;
 }
 
-/// The directory of a job. Storage that fails for a while is waited for: this may be the successor of a master,
-/// and its error would end the job. The last master of a job that a controller owns may still run, on a node
-/// that nobody hears. This one waits for a while, then makes room for another look, which is no failure.
+/// The directory of a job. Storage that fails for a while is waited for: this may be the successor of a
+/// master, and its error would end the job. The last master of a job that a controller owns may still run, on
+/// a node that nobody hears. This one waits for a while, then makes room for another look, which is no
+/// failure.
 inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, process_environment const& s,
                                                                   bool owned, logger const& log) {
   for (auto const until = clock::now() + lock_timeout;; std::this_thread::sleep_for(lock_timeout / 12)) try {
