@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -173,8 +174,14 @@ TEST_CASE("changes of tables are taken over while requests run, and answers are 
   client.join();
   CHECK(asked > 0);
   CHECK(failed == 0);
-  auto const manifest = edl::checkpoint::read_manifest(checkpoints + "/version-48");
-  CHECK(std::ranges::count_if(manifest.files, [](auto const& f) { return f.name.starts_with("rows-"); }) > 1);
+  bool changes = false;  // which of the checkpoints have all rows again depends on how fast they are written
+  for (int version = 16; version <= 48; version += 8) {
+    std::string const path = checkpoints + "/version-" + std::to_string(version);
+    if (!std::filesystem::exists(path)) continue;
+    auto const files = edl::checkpoint::read_manifest(path).files;
+    changes |= std::ranges::count_if(files, [](auto const& f) { return f.name.starts_with("rows-"); }) > 1;
+  }
+  CHECK(changes);
   job::run p({"predict", "--prediction_data=" + dir / "one.points", "--prediction_format=jsonl",
               "--checkpoint_dir_for_init=" + checkpoints, "--prediction_outputs=" + dir / "p"},
              tabled);
