@@ -128,7 +128,7 @@ TEST_CASE("the functions of C say of numbers what C++ says, bit for bit, and des
   CHECK(about.hyperparameters == std::string("slope=0.5"));
   CHECK(about.version == 17);
   CHECK(about.outputs_size == 3);
-  REQUIRE(about.inputs == 1);
+  REQUIRE(about.inputs == 2);  // and "sign", which `feed` does without
   REQUIRE(about.outputs == 1);
   edl_feature f{};
   REQUIRE(edl_predictor_input(c.p, 0, &f) == 0);

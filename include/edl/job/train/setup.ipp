@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "edl/compute/nn/metric/values.hpp"
 #include "edl/compute/optim/fixed_elements.hpp"
@@ -145,6 +146,8 @@ EDL_INLINE std::string precision_note(job const& j, worker::trainer const& from)
 }
 
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id) {
+  // What may throw comes first: GCC 12 destroys twice what half an aggregate has.
+  auto rated = detail::rates_of(j, p).elements;
   return {.max_batch = j.minibatch_size,
           .seed = j.seed,
           .on = j.device,
@@ -158,12 +161,14 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program cons
           .keep = j.activations.value_or(j.precision == precision::bfloat16 ? nn::storage::compact
                                                                             : nn::storage::recomputed),
           .samples = j.keep_samples,
-          .rated = detail::rates_of(j, p).elements,
+          .rated = std::move(rated),
           .profile = !j.profile.empty(),
           .compares = j.command == command::evaluate};
 }
 
 EDL_INLINE worker::session_options session_options_of(job const& j, program const& p) {
+  auto fixed = fixed_elements(p.layout, j.freeze);
+  auto rated = detail::rates_of(j, p).elements;
   return {.trains = j.command == command::train,
           .one_pass = j.num_epochs == 1,
           .evaluates = j.evaluation_steps != 0,
@@ -174,8 +179,8 @@ EDL_INLINE worker::session_options session_options_of(job const& j, program cons
           .skip_damaged = j.skip_damaged,
           .get_model_steps = j.get_model_steps,
           .clip = {.value = j.clip_value, .norm = j.clip_norm},
-          .fixed = fixed_elements(p.layout, j.freeze),
-          .rated = detail::rates_of(j, p).elements,
+          .fixed = std::move(fixed),
+          .rated = std::move(rated),
           .log_loss_steps = j.log_loss_steps,
           .checks = {.period = j.verify_gradients > 0 ? std::uint64_t(1 / j.verify_gradients) : 0,
                      .common = j.strategy == strategy::allreduce,
@@ -206,6 +211,8 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
                       .policy = p.embeddings.policies[t],
                       .remembers_removed = j.command == command::train && !j.checkpoint_dir.empty() &&
                                            j.delta_checkpoints > 0});
+  auto fixed = fixed_elements(p.layout, j.freeze);
+  auto rates = detail::rates_of(j, p);
   return {.layout = p.layout,
           .elements = partition(p.layout.size(), parts, part, p.layout.borders),
           .slots = partition(sparse::hash_slots, parts, part),
@@ -217,8 +224,8 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .most_frozen = detail::frozen_versions(j),
           .rests_to_evaluate = j.rests_to_evaluate(),
           .moving_average = j.command == command::train ? j.moving_average : 0,
-          .fixed = fixed_elements(p.layout, j.freeze),
-          .rates = detail::rates_of(j, p)};
+          .fixed = std::move(fixed),
+          .rates = std::move(rates)};
 }
 
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r,

@@ -112,7 +112,8 @@ struct recurrent_core {
   template <class T>
   void copy_last(kept_places const& places, view<T> y, std::span<T> to) const {
     for (std::size_t i = 0; i < places.counts.size(); ++i) {
-      auto const kept = places.of(i), own = to.subspan(i * units(), units());
+      auto const kept = places.of(i);
+      auto const own = to.subspan(i * units(), units());
       if (kept.empty())
         std::ranges::fill(own, T(0));
       else
