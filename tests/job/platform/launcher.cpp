@@ -211,16 +211,13 @@ TEST_CASE("a start that is asked for again, for want of an answer, starts nothin
 TEST_CASE("an end of who has been started since is no news to a master that comes") {
   edl::net::node node(options());
   own_directory const place;
-  launcher l(node, place.path, "/bin/sh",
-             {"sh", "-c", "[ -e \"$EDL_TEST_FILE\" ] && exec sleep 100; : >\"$EDL_TEST_FILE\""},
+  std::string const again = place.path + "/again";
+  launcher l(node, place.path, "/bin/sh", {"sh", "-c", "[ -e " + again + " ] && exec sleep 100; : >" + again},
              [](ending const&) {});
   edl::net::node other(options());
   edl::net::channel to(other, {edl::net::parse_address(l.address())}, "the launcher", &l.credential());
   edl::wire::StartProcess m;
   m.mutable_who()->set_role(std::uint32_t(role::worker));
-  auto& v = *m.add_variables();
-  v.set_name("EDL_TEST_FILE");
-  v.set_value(place.path + "/again");
   for (std::uint64_t const order : {7, 8}) {
     m.set_order(order);
     edl::net::wait(to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m)});
