@@ -156,7 +156,7 @@ class _Column:
             try:
                 texts.append(text.encode() if isinstance(text, str) else text)
             except UnicodeEncodeError:
-                raise Error(f"'{name}' has a text that UTF-8 has not: {text!r}") from None
+                raise Error(f"'{name}' has a text, and {text!r}, which UTF-8 has no bytes for") from None
         self.kind, self.count = 1, len(texts)
         self.starts = np.cumsum([0] + [len(row) for row in rows], dtype=np.uint64)
         self.offsets = np.cumsum([0] + [len(text) for text in texts], dtype=np.uint64)

@@ -40,7 +40,7 @@ def trained(program, data, model, folder):
     """What the program predicts of the data that it has just learnt."""
     run(program, "train", f"--training_data={data}", "--num_epochs=2", "--minibatch_size=16", f"--output={model}")
     run(program, "predict", f"--prediction_data={data}", f"--checkpoint_dir_for_init={model}", f"--minibatch_size={N}",
-        "--kernels=fixed", "--num_threads=1", "--prediction_format=npy", f"--prediction_outputs={folder}")
+        "--kernels=direct", "--num_threads=1", "--prediction_format=npy", f"--prediction_outputs={folder}")
     return np.load(os.path.join(folder, "predictions.npy"))
 
 
@@ -145,7 +145,7 @@ class Predictor(unittest.TestCase):
             ({**good, "text": ["\udc80", "b"]}, "'text' has a text, and .* UTF-8"),
             ({**good, "x\0y": [1, 2]}, "has a zero byte"),
             ({"x": [], "text": [], "ids": []}, "a batch for 0 records"),
-            ({**good, "text": ["a", "\ud800"]}, "'text' has a text that UTF-8 has not: '.ud800'"),
+            ({**good, "text": ["a", "\ud800"]}, "'text' has a text, and '.ud800', which UTF-8 has no bytes for"),
             (["a"], "predict takes arrays by their names, as .*, and not list"),
         ):
             with self.subTest(told), self.assertRaisesRegex(edl.Error, told):
