@@ -13,6 +13,7 @@
 #include "edl/core/digest.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
+#include "edl/job/net/status.hpp"
 #include "edl/job/worker/session.hpp"
 
 namespace edl::worker {
