@@ -25,6 +25,15 @@ struct minibatch_key {
   friend auto operator<=>(minibatch_key const&, minibatch_key const&) = default;
 };
 
+/// What a minibatch was computed with, and what came of it, as digests (`digest`). Equal ones are equal bit
+/// for bit.
+struct checked_minibatch {
+  std::uint32_t index = 0;     ///< in its task
+  std::uint64_t version = 0;   ///< of the model
+  std::uint64_t weights = 0;   ///< variables before the pass
+  std::uint64_t gradient = 0;  ///< loss, gradients, change of the state; 0: only the weights are told
+};
+
 /// A minibatch that is to count, with how many records it has, and how many it lacks because they are
 /// damaged.
 struct contribution {

@@ -83,7 +83,7 @@ TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
 
 TEST_CASE("a share of gradients that are verified is small") {
   CHECK(job({"train", "--training_data=d", "--verify_gradients=0.01"}).verify_gradients == 0.01f);
-  for (char const* share : {"0.2", "1", "nan"})
+  for (char const* share : {"0.2", "1", "nan", "1e-12"})
     CHECK(contains(refusal({"train", "--training_data=d", std::string("--verify_gradients=") + share}),
                    "--verify_gradients"));
 }

@@ -63,9 +63,10 @@ inline void resolve_steps(job& j) {
   if (!(j.moving_average < 1))
     throw usage_error(
         fmt::format("--moving_average={}: expected at least 0 and less than 1", j.moving_average));
-  if (!(j.verify_gradients <= 0.1f))
-    throw usage_error(fmt::format(
-        "--verify_gradients={}: expected 0 to 0.1; 0.01 is one minibatch in a hundred", j.verify_gradients));
+  if (!(j.verify_gradients <= 0.1f) || (j.verify_gradients > 0 && j.verify_gradients < 1e-9f))
+    throw usage_error(
+        fmt::format("--verify_gradients={}: expected 0, or 1e-9 to 0.1; 0.01 is one minibatch in a hundred",
+                    j.verify_gradients));
   if (nccl && j.moving_average > 0)
     throw usage_error(
         "--allreduce_transport=nccl makes steps on GPUs, and the hosts keep an average of the weights: leave "

@@ -9,13 +9,13 @@
 
 #include "edl/job/master/command.hpp"
 #include "edl/job/master/dispatcher.hpp"
+#include "edl/job/master/health/slow_workers.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/job_state.hpp"
 #include "edl/job/master/journal.hpp"
 #include "edl/job/master/model_generations.hpp"
 #include "edl/job/master/model_versions.hpp"
 #include "edl/job/master/roster.hpp"
-#include "edl/job/master/slow_workers.hpp"
 #include "edl/job/master/worker_worlds.hpp"
 #include "edl/job/platform/platform.hpp"
 

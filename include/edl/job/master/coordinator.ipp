@@ -257,6 +257,10 @@ EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
 
 EDL_INLINE void coordinator::heed(gradient_checks::verdict const& v, time_point now) {
   if (!v.good_at) return job_.say(severity::warning, v.text, topic::note);
+  if (!job_.leasing())
+    return job_.say(severity::error,
+                    v.text + "; the training is over, and its model cannot be undone any more: train again",
+                    topic::note);
   // What the job began with is not of its doing.
   std::uint64_t const good = std::max(*v.good_at, options_.start.version);
   job_.say(severity::error, fmt::format("{}; what was trained after version {} is undone", v.text, good),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "edl/core/ledger.hpp"
-#include "edl/job/master/gradient_checks.hpp"
+#include "edl/job/master/health/gradient_checks.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/job_state.hpp"
 #include "edl/job/master/model_versions.hpp"

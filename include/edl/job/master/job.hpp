@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "edl/core/checked_minibatch.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/task_kind.hpp"
 #include "edl/job/master/membership.hpp"

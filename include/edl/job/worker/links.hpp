@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "edl/compute/sparse/minibatch_rows.hpp"
-#include "edl/core/checked_minibatch.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/span.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "edl/core/inline.hpp"
-#include "edl/job/master/gradient_checks.hpp"
+#include "edl/job/master/health/gradient_checks.hpp"
 
 namespace edl::master {
 namespace detail {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/core/checked_minibatch.hpp.
-#include "edl/job/master/gradient_checks.hpp"
+#include "edl/job/master/health/gradient_checks.hpp"
 
 #include <doctest/doctest.h>
 

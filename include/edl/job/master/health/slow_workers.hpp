@@ -51,5 +51,5 @@ class slow_workers {
 }  // namespace edl::master
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/job/master/slow_workers.ipp"
+#include "edl/job/master/health/slow_workers.ipp"
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/master/slow_workers.hpp"
+#include "edl/job/master/health/slow_workers.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "edl/core/checked_minibatch.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/job/master/membership.hpp"
 #include "edl/job/master/task_plan.hpp"
@@ -98,5 +97,5 @@ class gradient_checks {
 }  // namespace edl::master
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/job/master/gradient_checks.ipp"
+#include "edl/job/master/health/gradient_checks.ipp"
 #endif

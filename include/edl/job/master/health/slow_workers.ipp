@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "edl/core/inline.hpp"
-#include "edl/job/master/slow_workers.hpp"
+#include "edl/job/master/health/slow_workers.hpp"
 
 namespace edl::master {
 
