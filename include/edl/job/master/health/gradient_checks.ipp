@@ -84,10 +84,9 @@ EDL_INLINE bool gradient_checks::answered(std::uint64_t lease, std::uint32_t wor
 EDL_INLINE void gradient_checks::decide(check& c) {
   auto& a = c.answers;
   answer const& last = a.back();
-  if (a.size() == 2 && last.same(a[0])) {
+  if (a.size() == 2) {
+    if (!last.same(a[0])) return;
     good_[c.what.of] = std::max(good_[c.what.of], c.version);
-  } else if (a.size() == 2) {
-    return;
   } else if (last.worker != a[0].worker && last.worker != a[1].worker) {
     bool const first = last.same(a[0]), second = last.same(a[1]);
     if (first || second)
@@ -98,9 +97,8 @@ EDL_INLINE void gradient_checks::decide(check& c) {
       found(c, {}, fmt::format("is told in a third way by worker {}: these sums do not repeat", last.worker));
   } else if (answer const& before = a[a.size() - 3]; !last.same(before)) {
     found(c, {last.worker}, "is another when that worker computes it again");
-  } else if (a.size() == 3) {
-    return;  // the other one is asked again
   } else {
+    if (a.size() == 3) return;  // the other one is asked again
     found(c, {}, "is the same when each computes it again: a third worker of this kind would decide");
   }
   a.clear();
