@@ -26,8 +26,11 @@ EDL_INLINE dashboard_page make_dashboard_page() { return make_page(dashboard_bod
 
 EDL_INLINE dashboard_page make_page(std::string_view body, std::string_view of_its_own) {
   std::string const style(dashboard_style());
-  std::string const script =
-      fmt::format("{}{}{}{}", dashboard_curves(), dashboard_runs(), dashboard_live(), of_its_own);
+  // After the first paint, which a page that is not seen never has.
+  std::string const script = fmt::format(
+      "let begun = false;\nfunction begin() {{\nif (begun) return;\nbegun = true;\n{}{}{}{}}}\n"
+      "requestAnimationFrame(() => setTimeout(begin));\nsetTimeout(begin, 200);\n",
+      dashboard_curves(), dashboard_runs(), dashboard_live(), of_its_own);
   return {
       .text = fmt::format("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
