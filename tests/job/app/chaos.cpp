@@ -13,9 +13,9 @@ TEST_CASE("jobs to which something happens all the time lose and repeat nothing,
     std::uint64_t seed;
   };
   chaos::reference undisturbed;
-  // 1 server and 1 worker, 2 servers with copies and 3 workers; by all-reduce 3 workers with a fixed batch,
-  // and 1.
-  for (drawn const d : {drawn{false, 14}, {false, 8}, {true, 2}, {true, 4}}) {
+  // 2 servers with copies and 3 workers; by all-reduce 3 workers with a fixed batch. `edl-world` has all
+  // sizes.
+  for (drawn const d : {drawn{false, 8}, {true, 2}}) {
     auto const p = chaos::draw_plan(d.seed, {.allreduce = d.allreduce,
                                              .min_faults = 3,
                                              .max_faults = 5,
