@@ -36,10 +36,11 @@ edl::tool::overview_options over(edl::tool::words const& line) {
 }  // namespace
 
 TEST_CASE("a reader of rows gets those that are new, changed or gone, and what hinders") {
-  row_feed feed;
+  row_feed feed("{\"what\":\"runs\"}");
   row_feed::place at;
   CHECK(feed.show({{"a", "{\"id\":\"a\"}"}, {"b", "{\"id\":\"b\"}"}}, ""));
-  CHECK(feed.news(at) == "event: reset\ndata: {}\n\nevent: rows\ndata: [{\"id\":\"a\"},{\"id\":\"b\"}]\n\n");
+  CHECK(feed.news(at) ==
+        "event: reset\ndata: {\"what\":\"runs\"}\n\nevent: rows\ndata: [{\"id\":\"a\"},{\"id\":\"b\"}]\n\n");
   CHECK(feed.news(at).empty());
   CHECK_FALSE(feed.show({{"a", "{\"id\":\"a\"}"}, {"b", "{\"id\":\"b\"}"}}, ""));
   CHECK(feed.show({{"b", "{\"id\":\"b\",\"step\":1}"}}, "no answer"));
@@ -161,8 +162,11 @@ TEST_CASE("a browser lists and draws runs whose histories are odd, and goes on")
   b.run("document.querySelector('#list input[value=b]').focus()");
   b.press(" ");
   b.until("document.querySelectorAll('.plot path').length > 0");
-  append(dir / "c/history.jsonl", "{\"step\":1}\n");
-  b.until("document.querySelectorAll('#list tbody tr').length === 4");
+  // Another column: who stands on a run stays there.
+  append(dir / "c/history.jsonl", "{\"step\":1}\n{\"step\":1,\"metrics\":{\"accuracy\":0.5}}\n");
+  b.until("document.querySelector('#list thead').innerText.includes('accuracy')");
+  CHECK(b.run("document.activeElement.value") == "b");
+  CHECK(b.run("document.querySelectorAll('#list tbody tr').length") == 4);
   for (std::string const& problem : b.problems()) CHECK_MESSAGE(false, problem);
 }
 
