@@ -85,7 +85,7 @@ TEST_CASE("a precision that the processor lacks is refused before anything is se
   CHECK_THROWS_AS(serving_of({"--precision=tf32"}), edl::usage_error);  // of GPUs
 }
 
-TEST_CASE("a server outlives who has read its log") {
+TEST_CASE("a server outlives who has read its log, and ends in order with its session") {
   job::scratch const dir;
   std::string const checkpoints = dir / "checkpoints";
   auto const trained = [&](char const* steps) {
@@ -104,7 +104,7 @@ TEST_CASE("a server outlives who has read its log") {
   CHECK(job::eventually([&] {
     return r.ended() || has(http_client::ask(port, http_client::get("/v1/models/tiny")), "\"16\"");
   }));
-  ::kill(r.pid(), SIGTERM);
+  ::kill(r.pid(), SIGHUP);
   CHECK(r.wait() == 0);
 }
 
