@@ -2,7 +2,11 @@
 #include "cluster/dashboard.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -90,6 +94,21 @@ TEST_CASE("edl dashboard refuses what is no directory, and serves others only wh
   CHECK(http_client::ask(page.port(), get("/api/runs")).starts_with("HTTP/1.1 401 "));
   std::string const way = address.substr(address.find("?token="));
   CHECK(http_client::ask(page.port(), get("/api/runs" + way, "node-7")).starts_with("HTTP/1.1 200 "));
+}
+
+TEST_CASE("a page of which nobody can be told where it is ends at once") {
+  scratch const dir;
+  std::fflush(stdout);
+  pid_t const child = ::fork();
+  if (child == 0) {
+    ::alarm(300);
+    ::dup2(::open("/dev/full", O_WRONLY), 1);
+    ::dup2(::open("/dev/null", O_WRONLY), 2);
+    ::_exit(edl::tool::run({"dashboard", dir / ""}));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 1));
 }
 
 TEST_CASE("what cannot be read is told, and what was known stays") {
