@@ -18,9 +18,13 @@ namespace bench {
 /// clients that read or write slowly, while a job trains and it takes each of its versions over.
 class endurance {
  public:
-  /// `directory`: of the job's checkpoints.
-  endurance(std::uint16_t port, pid_t server, std::string good, std::string directory)
-      : port_(port), server_(server), good_(std::move(good)), directory_(std::move(directory)) {}
+  /// `directory`: of the job's checkpoints; `rate`: good requests a second.
+  endurance(std::uint16_t port, pid_t server, std::string good, std::string directory, double rate)
+      : port_(port),
+        server_(server),
+        good_(std::move(good)),
+        directory_(std::move(directory)),
+        pause_(std::chrono::nanoseconds(std::int64_t(1e9 / rate))) {}
 
   void run(double quiet_s, double busy_s) {
     ask_well(quiet_s, quiet_);
@@ -66,7 +70,7 @@ class endurance {
     return double(s.stx_btime.tv_sec) + 1e-9 * double(s.stx_btime.tv_nsec);
   }
 
-  /// A request each millisecond, or as fast as they are answered.
+  /// At the rate, or as fast as they are answered.
   void ask_well(double seconds, std::vector<double>& times) {
     auto c = std::make_unique<client>(port_);
     for (auto const since = clock_type::now(); milliseconds_since(since) < 1e3 * seconds;) {
@@ -85,7 +89,7 @@ class endurance {
         ++failed_;
         c = std::make_unique<client>(port_);
       }
-      std::this_thread::sleep_until(began + std::chrono::milliseconds(1));
+      std::this_thread::sleep_until(began + pause_);
     }
   }
 
@@ -152,6 +156,7 @@ class endurance {
   std::uint16_t port_;
   pid_t server_;
   std::string good_, directory_;
+  std::chrono::nanoseconds pause_;
   std::vector<double> quiet_, busy_, memory_;
   std::uint64_t failed_ = 0;
   std::atomic<std::uint64_t> refused_{0}, odd_{0};

@@ -179,7 +179,8 @@ int endure(edl::cli::command_line const& l) {
       {"/proc/self/exe", "mlp", "serve", "--port=0", "--model_name=mlp", "--model_path=" + directory});
   auto const port = port_of(server);
   std::jthread const hears_server([&server] { server.until("\n"); });
-  endurance one(port, server.id(), inference("mlp", 1, 784), directory);
+  endurance one(port, server.id(), inference("mlp", 1, 784), directory,
+                edl::cli::parse_number<double>(l.text("rate")));
   fmt::print("{}\n", load_average());
   one.run(std::max(10.0, seconds / 10), seconds);
   one.tell();
@@ -219,7 +220,13 @@ std::vector<flag> flags() {
            .help = "of `endure`: seconds between two versions of the model",
            .type = number,
            .lowest = 0.1,
-           .highest = 1e5}};
+           .highest = 1e5},
+          {.name = "rate",
+           .fallback = "1000",
+           .help = "of `endure`: good requests a second",
+           .type = number,
+           .lowest = 0.1,
+           .highest = 1e6}};
 }
 
 }  // namespace

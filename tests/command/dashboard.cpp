@@ -2,7 +2,11 @@
 #include "cluster/dashboard.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -36,10 +40,11 @@ edl::tool::overview_options over(edl::tool::words const& line) {
 }  // namespace
 
 TEST_CASE("a reader of rows gets those that are new, changed or gone, and what hinders") {
-  row_feed feed;
+  row_feed feed("{\"what\":\"runs\"}");
   row_feed::place at;
   CHECK(feed.show({{"a", "{\"id\":\"a\"}"}, {"b", "{\"id\":\"b\"}"}}, ""));
-  CHECK(feed.news(at) == "event: reset\ndata: {}\n\nevent: rows\ndata: [{\"id\":\"a\"},{\"id\":\"b\"}]\n\n");
+  CHECK(feed.news(at) ==
+        "event: reset\ndata: {\"what\":\"runs\"}\n\nevent: rows\ndata: [{\"id\":\"a\"},{\"id\":\"b\"}]\n\n");
   CHECK(feed.news(at).empty());
   CHECK_FALSE(feed.show({{"a", "{\"id\":\"a\"}"}, {"b", "{\"id\":\"b\"}"}}, ""));
   CHECK(feed.show({{"b", "{\"id\":\"b\",\"step\":1}"}}, "no answer"));
@@ -89,6 +94,21 @@ TEST_CASE("edl dashboard refuses what is no directory, and serves others only wh
   CHECK(http_client::ask(page.port(), get("/api/runs")).starts_with("HTTP/1.1 401 "));
   std::string const way = address.substr(address.find("?token="));
   CHECK(http_client::ask(page.port(), get("/api/runs" + way, "node-7")).starts_with("HTTP/1.1 200 "));
+}
+
+TEST_CASE("a page of which nobody can be told where it is ends at once") {
+  scratch const dir;
+  std::fflush(stdout);
+  pid_t const child = ::fork();
+  if (child == 0) {
+    ::alarm(300);
+    ::dup2(::open("/dev/full", O_WRONLY), 1);
+    ::dup2(::open("/dev/null", O_WRONLY), 2);
+    ::_exit(edl::tool::run({"dashboard", dir / ""}));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 1));
 }
 
 TEST_CASE("what cannot be read is told, and what was known stays") {
@@ -161,8 +181,11 @@ TEST_CASE("a browser lists and draws runs whose histories are odd, and goes on")
   b.run("document.querySelector('#list input[value=b]').focus()");
   b.press(" ");
   b.until("document.querySelectorAll('.plot path').length > 0");
-  append(dir / "c/history.jsonl", "{\"step\":1}\n");
-  b.until("document.querySelectorAll('#list tbody tr').length === 4");
+  // Another column: who stands on a run stays there.
+  append(dir / "c/history.jsonl", "{\"step\":1}\n{\"step\":1,\"metrics\":{\"accuracy\":0.5}}\n");
+  b.until("document.querySelector('#list thead').innerText.includes('accuracy')");
+  CHECK(b.run("document.activeElement.value") == "b");
+  CHECK(b.run("document.querySelectorAll('#list tbody tr').length") == 4);
   for (std::string const& problem : b.problems()) CHECK_MESSAGE(false, problem);
 }
 

@@ -14,6 +14,9 @@
 #include <vector>
 
 #include "edl/compute/onnx/network.hpp"
+#if __has_include(<httplib.h>)
+#include "../../examples/remote/http_recordio.hpp"
+#endif
 
 namespace nn = edl::nn;
 using nlohmann::json;
@@ -363,6 +366,11 @@ namespace sentence_classifier {
 namespace pictures_main {
 #include "../../examples/pictures/main.cpp"
 }
+#if __has_include(<httplib.h>)
+namespace remote_main {
+#include "../../examples/remote/main.cpp"
+}
+#endif
 namespace iris_dnn {
 #include "../../tools/zoo/template/iris/iris_dnn.cpp"
 }
@@ -416,4 +424,7 @@ int main(int, char** argv) {
   ONE(char_lstm), ONE(char_transformer), ONE(sentence_classifier);
   ONE(pictures_main), ONE(iris_dnn), ONE(criteo_deepfm), ONE(cifar10_subclass);
   ONE(mnist_functional_api), ONE(mnist_subclass), ONE(cifar10_functional_api), ONE(imagenet_resnet50);
+#if __has_include(<httplib.h>)
+  ONE(remote_main);
+#endif
 }

@@ -83,7 +83,9 @@ TEST_CASE("a directory without a history, a torn line and a foreign one are told
   job::scratch const dir;
   CHECK_THROWS_WITH_AS(
       edl::app::read_history(dir / "c"),
-      (dir / "c has no history.jsonl: give the --checkpoint_dir of a job that has trained").c_str(),
+      (dir /
+       "c has no history.jsonl: give the --checkpoint_dir of a job that has trained; one without keeps none")
+          .c_str(),
       edl::error);
   std::filesystem::create_directory(dir / "c");
   std::ofstream(dir / "c/history.jsonl") << "[1]\n" << lines << R"({"step":400,"lo)";

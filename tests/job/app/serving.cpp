@@ -69,6 +69,7 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(s.drain_delay == 7ms);
   CHECK(s.set == "a=1");
   CHECK_THROWS_AS(serving_of({"--tls_key=k"}), edl::usage_error);
+  CHECK_THROWS_AS(serving_of({"--max_queue=63"}), edl::usage_error);
   CHECK_THROWS_WITH_AS(serving_of({"--token_file=/nowhere"}),
                        "--token_file=/nowhere: No such file or directory", edl::usage_error);
   CHECK_THROWS_AS(edl::app::parse("mnist", {"serve"}), edl::usage_error);
@@ -85,7 +86,7 @@ TEST_CASE("a precision that the processor lacks is refused before anything is se
   CHECK_THROWS_AS(serving_of({"--precision=tf32"}), edl::usage_error);  // of GPUs
 }
 
-TEST_CASE("a server outlives who has read its log") {
+TEST_CASE("a server outlives who has read its log, and ends in order with its session") {
   job::scratch const dir;
   std::string const checkpoints = dir / "checkpoints";
   auto const trained = [&](char const* steps) {
@@ -104,7 +105,7 @@ TEST_CASE("a server outlives who has read its log") {
   CHECK(job::eventually([&] {
     return r.ended() || has(http_client::ask(port, http_client::get("/v1/models/tiny")), "\"16\"");
   }));
-  ::kill(r.pid(), SIGTERM);
+  ::kill(r.pid(), SIGHUP);
   CHECK(r.wait() == 0);
 }
 

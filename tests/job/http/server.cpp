@@ -127,6 +127,8 @@ TEST_CASE("what is wrong with a request is said, in JSON") {
        "413 Content Too Large", "longer than 8 bytes", true},
       {"POST /echo/a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
        "400 Bad Request", "Transfer-Encoding", true},
+      {"POST /echo/a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+       "400 Bad Request", "Content-Length", true},
       {get("/hello", "A: " + std::string(400, 'a') + "\r\n"), "431 Request Header Fields Too Large",
        "longer than 300 bytes", true},
       {get("/hello", "Expect: miracles\r\n"), "417 Expectation Failed", "100-continue", true},

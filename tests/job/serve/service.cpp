@@ -51,6 +51,22 @@ void write_model(std::string const& path, std::uint64_t version, float more) {
   std::filesystem::rename(path + ".new", path);
 }
 
+/// A checkpoint in `dir / "all"`, or a damaged one.
+void put_checkpoint(edl::train::program const& program, scratch const& dir, std::uint64_t version,
+                    bool whole) {
+  std::filesystem::create_directory(dir / "all");
+  edl::checkpoint::job_files const files{.layout = program.layout, .directory = dir / "made"};
+  std::vector<float> const values(program.layout.size());
+  std::vector<edl::checkpoint::segment> const segments{{{0, values.size()}, version, {}}};
+  auto one = files.begin(version);
+  one.contents.files = {edl::checkpoint::write_part(
+      one.path, program.layout,
+      {.version = version, .elements = {0, values.size()}, .variables = values, .segments = segments})};
+  files.commit(one);
+  if (!whole) std::filesystem::resize_file(one.path + "/" + one.contents.files[0].name, 100);
+  std::filesystem::rename(one.path, edl::checkpoint::checkpoint_path(dir / "all", version));
+}
+
 struct fixture {
   explicit fixture(edl::serve::batcher::options o = {}, edl::serve::service::runner reader = {}, int keep = 1)
       : batching(o),
@@ -177,9 +193,41 @@ TEST_CASE("more than may wait is told to come later") {
   CHECK(has(f.predict(R"({"instances":[[1,1]]})"), "200 OK"));
 }
 
-TEST_CASE("what has waited for too long is told so") {
+TEST_CASE("what has waited for too long is told so, and much JSON is then not read") {
   fixture f({.timeout = -1ms});
   CHECK(has(f.predict(R"({"instances":[[1,1]]})"), "503 Service Unavailable"));
+  std::string const said = f.predict(std::string(100'000, '['));
+  CHECK(has(said, "503 Service Unavailable"));
+  CHECK(has(said, "Retry-After: 1"));
+}
+
+TEST_CASE("much JSON that waits to be read is bounded") {
+  std::mutex mutex;
+  std::vector<std::function<void()>> held;
+  fixture f({}, [&](std::function<void()> read) {
+    std::lock_guard const lock(mutex);
+    held.push_back(std::move(read));
+  });
+  auto const waiting = [&] {
+    std::lock_guard const lock(mutex);
+    return held.size();
+  };
+  std::string const body = R"({"instances":[[1,2]]})" + std::string(1'000'000, ' ');
+  std::vector<std::future<std::string>> all;
+  for (int i = 0; i < 16; ++i) all.push_back(std::async(std::launch::async, [&] { return f.predict(body); }));
+  REQUIRE(eventually([&] { return waiting() == 16; }));
+  std::string const said = f.predict(body);
+  CHECK(has(said, "429 Too Many Requests"));
+  CHECK(has(said, "Retry-After: 1"));
+  CHECK(has(said, "bytes of JSON wait to be read already"));
+  CHECK(f.predict(R"({"instances":[[4,5]]})").ends_with("[[9,0,0]]}"));
+  for (auto const& read : held) read();
+  for (auto& one : all) CHECK(one.get().ends_with("[[3,0,0]]}"));
+  held.clear();
+  auto later = std::async(std::launch::async, [&] { return f.predict(body); });
+  REQUIRE(eventually([&] { return waiting() == 1; }));
+  held.front()();
+  CHECK(later.get().ends_with("[[3,0,0]]}"));
 }
 
 TEST_CASE("records wait for others where that is asked for, and no longer") {
@@ -252,6 +300,22 @@ TEST_CASE("the newest versions are answered at one time, as many as are kept") {
   CHECK(has(by("/versions/7"), "[303,"));
   CHECK(has(by("/versions/6"), "[103,"));
   CHECK(listed("/v2/models/m")["versions"] == nlohmann::json::array({"7", "6"}));
+}
+
+TEST_CASE("a process that starts keeps the newest versions of its directory, and passes over a damaged one") {
+  scratch dir;
+  edl::train::program const program = edl::author::make_program<pair>();
+  for (std::uint64_t const version : {4, 5, 6, 7}) put_checkpoint(program, dir, version, version != 6);
+  edl::serve::followed_model model(program, {.path = dir / "all", .interval = 0ms, .keep = 3},
+                                   edl::logger{edl::severity::critical});
+  auto const kept = model.kept();
+  REQUIRE(kept.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(kept[i]->version() == std::vector<std::uint64_t>{7, 5, 4}[i]);
+  CHECK(model.lag() == 0);
+  CHECK(model.lag(kept[2].get()) > 0);
+  edl::serve::followed_model const one(program, {.path = dir / "all/version-5", .interval = 0ms, .keep = 3},
+                                       edl::logger{edl::severity::critical});
+  CHECK(one.kept().size() == 1);
 }
 
 TEST_CASE("a version that is kept no longer is let go when nobody uses it") {
@@ -354,19 +418,7 @@ TEST_CASE("a newer checkpoint of a wrong size is told of once, and the model at 
   };
   scratch dir;
   edl::train::program const program = edl::author::make_program<pair>();
-  std::filesystem::create_directory(dir / "all");
-  auto const put = [&](std::uint64_t version, bool whole) {
-    edl::checkpoint::job_files const files{.layout = program.layout, .directory = dir / "made"};
-    std::vector<float> const values(program.layout.size());
-    std::vector<edl::checkpoint::segment> const segments{{{0, values.size()}, version, {}}};
-    auto one = files.begin(version);
-    one.contents.files = {edl::checkpoint::write_part(
-        one.path, program.layout,
-        {.version = version, .elements = {0, values.size()}, .variables = values, .segments = segments})};
-    files.commit(one);
-    if (!whole) std::filesystem::resize_file(one.path + "/" + one.contents.files[0].name, 100);
-    std::filesystem::rename(one.path, edl::checkpoint::checkpoint_path(dir / "all", version));
-  };
+  auto const put = [&](std::uint64_t version, bool whole) { put_checkpoint(program, dir, version, whole); };
   put(5, true);
   auto const sink = std::make_shared<lines>();
   std::counting_semaphore<> changed{0};

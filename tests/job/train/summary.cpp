@@ -49,9 +49,22 @@ TEST_CASE("a job that keeps nothing says what would") {
     CHECK(job::has(j.log(), "trained 2048 records in "));
     CHECK(job::has(j.log(), "model: version 64"));
     CHECK(
-        job::has(j.log(), "nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model"));
+        job::has(j.log(),
+                 "nothing is kept: --checkpoint_dir=DIR keeps checkpoints and the history, --output=DIR the "
+                 "model"));
     CHECK_FALSE(job::has(j.log(), "next:"));
   }
+}
+
+TEST_CASE("a job that keeps its model alone says that its history is not kept") {
+  job::scratch const dir;
+  job::run j(job::train({"--output=" + dir / "o"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(job::has(
+      j.log(),
+      "no checkpoint and no history is kept: --checkpoint_dir=DIR keeps checkpoints and the history"));
+  CHECK_FALSE(job::has(j.log(), "nothing is kept"));
 }
 
 TEST_CASE("the commands that come next run as they are shown, whatever a path holds") {
@@ -85,6 +98,18 @@ TEST_CASE("of steps and epochs, which both end a job, the one that did is told")
     CHECK(job::has(j.log(), told));
     CHECK(job::has(j.log(), "reached") == (*told != '\0'));
   }
+}
+
+TEST_CASE("a command that comes next goes on from what there is, however little its job asked for") {
+  job::scratch const dir;
+  for (auto const& [flag, most, less, next] : {std::tuple{"--max_step=", "40", "10", " --max_step=80"},
+                                               {"--num_epochs=", "2", "1", " --num_epochs=4"}})
+    for (char const* many : {most, less}) {
+      job::run j(job::train({"--checkpoint_dir=" + dir / flag, flag + std::string(many)}));
+      CHECK(j.wait() == 0);
+      CAPTURE(j.log());
+      CHECK(job::has(j.log(), next));
+    }
 }
 
 TEST_CASE("what is left out of damaged records is so in the commands that come next") {

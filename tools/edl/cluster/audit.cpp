@@ -109,7 +109,9 @@ pod_answer ask_pod(command_line const& l, words const& before, words const& behi
       l.text("checkpoint_dir").empty() ? checkpoint_dir_of(master) : l.text("checkpoint_dir");
   if (directory.empty())
     throw usage_error(fmt::format(
-        "job '{}' has no --checkpoint_dir: name the directory in its volumes with that flag", job));
+        "job '{}' has no --checkpoint_dir, and keeps nothing to read: if its volumes have one, name "
+        "it with that flag",
+        job));
   json one = audit_pod(master, job, directory);
   json& command = one["spec"]["containers"][0]["command"];
   json wrapped = json::array({command[0]});

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "cluster/explain.hpp"
 #include "cluster/get.hpp"
 #include "cluster/training_jobs.hpp"
+#include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/json.hpp"
 #include "edl/job/app/signals.hpp"
@@ -177,7 +177,7 @@ int show_dashboard(words const& line) {
   app::signals const stop{SIGTERM, SIGINT};
   overview const page(overview_of(l));
   fmt::print("{}\n", page.address());
-  std::fflush(stdout);
+  cli::flush_output();  // who does not hear where it is has no page
   while (!stop.wait(std::chrono::hours(1))) {
   }
   return done;

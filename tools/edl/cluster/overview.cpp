@@ -56,7 +56,7 @@ std::string row_feed::all() const {
 std::string row_feed::news(place& at) const {
   std::lock_guard const lock(mutex_);
   std::string out, rows;
-  if (!std::exchange(at.begun, true)) out += "event: reset\ndata: {}\n\n";
+  if (!std::exchange(at.begun, true)) out += fmt::format("event: reset\ndata: {}\n\n", about_);
   if (std::exchange(at.problem, problems_) != problems_)
     out += fmt::format("event: problem\ndata: {}\n\n", json{{"text", printable(problem_)}}.dump());
   for (auto it = order_.upper_bound(at.row); it != order_.end() && rows.size() < most_of_a_piece; ++it) {
@@ -71,14 +71,12 @@ std::string row_feed::news(place& at) const {
 
 overview::overview(overview_options o)
     : options_(std::move(o)),
+      feed_(json{{"what", options_.what}, {"where", printable(options_.where)}}.dump()),
       server_(
           {.host = options_.host,
            .port = options_.port,
            .page = overview_page(),
-           .documents = {{"/api/about",
-                          [this](http::request const&) {
-                            return json{{"what", options_.what}, {"where", printable(options_.where)}}.dump();
-                          }},
+           .documents = {{"/api/about", [this](http::request const&) { return feed_.about(); }},
                          {"/api/runs",
                           [this](http::request const&) {
                             look();

@@ -9,16 +9,19 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "edl/job/train/dashboard/page_server.hpp"
 
 namespace edl::tool {
 
 /// Rows of a table by their ids, each an object of JSON, as readers follow them by server-sent events:
-/// `reset` (what is known is void), `rows` (new and changed ones, and the ids of those that are gone) and
-/// `problem`. Thread safety: safe.
+/// `reset` (what is known is void; it says what the rows are of), `rows` (new and changed ones, and the ids
+/// of those that are gone) and `problem`. Thread safety: safe.
 class row_feed {
  public:
+  explicit row_feed(std::string about) : about_(std::move(about)) {}
+
   struct place {
     std::uint64_t row = 0, problem = 0;
     bool begun = false;
@@ -32,7 +35,8 @@ class row_feed {
   /// Only the latter: the rows stay.
   bool show_problem(std::string const& problem);
 
-  std::string all() const;  ///< an array
+  std::string const& about() const { return about_; }  ///< an object of JSON
+  std::string all() const;                             ///< an array
   std::string news(place& at) const;
 
  private:
@@ -42,6 +46,7 @@ class row_feed {
   };
   void put(std::string const& id, std::string text);
 
+  std::string const about_;
   mutable std::mutex mutex_;
   std::map<std::string, row> rows_;
   std::map<std::uint64_t, std::string> order_;  // ids by the numbers of their last change

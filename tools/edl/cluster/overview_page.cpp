@@ -122,9 +122,9 @@ function decoded(text) {
 }
 let wanted = location.hash.slice(1).split('&').filter(t => t).map(decoded);
 listen({
-  reset: async () => {
+  reset: now => {
+    about = now;
     list.rows.clear();
-    about = await ask('/api/about');
     page.change('list', 'one');
   },
   problem: p => {

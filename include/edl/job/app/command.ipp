@@ -206,7 +206,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     train::set(all, given);
     p = p.with(all);
   }
-  if (a.serving) return run_serving(p, *a.serving, signals{SIGTERM, SIGINT});
+  if (a.serving) return run_serving(p, *a.serving, signals{SIGTERM, SIGINT, SIGHUP});
   process_environment s = read_environment();
   auto const trained = take_trained(p, a.job, s);
   if (a.exported) {

@@ -203,8 +203,10 @@ EDL_INLINE history read_history(std::string const& path) {
   bool const is_file = std::filesystem::is_regular_file(path, unknown);
   std::string const file = is_file ? path : train::history_path(path);
   if (!is_file && !std::filesystem::exists(file, unknown))
-    throw error(
-        fmt::format("{} has no history.jsonl: give the --checkpoint_dir of a job that has trained", path));
+    throw error(fmt::format(
+        "{} has no history.jsonl: give the --checkpoint_dir of a job that has trained; one without "
+        "keeps none",
+        path));
   input_file const in(file);
   if (in.size() > detail::longest_history_text)
     throw error(fmt::format("{} has {} bytes, and is no history", file, in.size()));

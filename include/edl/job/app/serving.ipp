@@ -122,6 +122,11 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
       throw usage_error(
           fmt::format("--token_file={}: its first line is no token of 16 characters or more", file));
   }
+  if (s.batching.max_queue < std::size_t(s.batching.max_batch))
+    throw usage_error(fmt::format(
+        "--max_queue={} is less than --max_batch={}: a request of so many records would be told to come "
+        "later for ever",
+        s.batching.max_queue, s.batching.max_batch));
   if (s.listening.certificate.empty() != s.listening.key.empty())
     throw usage_error("--tls_certificate and --tls_key belong together: give both, or none");
   return s;

@@ -44,6 +44,10 @@ checkpoint_search find_checkpoint(std::string const& directory, check how = chec
 /// when one cannot be looked at for a reason that may pass.
 std::optional<std::string> newest_valid(std::string const& directory, check how = check::checksums);
 
+/// The paths of all valid checkpoints of a directory, the newest first. One that cannot be read now is left
+/// out.
+std::vector<std::string> valid_checkpoints(std::string const& directory, check how = check::checksums);
+
 /// Removes what ended attempts have left in the `version-N` of `directory`: temporaries whose writers have
 /// ended, and, with `uncommitted`, servers' files that no manifest names. For who alone writes there
 /// (`directory_lock`), before it writes. A checkpoint whose manifest is damaged stays as it is.

@@ -114,6 +114,15 @@ EDL_INLINE std::optional<std::string> newest_valid(std::string const& directory,
   return find_checkpoint(directory, how).newest;
 }
 
+EDL_INLINE std::vector<std::string> valid_checkpoints(std::string const& directory, check how) {
+  std::vector<std::string> all;
+  for (auto const& [version, path] : detail::versions_in(directory)) try {
+      if (detail::is_checkpoint(path, how)) all.push_back(path);
+    } catch (storage_error const&) {
+    }
+  return all;
+}
+
 EDL_INLINE void remove_litter(std::string const& directory, bool uncommitted) {
   for (auto const& [version, path] : detail::versions_in(directory)) try {
       remove_dead_temporaries(path);

@@ -12,12 +12,16 @@
 #include <thread>
 #include <vector>
 
+#include "edl/job/http/message.hpp"
 #include "edl/job/net/event.hpp"
 #include "edl/job/net/node.hpp"
 #include "edl/job/serve/protocol.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"
 
 namespace edl::serve {
+
+/// The answer to a request that has waited for too long: 503.
+http::failure too_late(std::chrono::milliseconds bound);
 
 /// Puts the records of several requests for one model into one batch. What waits while a batch is computed is
 /// the next one. Batches of a small model are computed on the node's thread, which saves two changes of
@@ -31,7 +35,7 @@ class batcher {
     int max_batch = 64;                         ///< records
     std::chrono::microseconds max_wait{0};      ///< for more records than are there; 0: none
     std::size_t max_queue = 4096;               ///< records that may wait
-    std::chrono::milliseconds timeout{30'000};  ///< in the queue
+    std::chrono::milliseconds timeout{30'000};  ///< in the queue, and for much JSON before it, to be read
     std::chrono::microseconds quick{1000};      ///< a batch that takes no longer is small
   };
 

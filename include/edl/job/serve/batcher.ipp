@@ -16,6 +16,11 @@
 
 namespace edl::serve {
 
+EDL_INLINE http::failure too_late(std::chrono::milliseconds bound) {
+  return {
+      503, fmt::format("the request has waited for more than {} ms", bound.count()), {{"Retry-After", "1"}}};
+}
+
 struct batcher::request {
   request(asio::any_io_executor const& on, std::shared_ptr<question const> q, model m)
       : query(std::move(q)), by(std::move(m)), done(on) {}
@@ -140,9 +145,7 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
     for (auto const& r : batch) {
       first.push_back(at_work.rows());
       if (began - r->since > options_.timeout) {
-        r->failed.emplace(503,
-                          fmt::format("the request has waited for more than {} ms", options_.timeout.count()),
-                          http::fields{{"Retry-After", "1"}});
+        r->failed = too_late(options_.timeout);
         continue;
       }
       question const& q = *r->query;

@@ -20,7 +20,7 @@ namespace edl::serve {
 /// The newest model of a directory that a job may go on writing to. A newer one is read beside the one at
 /// work, and warmed up, before it takes its place. One that cannot be read leaves the one at work where it
 /// is, and is tried again after pauses that grow to a minute; one that is passed over is told of once. Those
-/// that were at work before may be kept, whole. Thread safety: safe.
+/// before it may be kept, whole: at the start the newest that the directory has. Thread safety: safe.
 class followed_model {
  public:
   struct options {
@@ -53,6 +53,7 @@ class followed_model {
   std::string newest();
   void tell(std::string const& what);
   model load(std::string const& path) const;
+  void load_older();
   void follow();
   void look();
   void let_go();

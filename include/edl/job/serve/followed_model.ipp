@@ -9,6 +9,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/serve/followed_model.hpp"
 #include "edl/job/serve/tensor.hpp"
 #include "edl/job/train/start.hpp"
@@ -39,6 +40,7 @@ EDL_INLINE followed_model::followed_model(train::program const& p, options o, lo
   tried_ = newest();  // what it passes over, the loader tells
   again_ = clock::time_point::max();
   all_.push_back({load(options_.path)});
+  load_older();
   if (options_.interval.count() > 0) thread_ = std::thread([this] { follow(); });
 }
 
@@ -100,6 +102,22 @@ EDL_INLINE followed_model::model followed_model::load(std::string const& path) c
     if (rows == options_.max_batch) break;
   }
   return made;
+}
+
+/// A process that is started again answers what the one before it did, as far as the files are there.
+EDL_INLINE void followed_model::load_older() {
+  namespace fs = std::filesystem;
+  if (options_.keep == 1 || !fs::is_directory(options_.path)) return;
+  auto const paths = checkpoint::valid_checkpoints(options_.path, checkpoint::check::sizes);
+  auto it = std::ranges::find(paths, fs::path(now()->path()).filename(),
+                              [](std::string const& path) { return fs::path(path).filename(); });
+  while (it != paths.end() && ++it != paths.end() && int(all_.size()) < options_.keep) try {
+      auto const age = fs::file_time_type::clock::now() - fs::last_write_time(all_.back().of->path());
+      all_.push_back({load(*it), clock::now() - std::chrono::duration_cast<clock::duration>(age)});
+      log_.info(fmt::format("keeps version {} of {}", all_.back().of->version(), *it));
+    } catch (std::exception const& e) {  // a job may have removed it meanwhile
+      log_.warning(fmt::format("{}; that version is not kept", e.what()));
+    }
 }
 
 EDL_INLINE void followed_model::follow() {

@@ -20,8 +20,9 @@ namespace edl::serve {
 /// Answers for one model, in the versions that are kept: the Open Inference Protocol 2, TensorFlow Serving's
 /// predict, and /metrics. Every answer of the model tells the version that gave it, and how long a newer one
 /// has been there (the fields Edl-Model-Version and Edl-Model-Lag-Seconds). Much JSON is read on a thread of
-/// its own, so that the node answers others meanwhile. Thread safety: `routes` are for one server on the
-/// node; the rest is safe.
+/// its own, so that the node answers others meanwhile. What waits for it is bounded, in bytes (429) and in
+/// time (503, after the time that a batch may be waited for). Thread safety: `routes` are for one server on
+/// the node; the rest is safe.
 class service {
  public:
   /// Runs what it is given, soon and elsewhere; one after the other.
@@ -49,7 +50,7 @@ class service {
   asio::awaitable<http::response> infer(http::request& r);
   asio::awaitable<http::response> predict(http::request& r);
   asio::awaitable<std::shared_ptr<question const>> read_elsewhere(
-      std::function<std::shared_ptr<question const>()> read);
+      std::size_t bytes, std::function<std::shared_ptr<question const>()> read);
   http::handler counted(http::handler serve);
   http::response metrics();
 
@@ -61,6 +62,7 @@ class service {
   metric_registry numbers_;
   std::vector<known_model> known_;  // on the node's thread: of the models that there are
   std::atomic<bool> draining_{false};
+  std::shared_ptr<std::size_t> unread_ = std::make_shared<std::size_t>(0);  // bytes; on the node's thread
   asio::thread_pool thread_{1};
   runner reader_;
 };

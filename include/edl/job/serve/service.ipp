@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <asio/post.hpp>
 #include <chrono>
 #include <exception>
@@ -19,7 +20,8 @@
 namespace edl::serve {
 namespace detail {
 
-inline constexpr std::size_t much_json = 64 << 10;  // bytes: takes a processor some 10 ms
+inline constexpr std::size_t much_json = 64 << 10;    // bytes: takes a processor some 10 ms
+inline constexpr std::size_t most_unread = 16 << 20;  // bytes of JSON that wait to be read, if of several
 
 inline void tell_model(http::response& r, prediction_session const& by, double lag) {
   r.headers.emplace_back("Edl-Model-Version", std::to_string(by.version()));
@@ -83,7 +85,11 @@ EDL_INLINE service::model service::model_of(http::request const& r) const {
 }
 
 EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewhere(
-    std::function<std::shared_ptr<question const>()> read) {
+    std::size_t bytes, std::function<std::shared_ptr<question const>()> read) {
+  if (*unread_ > 0 && *unread_ + bytes > detail::most_unread)
+    throw http::failure(429, fmt::format("{} bytes of JSON wait to be read already", *unread_),
+                        {{"Retry-After", "1"}});
+  *unread_ += bytes;
   struct reading {
     explicit reading(asio::any_io_executor on) : done(std::move(on)) {}
     net::event done;
@@ -92,13 +98,16 @@ EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewh
     std::exception_ptr failed{};
   };
   auto const r = std::make_shared<reading>(node_.executor());
-  reader_([r, read = std::move(read), &node = node_] {
+  reader_([r, read = std::move(read), &node = node_, bytes, unread = unread_, timeout = options_.timeout,
+           since = std::chrono::steady_clock::now()] {
     try {
+      if (std::chrono::steady_clock::now() - since > timeout) throw too_late(timeout);
       r->q = read();
     } catch (...) {
       r->failed = std::current_exception();
     }
-    node.post([r] {
+    node.post([r, bytes, unread] {
+      *unread -= bytes;
       r->ended = true;
       r->done.notify_here();
     });
@@ -118,7 +127,8 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
   }
   std::size_t const most(options_.max_batch);
   std::shared_ptr<question const> q;
-  if (header.value_or(r.body.size()) <= detail::much_json) {
+  std::size_t const bytes = std::min(header.value_or(r.body.size()), r.body.size());
+  if (bytes <= detail::much_json) {
     known_model& k = known(by);
     q = read_inference(std::move(r.body), header, k.face, most, k.last);
   } else {  // GCC 12 destroys a lambda twice that is made in a co_await
@@ -127,7 +137,7 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
       inference_head once;
       return read_inference(std::move(body), header, of, most, once);
     };
-    q = co_await read_elsewhere(std::move(read));
+    q = co_await read_elsewhere(bytes, std::move(read));
   }
   std::vector<float> const said = co_await batcher_.predict(q, by);
   http::response answer = write_inference(*q, name_, by->version(), said);
@@ -144,12 +154,13 @@ EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
   model const by = model_of(r);
   std::size_t const most(options_.max_batch);
   std::shared_ptr<question const> q;
-  if (r.body.size() <= detail::much_json) {
+  std::size_t const bytes = r.body.size();
+  if (bytes <= detail::much_json) {
     q = read_predict(r.body, known(by).face, most);
   } else {
     std::function<std::shared_ptr<question const>()> const read =
         [body = std::move(r.body), of = known(by).face, most] { return read_predict(body, of, most); };
-    q = co_await read_elsewhere(std::move(read));
+    q = co_await read_elsewhere(bytes, std::move(read));
   }
   std::vector<float> const said = co_await batcher_.predict(q, by);
   http::response answer = write_predict(*q, said);

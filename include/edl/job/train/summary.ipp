@@ -16,6 +16,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/train/history/metric_history.hpp"
 #include "edl/job/train/start.hpp"
@@ -97,8 +98,17 @@ inline std::string model_to_use(job const& j, std::string const& newest, std::st
   return newest.empty() || (j.moving_average > 0 && !exported.empty()) ? exported : newest;
 }
 
-/// What a person may want to do with the model.
-inline std::vector<std::string> next_commands(ended_job const& j, std::string const& model) {
+/// Epochs that a checkpoint has records of, which may be more than this command's.
+inline std::int64_t epochs_of(std::string const& checkpoint) try {
+  auto const by_epoch = checkpoint::read_manifest(checkpoint).applied().tallies();
+  return by_epoch.empty() ? 0 : std::int64_t(by_epoch.rbegin()->first) + 1;
+} catch (error const&) {
+  return 0;
+}
+
+/// What a person may want to do with the model; `newest`: the newest checkpoint, or empty.
+inline std::vector<std::string> next_commands(ended_job const& j, std::string const& model,
+                                              std::string const& newest) {
   std::vector<std::string> lines;
   bool const splits = j.job.validation_data.empty() && j.job.validation_split > 0;
   std::string const& data = j.job.validation_data.empty() ? j.job.training_data : j.job.validation_data;
@@ -120,8 +130,11 @@ inline std::vector<std::string> next_commands(ended_job const& j, std::string co
   if (j.job.checkpoint_dir.empty() || j.early) return lines;
   auto more = j.command;
   if (j.job.num_epochs > 0)
-    more = with_flag(more, "num_epochs", std::to_string(std::int64_t{2} * j.job.num_epochs));
-  if (j.job.max_step > 0) more = with_flag(more, "max_step", std::to_string(2 * j.job.max_step));
+    more = with_flag(more, "num_epochs",
+                     std::to_string(2 * std::max<std::int64_t>(j.job.num_epochs, epochs_of(newest))));
+  if (j.job.max_step > 0)
+    more = with_flag(more, "max_step",
+                     std::to_string(2 * std::max(j.job.max_step, j.decisions.progress().version)));
   lines.push_back(shell_line(more));
   return lines;
 }
@@ -165,11 +178,15 @@ EDL_INLINE std::vector<std::string> summary(ended_job const& j, time_point now) 
   std::string const exported = of.output.empty() ? "" : of.output + "/model.safetensors";
   if (!exported.empty()) lines.push_back(fmt::format("exported model: {}", exported));
   std::string const model = detail::model_to_use(of, newest.value_or(""), exported);
+  std::string const way = ": --checkpoint_dir=DIR keeps checkpoints and the history";
   if (model.empty())
-    lines.push_back("nothing is kept: --checkpoint_dir=DIR keeps checkpoints, --output=DIR the model");
+    lines.push_back("nothing is kept" + way + ", --output=DIR the model");
+  else if (of.checkpoint_dir.empty())
+    lines.push_back("no checkpoint and no history is kept" + way);
   if (model.empty() || j.command.empty()) return lines;
   lines.push_back("next:");
-  for (std::string const& one : detail::next_commands(j, model)) lines.push_back("  " + one);
+  for (std::string const& one : detail::next_commands(j, model, newest.value_or("")))
+    lines.push_back("  " + one);
   return lines;
 }
 

@@ -46,6 +46,8 @@ class browser {
     auto const target = call("Target.createTarget", {{"url", "about:blank"}})["targetId"];
     session_ = call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}})["sessionId"];
     for (char const* const part : {"Page.enable", "Runtime.enable", "Log.enable"}) call(part);
+    // Keys and pictures are for this page, whatever else has a window.
+    call("Emulation.setFocusEmulationEnabled", {{"enabled", true}});
   }
   browser(browser const&) = delete;
   browser& operator=(browser const&) = delete;
@@ -60,6 +62,7 @@ class browser {
     nlohmann::json what{{"id", ++calls_}, {"method", method}, {"params", parameters}};
     if (!session_.empty()) what["sessionId"] = session_;
     std::string const text = what.dump();
+    asked_ = text;
     if (::write(in_, text.c_str(), text.size() + 1) != ssize_t(text.size() + 1))
       throw std::runtime_error("the browser is gone");
     for (;;) {
@@ -139,8 +142,8 @@ class browser {
     for (std::size_t end; (end = buffer_.find('\0')) == buffer_.npos;) {
       ::pollfd p{out_, POLLIN, 0};
       char some[1 << 16];
-      auto const n = ::poll(&p, 1, 60'000) == 1 ? ::read(out_, some, sizeof some) : 0;
-      if (n <= 0) throw std::runtime_error("the browser says nothing for a minute");
+      auto const n = ::poll(&p, 1, 300'000) == 1 ? ::read(out_, some, sizeof some) : 0;
+      if (n <= 0) throw std::runtime_error("the browser has no answer to " + asked_);
       buffer_.append(some, std::size_t(n));
     }
     auto one = nlohmann::json::parse(buffer_.substr(0, buffer_.find('\0')));
@@ -153,6 +156,6 @@ class browser {
   scratch profile_;
   ::pid_t pid_ = -1;
   int in_ = -1, out_ = -1, calls_ = 0;
-  std::string session_, buffer_;
+  std::string session_, asked_, buffer_;
   std::vector<std::string> problems_;
 };

@@ -86,10 +86,14 @@ TEST_CASE("bytes of any kind are no reason to fail") {
   append(dir / "a/history.jsonl", "\xff\xfe\n{\"step\":-1}\n[[[\n{\"step\":3,\"loss\":\"\xff\"}\n");
   append(dir / "b/history.jsonl", std::string(100'000, '['));
   append(dir / "sweep.json", "[]");
-  append(dir / "b\x01\xff/history.jsonl", "{\"step\":7}");
+  append(dir / "b\x01\xff/history.jsonl", "{\"step\":7}\n");
+  append(dir / "b\x01\xfe/history.jsonl", "{\"step\":8}\n");
   edl::train::run_list runs(dir / "");
-  CHECK(runs.look().size() == 3);
+  CHECK(runs.look().size() == 4);
   for (auto const& [id, text] : runs.look()) CHECK(json::parse(text)["id"] == id);
+  int const first = row(runs, "b ?")["step"], second = row(runs, "b ? (2)")["step"];
+  CHECK(first + second == 7 + 8);
+  CHECK(json::parse(runs.lines_of("b ? (2)"))[0]["step"] == second);
 }
 
 }  // namespace run_list_test

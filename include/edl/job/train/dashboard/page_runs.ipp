@@ -155,6 +155,7 @@ class run_table {
 
   draw() {
     const columns = this.columns([...this.rows.values()]), heads = columns.map(c => c.name).join('|');
+    const focused = document.activeElement, of = this.body.contains(focused) ? focused.value : null;
     if (heads !== this.heads) {
       const before = this.order.value;
       this.heads = heads;
@@ -173,11 +174,10 @@ class run_table {
     const sign = this.descending.checked ? -1 : 1, none = x => x === undefined || x === null;
     found.sort((a, b) => none(key(a)) - none(key(b)) ||  // what has none comes last in both orders
         sign * (typeof key(a) === 'string' ? in_order.compare(key(a), key(b)) : key(a) - key(b)));
-    const focused = document.activeElement;
     const rows = found.slice(0, this.shown).map(r => this.element(r, columns));
     rows.forEach((row, i) => { if (this.body.children[i] !== row) this.body.insertBefore(row, this.body.children[i] || null); });
     while (this.body.children.length > rows.length) this.body.lastChild.remove();
-    if (focused !== document.activeElement && document.contains(focused)) focused.focus();
+    if (of !== null && focused !== document.activeElement && this.rows.has(of)) this.elements.get(of).querySelector('input').focus();
     this.more.hidden = found.length <= this.shown;
     this.count.textContent = `${number(found.length)}${found.length < this.rows.size ? ` of ${number(this.rows.size)}` : ''} in the list` +
         `${found.length > this.shown ? `, the first ${this.shown} are shown` : ''}; ${this.chosen.size} of at most ${most_chosen} chosen`;

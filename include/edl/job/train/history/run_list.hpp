@@ -20,9 +20,10 @@ class run_list {
   /// `depth`: how many directories below the first one are looked into.
   explicit run_list(std::string directory, int depth = 5) : directory_(std::move(directory)), depth_(depth) {}
 
-  /// By their names, which are their paths without "/checkpoints" behind, an object of JSON in one line each:
-  /// `id`, `step`, `loss`, `metrics`, `time` and what else the last lines have; of a trial its
-  /// `hyperparameters`, and why it failed. Directories that cannot be read are passed over.
+  /// By their names, which are their paths without "/checkpoints" behind, printable, and numbered where two
+  /// print alike: an object of JSON in one line each, with `id`, `step`, `loss`, `metrics`, `time` and what
+  /// else the last lines have; of a trial its `hyperparameters`, and why it failed. Directories that cannot
+  /// be read are passed over.
   std::map<std::string, std::string> const& look();
 
   /// All lines of a run's history as an array of JSON; of more than some thousand every second one goes.

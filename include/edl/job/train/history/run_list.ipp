@@ -109,7 +109,13 @@ EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) 
   if (::stat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;
   if (below == detail::usual_end) below = "";
   if (below.ends_with("/checkpoints")) below.remove_suffix(detail::usual_end.size() + 1);
-  std::string const id = below.empty() ? "." : printable(below);
+  std::string const name = below.empty() ? "." : printable(below);
+  std::string id = name;
+  auto const taken = [&] {
+    auto const other = files_.find(id);
+    return other != files_.end() && other->second.seen && other->second.path != path;
+  };
+  for (int n = 2; taken(); ++n) id = fmt::format("{} ({})", name, n);
   if (!files_.contains(id) && files_.size() >= most) return true;
   file& one = files_[id];
   std::int64_t const time = is.st_mtim.tv_sec * std::int64_t{1'000'000'000} + is.st_mtim.tv_nsec;
