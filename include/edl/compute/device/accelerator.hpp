@@ -7,9 +7,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "edl/compute/device/backend.hpp"
 #include "edl/compute/device/communicator.hpp"
+#include "edl/compute/device/memory_traffic.hpp"
 #include "edl/compute/device/placement.hpp"
 #include "edl/core/span.hpp"
 
@@ -60,6 +62,10 @@ class accelerator : public backend {
   /// graph, recorded then. Streams of random numbers take `step` for theirs. Work of one key is the same
   /// operations on the same memory, sizes and all. It throws what `work` throws.
   virtual void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) = 0;
+
+  /// What operations have read and written since this was last asked for, in the order of their first calls.
+  /// A step that is replayed counts when it is recorded, and not again.
+  virtual std::vector<memory_traffic> take_traffic() = 0;
 
   // ---- Together with others ----
 

@@ -170,6 +170,18 @@ std::size_t kernel_gradient_scratch(queue const& q, conv_geometry const& g, int 
 void kernel_gradient(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
                      float* dkernel, float* scratch);
 
+// ---- tensor_conv2d.cu ---- convolutions by tensor cores, of bfloat16 activations and few channels
+
+/// Whether there is such a kernel for these extents: forward, or for the image's gradient (`data`).
+bool tensor_conv2d_takes(conv_geometry const& g, bool data);
+
+/// `kernel`: float32, or bfloat16 where `half_kernel`. Sums are float32. y = f(x ∗ kernel + bias), without
+/// gelu.
+void tensor_conv2d_forward(queue const& q, conv_geometry const& g, int batch, activation f, void const* x,
+                           void const* kernel, bool half_kernel, float const* bias, void* y);
+void tensor_conv2d_data(queue const& q, conv_geometry const& g, int batch, void const* kernel,
+                        bool half_kernel, void const* dy, void* dx);
+
 // ---- trial.cu ---- whether kernels of libraries compute what they should
 
 /// What passes of a convolution read and write; null where a pass does not.
