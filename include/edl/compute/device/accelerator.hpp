@@ -63,10 +63,6 @@ class accelerator : public backend {
   /// operations on the same memory, sizes and all. It throws what `work` throws.
   virtual void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) = 0;
 
-  /// What operations have read and written since this was last asked for, in the order of their first calls.
-  /// A step that is replayed counts when it is recorded, and not again.
-  virtual std::vector<memory_traffic> take_traffic() = 0;
-
   // ---- Together with others ----
 
   /// The accelerator is this thread's from now on, if no other one uses it meanwhile.
@@ -126,6 +122,12 @@ class accelerator : public backend {
 
   /// slow ← keep · slow + (1 − keep) · weights, and weights ← slow.
   virtual void look_back(out weights, out slow, float keep) = 0;
+
+  // ---- Looking on ----
+
+  /// What operations have read and written since this was last asked for, in the order of their first calls.
+  /// A step that is replayed counts when it is recorded, and not again.
+  virtual std::vector<memory_traffic> take_traffic() = 0;
 };
 
 }  // namespace edl

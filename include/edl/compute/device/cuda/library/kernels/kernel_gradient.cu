@@ -47,17 +47,18 @@ struct shares {
 };
 
 template <int Wide, int Most>
-__global__ void __launch_bounds__(warps * 32)
-    gradient_kernel(conv_geometry g, shares s, int batch, std::size_t items, pixels_in_memory x,
-                    pixels_in_memory dy, float* sums) {
-  constexpr int across = Wide / side, slices = warps / (across * across);
+__global__ void __launch_bounds__(warps * 32, 2)
+    gradient_kernel(conv_geometry g, shares s, int batch, int items, pixels_in_memory x, pixels_in_memory dy,
+                    float* sums) {
+  constexpr int packs = Wide / 8, across = Wide / side, slices = warps / (across * across);
   constexpr std::size_t dy_size = std::size_t(most_tiles(Wide)) * side * side,
                         x_size = std::size_t(most_pixels(Wide) + pixels_beyond) * side;
   __align__(32) __shared__ bfloat memory[across * (dy_size + x_size)];
+  __shared__ int shifts[Most];  // kept out of registers, of which sums need many
   static_assert(sizeof(memory) >= warps * side * side * sizeof(float));
   bfloat *const dy_tiles = memory, *const image = memory + across * dy_size;
 
-  int const warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+  int const warp = int(threadIdx.x) / 32;
   int const slice = warp % slices, pair = warp / slices, own_filters = pair / across,
             own_channels = pair % across;
   int block = int(blockIdx.x);
@@ -72,27 +73,26 @@ __global__ void __launch_bounds__(warps * 32)
   wmma::fragment<wmma::accumulator, side, side, side, float> sum[Most];
 #pragma unroll
   for (int k = 0; k < Most; ++k) wmma::fill_fragment(sum[k], 0.0f);
+  if (int const k = int(threadIdx.x); k < places)
+    shifts[k] = b.shift(k / g.kernel.width, k % g.kernel.width, g.stride.height) * side;
   // What the last tile reads past the end is multiplied by zeros, and so must be numbers.
   for (int i = int(threadIdx.x); i < int(across * x_size); i += warps * 32) image[i] = 0;
 
-  for (std::size_t item = blockIdx.y; item < items; item += gridDim.y) {
-    int const first_row = b.first_row(item), first_sample = b.first_sample(item);
+  for (int item = int(blockIdx.y); item < items; item += int(gridDim.y)) {
+    int const first_row = item % b.row_blocks * b.rows, first_sample = item / b.row_blocks * b.samples;
     __syncthreads();
     take_image<Wide, warps>(b, x, g.stride, before, first_row, first_sample, batch, first_channel, image,
                             x_size);
     // dy, in rows of as many zeros as the image has pixels of the next row.
-    for (int tile = warp; tile < all_tiles; tile += warps) {
-      int const sample = first_sample + tile / b.tiles, first = tile % b.tiles * side;
-#pragma unroll
-      for (int i = lane; i < side * (Wide / 8); i += 32) {
-        int const pixel = first + i / (Wide / 8), pack = i % (Wide / 8), filter = first_filter + pack * 8;
-        int const row = pixel / b.row, column = pixel % b.row;
-        bool const there = sample < batch && row < b.rows && first_row + row < g.out.height &&
-                           column < g.out.width && filter < g.out.channels;
-        *reinterpret_cast<uint4*>(dy_tiles + std::size_t(pack / 2) * dy_size +
-                                  std::size_t(tile * side + i / (Wide / 8)) * side + pack % 2 * 8) =
-            there ? dy(sample, first_row + row, column, filter) : make_uint4(0, 0, 0, 0);
-      }
+    for (int i = int(threadIdx.x); i < all_tiles * side * packs; i += warps * 32) {
+      int const tile = i / (side * packs), pixel = tile % b.tiles * side + i / packs % side, pack = i % packs;
+      int const sample = first_sample + tile / b.tiles, row = pixel / b.row, column = pixel % b.row,
+                filter = first_filter + pack * 8;
+      bool const there = sample < batch && row < b.rows && first_row + row < g.out.height &&
+                         column < g.out.width && filter < g.out.channels;
+      *reinterpret_cast<uint4*>(dy_tiles + std::size_t(pack / 2) * dy_size + std::size_t(i / packs) * side +
+                                pack % 2 * 8) =
+          there ? dy(sample, first_row + row, column, filter) : make_uint4(0, 0, 0, 0);
     }
     __syncthreads();
     for (int tile = slice; tile < all_tiles; tile += slices) {
@@ -108,8 +108,7 @@ __global__ void __launch_bounds__(warps * 32)
       for (int k = 0; k < Most; ++k) {
         if (k >= places) break;
         wmma::fragment<wmma::matrix_b, side, side, side, __nv_bfloat16, wmma::row_major> channels;
-        int const shift = b.shift(k / g.kernel.width, k % g.kernel.width, g.stride.height);
-        wmma::load_matrix_sync(channels, reinterpret_cast<__nv_bfloat16 const*>(seen + shift * side),
+        wmma::load_matrix_sync(channels, reinterpret_cast<__nv_bfloat16 const*>(seen + shifts[k]),
                                unsigned(g.stride.width * side));
         wmma::mma_sync(sum[k], filters, channels, sum[k]);
       }
@@ -164,7 +163,7 @@ void kernel_gradient(queue const& q, conv_geometry const& g, int batch, void con
   float* const sums = s.parts == 1 ? dkernel : scratch;
   auto const with = [&]<int Wide, int Most> {
     launch(q, "gradients of kernels", gradient_kernel<Wide, Most>, grid, warps * 32, g, s, batch,
-           s.pixels.items(batch),
+           int(s.pixels.items(batch)),
            pixels_in_memory{static_cast<bfloat const*>(x), g.in, in_eights(x, g.in.channels)},
            pixels_in_memory{static_cast<bfloat const*>(dy), g.out, in_eights(dy, g.out.channels)}, sums);
   };

@@ -57,10 +57,6 @@ struct pixel_blocks {
   }
 
   __host__ __device__ int sample_pixels() const { return planes * plane_rows * columns; }
-  __device__ int first_row(std::size_t item) const { return int(item % std::size_t(row_blocks)) * rows; }
-  __device__ int first_sample(std::size_t item) const {
-    return int(item / std::size_t(row_blocks)) * samples;
-  }
 
   /// Where what row `a` and column `b` of a kernel see begins, in pixels.
   __device__ int shift(int a, int b, int stride) const {
