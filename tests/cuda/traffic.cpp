@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers edl/compute/device/memory_traffic.hpp.
+#include "compute/device/draw.hpp"
 #include "cuda/gpu.hpp"
+#include "edl/compute/nn/layers.hpp"
+#include "edl/compute/nn/model.hpp"
 
 namespace traffic_test {
 
+namespace nn = edl::nn;
 using edl::activation;
+
+namespace {
+
+constexpr auto normalised = nn::sequential(
+    nn::image{.height = 8, .width = 8, .channels = 4}, nn::conv2d{.filters = 8, .kernel = 3},
+    nn::batch_norm{}, nn::relu{}, nn::conv2d{.filters = 8, .kernel = 3}, nn::dense{.units = 4});
+
+}  // namespace
 
 TEST_CASE("what operations read and write is counted: each operand once, and what is read again") {
   for (auto p : {edl::precision::float32, edl::precision::bfloat16}) {
@@ -61,6 +73,31 @@ TEST_CASE("a step that is replayed counts when it is recorded") {
   CHECK(calls[2] == 0);
   CHECK(calls[3] == 0);
   for (auto each : {xs, ys}) gpu->release(each.data(), each.size());
+}
+
+TEST_CASE("results that can be computed again are kept where a GPU has room for them") {
+  std::vector<float> gradients[2];
+  auto const probe = gpu_or_skip();
+  if (!probe || !std::getenv("EDL_CUDA_DOUBLE_DEVICES"))
+    return;  // a card has more memory than a test may fill
+  for (bool const room : {true, false}) {
+    constexpr int batch = 64;
+    std::size_t const all = std::size_t(8) << 30, used = all - probe->free_memory();
+    if (!room) setenv("EDL_CUDA_DOUBLE_MEMORY", std::to_string(used + (400 << 10)).c_str(), 1);
+    edl::model<normalised, edl::cuda> m({.max_batch = batch, .device = {.measured = false}});
+    unsetenv("EDL_CUDA_DOUBLE_MEMORY");
+    auto const gpu = m.device();
+    edl::device_buffer<float> x(gpu, batch * m.input.size());
+    gpu->write(numbers<float>(x.span().size(), 1), x.span());
+    gpu->write(numbers<float>(m.output_gradient().size(), 2), m.output_gradient());
+    m.forward(x.span(), batch, edl::mode::training);
+    m.backward(x.span(), batch);
+    auto const traffic = gpu->take_traffic();
+    CHECK(std::ranges::count(traffic, "batch_norm again", &edl::memory_traffic::operation) == (room ? 0 : 1));
+    gradients[room].resize(m.gradients().size());
+    gpu->read(m.gradients(), gradients[room]);
+  }
+  CHECK(gradients[0] == gradients[1]);
 }
 
 }  // namespace traffic_test
