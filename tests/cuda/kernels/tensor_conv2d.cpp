@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Covers also edl/compute/device/cuda/library/kernels/tiles.cuh.
+#include <bit>
+
 #include "cuda/geometry.hpp"
 #include "cuda/kernels/board.hpp"
 
@@ -33,23 +35,26 @@ struct arguments {
   int processors = 3;
   std::size_t before = 0;  ///< elements in front of what is read and written
   activation f = activation::none;
-  bool bias = false, half_kernel = true;
+  bool bias = false, half = true, half_kernel = true;  ///< activations, and weights, are bfloat16
 };
 
 void compare(conv_geometry const& g, int batch, arguments const& a) {
   std::string const text = text_of(g, batch);
   CAPTURE(text);
+  CAPTURE(a.half);
   CAPTURE(a.half_kernel);
   CAPTURE(a.before);
   auto const filters = std::size_t(g.out.channels);
   for (bool const backwards : {false, true}) {
     CAPTURE(backwards);
     edl::cuda_double::reverse(backwards);
-    gpu board(true, a.processors);
+    gpu board(a.half, a.processors);
     auto const n = std::size_t(batch);
-    auto const x = board.draw<float>(n * g.in.size(), 1), w = board.draw<float>(g.patch() * filters, 2),
-               dy = board.draw<float>(n * g.out.size(), 3), bias = board.draw<float>(filters, 4);
-    void const* const kernel = a.half_kernel ? board.put_activations(w, a.before) : board.put(w, a.before);
+    auto const x = rounded(numbers<float>(n * g.in.size(), 1)),
+               w = rounded(numbers<float>(g.patch() * filters, 2)),
+               dy = rounded(numbers<float>(n * g.out.size(), 3)), bias = rounded(numbers<float>(filters, 4));
+    bool const half_kernel = a.half && a.half_kernel;
+    void const* const kernel = half_kernel ? board.put_activations(w, a.before) : board.put(w, a.before);
     if (kernels::tensor_conv2d_takes(g, false)) {
       std::vector<double> wanted(dy.size());
       if (a.bias)
@@ -61,8 +66,8 @@ void compare(conv_geometry const& g, int batch, arguments const& a) {
         for (double& v : wanted) v = std::max(v, 0.0);
       void* const y = board.activations(dy.size(), a.before);
       kernels::tensor_conv2d_forward(board.q, g, batch, a.f, board.put_activations(x, a.before), kernel,
-                                     a.half_kernel, a.bias ? board.put(bias, a.before) : nullptr, y);
-      CHECK(close(board.get_activations(y, dy.size()), wanted, true, 1e-5));
+                                     half_kernel, a.bias ? board.put(bias, a.before) : nullptr, y);
+      CHECK(close(board.get_activations(y, dy.size()), wanted, a.half, 1e-5));
     }
     if (kernels::tensor_conv2d_takes(g, true)) {
       std::vector<double> wanted(x.size());
@@ -70,9 +75,9 @@ void compare(conv_geometry const& g, int batch, arguments const& a) {
         wanted[i] += double(dy[o]) * double(w[k]);
       });
       void* const dx = board.activations(x.size(), a.before);
-      kernels::tensor_conv2d_data(board.q, g, batch, kernel, a.half_kernel,
-                                  board.put_activations(dy, a.before), dx);
-      CHECK(close(board.get_activations(dx, x.size()), wanted, true, 1e-5));
+      kernels::tensor_conv2d_data(board.q, g, batch, kernel, half_kernel, board.put_activations(dy, a.before),
+                                  dx);
+      CHECK(close(board.get_activations(dx, x.size()), wanted, a.half, 1e-5));
     }
   }
   edl::cuda_double::reverse(false);
@@ -94,7 +99,7 @@ TEST_CASE("convolutions by tensor cores, and gradients of images, are sums of pr
   for (conv_geometry const& g : cases) {
     REQUIRE(kernels::tensor_conv2d_takes(g, false));
     REQUIRE(kernels::tensor_conv2d_takes(g, true));
-    compare(g, 3, {.f = activation::relu, .bias = true});
+    for (bool const half : {false, true}) compare(g, 3, {.f = activation::relu, .bias = true, .half = half});
   }
   compare({{2, 2, 5}, {2, 2, 7}, 3, 1, 1, 1}, 1025, {.processors = 1});  // many samples
   compare({{4, 4, 16}, {4, 4, 16}, 3, 1, 1, 1}, 2, {.processors = 200, .before = 1});
@@ -102,7 +107,7 @@ TEST_CASE("convolutions by tensor cores, and gradients of images, are sums of pr
 
 TEST_CASE("any convolution that tensor cores take is the sum of its products") {
   convolution_lottery draw(32);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 60; ++i) {
     int const channels = draw.upto(draw.upto(2) == 1 ? 130 : 8),
               filters = draw.upto(draw.upto(2) == 1 ? 130 : 20);
     conv_geometry const g = draw(5, 3, channels, filters);
@@ -113,6 +118,7 @@ TEST_CASE("any convolution that tensor cores take is the sum of its products") {
              .before = std::size_t(draw.upto(2) - 1),
              .f = draw.upto(2) == 1 ? activation::relu : activation::none,
              .bias = draw.upto(2) == 1,
+             .half = draw.upto(2) == 1,
              .half_kernel = draw.upto(2) == 1});
   }
 }
@@ -122,6 +128,24 @@ TEST_CASE("tensor cores convolve no groups, long rows, large kernels and far str
   CHECK_FALSE(kernels::tensor_conv2d_takes({{8, 600, 8}, {8, 600, 8}, 3, 1, 1, 1}, false));
   CHECK_FALSE(kernels::tensor_conv2d_takes({{9, 9, 8}, {3, 3, 8}, 7, 1, 0, 1}, false));
   CHECK_FALSE(kernels::tensor_conv2d_takes({{9, 9, 8}, {2, 2, 8}, 3, 4, 0, 1}, true));
+}
+
+TEST_CASE("float32 is rounded to the nearest number of 11 bits for tensor cores") {
+  conv_geometry const g{{6, 6, 12}, {6, 6, 20}, 3, 1, 1, 1};
+  auto const to_11_bits = [](std::vector<float> v) {
+    for (float& x : v) x = std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000) & ~0x1fffu);
+    return v;
+  };
+  auto const x = numbers<float>(2 * g.in.size(), 1), w = numbers<float>(g.patch() * 20, 2);
+  auto const xs = to_11_bits(x), ws = to_11_bits(w);
+  std::vector<double> wanted(2 * g.out.size());
+  for_each_product(
+      g, 2, [&](std::size_t i, std::size_t k, std::size_t o) { wanted[o] += double(xs[i]) * double(ws[k]); });
+  gpu board;
+  void* const y = board.activations(wanted.size());
+  kernels::tensor_conv2d_forward(board.q, g, 2, activation::none, board.put_activations(x), board.put(w),
+                                 false, nullptr, y);
+  CHECK(close(board.get_activations(y, wanted.size()), wanted, false, 1e-6));
 }
 
 TEST_CASE("what is no number stays with the results that it belongs to") {

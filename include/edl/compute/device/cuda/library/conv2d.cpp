@@ -209,9 +209,10 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
     std::string const here = collect(p, k, most, found);
     if (!k.fused && why.empty()) why = here;
   }
-  bool const own = half() && (p.direction == pass::weights
-                                  ? cuda_kernels::tensor_cores_take(p.g)
-                                  : cuda_kernels::tensor_conv2d_takes(p.g, p.direction == pass::data));
+  bool const own =
+      shared_.precision != precision::float32 &&
+      (p.direction == pass::weights ? cuda_kernels::tensor_cores_take(p.g, half())
+                                    : cuda_kernels::tensor_conv2d_takes(p.g, p.direction == pass::data));
   if (own && (measures || found.empty())) found.emplace_back().tensor_cores = true;
   if (found.empty()) found.push_back({{}, {}, why});
   return found;

@@ -157,10 +157,11 @@ void conv2d_data(queue const& q, conv_geometry const& g, int batch, float const*
 void conv2d_weights(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
                     float* dkernel);
 
-// ---- kernel_gradient.cu ---- gradients of a kernel by tensor cores, of bfloat16 activations
+// ---- kernel_gradient.cu ---- gradients of a kernel by tensor cores: of bfloat16, or of float32 rounded to
+// tf32
 
-/// Whether there is such a kernel for these extents.
-bool tensor_cores_take(conv_geometry const& g);
+/// Whether there is such a kernel for these extents; `half`: of bfloat16.
+bool tensor_cores_take(conv_geometry const& g, bool half);
 
 /// Floats of scratch that it takes.
 std::size_t kernel_gradient_scratch(queue const& q, conv_geometry const& g, int batch);
@@ -170,7 +171,8 @@ std::size_t kernel_gradient_scratch(queue const& q, conv_geometry const& g, int 
 void kernel_gradient(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
                      float* dkernel, float* scratch);
 
-// ---- tensor_conv2d.cu ---- convolutions by tensor cores, of bfloat16 activations and few channels
+// ---- tensor_conv2d.cu ---- convolutions by tensor cores, of few channels: of bfloat16, or of float32
+// rounded to tf32
 
 /// Whether there is such a kernel for these extents: forward, or for the image's gradient (`data`).
 bool tensor_conv2d_takes(conv_geometry const& g, bool data);

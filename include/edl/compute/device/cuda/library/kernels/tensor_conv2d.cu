@@ -78,75 +78,79 @@ struct correlation {
   }
 };
 
-/// What a kernel reads and writes, and whether eight numbers of each at a time.
+/// What is read and written; `together`: 16 bytes at a time.
 struct correlation_memory {
   void const* from;
   void const* weights;
   float const* bias;
   void* to;
-  bool half_weights, from_together = false, weights_together = false, to_together = false;
+  bool half_weights, weights_together = false, to_together = false;
 };
 
-/// Eight weights {place, in, out} along `out`.
-__device__ __forceinline__ uint4 eight_weights(correlation_memory const& m, std::size_t first, int left) {
-  if (m.half_weights)
-    return neighbours(static_cast<bfloat const*>(m.weights) + first, left, m.weights_together);
-  array<bfloat, 8> v{};
-  for (int i = 0; i < 8 && i < left; ++i)
-    v.lane[i] = to_bfloat16(static_cast<float const*>(m.weights)[first + std::size_t(i)]);
-  return std::bit_cast<uint4>(v);
+/// Weights {place, in, out} that lie together along `out`.
+template <class T>
+__device__ __forceinline__ uint4 weights_from(correlation_memory const& m, std::size_t first, int left) {
+  if constexpr (std::is_same_v<T, bfloat>)
+    if (!m.half_weights) {
+      array<bfloat, wide<bfloat>> v{};
+      for (int i = 0; i < wide<bfloat> && i < left; ++i)
+        v.lane[i] = to_bfloat16(static_cast<float const*>(m.weights)[first + std::size_t(i)]);
+      return std::bit_cast<uint4>(v);
+    }
+  return neighbours(static_cast<T const*>(m.weights) + first, left, m.weights_together);
 }
 
 /// Tiles of channels × filters, for each place those of a block's filters.
-template <int Wide>
+template <int Wide, class T>
 __device__ __forceinline__ void take_weights(correlation const& c, correlation_memory const& m,
-                                             int first_channel, int first_filter, bfloat* tiles) {
+                                             int first_channel, int first_filter, T* tiles) {
+  constexpr int depth = tile_numbers<T>::depth, lanes = wide<T>, tile = depth * side;
   // {place, in, out}, of which `out` lies together: filters, or the channels of what goes back.
-  int const outer = c.back ? Wide : side, inner = c.back ? side : Wide;
+  int const outer = c.back ? Wide : depth, packs = (c.back ? depth : Wide) / lanes;
   int const outs = c.back ? c.from.channels : c.to.channels, ins = c.back ? c.to.channels : c.from.channels;
   int const first_in = c.back ? first_filter : first_channel,
             first_out = c.back ? first_channel : first_filter;
-  for (int i = int(threadIdx.x); i < c.places() * outer * (inner / 8); i += warps * 32) {
-    int const of_place = i % (outer * (inner / 8)), place = i / (outer * (inner / 8));
-    int const row = of_place / (inner / 8), column = of_place % (inner / 8) * 8;
+  for (int i = int(threadIdx.x); i < c.places() * outer * packs; i += warps * 32) {
+    int const row = i / packs % outer, column = i % packs * lanes, place = i / packs / outer;
     int const in = first_in + row, out = first_out + column;
     auto const there = std::size_t(c.in_memory(place));
     uint4 const v =
         in < ins && out < outs
-            ? eight_weights(
+            ? weights_from<T>(
                   m, (there * std::size_t(ins) + std::size_t(in)) * std::size_t(outs) + std::size_t(out),
                   outs - out)
             : make_uint4(0, 0, 0, 0);
-    bfloat* const to = tiles + std::size_t(place) * side * Wide;
+    T* const to = tiles + std::size_t(place) * depth * Wide;
     if (c.back) {
-      auto const lanes = std::bit_cast<array<bfloat, 8>>(v);
+      auto const each = std::bit_cast<array<T, lanes>>(v);
 #pragma unroll
-      for (int k = 0; k < 8; ++k)
-        to[row / side * side * side + (column + k) * side + row % side] = lanes.lane[k];
+      for (int k = 0; k < lanes; ++k) to[row / side * tile + (column + k) * side + row % side] = each.lane[k];
     } else {
-      *reinterpret_cast<uint4*>(to + column / side * side * side + row * side + column % side) = v;
+      *reinterpret_cast<uint4*>(to + column / side * tile + row * side + column % side) = v;
     }
   }
 }
 
-template <int Wide>
+template <class T, int Wide>
 __global__ void __launch_bounds__(warps * 32)
-    correlate_kernel(correlation c, pixel_blocks b, int batch, bool relu, correlation_memory m) {
-  constexpr int across = Wide / side, most = tiles_of_warp(Wide);
-  constexpr std::size_t image_size = std::size_t(most_pixels + pixels_beyond) * side;
-  __align__(32) __shared__ bfloat image[image_size];
-  __align__(32) __shared__ bfloat weights[std::size_t(most_places(Wide)) * side * Wide];
-  static_assert(image_size * sizeof(bfloat) >= warps * side * side * sizeof(float));
+    correlate_kernel(correlation c, pixel_blocks b, int batch, bool relu, pixels_in_memory<T> from,
+                     correlation_memory m) {
+  using factor = typename tile_numbers<T>::factor;
+  constexpr int depth = tile_numbers<T>::depth, across = Wide / side, most = tiles_of_warp(Wide),
+                lanes = wide<T>;
+  constexpr std::size_t image_size = std::size_t(most_pixels + pixels_beyond) * depth;
+  __align__(32) __shared__ T image[image_size];
+  __align__(32) __shared__ T weights[std::size_t(most_places(Wide)) * depth * Wide];
+  static_assert(sizeof(image) >= warps * side * side * sizeof(float));
 
   int const warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   int const first_filter = int(blockIdx.y) * Wide, places = c.places();
-  int const chunks = places > 0 ? (c.from.channels + side - 1) / side : 0, all_tiles = b.samples * b.tiles;
+  int const chunks = places > 0 ? (c.from.channels + depth - 1) / depth : 0, all_tiles = b.samples * b.tiles;
   int const items = (batch + b.samples - 1) / b.samples * b.row_blocks;
-  pixels_in_memory const from{static_cast<bfloat const*>(m.from), c.from, m.from_together};
   bool first = true;
   for (int item = int(blockIdx.x); item < items; item += int(gridDim.x)) {
     int const first_row = item % b.row_blocks * b.rows, first_sample = item / b.row_blocks * b.samples;
-    wmma::fragment<wmma::accumulator, side, side, side, float> sum[most][across];
+    wmma::fragment<wmma::accumulator, side, side, depth, float> sum[most][across];
 #pragma unroll
     for (int t = 0; t < most; ++t)
 #pragma unroll
@@ -154,28 +158,25 @@ __global__ void __launch_bounds__(warps * 32)
 
     for (int chunk = 0; chunk < chunks; ++chunk) {
       __syncthreads();  // what was there has been read
-      if (first || chunks > 1) take_weights<Wide>(c, m, chunk * side, first_filter, weights);
+      if (first || chunks > 1) take_weights<Wide>(c, m, chunk * depth, first_filter, weights);
       first = false;
-      take_image<side, warps>(b, from, c.stride, c.before, first_row, first_sample, batch, chunk * side,
-                              image, image_size);
+      take_image<depth, depth, warps>(b, from, c.stride, c.before, first_row, first_sample, batch,
+                                      chunk * depth, image, image_size);
       __syncthreads();
       for (int place = 0; place < places; ++place) {
         int const shift = b.shift(place / c.kernel.width, place % c.kernel.width, c.stride.height);
-        wmma::fragment<wmma::matrix_a, side, side, side, __nv_bfloat16, wmma::row_major> pixels[most];
+        wmma::fragment<wmma::matrix_a, side, side, depth, factor, wmma::row_major> pixels[most];
 #pragma unroll
         for (int t = 0; t < most; ++t) {
           int const tile = warp + t * warps;
           if (tile >= all_tiles) break;
-          int const begin = b.seen(tile, c.stride.width) + shift;
-          wmma::load_matrix_sync(pixels[t], reinterpret_cast<__nv_bfloat16 const*>(image + begin * side),
-                                 unsigned(c.stride.width * side));
+          load_tile(pixels[t], image + (b.seen(tile, c.stride.width) + shift) * depth,
+                    c.stride.width * depth);
         }
 #pragma unroll
         for (int j = 0; j < across; ++j) {
-          wmma::fragment<wmma::matrix_b, side, side, side, __nv_bfloat16, wmma::row_major> filters;
-          wmma::load_matrix_sync(
-              filters, reinterpret_cast<__nv_bfloat16 const*>(weights + (place * across + j) * side * side),
-              side);
+          wmma::fragment<wmma::matrix_b, side, side, depth, factor, wmma::row_major> filters;
+          load_tile(filters, weights + (place * across + j) * depth * side, side);
 #pragma unroll
           for (int t = 0; t < most; ++t) {
             if (warp + t * warps >= all_tiles) break;
@@ -200,21 +201,23 @@ __global__ void __launch_bounds__(warps * 32)
         wmma::store_matrix_sync(stage, sum[t][j], side, wmma::mem_row_major);
         __syncwarp();
         int const filter = first_filter + j * side + lane % 2 * 8, left = c.to.channels - filter;
-        if (there && left > 0) {
-          pack<8> v;
+        T* const to = static_cast<T*>(m.to) + at(c.whole, std::size_t(sample),
+                                                 c.first.height + c.spread.height * (first_row + row),
+                                                 c.first.width + c.spread.width * column, filter);
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            float const z = stage[lane * 8 + k] + (m.bias && k < left ? m.bias[filter + k] : 0.0f);
-            v.lane[k] = relu && z < 0 ? 0.0f : z;  // a NaN stays
+        for (int k = 0; k < 8; k += lanes) {
+          if (!there || k >= left) break;
+          pack<lanes> v;
+#pragma unroll
+          for (int i = 0; i < lanes; ++i) {
+            float const z =
+                stage[lane * 8 + k + i] + (m.bias && k + i < left ? m.bias[filter + k + i] : 0.0f);
+            v.lane[i] = relu && z < 0 ? 0.0f : z;  // a NaN stays
           }
-          bfloat* const to =
-              static_cast<bfloat*>(m.to) + at(c.whole, std::size_t(sample),
-                                              c.first.height + c.spread.height * (first_row + row),
-                                              c.first.width + c.spread.width * column, filter);
           if (m.to_together)
-            store<8>(to, v);
+            store<lanes>(to + k, v);
           else
-            for (int k = 0; k < 8 && k < left; ++k) store_one(to + k, v.lane[k]);
+            for (int i = 0; i < lanes && k + i < left; ++i) store_one(to + k + i, v.lane[i]);
         }
         __syncwarp();
       }
@@ -232,22 +235,23 @@ void correlate(queue const& q, correlation const& c, int batch, activation f, co
   if (std::size_t(batch) * c.to.size() == 0) return;
   pixel_blocks b = c.blocks();
   b.share(batch, q.processors);
-  m.from_together = in_eights(m.from, c.from.channels);
-  m.weights_together = in_eights(m.weights, c.back ? c.from.channels : c.to.channels);
-  m.to_together = in_eights(m.to, c.to.channels);
-  auto const with = [&]<int Wide> {
+  auto const with = [&]<class T, int Wide> {
+    m.weights_together = together<T>(m.weights, c.back ? c.from.channels : c.to.channels);
+    m.to_together = together<T>(m.to, c.to.channels);
     dim3 const grid(unsigned(std::min(b.items(batch), std::size_t(q.processors) * 8)),
                     unsigned(ceil_of(std::size_t(c.to.channels), std::size_t(Wide))));
-    launch(q, "convolutions by tensor cores", correlate_kernel<Wide>, grid, warps * 32, c, b, batch,
-           f == activation::relu, m);
+    launch(q, "convolutions by tensor cores", correlate_kernel<T, Wide>, grid, warps * 32, c, b, batch,
+           f == activation::relu, pixels_in_memory<T>(m.from, c.from), m);
   };
-  int const wide = c.wide();
-  if (wide == side)
-    with.template operator()<side>();
-  else if (wide == 2 * side)
-    with.template operator()<2 * side>();
-  else
-    with.template operator()<4 * side>();
+  by_type(q.half, [&]<class T>(T) {
+    int const wide = c.wide();
+    if (wide == side)
+      with.template operator()<T, side>();
+    else if (wide == 2 * side)
+      with.template operator()<T, 2 * side>();
+    else
+      with.template operator()<T, 4 * side>();
+  });
 }
 
 /// work(correlation) for each phase of an image's gradient.

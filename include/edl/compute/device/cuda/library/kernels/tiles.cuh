@@ -68,22 +68,57 @@ struct pixel_blocks {
   }
 };
 
-/// Eight neighbours, or as many as there are, and zeros.
-__device__ __forceinline__ uint4 neighbours(bfloat const* from, int left, bool together) {
-  if (left >= 8 && together) return *reinterpret_cast<uint4 const*>(from);
-  array<bfloat, 8> v{};
-  for (int i = 0; i < 8 && i < left; ++i) v.lane[i] = from[i];
+/// Numbers as tensor cores take them: bfloat16, or float32 of which 11 bits count. `depth` are multiplied at
+/// a time.
+template <class T>
+struct tile_numbers;
+template <>
+struct tile_numbers<bfloat> {
+  using memory = __nv_bfloat16;
+  using factor = __nv_bfloat16;
+  static constexpr int depth = 16;
+};
+template <>
+struct tile_numbers<float> {
+  using memory = float;
+  using factor = nvcuda::wmma::precision::tf32;
+  static constexpr int depth = 8;
+};
+
+template <class Fragment, class T>
+__device__ __forceinline__ void load_tile(Fragment& to, T const* from, int pitch) {
+  nvcuda::wmma::load_matrix_sync(to, reinterpret_cast<typename tile_numbers<T>::memory const*>(from),
+                                 unsigned(pitch));
+}
+
+/// Neighbours that take 16 bytes, or as many as there are, and zeros; rounded for tensor cores.
+template <class T>
+__device__ __forceinline__ uint4 neighbours(T const* from, int left, bool together) {
+  array<T, wide<T>> v{};
+  if (left >= wide<T> && together)
+    v = fetch<wide<T>>(from);
+  else
+    for (int i = 0; i < wide<T> && i < left; ++i) v.lane[i] = from[i];
+  if constexpr (std::is_same_v<T, float>)
+    for (float& each : v.lane) each = nvcuda::wmma::__float_to_tf32(each);
   return std::bit_cast<uint4>(v);
 }
 
-/// Whether rows of `channels` that begin at p can be read eight at a time.
-inline bool in_eights(void const* p, int channels) { return channels % 8 == 0 && aligned(16, p); }
+/// Whether rows of `channels` that begin at p can be read 16 bytes at a time.
+template <class T>
+bool together(void const* p, int channels) {
+  return channels % wide<T> == 0 && aligned(16, p);
+}
 
 /// Samples in memory.
+template <class T>
 struct pixels_in_memory {
-  bfloat const* at;
+  T const* at;
   shape s;
-  bool together;  ///< `in_eights`
+  bool together;
+
+  pixels_in_memory(void const* p, shape of)
+      : at(static_cast<T const*>(p)), s(of), together(cuda_kernels::together<T>(p, of.channels)) {}
 
   __device__ __forceinline__ uint4 operator()(int sample, int row, int column, int channel) const {
     return neighbours(at + cuda_kernels::at(s, std::size_t(sample), row, column, channel),
@@ -91,13 +126,13 @@ struct pixels_in_memory {
   }
 };
 
-/// Brings `Wide` channels of what a block's pixels see into shared memory, 16 of them side by side, `size`
-/// apart.
-template <int Wide, int Warps>
-__device__ __forceinline__ void take_image(pixel_blocks const& b, pixels_in_memory const& from, extent stride,
-                                           extent before, int first_row, int first_sample, int batch,
-                                           int first_channel, bfloat* to, std::size_t size) {
-  constexpr int packs = Wide / 8;
+/// Brings `Wide` channels of what a block's pixels see into shared memory, `Pitch` of them side by side, and
+/// those behind them `size` further on.
+template <int Wide, int Pitch, int Warps, class T>
+__device__ __forceinline__ void take_image(pixel_blocks const& b, pixels_in_memory<T> const& from,
+                                           extent stride, extent before, int first_row, int first_sample,
+                                           int batch, int first_channel, T* to, std::size_t size) {
+  constexpr int packs = Wide / wide<T>;
   int const rows_of_sample = b.planes * b.plane_rows;
   for (int r = int(threadIdx.x) / 32; r < b.samples * rows_of_sample; r += Warps) {
     int const of_sample = r % rows_of_sample, sample = first_sample + r / rows_of_sample;
@@ -105,10 +140,10 @@ __device__ __forceinline__ void take_image(pixel_blocks const& b, pixels_in_memo
         (first_row + of_sample % b.plane_rows) * stride.height + of_sample / b.plane_rows - before.height;
     bool const there = sample < batch && row >= 0 && row < from.s.height;
     for (int i = int(threadIdx.x) % 32; i < packs * b.columns; i += 32) {
-      int const column = i / packs - before.width, pack = i % packs, channel = first_channel + pack * 8;
+      int const column = i / packs - before.width, own = i % packs * wide<T>, channel = first_channel + own;
       bool const within = there && column >= 0 && column < from.s.width && channel < from.s.channels;
-      *reinterpret_cast<uint4*>(to + std::size_t(pack / 2) * size +
-                                std::size_t(r * b.columns + i / packs) * tile_side + pack % 2 * 8) =
+      *reinterpret_cast<uint4*>(to + std::size_t(own / Pitch) * size +
+                                std::size_t(r * b.columns + i / packs) * Pitch + own % Pitch) =
           within ? from(sample, row, column, channel) : make_uint4(0, 0, 0, 0);
     }
   }
