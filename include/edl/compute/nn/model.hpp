@@ -86,7 +86,7 @@ class model {
       : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep), set_(o.set) {
     narrow_ = device_->narrows();
     if (!device_->in_host_memory()) keep_ = nn::on_accelerator(keep_);
-    if (keep_ == nn::storage::recomputed &&
+    if (keep_ == nn::storage::recomputed && o.predicts_with.empty() &&
         nn::detail::has_room<scalar>(*device_,
                                      memory({max_batch_, nn::storage::float32, narrow_}).activations))
       keep_ = nn::storage::float32;
