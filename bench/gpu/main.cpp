@@ -192,7 +192,8 @@ double step_time(trainer& t) {
   t.wait();
   auto const begin = clock_type::now();
   int steps = 0;
-  for (; steps < 5 || microseconds_since(begin) < 2e5; ++steps) t.step(), t.wait();
+  for (; microseconds_since(begin) < 2e5; t.wait())
+    for (int i = 0; i < 20; ++i, ++steps) t.step();
   return microseconds_since(begin) / steps;
 }
 
@@ -202,9 +203,8 @@ void print_roofline(std::vector<workload> const& of, std::vector<std::string> co
   double const rate = given > 0 ? given : copy_rate();
   std::printf("%s; memory moves %.0f GB/s\n\n", cuda::open()->describe().c_str(), rate);
   std::printf(
-      "| network | batch | precision | operations | least, MB | read again, MB | floor, µs | step, µs | of "
-      "the "
-      "floor |\n|---|---|---|---|---|---|---|---|---|\n");
+      "| network | batch | precision | operations | least, MB | read again, MB | floor, µs | step, µs | "
+      "of the floor |\n|---|---|---|---|---|---|---|---|---|\n");
   for (auto const& w : of)
     for (std::string const& name : precisions)
       for (int const batch : w.batches) {
