@@ -34,14 +34,16 @@ class trainer {
   virtual void wait() = 0;
   /// Prints where the time of some steps goes; each layer is waited for.
   virtual void trace(int steps) = 0;
+  /// What the operations of a step read and write.
+  virtual std::vector<edl::memory_traffic> traffic() = 0;
 };
 
 template <auto const& Net>
 class step_of final : public trainer {
  public:
-  step_of(int batch, precision p)
+  step_of(int batch, precision p, bool measured)
       : batch_(batch),
-        model_({.max_batch = batch, .device = {.precision = p}}),
+        model_({.max_batch = batch, .device = {.precision = p, .measured = measured}}),
         gpu_(model_.device()),
         given_(gpu_, std::size_t(batch) * Net.input.size()),
         x_(gpu_, std::size_t(batch) * Net.input.size()),
@@ -74,6 +76,13 @@ class step_of final : public trainer {
     all.write_table(std::cout);
   }
 
+  std::vector<edl::memory_traffic> traffic() override {
+    gpu_->take_traffic();
+    step();
+    wait();
+    return gpu_->take_traffic();
+  }
+
  private:
   void pass() {
     gpu_->store(given_.span(), x_.span());
@@ -94,7 +103,7 @@ struct workload {
   std::string name;
   std::vector<int> batches;
   double multiplications;  // of a step, per sample: what products and convolutions must compute
-  std::function<std::unique_ptr<trainer>(int, precision)> make;
+  std::function<std::unique_ptr<trainer>(int batch, precision, bool measured)> make;
 };
 
 template <auto const& Net>
@@ -105,7 +114,9 @@ workload one(std::string name, std::vector<int> batches) {
     return first == 0;
   });
   return {std::move(name), std::move(batches), 3 * bench::forward_of(Net.body, Net.input) - first,
-          [](int batch, precision p) { return std::make_unique<step_of<Net>>(batch, p); }};
+          [](int batch, precision p, bool measured) {
+            return std::make_unique<step_of<Net>>(batch, p, measured);
+          }};
 }
 
 std::vector<workload> workloads() {
@@ -138,10 +149,84 @@ double matrix_rate(precision p) {
   return best;
 }
 
-int serve(std::string const& name, int batch, precision p, bool profile) {
+/// Bytes that copies read and write in a nanosecond.
+double copy_rate() {
+  constexpr std::size_t n = std::size_t(1) << 28;
+  auto const gpu = cuda::open();
+  edl::device_buffer<float> a(gpu, n), b(gpu, n);
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    gpu->synchronize();
+    auto const begin = clock_type::now();
+    for (int k = 0; k < 10; ++k) gpu->move(a.span(), b.span());
+    gpu->synchronize();
+    best = std::max(best, 2.0 * n * sizeof(float) * 10 / (microseconds_since(begin) * 1e3));
+  }
+  return best;
+}
+
+/// What a step reads and writes, by operations. Each is a line in the number of samples, which two steps
+/// tell.
+std::vector<edl::memory_traffic> traffic_of(workload const& w, int batch, precision p) {
+  auto all = w.make(1, p, false)->traffic();
+  auto const two = w.make(2, p, false)->traffic();
+  auto const extend = [&](std::uint64_t& one, std::uint64_t of_two) {
+    one += (of_two - one) * std::uint64_t(batch - 1);
+  };
+  for (std::size_t i = 0; i < all.size(); ++i)
+    extend(all[i].least, two.at(i).least), extend(all[i].again, two[i].again);
+  return all;
+}
+
+void print_operations(std::vector<edl::memory_traffic> all, double rate) {
+  std::ranges::sort(all, std::ranges::greater(), &edl::memory_traffic::least);
+  std::printf("| operation | calls | least, MB | read again, MB | floor, µs |\n|---|---|---|---|---|\n");
+  for (auto const& t : all)
+    std::printf("| %.*s | %llu | %.1f | %.1f | %.1f |\n", int(t.operation.size()), t.operation.data(),
+                static_cast<unsigned long long>(t.calls), double(t.least) / 1e6, double(t.again) / 1e6,
+                double(t.least) / (rate * 1e3));
+}
+
+double step_time(trainer& t) {
+  for (int i = 0; i < 5; ++i) t.step();
+  t.wait();
+  auto const begin = clock_type::now();
+  int steps = 0;
+  for (; microseconds_since(begin) < 2e5; t.wait())
+    for (int i = 0; i < 20; ++i, ++steps) t.step();
+  return microseconds_since(begin) / steps;
+}
+
+/// A step's floor is the time in which memory moves what its operations must read and write.
+void print_roofline(std::vector<workload> const& of, std::vector<std::string> const& precisions,
+                    double given) {
+  double const rate = given > 0 ? given : copy_rate();
+  std::printf("%s; memory moves %.0f GB/s\n\n", cuda::open()->describe().c_str(), rate);
+  std::printf(
+      "| network | batch | precision | operations | least, MB | read again, MB | floor, µs | step, µs | "
+      "of the floor |\n|---|---|---|---|---|---|---|---|---|\n");
+  for (auto const& w : of)
+    for (std::string const& name : precisions)
+      for (int const batch : w.batches) {
+        precision const p = *edl::value_of<precision>(name);
+        edl::memory_traffic all;
+        for (auto const& t : traffic_of(w, batch, p))
+          all.calls += t.calls, all.least += t.least, all.again += t.again;
+        double const floor = double(all.least) / (rate * 1e3);
+        double const step = given > 0 ? 0 : step_time(*w.make(batch, p, true));
+        std::printf("| %s | %d | %s | %llu | %.1f | %.1f | %.1f | ", w.name.c_str(), batch, name.c_str(),
+                    static_cast<unsigned long long>(all.calls), double(all.least) / 1e6,
+                    double(all.again) / 1e6, floor);
+        step > 0 ? std::printf("%.1f | %.2f x |\n", step, step / floor) : std::printf("- | - |\n");
+        std::fflush(stdout);
+      }
+}
+
+int serve(std::string const& name, int batch, precision p, bool profile, double roofline) {
   for (auto const& w : workloads()) {
     if (w.name != name) continue;
-    auto const t = w.make(batch, p);
+    if (roofline > 0) return print_operations(traffic_of(w, batch, p), roofline), 0;
+    auto const t = w.make(batch, p, true);
     if (profile) return t->trace(50), 0;
     for (int i = 0; i < 5; ++i) t->step();
     t->wait();
@@ -191,14 +276,33 @@ std::vector<flag> flags() {
            .most = 1 << 20},
           {.name = "profile",
            .help = "of `serve`: print where the time goes, layer by layer, and end",
-           .type = truth}};
+           .type = truth},
+          {.name = "roofline",
+           .help = "print the bytes that a step must read and write beside its time, and end; of `serve`: "
+                   "print them by operations",
+           .type = truth},
+          {.name = "rate",
+           .fallback = "0",
+           .help = "GB/s of memory, for --roofline without times; 0: copies and steps are measured",
+           .type = number,
+           .lowest = 0,
+           .highest = 1e6}};
 }
 
 int run(edl::cli::command_line const& l) {
   words const peers = l.all("peer"), only = l.all("workload"), precisions = l.all("precision");
+  bool const roofline = l.truth("roofline");
+  auto const rate = edl::cli::parse_number<double>(l.text("rate"));
   if (l.arguments() == words{"serve"})
     return serve(only.at(0), int(l.number("batch")), *edl::value_of<precision>(precisions.front()),
-                 l.truth("profile"));
+                 l.truth("profile"),
+                 !roofline  ? 0
+                 : rate > 0 ? rate
+                            : copy_rate());
+  auto chosen = workloads();
+  if (!only.empty())
+    std::erase_if(chosen, [&](auto const& w) { return std::ranges::find(only, w.name) == only.end(); });
+  if (roofline) return print_roofline(chosen, precisions, rate), 0;
   auto const rounds = l.number("rounds");
   auto const turn = edl::cli::parse_number<double>(l.text("turn"));
 
@@ -210,8 +314,7 @@ int run(edl::cli::command_line const& l) {
   for (std::string const& p : precisions) {
     double const fastest = matrix_rate(*edl::value_of<precision>(p));
     std::printf("| 8192³ product | | %s | edl | | | %.0f | 100 %% | |\n", p.c_str(), fastest / 1e3);
-    for (auto const& w : workloads()) {
-      if (!only.empty() && std::ranges::find(only, w.name) == only.end()) continue;
+    for (auto const& w : chosen) {
       for (int const b : w.batches) {
         std::vector<std::string> const rest{"--workload",      w.name,        "--batch",
                                             std::to_string(b), "--precision", p};

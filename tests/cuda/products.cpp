@@ -3,6 +3,7 @@
 // edl/compute/device/cuda/library/dense.hpp, edl/compute/device/cuda/library/trial.hpp.
 // Convolutions and dense layers: what a GPU's libraries compute beside what the processor does.
 #include "compute/device/draw.hpp"
+#include "cuda/geometry.hpp"
 #include "cuda/gpu.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 
@@ -115,16 +116,8 @@ void compare(results const& gpu, results const& expected, edl::precision p) {
 
 void compare_conv2d(edl::accelerator& gpu, way const& how, conv_geometry const& g, int batch, activation f,
                     bool with_bias) {
-  CAPTURE(g.in.height);
-  CAPTURE(g.in.width);
-  CAPTURE(g.in.channels);
-  CAPTURE(g.out.channels);
-  CAPTURE(g.kernel.height);
-  CAPTURE(g.kernel.width);
-  CAPTURE(g.stride.height);
-  CAPTURE(g.before.height);
-  CAPTURE(g.groups);
-  CAPTURE(batch);
+  std::string const text = text_of(g, batch);
+  CAPTURE(text);
   CAPTURE(int(f));
   CAPTURE(with_bias);
   auto const n = std::size_t(batch), filters = std::size_t(g.out.channels);
@@ -306,6 +299,53 @@ TEST_CASE("a kernel of a library that computes something else is left out, which
                 told, [&](std::string const& t) { return t.find(engine) != std::string::npos; }) == times);
     CHECK(told.size() == 6);
   }
+}
+
+TEST_CASE("where a trial finds no memory, the layer's own numbers are tried") {
+  auto const gpu = gpu_or_skip({.measured = false});
+  if (!gpu || !std::getenv("EDL_CUDA_DOUBLE_DEVICES")) return;  // a card has more than a test may fill
+  conv_geometry const g{{64, 64, 16}, {64, 63, 4}, {1, 2}, 1, 0, 1};
+  auto const x = numbers<float>(4 * g.in.size(), 1), w = numbers<float>(g.patch() * 4, 2);
+  std::vector<float> expected(4 * g.out.size());
+  cpu({.threads = 1}).conv2d_forward(g, 4, activation::none, x, w, {}, expected);
+  on_gpu gx(*gpu, x.size()), gw(*gpu, w.size()), gy(*gpu, expected.size());
+  gx.store(x), gw.upload(w);
+  conv_geometry const first{{8, 8, 16}, {8, 7, 4}, {1, 2}, 1, 0, 1};  // scratch memory is had from now on
+  gpu->conv2d_forward(first, 4, activation::none, gx.span(), gw.span(), {}, gy.span());
+  gpu->synchronize();
+  std::size_t const all = std::size_t(8) << 30, used = all - gpu->free_memory();
+  setenv("EDL_CUDA_DOUBLE_MEMORY", std::to_string(used + (256 << 10)).c_str(), 1);
+  gpu->conv2d_forward(g, 4, activation::none, gx.span(), gw.span(), {}, gy.span());
+  gpu->synchronize();
+  unsetenv("EDL_CUDA_DOUBLE_MEMORY");
+  CHECK(distance(gy.load(), expected) < bound(precision::float32));
+}
+
+TEST_CASE("what is first met while a step is recorded is computed, and told") {
+  std::vector<std::string> told;
+  edl::cuda_options with;
+  with.warn = [&](std::string const& text) { told.push_back(text); };
+  auto const gpu = gpu_or_skip(with);
+  if (!gpu) return;
+  conv_geometry const g{{7, 6, 4}, {5, 4, 4}, 3, 1, 0, 1};
+  auto const x = numbers<float>(2 * g.in.size(), 1), w = numbers<float>(g.patch() * 4, 2);
+  std::vector<float> expected(2 * g.out.size()), product(2 * 4);
+  cpu reference({.threads = 1});
+  reference.conv2d_forward(g, 2, activation::none, x, w, {}, expected);
+  reference.dense_forward(2, 8, 4, activation::none, std::span(x).first(16), std::span(w).first(32), {},
+                          product);
+  on_gpu gx(*gpu, x.size()), gw(*gpu, w.size()), gy(*gpu, expected.size()), gz(*gpu, product.size());
+  gx.store(x), gw.upload(w);
+  for (std::uint64_t step = 0; step < 3; ++step)
+    gpu->replay(1'000'000, step, [&] {
+      if (step == 0) return;
+      gpu->conv2d_forward(g, 2, activation::none, gx.span(), gw.span(), {}, gy.span());
+      gpu->dense_forward(2, 8, 4, activation::none, gx.span().first(16), gw.span().first(32), {}, gz.span());
+    });
+  CHECK(distance(gy.load(), expected) < bound(precision::float32));
+  CHECK(distance(gz.load(), product) < bound(precision::float32));
+  REQUIRE(told.size() == 2);
+  for (auto const& text : told) CHECK(text.find("first met while a step was recorded") != std::string::npos);
 }
 
 TEST_CASE("it is told which kernels compute, before and after they were asked for") {

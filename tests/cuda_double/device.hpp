@@ -15,7 +15,7 @@
 /// - work is done as late as can be: when somebody waits for it. What was not waited for has not happened.
 ///   EDL_CUDA_DOUBLE=eager in the environment does it at once, so that a debugger shows who asked for it;
 /// - a stream of one GPU is nothing for a thread that is at another. EDL_CUDA_DOUBLE_DEVICES in the
-/// environment says how many there are (1);
+/// environment says how many there are (1), EDL_CUDA_DOUBLE_MEMORY how many bytes of memory (8 GiB);
 /// - what a GPU would leave undefined ends the program with a message that begins with "cuda double:".
 /// Thread safety: safe.
 namespace edl::cuda_double {

@@ -34,6 +34,12 @@ auto piece(Map& pieces, void const* memory) {
   return it == pieces.begin() ? pieces.end() : std::prev(it);
 }
 
+std::size_t left() {
+  char const* const given = std::getenv("EDL_CUDA_DOUBLE_MEMORY");
+  std::size_t const total = given ? std::strtoull(given, nullptr, 10) : all().total;
+  return total - std::min(total, all().used);
+}
+
 std::size_t size_of(block const& b) { return b.size; }
 std::size_t size_of(std::size_t size) { return size; }
 
@@ -120,7 +126,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t size) {
   *memory = nullptr;
   if (forbidden()) return note(cudaErrorStreamCaptureUnsupported);
   if (size == 0) return cudaSuccess;
-  if (size > all().total - all().used) return note(cudaErrorMemoryAllocation);
+  if (size > left()) return note(cudaErrorMemoryAllocation);
   // Its end is the end of a page.
   std::size_t const capacity = up(size, page());
   void* const mapping =
@@ -175,7 +181,7 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   std::lock_guard const hold(all().lock);
-  *free = all().total - all().used;
+  *free = left();
   *total = all().total;
   return cudaSuccess;
 }

@@ -21,8 +21,9 @@ struct extents {
 constexpr extents some[] = {{2, 2}, {7, 7}, {96, 96}, {97, 200}, {200, 97}, {3, 100}, {300, 5}, {130, 129}};
 
 template <class T>
-std::vector<T> orthogonal(std::vector<T> x, extents e, int steps) {
-  edl::orthogonalise<T>(x, std::size_t(e.rows), std::size_t(e.columns), steps);
+std::vector<T> orthogonal(std::vector<T> x, extents e, int steps,
+                          edl::newton_schulz_polynomial const& p = edl::jordan_polynomial) {
+  edl::orthogonalise<T>(x, std::size_t(e.rows), std::size_t(e.columns), steps, p);
   return x;
 }
 
@@ -33,8 +34,8 @@ dense as_matrix(std::vector<T> const& x, extents e) {
 }
 
 /// The quintic iteration as Jordan writes it, in double.
-dense by_the_book(dense x, int steps) {
-  double const a = 3.4445, b = -4.7750, c = 2.0315;
+dense by_the_book(dense x, int steps, edl::newton_schulz_polynomial const& p = {3.4445, -4.7750, 2.0315}) {
+  auto const [a, b, c] = p;
   bool const tall = x.rows() > x.cols();
   if (tall) x = x.transpose().eval();
   x /= x.norm() + 1e-7;
@@ -46,6 +47,17 @@ dense by_the_book(dense x, int steps) {
 }
 
 }  // namespace
+
+TEST_CASE("three steps of a steeper polynomial bring large singular values near one") {
+  constexpr edl::newton_schulz_polynomial steeper{3.4576, -4.7391, 2.0843};
+  extents const e{64, 160};
+  auto const x = check::normal<double>(std::size_t(e.rows * e.columns), 1, 0);
+  dense const got = as_matrix(orthogonal(x, e, 3, steeper), e);
+  CHECK((got - by_the_book(as_matrix(x, e), 3, steeper)).cwiseAbs().maxCoeff() < 1e-11);
+  Eigen::VectorXd const values = Eigen::JacobiSVD<dense>(got).singularValues();
+  CHECK(values.minCoeff() > 0.6);
+  CHECK(values.maxCoeff() < 1.3);
+}
 
 TEST_CASE("the iteration is the published one, in double and in float, whatever the shape") {
   for (extents const e : some) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cuda/geometry.hpp"
 #include "cuda/kernels/board.hpp"
 
 namespace kernel_gradient_test {
@@ -31,25 +32,17 @@ std::vector<double> expected(conv_geometry const& g, int batch, std::vector<floa
   return sums;
 }
 
-void compare(conv_geometry const& g, int batch, int processors, std::size_t before) {
-  CAPTURE(g.in.height);
-  CAPTURE(g.in.width);
-  CAPTURE(g.in.channels);
-  CAPTURE(g.out.channels);
-  CAPTURE(g.kernel.height);
-  CAPTURE(g.kernel.width);
-  CAPTURE(g.stride.height);
-  CAPTURE(g.stride.width);
-  CAPTURE(g.before.height);
-  CAPTURE(g.before.width);
-  CAPTURE(batch);
+void compare(conv_geometry const& g, int batch, int processors, std::size_t before, bool half = true) {
+  std::string const text = text_of(g, batch);
+  CAPTURE(text);
+  CAPTURE(half);
   std::size_t const n = g.patch() * std::size_t(g.out.channels);
   for (bool const backwards : {false, true}) {
     CAPTURE(backwards);
     edl::cuda_double::reverse(backwards);
-    gpu board(true, processors);
-    auto const x = board.draw<float>(std::size_t(batch) * g.in.size(), 1),
-               dy = board.draw<float>(std::size_t(batch) * g.out.size(), 2);
+    gpu board(half, processors);
+    auto const x = rounded(numbers<float>(std::size_t(batch) * g.in.size(), 1)),
+               dy = rounded(numbers<float>(std::size_t(batch) * g.out.size(), 2));
     auto* const to = board.room<float>(n);
     auto* const scratch = board.room<float>(kernels::kernel_gradient_scratch(board.q, g, batch));
     kernels::kernel_gradient(board.q, g, batch, board.put_activations(x, before),
@@ -72,42 +65,32 @@ TEST_CASE("gradients of kernels by tensor cores are sums of products, whatever t
       {{6, 6, 8}, {3, 3, 8}, 1, 2, 0, 1},              // pointwise, strided
       {{12, 11, 4}, {6, 8, 20}, {2, 4}, {2, 1}, 0, 1}  // oblong
   };
-  for (conv_geometry const& g : cases) {
-    REQUIRE(kernels::tensor_cores_take(g));
-    compare(g, 3, 3, 0);
-  }
+  for (bool const half : {false, true})
+    for (conv_geometry const& g : cases) {
+      REQUIRE(kernels::tensor_cores_take(g, half));
+      compare(g, 3, 3, 0, half);
+    }
   compare({{2, 2, 5}, {2, 2, 7}, 3, 1, 1, 1}, 1025, 1, 0);   // many samples
   compare({{4, 4, 16}, {4, 4, 16}, 3, 1, 1, 1}, 1, 200, 0);  // more processors than rows
   compare({{4, 4, 16}, {4, 4, 16}, 3, 1, 1, 1}, 2, 2, 1);    // nothing is aligned
 }
 
 TEST_CASE("any gradient of a kernel that tensor cores take is the sum of its products") {
-  edl::random_stream const random(31, 0);
-  std::uint64_t drawn = 0;
-  auto const upto = [&](int n) { return int(random.below(std::uint64_t(n), drawn++)) + 1; };
-  for (int i = 0; i < 24; ++i) {
-    edl::extent const kernel(upto(5), upto(7)), stride(upto(3), upto(2)),
-        before(upto(kernel.height) - 1, upto(kernel.width) - 1);
-    int const height = upto(9), width = upto(12), channels = upto(upto(2) == 1 ? 130 : 8), filters = upto(40);
-    auto const places = [](int in, int window, int step, int border) {
-      return (std::max(in, window) - window + border) / step + 1;
-    };
-    compare({{height, width, channels},
-             {places(height, kernel.height, stride.height, before.height),
-              places(width, kernel.width, stride.width, before.width), filters},
-             kernel,
-             stride,
-             before,
-             1},
-            upto(5), upto(8), std::size_t(upto(2) - 1));
+  convolution_lottery draw(31);
+  for (int i = 0; i < 40; ++i) {
+    int const channels = draw.upto(draw.upto(2) == 1 ? 130 : 8), filters = draw.upto(40);
+    conv_geometry const g = draw({5, 7}, 3, channels, filters);
+    bool const half = draw.upto(2) == 1;
+    REQUIRE(kernels::tensor_cores_take(g, half));
+    compare(g, draw.upto(5), draw.upto(8), std::size_t(draw.upto(2) - 1), half);
   }
 }
 
 TEST_CASE("tensor cores do not take groups, long rows, wide kernels and strides") {
-  CHECK_FALSE(kernels::tensor_cores_take({{8, 8, 8}, {8, 8, 8}, 3, 1, 1, 2}));
-  CHECK_FALSE(kernels::tensor_cores_take({{8, 200, 8}, {8, 200, 8}, 3, 1, 1, 1}));
-  CHECK_FALSE(kernels::tensor_cores_take({{9, 9, 8}, {1, 1, 8}, 9, 1, 0, 1}));
-  CHECK_FALSE(kernels::tensor_cores_take({{9, 9, 8}, {3, 3, 8}, 3, 3, 0, 1}));
+  CHECK_FALSE(kernels::tensor_cores_take({{8, 8, 8}, {8, 8, 8}, 3, 1, 1, 2}, true));
+  CHECK_FALSE(kernels::tensor_cores_take({{8, 200, 8}, {8, 200, 8}, 3, 1, 1, 1}, true));
+  CHECK_FALSE(kernels::tensor_cores_take({{9, 9, 8}, {1, 1, 8}, 9, 1, 0, 1}, true));
+  CHECK_FALSE(kernels::tensor_cores_take({{9, 9, 8}, {2, 2, 8}, 3, 4, 0, 1}, true));
 }
 
 TEST_CASE("gradients of kernels have the same bits in every run") {

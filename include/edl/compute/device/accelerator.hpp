@@ -7,9 +7,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "edl/compute/device/backend.hpp"
 #include "edl/compute/device/communicator.hpp"
+#include "edl/compute/device/memory_traffic.hpp"
 #include "edl/compute/device/placement.hpp"
 #include "edl/core/span.hpp"
 
@@ -120,6 +122,12 @@ class accelerator : public backend {
 
   /// slow ← keep · slow + (1 − keep) · weights, and weights ← slow.
   virtual void look_back(out weights, out slow, float keep) = 0;
+
+  // ---- Looking on ----
+
+  /// What operations have read and written since this was last asked for, in the order of their first calls.
+  /// A step that is replayed counts when it is recorded, and not again.
+  virtual std::vector<memory_traffic> take_traffic() = 0;
 };
 
 }  // namespace edl

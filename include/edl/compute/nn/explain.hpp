@@ -99,11 +99,15 @@ struct explainer {
 /// along, shapes, parameters, memory, and the kernels that the device chose.
 template <auto const& Net>
 void explain(std::ostream& to, backend& on, pass_size batch) {
-  auto const keep = on.in_host_memory() ? batch.keep : on_accelerator(batch.keep);
+  auto keep = on.in_host_memory() ? batch.keep : on_accelerator(batch.keep);
+  using computed = model<Net, any_device>;
+  pass_size const all(batch.samples, storage::float32, on.narrows());
+  if (keep == storage::recomputed && detail::has_room(on, computed::memory(all).activations))
+    keep = storage::float32;
   batch = {batch.samples, keep, on.narrows()};
   detail::write_head(to);
   detail::explainer{to, on, batch}.within(Net.body, Net.input, 0);
-  detail::write_memory(to, model<Net, any_device>::memory(batch));
+  detail::write_memory(to, computed::memory(batch));
 }
 
 }  // namespace edl::nn

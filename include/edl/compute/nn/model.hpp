@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "edl/compute/device/accelerator.hpp"
 #include "edl/compute/device/device.hpp"
 #include "edl/compute/device/device_buffer.hpp"
 #include "edl/compute/nn/inputs.hpp"
@@ -47,6 +48,15 @@ void check_backward(int batch, int forward_batch);
 /// Throws edl::error unless [first, first + count) lies within a model's variables.
 void check_range(std::size_t first, std::size_t count, std::size_t variables);
 
+/// Whether all results between layers shall lie on an accelerator: a quarter of its free memory is enough. To
+/// compute one again is a pass over memory, which is what a step is made of there.
+template <class T>
+bool has_room([[maybe_unused]] basic_backend<T>& on, [[maybe_unused]] std::size_t bytes) {
+  if constexpr (std::same_as<T, float>)
+    if (auto* const gpu = dynamic_cast<accelerator*>(&on)) return bytes <= gpu->free_memory() / 4;
+  return false;
+}
+
 }  // namespace nn::detail
 
 /// A network (a constexpr object with static storage) bound to memory on a device, which all spans are in.
@@ -74,8 +84,12 @@ class model {
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
   explicit model(options o = {})
       : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep), set_(o.set) {
-    if (!device_->in_host_memory()) keep_ = nn::on_accelerator(keep_);
     narrow_ = device_->narrows();
+    if (!device_->in_host_memory()) keep_ = nn::on_accelerator(keep_);
+    if (keep_ == nn::storage::recomputed && o.predicts_with.empty() &&
+        nn::detail::has_room<scalar>(*device_,
+                                     memory({max_batch_, nn::storage::float32, narrow_}).activations))
+      keep_ = nn::storage::float32;
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
     workspace_ = buffer(device_, Net.body.workspace(input, size_of(max_batch_)));

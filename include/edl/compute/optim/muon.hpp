@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "edl/compute/optim/adam.hpp"
+#include "edl/compute/optim/newton_schulz.hpp"
 #include "edl/compute/optim/optimizer.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/options_fit.hpp"
@@ -38,6 +39,7 @@ struct muon {
   float momentum = 0.95f;
   bool nesterov = true;
   int newton_schulz_steps = 5;
+  newton_schulz_polynomial polynomial = jordan_polynomial;  ///< of `orthogonalise`
   std::string_view adamw_for{};  ///< names or patterns of matrices, as of --freeze, with ',' between two
   float beta_1 = 0.9f;           ///< of AdamW, as what follows
   float beta_2 = 0.95f;

@@ -46,7 +46,7 @@ void muon::apply_whole(variable const& of, std::span<T> weights, view<T> gradien
     m[i] = mu * m[i] + rest * g[i];
     u[i] = nesterov ? mu * m[i] + rest * g[i] : m[i];
   }
-  orthogonalise<T>(update, shape->rows, shape->columns, newton_schulz_steps);
+  orthogonalise<T>(update, shape->rows, shape->columns, newton_schulz_steps, polynomial);
   T const keep = 1 - rate * T(weight_decay);
   T const scaled = rate * T(0.2 * std::sqrt(double(std::max(shape->rows, shape->columns))));
   for (std::size_t i = 0; i < n; ++i) w[i] = keep * w[i] - scaled * u[i];

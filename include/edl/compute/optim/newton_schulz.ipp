@@ -31,8 +31,10 @@ void multiply_symmetric(basic_cpu<T>& cpu, std::size_t n, std::size_t k, matrix<
 }  // namespace detail
 
 template <std::floating_point T>
-void orthogonalise(std::span<T> x, std::size_t rows, std::size_t columns, int steps) {
-  constexpr double a = 3.4445, b = -4.7750, c = 2.0315, epsilon = 1e-7;
+void orthogonalise(std::span<T> x, std::size_t rows, std::size_t columns, int steps,
+                   newton_schulz_polynomial const& polynomial) {
+  auto const [a, b, c] = polynomial;
+  constexpr double epsilon = 1e-7;
   double squares = 0;
   for (T const e : x) squares += double(e) * double(e);
   T const scale = T(1 / (std::sqrt(squares) + epsilon));
@@ -49,17 +51,18 @@ void orthogonalise(std::span<T> x, std::size_t rows, std::size_t columns, int st
     detail::multiply_symmetric(on, n, n, g, g, square);
     for (std::size_t i = 0; i < n * n; ++i) square[i] = T(b) * gram[i] + T(c) * square[i];
     for (std::size_t i = 0; i < n; ++i) square[i * n + i] += T(a);
-    matrix<T> const polynomial{square.data(), n, false};
+    matrix<T> const factor{square.data(), n, false};
     next.assign(x.size(), T(0));
-    multiply_add<T>(on, 0, rows, columns, n, wide ? polynomial : plain, wide ? plain : polynomial,
-                    next.data(), columns);
+    multiply_add<T>(on, 0, rows, columns, n, wide ? factor : plain, wide ? plain : factor, next.data(),
+                    columns);
     std::ranges::copy(next, x.begin());
   }
 }
 
 #ifndef EDL_HEADER_ONLY
-template void orthogonalise(std::span<float>, std::size_t, std::size_t, int);
-template void orthogonalise(std::span<double>, std::size_t, std::size_t, int);
+template void orthogonalise(std::span<float>, std::size_t, std::size_t, int, newton_schulz_polynomial const&);
+template void orthogonalise(std::span<double>, std::size_t, std::size_t, int,
+                            newton_schulz_polynomial const&);
 #endif
 
 }  // namespace edl

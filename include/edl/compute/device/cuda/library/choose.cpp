@@ -26,6 +26,11 @@ bool recording(cuda_kernels::queue const& q) {
   return status != cudaStreamCaptureStatusNone;
 }
 
+std::string met_while_recording(std::string const& problem) {
+  return "GPU: " + problem +
+         ", was first met while a step was recorded: edl's own kernel computes it there, which is not fast";
+}
+
 std::size_t fastest(cuda_kernels::queue const& q, std::size_t n,
                     std::function<void(std::size_t)> const& run) {
   event const begin, end;

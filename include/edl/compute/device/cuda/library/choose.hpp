@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "edl/compute/device/cuda/library/kernels/kernels.hpp"
 
@@ -11,6 +12,9 @@ namespace edl::cuda_library {
 
 /// The stream's work is recorded, not done: nothing can be measured.
 bool recording(cuda_kernels::queue const& q);
+
+/// What is said of a problem for which no kernel could be measured then.
+std::string met_while_recording(std::string const& problem);
 
 /// Which of `n` ways to do the same is the fastest, by the least time of three runs each after one that warms
 /// up. `run(i)` puts a way into the queue; one that throws edl::error is out. Throws the last error if all

@@ -209,7 +209,10 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
     std::string const here = collect(p, k, most, found);
     if (!k.fused && why.empty()) why = here;
   }
-  bool const own = half() && p.direction == pass::weights && cuda_kernels::tensor_cores_take(p.g);
+  bool const own =
+      shared_.precision != precision::float32 &&
+      (p.direction == pass::weights ? cuda_kernels::tensor_cores_take(p.g, half())
+                                    : cuda_kernels::tensor_conv2d_takes(p.g, p.direction == pass::data));
   if (own && (measures || found.empty())) found.emplace_back().tensor_cores = true;
   if (found.empty()) found.push_back({{}, {}, why});
   return found;
@@ -222,11 +225,14 @@ std::vector<convolutions::way> convolutions::right_ways(problem const& p, tensor
   std::string last;
   auto const right = [&](way const& w) {
     std::string why;
-    if (!w.plan || tried.accepts([&](tensors const& t) { with(w, t); }, why)) return true;
-    std::int64_t const engine = w.plan->choice().engine;
-    last = fmt::format("engine {} is left out: {}", engine, why);
+    bool const last_resort = !w.plan && !w.tensor_cores;
+    if (last_resort || tried.accepts([&](tensors const& t) { with(w, t); }, why)) return true;
+    std::int64_t const engine = w.plan ? w.plan->choice().engine : -1;
+    std::string const name = w.plan ? fmt::format("engine {}", engine) : "edl's own kernel";
+    last = fmt::format("{} is left out: {}", name, why);
     if (told_.emplace(p.direction, engine).second)
-      shared_.warn(fmt::format("cuDNN's engine {} is left out of {}: {}", engine, p.describe(), why));
+      shared_.warn(
+          fmt::format("{}{} is left out of {}: {}", w.plan ? "cuDNN's " : "", name, p.describe(), why));
     return false;
   };
   std::vector<way> found = ways(p, shared_.measured);
@@ -244,7 +250,10 @@ void convolutions::run(problem const& p, tensors const& of, runner const& with) 
   auto const key = p.identity();
   auto at = known_.find(key);
   if (at == known_.end()) {
-    if (recording(q_)) return with({}, of);  // nothing can be tried
+    if (recording(q_)) {  // nothing can be tried
+      shared_.warn(met_while_recording(p.describe()));
+      return with({}, of);
+    }
     std::vector<way> found = right_ways(p, of, with);
     std::size_t const best =
         found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i], of); }) : 0;
@@ -253,12 +262,17 @@ void convolutions::run(problem const& p, tensors const& of, runner const& with) 
   with(at->second, of);
 }
 
+/// Where the kernel lies as products read it, and whether it is rounded there.
+std::pair<void const*, bool> convolutions::kept(float const* kernel) const {
+  std::uint16_t const* const rounded = half() ? shared_.rounded(kernel) : nullptr;
+  if (rounded) return {rounded, true};
+  return {kernel, false};
+}
+
 /// The kernel in cuDNN's order, as activations are.
 void convolutions::pack(conv_geometry const& g, float const* kernel, void* to) const {
-  std::uint16_t const* const rounded = half() ? shared_.rounded(kernel) : nullptr;
-  cuda_kernels::transpose_weights(q_, g.patch(), std::size_t(g.out.channels),
-                                  rounded ? static_cast<void const*>(rounded) : kernel, rounded != nullptr,
-                                  to);
+  auto const [from, rounded] = kept(kernel);
+  cuda_kernels::transpose_weights(q_, g.patch(), std::size_t(g.out.channels), from, rounded, to);
 }
 
 void convolutions::execute(way const& w, std::initializer_list<cudnn::plan::memory> tensors,
@@ -277,6 +291,10 @@ void convolutions::forward(conv_geometry const& g, int batch, activation f, void
                   .aligned = {up_to_16(x), up_to_16(y)}};
   auto const filters = std::size_t(g.out.channels);
   run(p, {.x = x, .kernel = kernel, .bias = bias, .y = y}, [&](way const& w, tensors const& t) {
+    if (w.tensor_cores) {
+      auto const [at, rounded] = kept(t.kernel);
+      return cuda_kernels::tensor_conv2d_forward(q_, g, batch, f, t.x, at, rounded, t.bias, t.y);
+    }
     if (!w.plan) return cuda_kernels::conv2d_forward(q_, g, batch, f, t.x, t.kernel, t.bias, t.y);
     room r;
     std::size_t const weights_at = r.add(g.patch() * filters * element()),
@@ -342,6 +360,10 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
   p.direction = pass::data;
   p.aligned[0] = up_to_16(dx);
   run(p, {.kernel = kernel, .dy = dy, .dx = dx}, [&](way const& w, tensors const& t) {
+    if (w.tensor_cores) {
+      auto const [at, rounded] = kept(t.kernel);
+      return cuda_kernels::tensor_conv2d_data(q_, g, batch, at, rounded, t.dy, t.dx);
+    }
     if (!w.plan) return cuda_kernels::conv2d_data(q_, g, batch, t.kernel, t.dy, t.dx);
     room r;
     std::size_t const weights_at = r.add(weights * element()),
@@ -376,7 +398,8 @@ std::string convolutions::describe(conv_geometry const& g, int batch, activation
     std::vector<way> fresh;
     if (at == known_.end()) fresh = ways(p, false);
     way const& w = at == known_.end() ? fresh.front() : at->second;
-    if (w.tensor_cores) return std::string("edl's own, tensor cores, to float32");
+    if (w.tensor_cores)
+      return std::string("edl's own, tensor cores") + (what == pass::weights ? ", to float32" : "");
     if (!w.plan) return fmt::format("edl's own, since {}", w.why);
     auto const& c = w.plan->choice();
     std::string text = fmt::format("cuDNN engine {}", c.engine);

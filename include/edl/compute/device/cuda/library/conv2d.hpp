@@ -79,6 +79,7 @@ class convolutions {
   bool half() const { return q_.half; }
   std::size_t element() const { return half() ? 2 : sizeof(float); }
   cudnnDataType_t type() const { return half() ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT; }
+  std::pair<void const*, bool> kept(float const* kernel) const;
   void pack(conv_geometry const& g, float const* kernel, void* to) const;
   void execute(way const& w, std::initializer_list<cudnn::plan::memory> tensors, void* workspace);
 

@@ -99,7 +99,10 @@ void dense_layers::run(product const& wanted, layer const& l, tensors const& of,
   if (at == known_.end()) {
     product plain = wanted;
     plain.after = CUBLASLT_EPILOGUE_DEFAULT;
-    if (recording(q_)) return with({plain}, of);  // nothing can be tried
+    if (recording(q_)) {  // nothing can be tried
+      shared_.warn(met_while_recording(wanted.describe()));
+      return with({plain}, of);
+    }
     std::vector<chosen> const found = right_ways(wanted, l, of, with);
     std::size_t const best =
         found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i], of); }) : 0;

@@ -157,10 +157,11 @@ void conv2d_data(queue const& q, conv_geometry const& g, int batch, float const*
 void conv2d_weights(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
                     float* dkernel);
 
-// ---- kernel_gradient.cu ---- gradients of a kernel by tensor cores, of bfloat16 activations
+// ---- kernel_gradient.cu ---- gradients of a kernel by tensor cores: of bfloat16, or of float32 rounded to
+// tf32
 
-/// Whether there is such a kernel for these extents.
-bool tensor_cores_take(conv_geometry const& g);
+/// Whether there is such a kernel for these extents; `half`: of bfloat16.
+bool tensor_cores_take(conv_geometry const& g, bool half);
 
 /// Floats of scratch that it takes.
 std::size_t kernel_gradient_scratch(queue const& q, conv_geometry const& g, int batch);
@@ -169,6 +170,19 @@ std::size_t kernel_gradient_scratch(queue const& q, conv_geometry const& g, int 
 /// so that bits are the same in every run.
 void kernel_gradient(queue const& q, conv_geometry const& g, int batch, void const* x, void const* dy,
                      float* dkernel, float* scratch);
+
+// ---- tensor_conv2d.cu ---- convolutions by tensor cores, of few channels: of bfloat16, or of float32
+// rounded to tf32
+
+/// Whether there is such a kernel for these extents: forward, or for the image's gradient (`data`).
+bool tensor_conv2d_takes(conv_geometry const& g, bool data);
+
+/// `kernel`: float32, or bfloat16 where `half_kernel`. Sums are float32. y = f(x ∗ kernel + bias), without
+/// gelu.
+void tensor_conv2d_forward(queue const& q, conv_geometry const& g, int batch, activation f, void const* x,
+                           void const* kernel, bool half_kernel, float const* bias, void* y);
+void tensor_conv2d_data(queue const& q, conv_geometry const& g, int batch, void const* kernel,
+                        bool half_kernel, void const* dy, void* dx);
 
 // ---- trial.cu ---- whether kernels of libraries compute what they should
 
