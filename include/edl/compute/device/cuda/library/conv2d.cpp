@@ -244,7 +244,12 @@ void convolutions::run(problem const& p, tensors const& of, runner const& with) 
   auto const key = p.identity();
   auto at = known_.find(key);
   if (at == known_.end()) {
-    if (recording(q_)) return with({}, of);  // nothing can be tried
+    if (recording(q_)) {  // nothing can be tried
+      if (told_.emplace(p.direction, -1).second)
+        shared_.warn(fmt::format("{} is first met while a step is recorded, and computed by slow kernels",
+                                 p.describe()));
+      return with({}, of);
+    }
     std::vector<way> found = right_ways(p, of, with);
     std::size_t const best =
         found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i], of); }) : 0;

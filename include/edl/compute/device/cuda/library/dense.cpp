@@ -99,7 +99,12 @@ void dense_layers::run(product const& wanted, layer const& l, tensors const& of,
   if (at == known_.end()) {
     product plain = wanted;
     plain.after = CUBLASLT_EPILOGUE_DEFAULT;
-    if (recording(q_)) return with({plain}, of);  // nothing can be tried
+    if (recording(q_)) {  // nothing can be tried
+      if (std::string const what = wanted.describe(); told_.insert(what).second)
+        shared_.warn(
+            fmt::format("{} is first met while a step is recorded, and computed by slow kernels", what));
+      return with({plain}, of);
+    }
     std::vector<chosen> const found = right_ways(wanted, l, of, with);
     std::size_t const best =
         found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i], of); }) : 0;
