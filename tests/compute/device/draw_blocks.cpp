@@ -10,10 +10,12 @@ namespace draw_blocks_test {
 
 TEST_CASE("blocks that are drawn side by side are those of the stream") {
   edl::random_stream const random{7, 3};
-  std::array<std::uint32_t, 256> drawn{};
-  edl::detail::draw_blocks(random, (std::uint64_t{1} << 32) - 2, drawn);
-  for (std::size_t i = 0; i < drawn.size(); ++i)
-    CHECK(drawn[i] == random.bits(4 * ((std::uint64_t{1} << 32) - 2) + i));
+  constexpr std::uint64_t first = (std::uint64_t{1} << 32) - 2;
+  std::array<std::uint32_t, 256> drawn{}, plain{};
+  edl::detail::draw_blocks(random, first, drawn);
+  edl::detail::draw_side_by_side(random, first, plain);
+  for (std::size_t i = 0; i < drawn.size(); ++i) CHECK(drawn[i] == random.bits(4 * first + i));
+  CHECK(plain == drawn);
 }
 
 TEST_CASE("factors of dropout follow from the element, whatever is asked for before and beside it") {

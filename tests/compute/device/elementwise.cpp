@@ -48,27 +48,29 @@ TEST_CASE("columns go into and out of a wider matrix") {
 }
 
 TEST_CASE("operands of sums may be bfloat16") {
-  std::size_t const n = 50'000;  // several parts on each thread
-  auto const a = rounded(numbers<float>(n, 1)), b = rounded(numbers<float>(n, 2)),
-             x = rounded(numbers<float>(n, 3));
-  for (int const threads : {1, 3})
-    for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}}) {
-      edl::basic_cpu<float> cpu({.threads = threads});
-      std::vector<float> sum(n), masked(n);
-      cpu.add(edl::activation::relu, a, b, sum);
-      cpu.add_masked(a, b, x, masked);
-      auto const first = as_narrow(a, sides.out), second = as_narrow(b, sides.in),
-                 mask = as_narrow(x, sides.out);
-      auto const check = [&](std::vector<float> const& found, std::vector<float> const& expected) {
-        CHECK(as_wide(found, n, sides.out) == (sides.out ? rounded(expected) : expected));
-      };
-      auto y = first;
-      cpu.add(edl::activation::relu, y, second, y, sides);
-      check(y, sum);
-      y = first;
-      cpu.add_masked(y, second, mask, y, sides);
-      check(y, masked);
-    }
+  // Several parts on each thread, and as many numbers as a processor may have own loops for, or more.
+  for (std::size_t const n : {50'000u, 50'016u}) {
+    auto const a = rounded(numbers<float>(n, 1)), b = rounded(numbers<float>(n, 2)),
+               x = rounded(numbers<float>(n, 3));
+    for (int const threads : {1, 3})
+      for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}}) {
+        edl::basic_cpu<float> cpu({.threads = threads});
+        std::vector<float> sum(n), masked(n);
+        cpu.add(edl::activation::relu, a, b, sum);
+        cpu.add_masked(a, b, x, masked);
+        auto const first = as_narrow(a, sides.out), second = as_narrow(b, sides.in),
+                   mask = as_narrow(x, sides.out);
+        auto const check = [&](std::vector<float> const& found, std::vector<float> const& expected) {
+          CHECK(as_wide(found, n, sides.out) == (sides.out ? rounded(expected) : expected));
+        };
+        auto y = first;
+        cpu.add(edl::activation::relu, y, second, y, sides);
+        check(y, sum);
+        y = first;
+        cpu.add_masked(y, second, mask, y, sides);
+        check(y, masked);
+      }
+  }
 }
 
 TEST_CASE("a copy rounds and widens where only one side is bfloat16") {

@@ -138,6 +138,7 @@ TEST_CASE("convolutions by tiles agree with the definition, whatever the kernel,
       compare<Unit>({{3, 2, 48}, {3, 2, 80}, 3, 1, 1, 1}, 17, threads);  // a kernel larger than its samples
       compare<Unit>({{1, 1, 16}, {1, 1, 16}, 3, 1, 1, 1}, 70, threads);  // taps that meet nothing
       compare<Unit>({{4, 5, 16}, {6, 7, 16}, {3, 3}, 1, 2, 1}, 2, threads);
+      compare<Unit>({{1, 2, 48}, {1, 2, 528}, 1, 1, 0, 1}, 3, threads);  // rows of weights go in parts
     }
   });
 }
@@ -189,6 +190,13 @@ TEST_CASE("products by tiles agree with the definition, with a factor turned, na
                                            {w.data(), out, true}, dx.data(), in, narrow));
         REQUIRE(tiled::multiply_with<Unit>(cpu, in, out, rows, {kept.data(), in, true, narrow},
                                            {dy.data(), out}, dw.data(), out, false));
+        auto const bias = numbers<float>(out, 4);
+        std::vector<float> finished(y.size());
+        REQUIRE(tiled::multiply_with<Unit>(cpu, rows, out, in, {kept.data(), in, false, narrow},
+                                           {w.data(), out}, finished.data(), out, false,
+                                           edl::activation::relu, bias));
+        for (std::size_t i = 0; i < y.size() && !narrow; ++i)
+          CHECK(finished[i] == std::max(y[i] + bias[i % out], 0.0f));
         double const near = narrow ? rounding : of_sums;
         CHECK(error_of(as_wide(y, rows * out, narrow), product(rows, out, in, x, false, w, false)) < near);
         CHECK(error_of(as_wide(dx, rows * in, narrow), product(rows, in, out, dy, false, w, true)) < near);

@@ -31,19 +31,6 @@ inline std::string library_version() {
 #endif
 }
 
-inline std::string read_processor_name() {
-  std::ifstream in("/proc/cpuinfo");
-  std::string line, name, flags;
-  while (std::getline(in, line) && (name.empty() || flags.empty())) {
-    if (name.empty() && line.starts_with("model name")) name = line.substr(line.find(':') + 1);
-    if (flags.empty() && line.starts_with("flags")) {
-      flags = line.find(" avx512f") != std::string::npos ? " avx512" : " ";
-      if (line.find(" amx_bf16") != std::string::npos) flags += " amx";
-    }
-  }
-  return name + flags;
-}
-
 inline std::string text_of(kernel_key const& key, int threads) {
   return fmt::format("{} {} batch {} threads {}{}", key.operation, fmt::join(key.extents, ","), key.batch,
                      threads, key.bfloat16 ? " bfloat16" : "");
@@ -159,6 +146,17 @@ EDL_INLINE void kernel_choices::save() {
 
 namespace edl {
 
-EDL_INLINE std::string processor_name() { return detail::read_processor_name(); }
+EDL_INLINE std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  std::string line, name, flags;
+  while (std::getline(in, line) && (name.empty() || flags.empty())) {
+    if (name.empty() && line.starts_with("model name")) name = line.substr(line.find(':') + 1);
+    if (flags.empty() && line.starts_with("flags")) {
+      flags = line.find(" avx512f") != std::string::npos ? " avx512" : " ";
+      if (line.find(" amx_bf16") != std::string::npos) flags += " amx";
+    }
+  }
+  return name + flags;
+}
 
 }  // namespace edl

@@ -31,8 +31,7 @@ void basic_cpu<T>::dense_forward(std::size_t rows, std::size_t inputs, std::size
       return detail::int8_forward(*this, detail::dense_geometry(inputs, outputs), int(rows), f, x, kernel,
                                   bias, y);
   multiply<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs, inputs,
-              {x.data(), inputs, false, narrow}, {kernel.data(), outputs}, y.data(), outputs);
-  if (!bias.empty() || f != activation::none) finish_rows(*this, rows, outputs, f, bias, y);
+              {x.data(), inputs, false, narrow}, {kernel.data(), outputs}, f, bias, y.data());
 }
 
 template <class T>

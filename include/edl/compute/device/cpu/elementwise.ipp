@@ -7,11 +7,38 @@
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 #include "edl/compute/device/cpu/bfloat16.hpp"
+#include "edl/compute/device/cpu/bfloat16_vectors.hpp"
 #include "edl/compute/device/cpu/lanes.hpp"
 #include "edl/compute/device/cpu/narrow_samples.hpp"
 #include "edl/core/bfloat16.hpp"
 
 namespace edl {
+namespace detail {
+
+/// y = a + b, no less than `least`, and 0 where `mask` is not null and not greater than 0. All of them are
+/// narrow. False: not done, because the processor has no such instructions.
+template <class T>
+bool add_narrow([[maybe_unused]] basic_cpu<T>& cpu, [[maybe_unused]] std::size_t n,
+                [[maybe_unused]] T const* a, [[maybe_unused]] T const* b, [[maybe_unused]] T const* mask,
+                [[maybe_unused]] T least, [[maybe_unused]] T* y) {
+#ifdef __x86_64__
+  if constexpr (std::same_as<T, float>)
+    if (constexpr std::size_t unit = 32; n % unit == 0 && has_bfloat16_instructions()) {
+      auto const at = [](auto* x, std::size_t block) { return x ? x + block * unit / 2 : nullptr; };
+      cpu.share(n / unit, cpu.parts(n, 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
+        using half = std::uint16_t;
+        add_blocks(end - begin, reinterpret_cast<half const*>(at(a, begin)),
+                   reinterpret_cast<half const*>(at(b, begin)),
+                   reinterpret_cast<half const*>(at(mask, begin)), least,
+                   reinterpret_cast<half*>(at(y, begin)));
+      });
+      return true;
+    }
+#endif
+  return false;
+}
+
+}  // namespace detail
 
 template <class T>
 void basic_cpu<T>::copy(view<T> x, std::span<T> y, bfloat16_io narrow) {
@@ -25,6 +52,9 @@ void basic_cpu<T>::copy(view<T> x, std::span<T> y, bfloat16_io narrow) {
 template <class T>
 void basic_cpu<T>::add(activation f, view<T> a, view<T> b, std::span<T> y, bfloat16_io narrow) {
   T const floor = f == activation::relu ? T(0) : -std::numeric_limits<T>::infinity();
+  if (narrow.in && narrow.out &&
+      detail::add_narrow<T>(*this, 2 * y.size(), a.data(), b.data(), nullptr, floor, y.data()))
+    return;
   detail::by_parts<T>(
       *this, elements_of(y.size(), narrow.out), 16 * 1024,
       [floor](std::size_t n, T* to, T const* p, T const* q) {
@@ -39,6 +69,10 @@ void basic_cpu<T>::add(activation f, view<T> a, view<T> b, std::span<T> y, bfloa
 
 template <class T>
 void basic_cpu<T>::add_masked(view<T> a, view<T> b, view<T> x, std::span<T> y, bfloat16_io narrow) {
+  if (narrow.in && narrow.out &&
+      detail::add_narrow<T>(*this, 2 * y.size(), a.data(), b.data(), x.data(),
+                            -std::numeric_limits<T>::infinity(), y.data()))
+    return;
   detail::by_parts<T>(
       *this, elements_of(y.size(), narrow.out), 16 * 1024,
       [](std::size_t n, T* to, T const* p, T const* q, T const* r) {

@@ -70,6 +70,11 @@ template <class T>
 void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
               matrix<T> a, matrix<T> b, T* c, std::size_t c_stride, bool narrow = false);
 
+/// c = f(a · b + bias), row by row and without gaps; `bias` may be empty.
+template <class T>
+void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
+              matrix<T> a, matrix<T> b, activation f, view<T> bias, T* c);
+
 /// Which kernel that is, in words.
 template <class T>
 std::string describe_product(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n,

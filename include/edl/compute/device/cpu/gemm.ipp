@@ -12,6 +12,7 @@
 #include "edl/compute/device/cpu/gemm.hpp"
 #include "edl/compute/device/cpu/kernel_trial.hpp"
 #include "edl/compute/device/cpu/onednn/onednn.hpp"
+#include "edl/compute/device/cpu/rows.hpp"
 #include "edl/compute/device/cpu/tiled_gemm.hpp"
 
 namespace edl {
@@ -159,9 +160,9 @@ int product_way(basic_cpu<T>& cpu, kernel_key const& key, std::size_t m, std::si
   // The call of a library alone costs more than a small product.
   bool const library = std::same_as<T, float> && has_onednn() && cpu.libraries() && m * n * k >= 32 * 1024;
   bool const tiles = library && cpu.rounds() && tiled::faster(m, n, k);
-  // oneDNN's products use it, too. Ours gain where the first factor is turned.
-  int const rule =
-      tiles && a.transposed && cpu.kernels() != kernels::direct ? tiled_way : 2 * library + (n >= m);
+  // oneDNN's products use it, too. Ours gain where the first factor is turned, or the second one is long.
+  bool const gains = a.transposed || (!b.transposed && k >= 512);
+  int const rule = tiles && gains && cpu.kernels() != kernels::direct ? tiled_way : 2 * library + (n >= m);
   if (!library) return rule;
   auto const run = [&](int way, matrix<T> const& left, matrix<T> const& right, T* to, std::size_t stride) {
     if (way == tiled_way && !tiles) return false;
@@ -189,6 +190,16 @@ void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, s
 }
 
 template <class T>
+void multiply(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n, std::size_t k,
+              matrix<T> a, matrix<T> b, activation f, view<T> bias, T* c) {
+  int const way = detail::product_way(cpu, key, m, n, k, a, b, c, n);
+  if constexpr (std::same_as<T, float>)
+    if (way == detail::tiled_way && detail::tiled::multiply(cpu, m, n, k, a, b, c, n, false, f, bias)) return;
+  detail::multiply_by(cpu, way, m, n, k, a, b, c, n);
+  if (!bias.empty() || f != activation::none) finish_rows(cpu, m, n, f, bias, std::span(c, m * n));
+}
+
+template <class T>
 std::string describe_product(basic_cpu<T>& cpu, detail::kernel_key const& key, std::size_t m, std::size_t n,
                              std::size_t k, matrix<T> a, matrix<T> b, T* c, std::size_t c_stride) {
   int const way = detail::product_way(cpu, key, m, n, k, a, b, c, c_stride);
@@ -200,10 +211,14 @@ std::string describe_product(basic_cpu<T>& cpu, detail::kernel_key const& key, s
 #ifndef EDL_HEADER_ONLY
 template void multiply(basic_cpu<float>&, detail::kernel_key const&, std::size_t, std::size_t, std::size_t,
                        matrix<float>, matrix<float>, float*, std::size_t, bool);
+template void multiply(basic_cpu<float>&, detail::kernel_key const&, std::size_t, std::size_t, std::size_t,
+                       matrix<float>, matrix<float>, activation, view<float>, float*);
 template std::string describe_product(basic_cpu<float>&, detail::kernel_key const&, std::size_t, std::size_t,
                                       std::size_t, matrix<float>, matrix<float>, float*, std::size_t);
 template void multiply(basic_cpu<double>&, detail::kernel_key const&, std::size_t, std::size_t, std::size_t,
                        matrix<double>, matrix<double>, double*, std::size_t, bool);
+template void multiply(basic_cpu<double>&, detail::kernel_key const&, std::size_t, std::size_t, std::size_t,
+                       matrix<double>, matrix<double>, activation, view<double>, double*);
 template std::string describe_product(basic_cpu<double>&, detail::kernel_key const&, std::size_t, std::size_t,
                                       std::size_t, matrix<double>, matrix<double>, double*, std::size_t);
 template void multiply_here(basic_cpu<float>&, int, std::size_t, std::size_t, std::size_t, matrix<float>,

@@ -20,8 +20,8 @@ EDL_INLINE bool faster(std::size_t m, std::size_t n, std::size_t k) {
 
 EDL_INLINE bool multiply(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k,
                          edl::matrix<float> a, edl::matrix<float> b, float* c, std::size_t c_stride,
-                         bool narrow) {
-  return has_unit() && multiply_with<unit>(cpu, m, n, k, a, b, c, c_stride, narrow);
+                         bool narrow, activation f, view<float> bias) {
+  return has_unit() && multiply_with<unit>(cpu, m, n, k, a, b, c, c_stride, narrow, f, bias);
 }
 
 }  // namespace edl::detail::tiled
@@ -32,7 +32,7 @@ namespace edl::detail::tiled {
 
 EDL_INLINE bool faster(std::size_t, std::size_t, std::size_t) { return false; }
 EDL_INLINE bool multiply(basic_cpu<float>&, std::size_t, std::size_t, std::size_t, edl::matrix<float>,
-                         edl::matrix<float>, float*, std::size_t, bool) {
+                         edl::matrix<float>, float*, std::size_t, bool, activation, view<float>) {
   return false;
 }
 

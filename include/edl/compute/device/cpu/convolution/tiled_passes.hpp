@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
@@ -57,29 +58,33 @@ void pack_kernel(basic_cpu<float>& cpu, conv_geometry const& g, bool turned, vie
                     down = blocks(inputs, depth);
   // Along the rows of 32 inputs, as memory likes it.
   cpu.share(taps * down, cpu.parts(kernel.size(), 16 * 1024), [&](std::size_t begin, std::size_t end, int) {
-    alignas(64) half block[depth][depth], both[2][tile];
+    constexpr std::size_t most = 16 * depth;
+    alignas(64) half room[depth][most], both[2][tile];
     for (std::size_t i = begin; i < end; ++i)
       for (std::size_t o = 0; o < outputs; o += depth) {
         std::size_t const tap = i / down, c = i % down * depth, panel = (turned ? c : o) / depth,
-                          k = (turned ? o : c) / depth, n = std::min(depth, outputs - o),
-                          some = std::min(depth, inputs - c), wide = across - panel * depth > rows ? 2 : 1;
-        if (n < depth || some < depth) std::memset(block, 0, sizeof block);
-        for (std::size_t r = 0; r < some; ++r)
-          round_here(n, kernel.data() + (tap * inputs + c + r) * outputs + o, block[r]);
+                          k = (turned ? o : c) / depth, some = std::min(depth, inputs - c),
+                          wide = across - panel * depth > rows ? 2 : 1;
+        if (o % most == 0) {
+          std::size_t const n = std::min(most, outputs - o);
+          if (n % depth || some < depth) std::memset(room, 0, sizeof room);
+          for (std::size_t r = 0; r < some; ++r)
+            round_here(n, kernel.data() + (tap * inputs + c + r) * outputs + o, room[r]);
+        }
+        half const* const block = room[0] + o % most;
         half* const at = to + (panel * 2 * taps + tap * wide) * deep * tile + k * wide * tile;
         if (turned) {
-          Unit::turn_pairs(block[0], depth, at);
-          if (wide > 1) Unit::turn_pairs(block[rows], depth, at + tile);
+          Unit::turn_pairs(block, most, at);
+          if (wide > 1) Unit::turn_pairs(block + rows * most, most, at + tile);
         } else {
-          Unit::pair_rows(block[0], depth, both[0], tile);
+          Unit::pair_rows(block, most, both[0], tile);
           std::memcpy(at, both[0], wide * sizeof both[0]);
         }
       }
   });
 }
 
-/// y = f(x ∗ kernel + bias), or its transpose, of a kernel that is packed. Y is half, or float without f and
-/// a bias.
+/// y = f(x ∗ kernel + bias), or its transpose, of a kernel that is packed. Y is half or float.
 template <class Unit, class Y>
 void map_samples(basic_cpu<float>& cpu, mapping const& m, int batch, activation f, half const* x,
                  half const* kernel, float const* bias, Y* y) {
@@ -97,14 +102,17 @@ void map_samples(basic_cpu<float>& cpu, mapping const& m, int batch, activation 
     typename Unit::session const tiles;
     kept_rows source{halves(cpu, t, source_room, std::size_t(slots) * row_size), row_size, slots};
     alignas(64) float sums[2 * rows][2 * rows];
+    float const least = f == activation::relu ? 0.0f : -std::numeric_limits<float>::infinity();
     std::array<run_of_tiles, most_taps> runs;
     by_bands(begin, end, m.target.height, n, most, [&](band const& b) {
       std::size_t const left = b.samples > rows ? 2 : 1;
       if (b.fresh) source.packed = 0;
       source.fetch(m.down.of(b.first, b.last), m.down, [&](int row, half* to) {
-        for (std::size_t s = 0; s < left * rows; ++s) {
+        constexpr std::size_t few = 4;  // columns, whose tiles a core's first cache holds
+        for (std::size_t i = 0; i < blocks(width, few) * left * rows; ++i) {
+          std::size_t const s = i % (left * rows), first = i / (left * rows) * few;
           half const* const from = x + (b.sample + s) * m.source.size() + std::size_t(row) * width * inputs;
-          for (std::size_t j = 0; j < width; ++j) {
+          for (std::size_t j = first; j < std::min(width, first + few); ++j) {
             if (!m.across.reads(int(j))) continue;
             half* at = to + ((j * deep * left + s / rows) * rows + s % rows) * depth;
             for (std::size_t c = 0; c < inputs; c += depth, at += left * tile) {
@@ -146,7 +154,10 @@ void map_samples(basic_cpu<float>& cpu, mapping const& m, int batch, activation 
                            f == activation::relu, to, m.target.size());
             else
               for (std::size_t s = 0; s < b.samples; ++s)
-                std::copy_n(sums[s], right * rows, to + s * m.target.size());
+                for (std::size_t k = 0; k < right * rows; ++k) {
+                  float const z = sums[s][k] + (bias ? bias[o + k] : 0.0f);
+                  to[s * m.target.size() + k] = z < least ? least : z;
+                }
           }
       }
     });
@@ -288,7 +299,8 @@ void sum_kernel(basic_cpu<float>& cpu, conv_geometry const& g, int batch, half c
 /// c = a · b (tiled_gemm.hpp).
 template <class Unit>
 bool multiply_with(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k, edl::matrix<float> a,
-                   edl::matrix<float> b, float* c, std::size_t c_stride, bool narrow) {
+                   edl::matrix<float> b, float* c, std::size_t c_stride, bool narrow,
+                   activation f = activation::none, view<float> bias = {}) {
   bool const of_kernel = a.transposed;
   std::size_t const all = of_kernel ? k : m,
                     inputs = of_kernel      ? m
@@ -312,9 +324,9 @@ bool multiply_with(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::siz
   if (of_kernel)
     sum_kernel<Unit>(cpu, g, int(batch), left, rounded(right_room, b, k * n), {c, m * n}, {});
   else if (narrow)
-    map_with<Unit>(cpu, g, b.transposed, int(batch), activation::none, left, {b.data, k * n}, {}, halves(c));
+    map_with<Unit>(cpu, g, b.transposed, int(batch), f, left, {b.data, k * n}, bias, halves(c));
   else
-    map_with<Unit>(cpu, g, b.transposed, int(batch), activation::none, left, {b.data, k * n}, {}, c);
+    map_with<Unit>(cpu, g, b.transposed, int(batch), f, left, {b.data, k * n}, bias, c);
   return true;
 }
 
