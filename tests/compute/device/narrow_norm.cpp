@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/norm_strip.hpp, edl/compute/device/cpu/norm_unit.hpp,
+// Covers also edl/compute/device/cpu/norm/norm_strip.hpp, edl/compute/device/cpu/norm/norm_unit.hpp,
 // edl/compute/device/cpu/bfloat16_vectors.hpp and
-// edl/compute/device/cpu/batch_norm_loops.hpp.
-#include "edl/compute/device/cpu/narrow_norm.hpp"
+// edl/compute/device/cpu/norm/batch_norm_loops.hpp.
+#include "edl/compute/device/cpu/norm/narrow_norm.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "compute/device/draw.hpp"
-#include "edl/compute/device/cpu/batch_norm_loops.hpp"
-#include "edl/compute/device/cpu/norm_unit.hpp"
+#include "edl/compute/device/cpu/norm/batch_norm_loops.hpp"
+#include "edl/compute/device/cpu/norm/norm_unit.hpp"
 
 namespace narrow_norm_test {
 

@@ -6,11 +6,11 @@
 #include <concepts>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
-#include "edl/compute/device/cpu/batch_norm_loops.hpp"
 #include "edl/compute/device/cpu/bfloat16.hpp"
-#include "edl/compute/device/cpu/narrow_norm.hpp"
 #include "edl/compute/device/cpu/narrow_samples.hpp"
-#include "edl/compute/device/cpu/norm_unit.hpp"
+#include "edl/compute/device/cpu/norm/batch_norm_loops.hpp"
+#include "edl/compute/device/cpu/norm/narrow_norm.hpp"
+#include "edl/compute/device/cpu/norm/norm_unit.hpp"
 #include "edl/compute/device/cpu/rows.hpp"
 
 namespace edl {

@@ -87,7 +87,7 @@ class convolutions {
   products::shared_state const& shared_;
   cudnn::target gpu_;
   std::map<problem::key, way> known_;
-  std::set<std::pair<pass, std::int64_t>> told_;  // engines that are wrong; -1: none was tried
+  std::set<std::pair<pass, std::int64_t>> told_;  // engines that are wrong
 };
 
 }  // namespace edl::cuda_library

@@ -63,7 +63,7 @@ class dense_layers {
   products::shared_state const& shared_;
   matrix_products matrices_;
   std::map<product, chosen> known_;
-  std::set<std::string> told_;  // algorithms that are wrong, layers for which none was tried
+  std::set<std::string> told_;  // algorithms that are wrong
 };
 
 }  // namespace edl::cuda_library

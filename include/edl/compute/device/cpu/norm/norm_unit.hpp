@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "edl/compute/device/cpu/bfloat16_vectors.hpp"
-#include "edl/compute/device/cpu/norm_strip.hpp"
+#include "edl/compute/device/cpu/norm/norm_strip.hpp"
 
 namespace edl::detail::narrow_norm {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "edl/compute/device/cpu/norm_strip.hpp"
+#include "edl/compute/device/cpu/norm/norm_strip.hpp"
 #include "edl/compute/device/geometry.hpp"
 
 /// The passes of batch normalisation (batch_norm.ipp) over samples [begin, end) that are bfloat16 on all

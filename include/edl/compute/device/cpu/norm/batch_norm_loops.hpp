@@ -8,7 +8,7 @@
 #include "edl/compute/device/cpu/gelu.hpp"
 #include "edl/compute/device/cpu/lanes.hpp"
 #include "edl/compute/device/cpu/narrow_samples.hpp"
-#include "edl/compute/device/cpu/norm_strip.hpp"
+#include "edl/compute/device/cpu/norm/norm_strip.hpp"
 #include "edl/compute/device/geometry.hpp"
 
 /// The loops of batch normalisation (batch_norm.ipp), on any processor.
