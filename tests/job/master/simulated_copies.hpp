@@ -79,9 +79,12 @@ class simulated_copies : public simulated_time {
     bool alive = true, joined = false;
     double hangs = 0;  // until then it does nothing
     doing now = doing::nothing;
-    std::uint64_t number = 0;  // of the world that it is in
-    std::uint64_t copied = 0;  // of the last one that its copy is of
-    std::uint64_t life = 0;    // what was begun in an earlier life is void
+    std::uint64_t number = 0;           // of the world that it is in
+    std::uint64_t copied = 0;           // of the last one that its copy is of
+    std::uint64_t life = 0;             // what was begun in an earlier life is void
+    std::uint64_t history = 0;          // another one whenever its copy did not come about by steps
+    std::uint64_t reached = 0;          // the world that it has followed others in
+    std::vector<std::uint32_t> brings;  // who has followed it
     std::optional<copy_state> copy;
     std::map<std::uint64_t, copy_state> to_write;
     std::set<std::uint64_t> to_evaluate;
@@ -99,7 +102,7 @@ class simulated_copies : public simulated_time {
   std::map<std::uint64_t, copy_state> checkpoints;  // by version, as directories are
   std::vector<evaluation_result> results;
   std::uint64_t kills = 0, hangs = 0, joins = 0, torn = 0, copies = 0, restores = 0, behind = 0, gaps = 0,
-                lost_evaluations = 0, missing_checkpoints = 0;
+                lost_evaluations = 0, missing_checkpoints = 0, followed = 0;
   std::string failure;
 
   worker* member(world::member const& m) {

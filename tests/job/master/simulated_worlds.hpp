@@ -56,7 +56,9 @@ class simulated : public simulated_copies {
     newest[id] = w;
     after(uniform(0, 1.5), [this, w] {
       if (!w->alive) return;
-      if (!master.join({role::worker, w->id, w->incarnation, {}, 7}, at(clock)).accepted) {
+      join_request r{role::worker, w->id, w->incarnation, {}, 7};
+      r.follows = chance(0.7);
+      if (!master.join(r, at(clock)).accepted) {
         w->alive = false;
         return;
       }
@@ -115,7 +117,11 @@ class simulated : public simulated_copies {
     w->task.reset();
     w->hands.clear();
     turn(w, doing::entering);
-    entry e{.incarnation = w->incarnation, .last = w->number, .copy = {}, .suspect = suspect};
+    entry e{.incarnation = w->incarnation,
+            .last = w->number,
+            .copy = {},
+            .suspect = suspect,
+            .brings = std::exchange(w->brings, {})};
     if (w->copy) e.copy = copy_position{w->copy->version, w->copy->applied, w->copied};
     later(w, uniform(0.001, 0.1), [this, w, e] { ask(w, e); });
   }
@@ -126,8 +132,54 @@ class simulated : public simulated_copies {
     later(w, uniform(0.01, 0.2), [this, w, e] {
       world const* const now = master.generations().world_of(w->id, w->incarnation);
       if (!now) return ask(w, e);
-      take_place(w, *now);
+      bool const member =
+          std::ranges::any_of(now->members, [&](auto const& m) { return m.incarnation == w->incarnation; });
+      member ? take_place(w, *now) : follow(w, *now);
     });
+  }
+
+  /// It takes a copy while that world goes on.
+  void follow(worker* w, world const& now) {
+    turn(w, doing::copying);
+    world::member const from = now.members[random() % now.members.size()];
+    later(w, uniform(0.05, 1), [this, w, from, number = now.number] {
+      w->reached = number;
+      worker* const source = member(from);
+      bool const there = source && source->alive && source->hangs <= clock && source->copy &&
+                         source->now != doing::copying && source->now != doing::entering;
+      if (!there) return arrive(w);
+      w->history = source->history;
+      keep_up(w, source);
+    });
+  }
+
+  void arrive(worker* w) {
+    w->number = w->reached;
+    enter(w);
+  }
+
+  /// It makes the steps of the one that it follows, and is brought into the next world, or comes by itself.
+  void keep_up(worker* w, worker* source) {
+    bool const there = source->alive && source->hangs <= clock && source->history == w->history &&
+                       source->now != doing::copying;
+    if (!there) return arrive(w);
+    w->copy = source->copy;
+    w->copied = source->copied;
+    w->reached = std::max(w->reached, source->copied);
+    w->to_evaluate.clear(), w->to_write.clear();
+    if (set.evaluation_steps && w->copy->version > 0 && w->copy->version % set.evaluation_steps == 0)
+      w->to_evaluate.insert(w->copy->version);
+    if (set.checkpoint_steps && w->copy->version > 0 && w->copy->version % set.checkpoint_steps == 0)
+      w->to_write[w->copy->version] = *w->copy;
+    bool const trains = source->now == doing::ready || source->now == doing::idle;
+    if (trains && chance(0.2)) {
+      ++followed;
+      source->brings.push_back(w->id);
+      enter(source);
+      return arrive(w);
+    }
+    if (chance(0.05)) return arrive(w);
+    later(w, uniform(0.01, 0.2), [this, w, source] { keep_up(w, source); });
   }
 
   void take_place(worker* w, world const& now) {
@@ -146,6 +198,7 @@ class simulated : public simulated_copies {
       return begin(w);
     }
     if (sources.empty()) {
+      w->history = random();
       w->copy = now.restore.empty() ? fresh() : checkpoints.at(std::stoull(now.restore));
       if (w->copy->version != now.version) failure = "a world that begins with another version than it says";
       w->to_write.clear(), w->to_evaluate.clear();
@@ -163,6 +216,7 @@ class simulated : public simulated_copies {
         return again ? take_place(w, *again) : enter(w);
       }
       ++copies;
+      w->history = random();
       w->copy = source->copy;
       w->to_write.clear(), w->to_evaluate.clear();
       if (w->copy->version != version) failure = "a member made a step before all had come";

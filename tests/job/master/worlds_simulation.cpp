@@ -101,7 +101,7 @@ TEST_CASE("simulated worlds: steps that end in the middle") {
 
 TEST_CASE("simulated worlds: everything at once, many seeds") {
   std::uint64_t kills = 0, hangs = 0, joins = 0, torn = 0, copies = 0, restores = 0, lost = 0, missing = 0,
-                worlds = 0;
+                worlds = 0, followed = 0;
   for (std::uint64_t seed = 1; seed <= 1200; ++seed) {
     setting s;
     s.workers = 1 + std::uint32_t(seed * 5 % 7);
@@ -120,7 +120,7 @@ TEST_CASE("simulated worlds: everything at once, many seeds") {
     check(w, seed);
     kills += w.kills, hangs += w.hangs, joins += w.joins, torn += w.torn, copies += w.copies;
     restores += w.restores, lost += w.lost_evaluations, missing += w.missing_checkpoints;
-    worlds += w.master.generation();
+    worlds += w.master.generation(), followed += w.followed;
   }
   MESSAGE("", worlds, " worlds, ", kills, " kills, ", hangs, " hangs, ", joins, " joins, ", torn,
           " steps that some completed, ", copies, " copies, ", restores, " restores, ", lost,
@@ -132,6 +132,7 @@ TEST_CASE("simulated worlds: everything at once, many seeds") {
   CHECK(torn > 50);
   CHECK(copies > 200);
   CHECK(restores > 20);
+  CHECK(followed > 100);
   // What the master asks for is there.
   CHECK(lost == 0);
   CHECK(missing == 0);

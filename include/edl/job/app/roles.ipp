@@ -266,9 +266,13 @@ EDL_INLINE int run_replica(train::program& p, job const& j, process_environment 
   worker::kept_minibatch kept;
   net::listener listener(
       node, own_addresses(j, s),
-      [&](net::request& q) { return q.method() == wire::method::kept ? kept.handle(q) : server.handle(q); },
+      [&](net::request& q) {
+        if (q.method() == wire::method::follow) return parameters.handle(q);
+        return q.method() == wire::method::kept ? kept.handle(q) : server.handle(q);
+      },
       net::listener_options{.streams = meeting.handler()});
   self.computes_as(kind);
+  if (parameters.may_follow()) self.follows();
   self.started_with(train::shared_flags(j, true));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });

@@ -243,6 +243,7 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
   if (over()) nothing.kind = task_kind::finished;
   if (over() || !roster_.seen(role::worker, worker, incarnation, now) || !job_.leasing() || suspending())
     return nothing;
+  if (worlds_.follows(worker)) return nothing;
   return dispatch_.request(worker, incarnation, now, lane, rests_at, workers());
 }
 
