@@ -289,9 +289,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
                           logger const& log, signals const& stop) {
   using namespace detail;
   job const& j = a.job;
-  if (j.leave_bad_nodes)
-    if (std::string const fault = machine_fault(); !fault.empty())
-      throw error(fmt::format("this machine is not to be trusted: {}; start the worker on another", fault));
+  if (j.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
   train::records const r = train::open_records(j, p.open, log);
   bool const side_by_side = s.platform == "process";
   worker::trainer_options options =

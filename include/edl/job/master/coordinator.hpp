@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -210,7 +211,13 @@ class coordinator {
   dispatcher dispatch_;
   model_generations generations_;
   slow_workers slow_;
-  std::uint64_t lost_ = 0;  // members, without a word
+  struct rotting {
+    std::uint32_t worker = 0;
+    std::uint64_t incarnation = 0;
+    std::string why;
+  };
+  std::deque<rotting> rotting_;  // who is to hand over to another place
+  std::uint64_t lost_ = 0;       // members, without a word
 };
 
 }  // namespace edl::master
