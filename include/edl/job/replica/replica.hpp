@@ -71,6 +71,8 @@ class replica final : public worker::remote_link {
     /// Told, on the node's thread, of versions that the store has frozen; only in the first member of a
     /// world.
     std::function<void(std::uint64_t generation, ps::push_result const&)> frozen;
+    /// Makes ready what a first pass would, before others wait for that.
+    std::function<void()> warm_up = [] {};
   };
 
   replica(worker::identity self, dependencies with);

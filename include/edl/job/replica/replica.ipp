@@ -184,6 +184,7 @@ EDL_INLINE void replica::follow(wire::World const& w) {
   auto const& from = w.members(int(self_.id) % w.members_size());
   net::channel source(dependencies_.node, net::parse_addresses(from.addresses()),
                       fmt::format("worker-{}", from.id()));
+  dependencies_.warm_up();
   try {
     auto const began = clock::now();
     std::vector<float> values(dependencies_.store->copy_size());
