@@ -71,7 +71,9 @@ class simulated : public simulated_copies {
   void beat(worker* w) {
     if (!w->alive) return;
     if (w->hangs > clock) return after(w->hangs - clock, [this, w] { beat(w); });
-    if (!master.heartbeat(role::worker, w->id, w->incarnation, {}, at(clock)).known) return die(w);
+    auto const passes = std::uint64_t(clock * 10);
+    vitals const v{.pass = w->id == set.slow ? 2.0f : 1.0f, .trained = {0, passes, passes}};
+    if (!master.heartbeat(role::worker, w->id, w->incarnation, v, at(clock)).known) return die(w);
     after(1, [this, w] { beat(w); });
   }
 
@@ -493,9 +495,24 @@ class simulated : public simulated_copies {
     if (auto const it = newest.find(c.id); it != newest.end()) it->second->alive = false;
     after(uniform(0.2, 2), [this, c] { start(c.with); });
   }
-  void execute(start_process const&) {}  // nobody scales here
-  void execute(stop_process const&) {}
-  void execute(avoid_place const&) {}
+  void execute(start_process const& c) {
+    after(uniform(0.2, 2), [this, c] { start(c.id); });
+  }
+  void execute(stop_process const& c) {
+    after(uniform(0.1, 1), [this, w = newest.at(c.id)] {
+      if (!w->alive) return;
+      for (hand const& h : w->hands)
+        master.report_task({.worker = w->id,
+                            .incarnation = w->incarnation,
+                            .lease = h.task.lease,
+                            .returned = true,
+                            .applied = h.done},
+                           now());
+      master.left(role::worker, w->id, w->incarnation, now());
+      w->alive = false;
+    });
+  }
+  void execute(avoid_place const&) { ++avoided; }
   void execute(configure_servers const&) { failure = "there are no servers"; }
   void execute(evaluation_done const& c) { results.push_back(c.result); }
   void execute(fail_job const& c) { failure = c.reason; }

@@ -81,6 +81,23 @@ TEST_CASE("simulated worlds: nothing goes wrong") {
   }
 }
 
+TEST_CASE("simulated worlds: a worker whose machine is slow hands over, and the job is done as any other") {
+  for (std::uint32_t const slow : {0u, 2u}) {
+    setting s;
+    s.tasks = 800;
+    s.checkpoint_steps = 200;
+    s.slow = slow;
+    simulated w(s, slow + 1);
+    check(w, slow + 1);
+    CHECK(w.avoided == 1);
+    CHECK(w.kills == 0);
+    CHECK(w.master.workers().find(slow) == nullptr);
+    CHECK(w.master.workers().find(4) != nullptr);
+    CHECK(w.master.workers().all().size() == 4);
+    CHECK(w.master.tasks()->history().records_taken_back == 0);
+  }
+}
+
 TEST_CASE("simulated worlds: steps that end in the middle") {
   std::uint64_t torn = 0, behind = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
