@@ -198,4 +198,27 @@ TEST_CASE("servers and copies do not go together, and it is said") {
   CHECK_FALSE(has(j.log(), "joined"));
 }
 
+TEST_CASE("who joins copies the model while the others go on, makes their steps, and has their bits") {
+  for (bool const fixed : {false, true}) {
+    CAPTURE(fixed);
+    job::scratch const dir;
+    std::string const name = "joined-" + std::to_string(::getpid());
+    lines flags{"--num_epochs=6", "--num_threads=1", "--job_name=" + name,
+                "--checkpoint_dir=" + dir / "checkpoints"};
+    // Copies are compared at one version in ten; with lanes another test compares.
+    flags.push_back(fixed ? "--fixed_global_batch" : "--verify_gradients=0.1");
+    job::run j(replicas(2, flags), slow);
+    reach_middle(j, 2);
+    CHECK(job::run({"scale", "--job_name=" + name, "--num_workers=3"}).wait() == 0);
+    check_end(j, dir / "checkpoints", 6);
+    std::string const log = j.log();
+    CAPTURE(log);
+    CHECK(has(log, " steps since, while the others went on"));
+    CHECK(has(log, "World 2: 3 workers (0, 1, 2 (new)) from version "));
+    CHECK(count(log, "] World ") == 2);
+    CHECK_FALSE(has(log, "cannot follow"));
+    CHECK_FALSE(has(log, "of the model"));  // that one differs
+  }
+}
+
 }  // namespace allreduce_test

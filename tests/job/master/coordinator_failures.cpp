@@ -146,4 +146,50 @@ TEST_CASE("a worker that lives and gets no further is given up, and its task goe
   CHECK(m.take<replace_process>()->id == 0);
 }
 
+TEST_CASE("two slow workers of one window hand over one after the other, and nobody does without the flag") {
+  for (bool const leaves : {true, false}) {
+    CAPTURE(leaves);
+    auto o = small();
+    o.num_workers = 6;
+    o.leave_bad_nodes = leaves;
+    master m(o);
+    m.start();
+    for (std::uint32_t id = 1; id < 6; ++id) m.join(role::worker, id);
+    std::uint64_t passes = 0;
+    auto const live = [&](int time) {
+      for (int i = 0; i < time; ++i) {
+        m.now += seconds(1);
+        ++passes;
+        for (auto const& [id, w] : std::map(m.it.workers().all())) {
+          float const pass = id == 1 || id == 4 ? 2.0f : 1.0f;
+          m.it.heartbeat(role::worker, id, 1,
+                         {.position = 2 * passes, .pass = pass, .trained = {0, passes, passes}}, m.now);
+        }
+        for (std::uint32_t const id : {0, 1}) m.it.heartbeat(role::server, id, 1, {}, m.now);
+        m.it.tick(m.now);
+      }
+    };
+    auto const stopped = [&] {
+      std::vector<std::uint32_t> ids;
+      for (auto const& c : m.take_all<stop_process>()) ids.push_back(c.id);
+      return ids;
+    };
+    using list = std::vector<std::uint32_t>;
+    live(200);
+    CHECK(m.said("worker 1 is slow: its passes take 2.0 times as long as its siblings'"));
+    CHECK(m.said("worker 4 is slow: its passes take 2.0 times as long as its siblings'"));
+    CHECK(stopped() == (leaves ? list{1} : list{}));
+    if (!leaves) continue;
+    CHECK(m.take<avoid_place>()->worker == 1);
+    CHECK(m.take<start_process>()->id == 6);
+    m.it.left(role::worker, 1, 1, m.now);
+    live(5);
+    CHECK(stopped().empty());  // nobody has come for it yet
+    m.join(role::worker, 6);
+    live(2);
+    CHECK(stopped() == list{4});
+    CHECK(m.take<avoid_place>()->worker == 4);
+  }
+}
+
 }  // namespace coordinator_failures_test

@@ -64,6 +64,13 @@ struct master : driven_master {
     return it.join({role::worker, id, incarnation, {"tcp:h:" + std::to_string(id + 1)}, 5}, now).accepted;
   }
 
+  // It copies the model while the others go on.
+  bool follow(std::uint32_t id) {
+    join_request r{role::worker, id, 1, {"tcp:h:" + std::to_string(id + 1)}, 5};
+    r.follows = true;
+    return it.join(r, now).accepted;
+  }
+
   world const* of(std::uint32_t id, std::uint64_t incarnation = 1) const {
     return it.generations().world_of(id, incarnation);
   }

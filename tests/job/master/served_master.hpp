@@ -146,6 +146,7 @@ struct master_process {
       std::lock_guard const guard(lock);
       stopped.push_back(who);
     }
+    void avoid(edl::process_id who, std::string const& why) override { avoided.push_back({who, why}); }
     void stop_all(std::chrono::milliseconds) override {}
     void waits(std::string const& what) override {
       std::lock_guard const guard(lock);
@@ -154,6 +155,7 @@ struct master_process {
     std::function<void()> replaces = [] {};  // on the node's thread
     std::mutex lock;
     std::vector<edl::process_id> started, stopped;
+    std::vector<std::pair<edl::process_id, std::string>> avoided;  // on the node's thread
     std::vector<std::string> all_waits;
   } around;
   std::optional<bool> adopted;

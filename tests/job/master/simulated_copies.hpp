@@ -21,7 +21,8 @@ struct setting {
   std::uint32_t workers = 4, tasks = 24, minibatches = 3;
   std::uint32_t epochs = 2;
   std::uint64_t evaluation_steps = 0, checkpoint_steps = 0;
-  std::uint32_t lanes = 0;  // 0: tasks go to whoever asks
+  std::uint32_t lanes = 0;                 // 0: tasks go to whoever asks
+  std::optional<std::uint32_t> slow = {};  // the worker whose passes take twice as long; bad nodes are left
   // Probabilities: of a death and of a hang in the middle of a step, of a death at any other time (per worker
   // and second), of everybody's death at once (per second), of a newcomer (per second).
   double kill_in_step = 0, hang_in_step = 0, kill = 0, kill_all = 0, join = 0;
@@ -49,6 +50,7 @@ class simulated_copies : public simulated_time {
     o.lanes = s.lanes;
     o.worker_failures = 1u << 30;
     o.replicas = true;
+    o.leave_bad_nodes = s.slow.has_value();
     o.exit_grace = std::chrono::seconds(8);
     o.absence = std::chrono::seconds(12);
     return o;
@@ -79,9 +81,12 @@ class simulated_copies : public simulated_time {
     bool alive = true, joined = false;
     double hangs = 0;  // until then it does nothing
     doing now = doing::nothing;
-    std::uint64_t number = 0;  // of the world that it is in
-    std::uint64_t copied = 0;  // of the last one that its copy is of
-    std::uint64_t life = 0;    // what was begun in an earlier life is void
+    std::uint64_t number = 0;           // of the world that it is in
+    std::uint64_t copied = 0;           // of the last one that its copy is of
+    std::uint64_t life = 0;             // what was begun in an earlier life is void
+    std::uint64_t history = 0;          // another one whenever its copy did not come about by steps
+    std::uint64_t reached = 0;          // the world that it has followed others in
+    std::vector<std::uint32_t> brings;  // who has followed it
     std::optional<copy_state> copy;
     std::map<std::uint64_t, copy_state> to_write;
     std::set<std::uint64_t> to_evaluate;
@@ -99,7 +104,7 @@ class simulated_copies : public simulated_time {
   std::map<std::uint64_t, copy_state> checkpoints;  // by version, as directories are
   std::vector<evaluation_result> results;
   std::uint64_t kills = 0, hangs = 0, joins = 0, torn = 0, copies = 0, restores = 0, behind = 0, gaps = 0,
-                lost_evaluations = 0, missing_checkpoints = 0;
+                lost_evaluations = 0, missing_checkpoints = 0, followed = 0, avoided = 0;
   std::string failure;
 
   worker* member(world::member const& m) {

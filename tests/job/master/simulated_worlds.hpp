@@ -56,7 +56,9 @@ class simulated : public simulated_copies {
     newest[id] = w;
     after(uniform(0, 1.5), [this, w] {
       if (!w->alive) return;
-      if (!master.join({role::worker, w->id, w->incarnation, {}, 7}, at(clock)).accepted) {
+      join_request r{role::worker, w->id, w->incarnation, {}, 7};
+      r.follows = chance(0.7);
+      if (!master.join(r, at(clock)).accepted) {
         w->alive = false;
         return;
       }
@@ -69,7 +71,9 @@ class simulated : public simulated_copies {
   void beat(worker* w) {
     if (!w->alive) return;
     if (w->hangs > clock) return after(w->hangs - clock, [this, w] { beat(w); });
-    if (!master.heartbeat(role::worker, w->id, w->incarnation, {}, at(clock)).known) return die(w);
+    auto const passes = std::uint64_t(clock * 10);
+    vitals const v{.pass = w->id == set.slow ? 2.0f : 1.0f, .trained = {0, passes, passes}};
+    if (!master.heartbeat(role::worker, w->id, w->incarnation, v, at(clock)).known) return die(w);
     after(1, [this, w] { beat(w); });
   }
 
@@ -115,7 +119,11 @@ class simulated : public simulated_copies {
     w->task.reset();
     w->hands.clear();
     turn(w, doing::entering);
-    entry e{.incarnation = w->incarnation, .last = w->number, .copy = {}, .suspect = suspect};
+    entry e{.incarnation = w->incarnation,
+            .last = w->number,
+            .copy = {},
+            .suspect = suspect,
+            .brings = std::exchange(w->brings, {})};
     if (w->copy) e.copy = copy_position{w->copy->version, w->copy->applied, w->copied};
     later(w, uniform(0.001, 0.1), [this, w, e] { ask(w, e); });
   }
@@ -126,8 +134,54 @@ class simulated : public simulated_copies {
     later(w, uniform(0.01, 0.2), [this, w, e] {
       world const* const now = master.generations().world_of(w->id, w->incarnation);
       if (!now) return ask(w, e);
-      take_place(w, *now);
+      bool const member =
+          std::ranges::any_of(now->members, [&](auto const& m) { return m.incarnation == w->incarnation; });
+      member ? take_place(w, *now) : follow(w, *now);
     });
+  }
+
+  /// It takes a copy while that world goes on.
+  void follow(worker* w, world const& now) {
+    turn(w, doing::copying);
+    world::member const from = now.members[random() % now.members.size()];
+    later(w, uniform(0.05, 1), [this, w, from, number = now.number] {
+      w->reached = number;
+      worker* const source = member(from);
+      bool const there = source && source->alive && source->hangs <= clock && source->copy &&
+                         source->now != doing::copying && source->now != doing::entering;
+      if (!there) return arrive(w);
+      w->history = source->history;
+      keep_up(w, source);
+    });
+  }
+
+  void arrive(worker* w) {
+    w->number = w->reached;
+    enter(w);
+  }
+
+  /// It makes the steps of the one that it follows, and is brought into the next world, or comes by itself.
+  void keep_up(worker* w, worker* source) {
+    bool const there = source->alive && source->hangs <= clock && source->history == w->history &&
+                       source->now != doing::copying;
+    if (!there) return arrive(w);
+    w->copy = source->copy;
+    w->copied = source->copied;
+    w->reached = std::max(w->reached, source->copied);
+    w->to_evaluate.clear(), w->to_write.clear();
+    if (set.evaluation_steps && w->copy->version > 0 && w->copy->version % set.evaluation_steps == 0)
+      w->to_evaluate.insert(w->copy->version);
+    if (set.checkpoint_steps && w->copy->version > 0 && w->copy->version % set.checkpoint_steps == 0)
+      w->to_write[w->copy->version] = *w->copy;
+    bool const trains = source->now == doing::ready || source->now == doing::idle;
+    if (trains && chance(0.2)) {
+      ++followed;
+      source->brings.push_back(w->id);
+      enter(source);
+      return arrive(w);
+    }
+    if (chance(0.05)) return arrive(w);
+    later(w, uniform(0.01, 0.2), [this, w, source] { keep_up(w, source); });
   }
 
   void take_place(worker* w, world const& now) {
@@ -146,6 +200,7 @@ class simulated : public simulated_copies {
       return begin(w);
     }
     if (sources.empty()) {
+      w->history = random();
       w->copy = now.restore.empty() ? fresh() : checkpoints.at(std::stoull(now.restore));
       if (w->copy->version != now.version) failure = "a world that begins with another version than it says";
       w->to_write.clear(), w->to_evaluate.clear();
@@ -163,6 +218,7 @@ class simulated : public simulated_copies {
         return again ? take_place(w, *again) : enter(w);
       }
       ++copies;
+      w->history = random();
       w->copy = source->copy;
       w->to_write.clear(), w->to_evaluate.clear();
       if (w->copy->version != version) failure = "a member made a step before all had come";
@@ -439,9 +495,24 @@ class simulated : public simulated_copies {
     if (auto const it = newest.find(c.id); it != newest.end()) it->second->alive = false;
     after(uniform(0.2, 2), [this, c] { start(c.with); });
   }
-  void execute(start_process const&) {}  // nobody scales here
-  void execute(stop_process const&) {}
-  void execute(avoid_place const&) {}
+  void execute(start_process const& c) {
+    after(uniform(0.2, 2), [this, c] { start(c.id); });
+  }
+  void execute(stop_process const& c) {
+    after(uniform(0.1, 1), [this, w = newest.at(c.id)] {
+      if (!w->alive) return;
+      for (hand const& h : w->hands)
+        master.report_task({.worker = w->id,
+                            .incarnation = w->incarnation,
+                            .lease = h.task.lease,
+                            .returned = true,
+                            .applied = h.done},
+                           now());
+      master.left(role::worker, w->id, w->incarnation, now());
+      w->alive = false;
+    });
+  }
+  void execute(avoid_place const&) { ++avoided; }
   void execute(configure_servers const&) { failure = "there are no servers"; }
   void execute(evaluation_done const& c) { results.push_back(c.result); }
   void execute(fail_job const& c) { failure = c.reason; }

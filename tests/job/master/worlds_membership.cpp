@@ -11,6 +11,8 @@ namespace worlds_membership_test {
 
 using namespace replicated_master;
 
+using lines = std::vector<std::uint32_t>;  // ids
+
 TEST_CASE("who joins while a world is formed is in it") {
   master m;
   m.start(3);
@@ -288,6 +290,86 @@ TEST_CASE("whoever of two that accuse each other is lost, the other goes on, and
   CHECK(m.it.workers().all().size() == 1);
   CHECK(m.it.workers().find(0) != nullptr);  // the older
   CHECK(m.it.ready());
+}
+
+TEST_CASE("who follows ends no world, is given no task, and is in the next world when it enters") {
+  master m;
+  m.start();
+  CHECK(m.follow(2));
+  CHECK(m.it.ready());
+  m.enter(2, 0);
+  REQUIRE(m.it.ready());
+  REQUIRE(m.of(2));
+  CHECK(m.of(2)->number == 1);  // whom it may follow
+  CHECK(m.ask(2).kind == task_kind::wait);
+  CHECK(m.ask(0).kind == task_kind::training);
+  m.enter(2, 1, copy(5));
+  CHECK_FALSE(m.it.ready());
+  m.enter(0, 1, copy(5));
+  m.enter(1, 1, copy(5));
+  REQUIRE(m.it.ready());
+  CHECK(m.members() == "0* 1* 2*");
+}
+
+TEST_CASE("a world that ends meanwhile does not wait for who follows, but for whom a member brings") {
+  for (bool const brought : {false, true}) {
+    CAPTURE(brought);
+    master m;
+    m.start();
+    CHECK(m.follow(2));
+    m.it.enter(0, {.incarnation = 1, .last = 1, .copy = copy(5), .brings = brought ? lines{2} : lines{}},
+               m.now);
+    if (!brought) m.enter(2, 0);  // it has not caught up yet
+    m.enter(1, 1, copy(5));
+    CHECK(m.it.ready() == !brought);
+    if (!brought) continue;
+    m.enter(2, 1, copy(4));
+    REQUIRE(m.it.ready());
+    CHECK(m.members() == "0* 1* 2");
+  }
+}
+
+TEST_CASE("who follows is lost without ending a world, and begins one when all others are lost") {
+  master m;
+  m.start();
+  CHECK(m.follow(2));
+  CHECK(m.follow(3));
+  m.lose(2);
+  CHECK(m.it.ready());
+  m.lose(0);
+  m.enter(1, 1, copy(5));
+  REQUIRE(m.it.ready());
+  CHECK(m.members() == "1*");
+  m.lose(1);
+  CHECK_FALSE(m.it.ready());
+  m.enter(3, 1, copy(5));
+  REQUIRE(m.it.ready());
+  CHECK(m.members() == "3*");
+}
+
+TEST_CASE("who would follow has nobody to follow before the first world, and when nobody is left") {
+  master first;
+  CHECK(first.follow(0));
+  CHECK(first.follow(1));
+  first.enter(0);
+  first.enter(1);
+  REQUIRE(first.it.ready());
+  CHECK(first.members() == "0 1");
+  first.lose(0);
+  first.lose(1);
+  CHECK(first.follow(2));
+  first.enter(2, 0);
+  CHECK(first.take<find_restore_point>());
+}
+
+TEST_CASE("a follower that has no copy begins from a checkpoint when all others are lost") {
+  master m;
+  m.start();
+  CHECK(m.follow(2));
+  m.lose(0);
+  m.lose(1);
+  m.enter(2, 0);
+  CHECK(m.take<find_restore_point>());
 }
 
 }  // namespace worlds_membership_test

@@ -81,6 +81,23 @@ TEST_CASE("simulated worlds: nothing goes wrong") {
   }
 }
 
+TEST_CASE("simulated worlds: a worker whose machine is slow hands over, and the job is done as any other") {
+  for (std::uint32_t const slow : {0u, 2u}) {
+    setting s;
+    s.tasks = 800;
+    s.checkpoint_steps = 200;
+    s.slow = slow;
+    simulated w(s, slow + 1);
+    check(w, slow + 1);
+    CHECK(w.avoided == 1);
+    CHECK(w.kills == 0);
+    CHECK(w.master.workers().find(slow) == nullptr);
+    CHECK(w.master.workers().find(4) != nullptr);
+    CHECK(w.master.workers().all().size() == 4);
+    CHECK(w.master.tasks()->history().records_taken_back == 0);
+  }
+}
+
 TEST_CASE("simulated worlds: steps that end in the middle") {
   std::uint64_t torn = 0, behind = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
@@ -101,7 +118,7 @@ TEST_CASE("simulated worlds: steps that end in the middle") {
 
 TEST_CASE("simulated worlds: everything at once, many seeds") {
   std::uint64_t kills = 0, hangs = 0, joins = 0, torn = 0, copies = 0, restores = 0, lost = 0, missing = 0,
-                worlds = 0;
+                worlds = 0, followed = 0;
   for (std::uint64_t seed = 1; seed <= 1200; ++seed) {
     setting s;
     s.workers = 1 + std::uint32_t(seed * 5 % 7);
@@ -120,7 +137,7 @@ TEST_CASE("simulated worlds: everything at once, many seeds") {
     check(w, seed);
     kills += w.kills, hangs += w.hangs, joins += w.joins, torn += w.torn, copies += w.copies;
     restores += w.restores, lost += w.lost_evaluations, missing += w.missing_checkpoints;
-    worlds += w.master.generation();
+    worlds += w.master.generation(), followed += w.followed;
   }
   MESSAGE("", worlds, " worlds, ", kills, " kills, ", hangs, " hangs, ", joins, " joins, ", torn,
           " steps that some completed, ", copies, " copies, ", restores, " restores, ", lost,
@@ -132,6 +149,7 @@ TEST_CASE("simulated worlds: everything at once, many seeds") {
   CHECK(torn > 50);
   CHECK(copies > 200);
   CHECK(restores > 20);
+  CHECK(followed > 100);
   // What the master asks for is there.
   CHECK(lost == 0);
   CHECK(missing == 0);

@@ -268,4 +268,24 @@ TEST_CASE("a model of one bucket is summed at once, when all is there") {
   CHECK(sum.sum().size() == 1);
 }
 
+TEST_CASE("a member that wants the group to end with a step is heard by all in that step") {
+  for (auto const& how : ways)
+    for (std::size_t const places : {0u, 4u}) {
+      CAPTURE(how.shared_memory);
+      CAPTURE(places);
+      constexpr int size = 3;
+      auto groups = connected(size, how);
+      std::vector<std::vector<bool>> heard(size);
+      side_by_side(size, [&](int r) {
+        step_sum sum(cut_in(2, places));
+        sum.enter(std::move(groups[std::size_t(r)]));
+        for (int s = 0; s < 3; ++s) {
+          sum.sum(s == 1 && r == 2);
+          heard[std::size_t(r)].push_back(sum.ends());
+        }
+      });
+      for (auto const& member : heard) CHECK(member == std::vector<bool>{false, true, false});
+    }
+}
+
 }  // namespace step_sum_test

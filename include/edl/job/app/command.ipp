@@ -41,6 +41,7 @@
 #include "edl/job/app/arguments.hpp"
 #include "edl/job/app/audit.hpp"
 #include "edl/job/app/command.hpp"
+#include "edl/job/app/machine_check.hpp"
 #include "edl/job/app/master_absence.hpp"
 #include "edl/job/app/roles.hpp"
 #include "edl/job/app/running.hpp"
@@ -278,6 +279,9 @@ EDL_INLINE int run(train::program& p, int argc, char** argv) {
   } catch (master_away const& e) {
     fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
     return platform::gave_up_waiting;
+  } catch (untrusted_machine const& e) {
+    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
+    return platform::bad_machine;
   } catch (std::exception const& e) {
     fmt::print(stderr, "{}: {}\n", name, printable(cli::text_of(e)));
     return 1;

@@ -47,9 +47,13 @@ inline bool memory_keeps(std::size_t size) {
 
 }  // namespace detail
 
-EDL_INLINE std::string machine_fault(std::string const& edac, std::size_t memory_bytes) {
+EDL_INLINE std::string machine_fault(std::size_t memory_bytes) {
   if (!detail::products_are_right()) return "products with a known answer come out wrong";
   if (!detail::memory_keeps(memory_bytes)) return "memory does not keep what is written to it";
+  return {};
+}
+
+EDL_INLINE std::string memory_errors(std::string const& edac) {
   std::error_code none;
   for (std::filesystem::directory_iterator it(edac, none), end; !none && it != end; it.increment(none)) {
     std::uint64_t errors = 0;
@@ -59,6 +63,15 @@ EDL_INLINE std::string machine_fault(std::string const& edac, std::size_t memory
                          errors, it->path().filename().string());
   }
   return {};
+}
+
+EDL_INLINE void check_machine(bool other_machines, logger const& log, std::string const& edac) {
+  std::string const fault = machine_fault(), past = memory_errors(edac);
+  std::string const why = "this machine is not to be trusted: " + (fault.empty() ? past : fault);
+  if (fault.empty() && past.empty()) return;
+  if (other_machines) throw untrusted_machine(why);
+  if (!fault.empty()) throw error(why + "; start the worker on another");
+  log.warning(why + "; the worker takes part all the same, as the job has no other machine");
 }
 
 }  // namespace edl::app

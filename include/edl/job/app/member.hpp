@@ -72,6 +72,9 @@ class member {
   /// `join`.
   void computes_as(std::string kind) { kind_ = std::move(kind); }
 
+  /// As long as it knows no generation, it copies the model from others before it takes part. Before `join`.
+  void follows() { follows_ = true; }
+
   /// Tells the master that this process ends by itself: nobody need wait for it. Before the node is stopped;
   /// never throws, and gives up after a second.
   void leave();
@@ -102,6 +105,7 @@ class member {
   std::uint64_t layout_ = 0;
   std::vector<std::string> flags_;
   std::string kind_;
+  bool follows_ = false;
   std::vector<net::address> listening_;
   std::function<std::uint64_t()> version_, known_;
   std::function<void(std::uint64_t)> changed_;

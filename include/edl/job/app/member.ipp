@@ -59,6 +59,7 @@ EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) co
   request.set_heard(heard);
   for (std::string const& flag : flags_) request.add_flags(flag);
   request.set_kind(kind_);
+  request.set_follows(follows_ && known_() == 0);
   if (held_)
     for (std::uint32_t const range : held_()) request.add_ranges(range);
   for (net::address const& a : listening_) request.add_addresses(net::to_string(a));

@@ -229,6 +229,22 @@ int work_as(worker::kept_minibatch& kept, member& self, net::node& node, net::ch
   return 0;
 }
 
+/// A pass of the first records, of which nothing comes: kernels are chosen and memory is touched. What is
+/// wrong with them is told when they are trained.
+EDL_INLINE void try_pass(job const& j, worker::trainer& trainer, data::source const& from) try {
+  if (from.shards().empty() || from.shards().front().records == 0) return;
+  data::loader once(
+      from, {.threads = 0, .ring = 2, .minibatch_size = j.minibatch_size, .skip_damaged = true},
+      [&] { return trainer.make_batch(); },
+      [&](example const& record, data::batch& b, int row, mode m) { trainer.feed(record, b, row, m); });
+  std::uint64_t const n = std::min(from.shards().front().records, std::uint64_t(j.minibatch_size));
+  once.submit({.shard = 0, .begin = 0, .end = n, .m = mode::training});
+  data::batch* const b = once.next();
+  if (b->error.empty()) trainer.train(*b, 0, {});
+  once.recycle(b);
+} catch (std::exception const&) {
+}
+
 EDL_INLINE int run_replica(train::program& p, job const& j, process_environment const& s,
                            train::records const& r, worker::trainer& trainer, net::node& node,
                            net::channel& master, std::string const& kind, logger const& log,
@@ -259,16 +275,22 @@ EDL_INLINE int run_replica(train::program& p, job const& j, process_environment 
                                // There all parameters are trained.
                                .there = j.freeze.empty() ? trainer.arena() : nullptr,
                                .log = log,
-                               .frozen = [&](std::uint64_t generation, ps::push_result const& result) {
-                                 if (result.evaluate || result.checkpoint)
-                                   report_frozen(node, master, generation, result);
-                               }});
+                               .frozen =
+                                   [&](std::uint64_t generation, ps::push_result const& result) {
+                                     if (result.evaluate || result.checkpoint)
+                                       report_frozen(node, master, generation, result);
+                                   },
+                               .warm_up = [&] { try_pass(j, trainer, *r.training); }});
   worker::kept_minibatch kept;
   net::listener listener(
       node, own_addresses(j, s),
-      [&](net::request& q) { return q.method() == wire::method::kept ? kept.handle(q) : server.handle(q); },
+      [&](net::request& q) {
+        if (q.method() == wire::method::follow) return parameters.handle(q);
+        return q.method() == wire::method::kept ? kept.handle(q) : server.handle(q);
+      },
       net::listener_options{.streams = meeting.handler()});
   self.computes_as(kind);
+  if (parameters.may_follow()) self.follows();
   self.started_with(train::shared_flags(j, true));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
@@ -285,9 +307,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
                           logger const& log, signals const& stop) {
   using namespace detail;
   job const& j = a.job;
-  if (j.leave_bad_nodes)
-    if (std::string const fault = machine_fault(); !fault.empty())
-      throw error(fmt::format("this machine is not to be trusted: {}; start the worker on another", fault));
+  if (j.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
   train::records const r = train::open_records(j, p.open, log);
   bool const side_by_side = s.platform == "process";
   worker::trainer_options options =

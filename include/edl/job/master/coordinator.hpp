@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,7 +47,8 @@ struct job_progress {
 ///
 /// With `replicas` every worker has a copy of the model, and a generation is a world: the workers that train
 /// together. When one is lost or comes, all leave their world, `enter` the next, and go on from the newest
-/// copy among them. Only if none has one, they go on from a checkpoint.
+/// copy among them. Only if none has one, they go on from a checkpoint. A newcomer that `follows` first
+/// copies the model from a member, and asks for no world before it has caught up.
 ///
 /// At the end of training the last version is asked for, also where it is only to be told to a person. It is
 /// written (with `final_checkpoint`), and evaluated, if versions are and it has not been. Then the job is
@@ -209,7 +211,13 @@ class coordinator {
   dispatcher dispatch_;
   model_generations generations_;
   slow_workers slow_;
-  std::uint64_t lost_ = 0;  // members, without a word
+  struct rotting {
+    std::uint32_t worker = 0;
+    std::uint64_t incarnation = 0;
+    std::string why;
+  };
+  std::deque<rotting> rotting_;  // who is to hand over to another place
+  std::uint64_t lost_ = 0;       // members, without a word
 };
 
 }  // namespace edl::master

@@ -220,18 +220,22 @@ EDL_INLINE void coordinator::find_slow(time_point now) {
       give_up(role::worker, worker, "it takes too long for its task", now);
 }
 
-// One at a time hands over to another place; the others are told of.
+// One at a time hands over to another place, the next when somebody has come for the one before.
 EDL_INLINE void coordinator::find_rotting(time_point now) {
-  bool leaves = options_.leave_bad_nodes && options_.trains() && job_.leasing() && !suspending();
   for (auto const& [id, times] : slow_.look(workers(), now)) {
     std::string const why =
         fmt::format("is slow: its passes take {:.1f} times as long as its siblings'", times);
     job_.say(severity::warning, fmt::format("worker {} {}", id, why), topic::note);
-    if (!std::exchange(leaves, false)) continue;
-    job_.add(avoid_place{id, why});
-    roster_.leaving(id, why);
-    job_.add(stop_process{role::worker, id});
+    if (options_.leave_bad_nodes && options_.trains())
+      rotting_.push_back({id, workers().find(id)->incarnation, why});
   }
+  if (rotting_.empty() || !job_.leasing() || suspending() || !roster_.complete(role::worker)) return;
+  auto const [id, incarnation, why] = rotting_.front();
+  rotting_.pop_front();
+  if (!workers().known(id, incarnation)) return;
+  job_.add(avoid_place{id, why});
+  roster_.leaving(id, why);
+  job_.add(stop_process{role::worker, id});
 }
 
 // ---- Tasks ----
@@ -243,6 +247,7 @@ EDL_INLINE task_reply coordinator::request_task(std::uint32_t worker, std::uint6
   if (over()) nothing.kind = task_kind::finished;
   if (over() || !roster_.seen(role::worker, worker, incarnation, now) || !job_.leasing() || suspending())
     return nothing;
+  if (worlds_.follows(worker)) return nothing;
   return dispatch_.request(worker, incarnation, now, lane, rests_at, workers());
 }
 

@@ -96,6 +96,7 @@ struct join_request {
   std::uint64_t heard = 0;                 ///< the newest generation that it knows of, of any master
   std::vector<std::string> flags = {};     ///< that it was started with, of those in `job_options::flags`
   std::string kind = {};  ///< of its processor and threads: sums are the same bits on two of one kind
+  bool follows = false;   ///< a worker that copies the model first, while the others' world goes on
 };
 
 struct join_reply {

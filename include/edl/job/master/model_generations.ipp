@@ -91,6 +91,7 @@ EDL_INLINE void model_generations::rise_above(join_request const& r, time_point 
 
 EDL_INLINE std::optional<std::uint32_t> model_generations::joined(join_request const& r, time_point now) {
   if (!keeps_model(r.role)) return std::nullopt;
+  if (options_.replicas && r.follows && worlds_.follow(r.id, members_.workers())) return std::nullopt;
   if (options_.replicas) return regroup_workers(now);
   bool const forming = job_.forming();
   // Servers have a newer state than this master knows of: they go on with that, as after any master.
@@ -109,8 +110,9 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::joined(join_request c
 
 EDL_INLINE std::optional<std::uint32_t> model_generations::worker_lost(std::uint32_t id, time_point now) {
   if (!options_.replicas) return std::nullopt;
+  bool const followed = worlds_.follows(id);
   worlds_.left(id);
-  return regroup_workers(now);
+  return followed && !job_.forming() ? std::nullopt : regroup_workers(now);
 }
 
 EDL_INLINE void model_generations::server_lost(std::uint32_t id, time_point now) {
@@ -242,11 +244,17 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::backup_of(std::uint32
 
 EDL_INLINE std::optional<std::uint32_t> model_generations::enter(std::uint32_t worker, entry e,
                                                                  time_point now) {
+  bool const followed = worlds_.follows(worker);
   if (!job_.forming()) {
     if (e.last < job_.generation())
       return std::nullopt;  // asked again: the answer is the world that there is
-    job_.say(severity::info, fmt::format("worker {} has left world {}{}", worker, job_.generation(),
+    job_.say(severity::info, fmt::format("worker {} {} world {}{}", worker,
+                                         followed ? "has followed" : "has left", job_.generation(),
                                          e.suspect ? fmt::format(": it misses worker {}", *e.suspect) : ""));
+    regroup_workers(now);
+  } else if (followed && e.last == 0 && worlds_.may_follow(worker, members_.workers())) {
+    return std::nullopt;  // the answer is the next world, which it will follow
+  } else if (followed) {
     regroup_workers(now);
   }
   worlds_.enter(worker, std::move(e), now);
@@ -293,6 +301,13 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::form_world(time_point
 }
 
 EDL_INLINE void model_generations::begin_world(time_point now) {
+  world const before = worlds_.current();
+  auto const is_new = [&](world::member const& m) {
+    bool const was_in =
+        before.number == 0 ||
+        std::ranges::find(before.members, m.incarnation, &world::member::incarnation) != before.members.end();
+    return worlds_.current().version > 0 && (!m.current || !was_in);
+  };
   auto const unwritten =
       worlds_.begin(job_.generation(), members_.workers(), point_->version, point_->directory);
   versions_.evaluations().forget_unless([&](std::uint64_t version) { return worlds_.is_frozen(version); });
@@ -300,7 +315,7 @@ EDL_INLINE void model_generations::begin_world(time_point now) {
   world const& w = worlds_.current();
   std::string ids;
   for (auto const& m : w.members)
-    ids += fmt::format("{}{}{}", ids.empty() ? "" : ", ", m.id, m.current || w.version == 0 ? "" : " (new)");
+    ids += fmt::format("{}{}{}", ids.empty() ? "" : ", ", m.id, is_new(m) ? " (new)" : "");
   job_.say(severity::info,
            fmt::format("World {}: {} ({}) from version {}", w.number, counted(w.members.size(), "worker"),
                        ids, w.version),
@@ -372,7 +387,7 @@ EDL_INLINE std::vector<std::string> model_generations::waits_for() const {
   if (options_.replicas && members_.workers().all_gone()) all.push_back("a worker to join");
   if (options_.replicas)
     for (auto const& [id, m] : members_.workers().all())
-      if (!worlds_.has_entered(id, m.incarnation))
+      if (!worlds_.has_entered(id, m.incarnation) && !worlds_.follows(id))
         all.push_back(fmt::format("worker {} to come to the next world", id));
   if (worlds_.asks() || (!options_.replicas && !point_ && !servers_.awaits_past()))
     all.push_back("a checkpoint to be found");

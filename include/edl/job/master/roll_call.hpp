@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,10 @@ struct copy_position {
 /// A worker is ready for the next world.
 struct entry {
   std::uint64_t incarnation = 0;
-  std::uint64_t last = 0;                ///< the world that it was in; 0: none
-  std::optional<copy_position> copy;     ///< nothing: it has yet to get one
-  std::optional<std::uint32_t> suspect;  ///< whose silence or loss ended its last world
+  std::uint64_t last = 0;                  ///< the world that it was in; 0: none
+  std::optional<copy_position> copy;       ///< nothing: it has yet to get one
+  std::optional<std::uint32_t> suspect;    ///< whose silence or loss ended its last world
+  std::vector<std::uint32_t> brings = {};  ///< followers that have caught up with it
 };
 
 /// A numbered world of workers that train by all-reduce. The rank of a member is its place in `members`.
@@ -52,17 +54,26 @@ struct world {
 /// is suspected most, in `threshold` worlds that got nowhere, is told by `suspect`. However many suspect it,
 /// a world counts once.
 ///
+/// A newcomer may follow first: it copies the model while the others train, and no world waits for it before
+/// it enters, or one that it has followed brings it.
+///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class roll_call {
  public:
   explicit roll_call(unsigned threshold = 3) : threshold_(threshold) {}
 
   void enter(std::uint32_t id, entry e);
+  void follow(std::uint32_t id) { followers_.insert(id); }
+  bool follows(std::uint32_t id) const { return followers_.contains(id); }
   void forget(std::uint32_t id);
   void clear();
 
   bool empty() const { return entries_.empty(); }
   bool has(std::uint32_t id, std::uint64_t incarnation) const;
+  /// Whether a world has to wait for this one: for who follows, where nobody else brings a copy.
+  bool awaits(std::uint32_t id) const { return !follows(id) || !newest(); }
+
+  /// All who are awaited have entered.
   bool complete(membership const& workers) const;
 
   /// The newest copy of those that have entered; null: none of them has one.
@@ -84,6 +95,7 @@ class roll_call {
   unsigned threshold_;
   std::map<std::uint32_t, entry> entries_;
   std::map<std::uint32_t, suspicion> suspicions_;
+  std::set<std::uint32_t> followers_;
   std::uint64_t reached_ = 0;
 };
 

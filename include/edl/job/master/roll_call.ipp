@@ -25,11 +25,14 @@ EDL_INLINE void roll_call::enter(std::uint32_t id, entry e) {
     if (!std::exchange(s.counted, true)) ++s.worlds;
     ++s.voices;
   }
+  followers_.erase(id);
+  for (std::uint32_t const other : e.brings) followers_.erase(other);
   entries_.insert_or_assign(id, std::move(e));
 }
 
 EDL_INLINE void roll_call::forget(std::uint32_t id) {
   entries_.erase(id);
+  followers_.erase(id);
   suspicions_.erase(id);
 }
 
@@ -45,7 +48,7 @@ EDL_INLINE bool roll_call::has(std::uint32_t id, std::uint64_t incarnation) cons
 
 EDL_INLINE bool roll_call::complete(membership const& workers) const {
   return std::all_of(workers.all().begin(), workers.all().end(),
-                     [&](auto const& w) { return has(w.first, w.second.incarnation); });
+                     [&](auto const& w) { return has(w.first, w.second.incarnation) || !awaits(w.first); });
 }
 
 EDL_INLINE copy_position const* roll_call::newest() const {
@@ -61,6 +64,7 @@ EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers
   copy_position const* const best = newest();
   if (best) w.copied_from = best->world;
   for (auto const& [id, m] : workers.all()) {
+    if (follows(id)) continue;
     invariant(has(id, m.incarnation), "a world is formed of those who have entered");
     entry const& e = entries_.at(id);
     w.members.push_back({id, m.incarnation, m.addresses, best && e.copy && !detail::newer(*best, *e.copy)});

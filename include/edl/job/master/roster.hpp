@@ -35,6 +35,8 @@ class roster {
   membership const& servers() const { return servers_; }
   membership const& of(role r) const { return r == role::worker ? workers_ : servers_; }
   lineages const& lines(role r) const { return r == role::worker ? worker_lines_ : server_lines_; }
+  /// Whether every process that is to be there is a member, but for those that are not replaced any more.
+  bool complete(role r) const;
   std::size_t size() const { return workers_.all().size() + servers_.all().size(); }
 
   /// Why a process may not join a job of so many servers; empty: it may.

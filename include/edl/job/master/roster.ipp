@@ -72,6 +72,11 @@ EDL_INLINE void roster::join(join_request const& r, time_point now) {
   invariant(of(r.role).known(r.id, r.incarnation), "who has joined is a member");
 }
 
+EDL_INLINE bool roster::complete(role r) const {
+  auto const all = lines(r).now().lines;
+  return std::ranges::all_of(all, [&](auto const& l) { return l.ended || of(r).find(l.id); });
+}
+
 EDL_INLINE roster::pulse roster::heartbeat(role of, std::uint32_t id, std::uint64_t incarnation,
                                            vitals const& v, time_point now) {
   membership& all = members(of);

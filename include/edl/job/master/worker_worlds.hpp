@@ -31,6 +31,13 @@ class worker_worlds {
   void enter(std::uint32_t worker, entry e, time_point now);
   void left(std::uint32_t worker) { roll_.forget(worker); }
 
+  /// A newcomer copies the model of others, who go on without it until it enters. False: there is nobody whom
+  /// it could follow, and the next world is its own.
+  bool follow(std::uint32_t worker, membership const& workers);
+  bool follows(std::uint32_t worker) const { return roll_.follows(worker); }
+  /// Whether somebody is there who follows nobody.
+  bool may_follow(std::uint32_t worker, membership const& workers) const;
+
   /// The world is over, and the next one is being formed.
   void broke(time_point now);
 

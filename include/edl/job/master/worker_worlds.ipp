@@ -15,6 +15,19 @@ EDL_INLINE void worker_worlds::enter(std::uint32_t worker, entry e, time_point n
   roll_.enter(worker, std::move(e));
 }
 
+EDL_INLINE bool worker_worlds::may_follow(std::uint32_t worker, membership const& workers) const {
+  bool const barren = !roll_.empty() && !roll_.newest();  // nobody of the next world has a copy
+  return !none_yet() && !barren && std::ranges::any_of(workers.all(), [&](auto const& w) {
+    return w.first != worker && !follows(w.first);
+  });
+}
+
+EDL_INLINE bool worker_worlds::follow(std::uint32_t worker, membership const& workers) {
+  if (!may_follow(worker, workers)) return false;
+  roll_.follow(worker);
+  return true;
+}
+
 EDL_INLINE void worker_worlds::broke(time_point now) {
   forming_since_ = awaited_since_ = now;
   finding_ = false;
@@ -44,7 +57,8 @@ EDL_INLINE std::vector<std::uint32_t> worker_worlds::absent(membership const& wo
   // Once the last of them is lost the world begins, and its roll is empty.
   if (!awaited_since_ || roll_.empty()) return all;
   for (auto const& [id, m] : workers.all())
-    if (!roll_.has(id, m.incarnation) && now - std::max(*awaited_since_, m.joined) > timeout)
+    if (!roll_.has(id, m.incarnation) && roll_.awaits(id) &&
+        now - std::max(*awaited_since_, m.joined) > timeout)
       all.push_back(id);
   return all;
 }

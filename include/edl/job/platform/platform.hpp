@@ -16,6 +16,9 @@ namespace edl::platform {
 /// Exit code of a process that has given up waiting for others: for its master, as a rule. Nobody's fault.
 inline constexpr int gave_up_waiting = 75;  // EX_TEMPFAIL
 
+/// Exit code of a process whose machine is not to be trusted: another one is to be started elsewhere.
+inline constexpr int bad_machine = 76;
+
 /// Exit code of a master whose job is suspended: what is trained is kept, and another master goes on with it.
 inline constexpr int suspended = 79;
 

@@ -24,6 +24,7 @@
 #include "edl/job/replica/pending_step.hpp"
 #include "edl/job/replica/row_exchange.hpp"
 #include "edl/job/replica/row_shares.hpp"
+#include "edl/job/replica/step_log.hpp"
 #include "edl/job/replica/step_sum.hpp"
 #include "edl/job/train/program.hpp"
 #include "edl/job/worker/remote.hpp"
@@ -39,6 +40,10 @@ namespace edl::replica {
 /// gradients are computed. Then every copy makes the same step and counts the same minibatches. When a world
 /// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`).
 /// The copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
+///
+/// Where it begins without a copy, and others train, it follows them first (`step_log`): it copies the model
+/// while they go on, and then makes their steps, until their world ends for its sake. A model with shared
+/// tables, or in the memory of GPUs, is copied while the next world waits.
 ///
 /// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`). The copy is in their memory, and a
 /// step is made there.
@@ -66,6 +71,8 @@ class replica final : public worker::remote_link {
     /// Told, on the node's thread, of versions that the store has frozen; only in the first member of a
     /// world.
     std::function<void(std::uint64_t generation, ps::push_result const&)> frozen;
+    /// Makes ready what a first pass would, before others wait for that.
+    std::function<void()> warm_up = [] {};
   };
 
   replica(worker::identity self, dependencies with);
@@ -94,6 +101,12 @@ class replica final : public worker::remote_link {
   /// The master is at another generation.
   void world_is_over(std::uint64_t next);
 
+  /// Whether a copy can be made of others' while they go on.
+  bool may_follow() const;
+
+  /// Serves `wire::method::follow`. On the node's thread.
+  asio::awaitable<void> handle(net::request& r) { return log_.handle(r); }
+
   /// Asked while `refresh` waits: true makes it throw `interrupted`.
   void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
@@ -111,6 +124,12 @@ class replica final : public worker::remote_link {
   void begin(wire::World const& w);
   void join_gpus(std::shared_ptr<collective::group> const& group);
   void leave();
+  void follow(wire::World const& w);
+  std::string ask_source(net::channel& source, net::outgoing what) const;
+  std::uint64_t begin_copy(net::channel& source, std::vector<float>& values);
+  bool make_next(net::channel& source, std::vector<float>& sums);
+  void end_world(collective::group& group);
+  void go_over();
   void step();
   ps::push_result apply(std::vector<contribution> const& all,
                         std::vector<std::vector<sparse::row_gradients>> const& rows);
@@ -125,6 +144,7 @@ class replica final : public worker::remote_link {
   row_exchange rows_;
   row_shares shares_;
   gpu_sum gpus_;
+  step_log log_;
 
   std::atomic<std::uint64_t> number_{0};
   std::atomic<std::uint64_t> over_{0};  // worlds below are
@@ -133,11 +153,13 @@ class replica final : public worker::remote_link {
   std::vector<member> members_;  // by rank
   int rank_ = 0;
   std::optional<pending_step> pending_;
-  bool current_ = false;            // the store is what the world starts from
-  bool copied_ = false;             // the store holds a world's state
-  bool finished_ = false;           // the job is over
-  std::uint64_t copied_world_ = 0;  // the world that the store is a copy of
-  std::uint64_t version_ = 0;       // of the store
+  std::optional<step_log::step> last_step_;  // of a world that ends with it
+  bool current_ = false;                     // the store is what the world starts from
+  bool copied_ = false;                      // the store holds a world's state
+  bool finished_ = false;                    // the job is over
+  bool ends_ = false;                        // its world has made its last step
+  std::uint64_t copied_world_ = 0;           // the world that the store is a copy of
+  std::uint64_t version_ = 0;                // of the store
   std::optional<std::uint32_t> suspect_;
   std::size_t place_ = 0;  // of what is computed, among this member's own
   bool last_turn_ = true;

@@ -30,7 +30,10 @@ inline constexpr std::chrono::seconds silence{300};
 inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
 
 // How often a member that waits for another one's answer looks whether the world is over.
-inline constexpr std::chrono::milliseconds look_up{20};
+inline constexpr std::chrono::milliseconds look_up{20}, ask_again{2};
+
+// Who follows others that make no step for so long enters their world all the same.
+inline constexpr std::chrono::seconds step_in{60};
 
 /// Why a job's sums are the host's wherever it runs; empty: they need not be.
 EDL_INLINE std::string keeps_to_ring(job const& j) {
@@ -39,6 +42,13 @@ EDL_INLINE std::string keeps_to_ring(job const& j) {
   if (j.gradients == gradient_format::bfloat16) return "--gradients=bfloat16 is the ring's";
   if (j.moving_average > 0) return "--moving_average is kept by the hosts";
   return {};
+}
+
+EDL_INLINE std::string copied_line(std::uint64_t version, std::uint32_t from, std::size_t values,
+                                   time_point began) {
+  return fmt::format("took version {} from worker {} ({} bytes in {} ms)", version, from,
+                     values * sizeof(float),
+                     std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began).count());
 }
 
 EDL_INLINE std::size_t fixed_places(job const& j) {
@@ -81,7 +91,10 @@ EDL_INLINE replica::replica(worker::identity self, dependencies with)
                .call = [this](std::vector<member_call> const& calls) { return call_members(calls); },
                .name = [this](std::size_t rank) { return fmt::format("worker-{}", members_[rank].id); }}),
       gpus_(dependencies_.there, {.parameters = dependencies_.model.layout.parameters,
-                                  .unwanted = detail::keeps_to_ring(dependencies_.job)}) {}
+                                  .unwanted = detail::keeps_to_ring(dependencies_.job)}),
+      log_(dependencies_.node.executor(), {.name = fmt::format("worker {}", self_.id),
+                                           .step_bytes = dependencies_.model.layout.size() * sizeof(float),
+                                           .most_bytes = std::size_t(64) << 20}) {}
 
 EDL_INLINE replica::~replica() {
   std::lock_guard const guard(lock_);
@@ -104,6 +117,9 @@ EDL_INLINE wire::World replica::enter() {
   request.set_last(number_);
   request.set_copy(copied_);
   if (suspect_) request.add_suspect(*suspect_);
+  on_node([&] {
+    for (std::uint32_t const id : log_.brought()) request.add_brings(id);
+  });
   if (copied_) {
     ps::full_snapshot const now = on_node([&] { return dependencies_.store->full_snapshot(); });
     request.set_version(now.version());
@@ -135,12 +151,112 @@ EDL_INLINE void replica::leave() {
 
 EDL_INLINE bool replica::refresh() {
   leave();
+  ends_ = false;
   for (;;) {
     wire::World const w = enter();
     if (w.over()) return finished_ = true;
     suspect_.reset();
-    if (take_place(w)) return true;
+    bool const member = std::any_of(w.members().begin(), w.members().end(),
+                                    [&](auto const& m) { return m.id() == self_.id; });
+    if (!member)
+      follow(w);
+    else if (take_place(w))
+      return true;
   }
+}
+
+// ---- Following ----
+
+EDL_INLINE bool replica::may_follow() const {
+  return dependencies_.job.command == command::train && dependencies_.model.layout.tables.empty() &&
+         (!dependencies_.there || !detail::keeps_to_ring(dependencies_.job).empty());
+}
+
+EDL_INLINE std::string replica::ask_source(net::channel& source, net::outgoing what) const {
+  net::started_call call = net::start(source, std::move(what));
+  while (!call.wait_for(detail::look_up))
+    if (stopping_ && stopping_()) throw worker::interrupted("told to stop while it followed another worker");
+  return call.get().message;
+}
+
+// Where it fails, the next world is this one's all the same, and waits until it has a copy.
+EDL_INLINE void replica::follow(wire::World const& w) {
+  auto const& from = w.members(int(self_.id) % w.members_size());
+  net::channel source(dependencies_.node, net::parse_addresses(from.addresses()),
+                      fmt::format("worker-{}", from.id()));
+  dependencies_.warm_up();
+  try {
+    auto const began = clock::now();
+    std::vector<float> values(dependencies_.store->copy_size());
+    copied_world_ = begin_copy(source, values);
+    version_ = on_node([&] {
+      ps::store& store = *dependencies_.store;
+      if (store.version() > 0) store.frozen().advanced(store.version(), store);  // as those that have made it
+      return store.version();
+    });
+    copied_ = true;
+    dependencies_.log.info(detail::copied_line(version_, from.id(), values.size(), began));
+    values = std::vector<float>(dependencies_.model.layout.size());
+    std::uint64_t const first = version_;
+    while (!make_next(source, values)) continue;
+    dependencies_.log.info(
+        fmt::format("has made the {} steps since, while the others went on", version_ - first));
+  } catch (net::call_error const& e) {
+    dependencies_.log.warning(fmt::format("cannot follow worker {}: {}", from.id(), e.what()));
+  }
+  number_ = std::max(w.number(), copied_ ? copied_world_ : 0);
+}
+
+// Copies the source's state. Returns the world that it is of.
+EDL_INLINE std::uint64_t replica::begin_copy(net::channel& source, std::vector<float>& values) {
+  wire::FollowRequest follow;
+  follow.set_worker(self_.id);
+  follow.set_begin(true);
+  for (auto const until = clock::now() + detail::links_in;;) {
+    auto const at = wire::unpack<wire::FollowReply>(
+        ask_source(source, {.method = wire::method::follow, .message = wire::pack(follow)}), source.name());
+    wire::CopyRequest request;
+    request.set_generation(at.generation());
+    net::outgoing what{
+        .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
+    what.into.push_back(std::as_writable_bytes(std::span(values)));
+    try {
+      std::string const answer = ask_source(source, std::move(what));
+      auto [segments, row_segments] = ps::segments_of_copy(answer, source.name());
+      on_node([&] { dependencies_.store->restore(std::move(segments), std::move(row_segments), values); });
+      return at.generation();
+    } catch (net::call_error const& e) {
+      // Its world has ended since.
+      if (e.code() != net::status::not_ready || clock::now() > until) throw;
+    }
+    std::this_thread::sleep_for(detail::ask_again);
+  }
+}
+
+// Makes a step that the source has made. True: with it the others' world ends, for this one to be in the
+// next.
+EDL_INLINE bool replica::make_next(net::channel& source, std::vector<float>& sums) {
+  wire::FollowRequest request;
+  request.set_worker(self_.id);
+  request.set_version(version_);
+  net::outgoing what{
+      .method = wire::method::follow, .message = wire::pack(request), .timeout = detail::step_in};
+  what.into.push_back(std::as_writable_bytes(std::span(sums)));
+  auto const next = wire::unpack<wire::FollowReply>(ask_source(source, std::move(what)), source.name());
+  std::vector<contribution> all;
+  for (auto const& m : next.minibatches())
+    all.push_back(
+        {{{m.task().epoch(), m.task().index()}, m.minibatch(), m.minibatches()}, m.records(), m.skipped()});
+  on_node([&] {
+    dependencies_.store->frozen().forget();  // nobody knows that they are here
+    dependencies_.store->step(all, sums);
+    version_ = dependencies_.store->version();
+  });
+  if (version_ != next.version())
+    throw error(
+        fmt::format("a step of {} led to version {}, not {}", source.name(), version_, next.version()));
+  copied_world_ = next.generation();
+  return next.last();
 }
 
 // False: the world broke before it began.
@@ -148,6 +264,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   number_ = w.number();
   members_.clear();
   rank_ = -1;
+  last_step_.reset();
   std::vector<collective::participant> all;
   for (auto const& m : w.members()) {
     auto const where = net::parse_addresses(m.addresses());
@@ -158,7 +275,6 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
                         self ? nullptr : std::make_unique<net::channel>(dependencies_.node, where, name)});
     all.push_back({name, where});
   }
-  if (rank_ < 0) throw error(fmt::format("the master's world {} lacks this worker", w.number()));
   current_ = members_[std::size_t(rank_)].current || make_pending(w);
   pending_.reset();
   try {
@@ -199,6 +315,7 @@ EDL_INLINE void replica::begin(wire::World const& w) {
     auto const first = std::ranges::find_if(members_, [](member const& m) { return m.current; });
     if (first != members_.end() && !first->to) dependencies_.frozen(w.number(), due);
     version_ = dependencies_.store->version();
+    log_.begin(w.number(), version_);
   });
 }
 
@@ -226,7 +343,7 @@ EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_cal
       // It may not have heard of this world yet.
       if (over_ > number_) throw collective::broken("its world is over");
       if (e.code() != net::status::not_ready) throw collective::broken(e.what(), int(calls[i].member));
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::this_thread::sleep_for(detail::ask_again);
       started[i] = net::start(*members_[calls[i].member].to, calls[i].request);
     }
   return answers;
@@ -261,10 +378,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   auto [segments, row_segments] = ps::segments_of_copy(answer, members_[from].to->name());
   on_node([&] { dependencies_.store->restore(std::move(segments), std::move(row_segments), values); });
   shares_.forget();
-  dependencies_.log.info(
-      fmt::format("took version {} from worker {} ({} bytes in {} ms)", w.version(), members_[from].id,
-                  values.size() * sizeof(float),
-                  std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began).count()));
+  dependencies_.log.info(detail::copied_line(w.version(), members_[from].id, values.size(), began));
 }
 
 // False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
@@ -297,6 +411,7 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
   auto const not_joined = gpus_.enter(
       group, one ? "" : "its copy has parts with histories of their own, which a GPU does not keep");
   if (!not_joined) {
+    on_node([&] { log_.begin(0, 0); });
     here_ = on_node([&] {
       dependencies_.store->move_to(*dependencies_.there);
       return dependencies_.store->version();
@@ -320,13 +435,14 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
 // ---- Steps ----
 
 EDL_INLINE void replica::step() {
+  go_over();
   std::shared_ptr<collective::group> const group = group_;
   std::vector<contribution> all;
   std::vector<std::vector<sparse::row_gradients>> rows;
   bool complete = false;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    all = gpus_.joined() ? gpus_.sum() : sum_.sum();
+    all = gpus_.joined() ? gpus_.sum() : sum_.sum(log_.wants_end());
     if (dependencies_.store->rows().tables() > 0) {
       rows = rows_.exchange(*group);
       // Nobody comes here before all have made the last step.
@@ -346,6 +462,7 @@ EDL_INLINE void replica::step() {
     if (complete = shares_.divided() && !all.empty(); complete) group->barrier();
     complete = false;
     if (!all.empty()) last_ = on_node([&] { return apply(all, rows); });
+    if (last_step_) end_world(*group);
   } catch (collective::broken const& e) {
     if (complete) pending_.emplace(number_, version_ + 1, all, sum_.sums(), rows);
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
@@ -356,13 +473,41 @@ EDL_INLINE void replica::step() {
 
 EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
                                           std::vector<std::vector<sparse::row_gradients>> const& rows) {
+  bool const last = !gpus_.joined() && sum_.ends();
+  step_log::step made{.world = number_, .last = last, .minibatches = {}, .sums = {}};
+  if (log_.wanted()) {
+    made.minibatches = all;
+    made.sums.assign(sum_.sums().begin(), sum_.sums().end());
+  }
   ps::push_result const r =
       dependencies_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums(), rows);
   here_ = version_ = r.version;
   shares_.stepped();
   dependencies_.server.stepped();
+  made.version = r.version;
+  last ? void(last_step_ = std::move(made)) : log_.add(std::move(made));
   if ((r.evaluate || r.checkpoint) && rank_ == 0) dependencies_.frozen(number_, r);
   return r;
+}
+
+// A newcomer has caught up. Nobody leaves before all have made the last step, and whoever follows has it
+// after that.
+EDL_INLINE void replica::end_world(collective::group& group) {
+  try {
+    group.barrier();
+  } catch (collective::broken const&) {
+    // Another has passed it and left, or is lost.
+  }
+  on_node([&] { log_.add(*std::move(last_step_)); });
+  last_step_.reset();
+  ends_ = true;
+}
+
+EDL_INLINE void replica::go_over() {
+  if (!std::exchange(ends_, false)) return;
+  refresh();
+  if (!finished_)
+    throw worker::rolled_back(fmt::format("a worker has joined; world {} follows", number_.load()));
 }
 
 EDL_INLINE worker::lane_range replica::lanes() const {
@@ -407,6 +552,7 @@ EDL_INLINE void replica::idle(std::chrono::milliseconds timeout) {
     refresh();
     return;
   }
+  go_over();
   bool begun = true;
   try {
     if (group_ && over_ <= number_) begun = group_->begun(timeout);
@@ -421,6 +567,7 @@ EDL_INLINE std::optional<std::uint64_t> replica::in_place() const {
 }
 
 EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
+  go_over();
   return on_node([&] {
     std::ranges::copy(dependencies_.store->current(), variables.begin());
     return dependencies_.store->version();
@@ -439,6 +586,7 @@ EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
 }
 
 EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> variables) {
+  go_over();
   bool const here = on_node([&] {
     if (version == dependencies_.store->version()) {
       std::ranges::copy(dependencies_.store->averaged().variables(), variables.begin());

@@ -70,8 +70,12 @@ class step_sum {
   std::span<float> bring(std::size_t place, contribution const& c, view<float> gradients,
                          view<float> state_change);
 
-  /// Makes the sum; tells what all members brought, by place. What it comes to is in `sums`.
-  std::vector<contribution> sum();
+  /// Makes the sum; tells what all members brought, by place. What it comes to is in `sums`. `ends`: this
+  /// member wants the group to end with it.
+  std::vector<contribution> sum(bool ends = false);
+
+  /// Whether any member has wanted that of the last sum; all know alike.
+  bool ends() const { return ends_; }
 
   /// Parameters, then state; until the next minibatch is brought or computed.
   std::span<float> sums() { return term(0); }
@@ -104,6 +108,7 @@ class step_sum {
   std::size_t brought_ = 0;
   std::optional<early> ahead_;
   std::size_t announced_ = 0;  // the last of the ready buckets
+  bool ends_ = false;
 
   std::mutex lock_;
   std::condition_variable changed_;

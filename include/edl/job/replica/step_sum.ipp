@@ -44,7 +44,7 @@ EDL_INLINE void step_sum::enter(std::shared_ptr<collective::group> group) {
   int const size = group_ ? group_->size() : 1, rank = group_ ? group_->rank() : 0;
   places_ = options_.places > 0 ? options_.places : std::size_t(size);
   own_ = group_ ? collective::share_of(places_, size, rank) : collective::share{};
-  values_.resize(elements() + places_ * detail::floats_per_contribution);
+  values_.resize(elements() + places_ * detail::floats_per_contribution + 1);
   more_.resize(std::max(own_.count, std::size_t{1}) - 1);
   for (auto& m : more_) m.resize(elements());
   views_.resize(own_.count);
@@ -140,7 +140,7 @@ EDL_INLINE void step_sum::await_buckets() {
   if (failed_) std::rethrow_exception(failed_);
 }
 
-EDL_INLINE std::vector<contribution> step_sum::sum() {
+EDL_INLINE std::vector<contribution> step_sum::sum(bool ends) {
   if (!group_ || (ahead_ && !mine_[ahead_->place]))
     throw collective::broken("a minibatch that a sum had begun with was given up");
   auto const identities = std::span(values_).subspan(elements());
@@ -149,6 +149,7 @@ EDL_INLINE std::vector<contribution> step_sum::sum() {
   };
   if (!ahead_) fill_gaps();
   std::ranges::fill(identities, 0.0f);
+  identities.back() = ends ? 1 : 0;
   for (std::size_t i = 0; i < own_.count; ++i)
     if (mine_[i]) detail::write_identity(*mine_[i], identity(own_.first + i));
   bool const in_order = options_.places > 0, at_once = buckets_.count() == 1 && !options_.bfloat16;
@@ -163,6 +164,7 @@ EDL_INLINE std::vector<contribution> step_sum::sum() {
   } else {
     group_->all_reduce(std::span(values_).subspan(rest.first));
   }
+  ends_ = identities.back() > 0;
   std::vector<contribution> all;
   for (std::size_t i = 0; i < places_; ++i)
     if (auto const c = detail::read_identity(identity(i))) all.push_back(*c);

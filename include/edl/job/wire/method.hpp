@@ -19,7 +19,7 @@ inline constexpr std::uint16_t pull = 32, push = 33, position = 34, configure = 
                                copy_rows = 43, count_rows = 44;
 
 // To another worker.
-inline constexpr std::uint16_t copy = 64, kept = 65;
+inline constexpr std::uint16_t copy = 64, kept = 65, follow = 66;
 
 // To the launcher of a machine's processes.
 inline constexpr std::uint16_t start_process = 96, stop_process = 97, process_events = 98;

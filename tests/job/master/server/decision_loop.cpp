@@ -71,4 +71,31 @@ TEST_CASE(
   CHECK(s.asked == 1);
 }
 
+TEST_CASE("the numbers of worlds are in the journal before they are used: the next one waits for no disk") {
+  scratch const dir;
+  std::string const path = dir / "journal.json";
+  master_process m([&](server_options& o) {
+    o.journal = journal(path, "run");
+    o.job.replicas = true;
+    o.job.num_servers = 0;
+  });
+  edl::wire::JoinRequest join;
+  join.set_role(edl::wire::JoinRequest::WORKER);
+  join.set_incarnation(1);
+  join.add_addresses("tcp:127.0.0.1:1");
+  m.ask(method::join, join);
+  auto const enter = [&](std::uint64_t last) {
+    edl::wire::EnterRequest r;
+    r.set_incarnation(1);
+    r.set_last(last);
+    return edl::wire::unpack<edl::wire::World>(m.ask(method::enter, r), "master").number();
+  };
+  CHECK(enter(0) == 1);
+  held_disk::hold const disk;
+  for (std::uint64_t last = 1; last < 16; ++last) CHECK(enter(last) == last + 1);
+  held_disk::release();
+  CHECK(enter(16) == 17);
+  CHECK(journal(path, "run").read()->generation == 32);
+}
+
 }  // namespace decision_loop_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <asio/awaitable.hpp>
 #include <cstdint>
@@ -38,7 +39,7 @@ class decision_loop {
   bool kept() const { return keeper_.kept(); }
 
   /// The newest generation that others may be told of, and when it is the current one.
-  std::uint64_t generation() const { return keeper_.generation(); }
+  std::uint64_t generation() const { return std::min(keeper_.generation(), coordinator_.generation()); }
   asio::awaitable<void> announced();
 
   /// Notified after each event.
@@ -59,10 +60,12 @@ class decision_loop {
 
  private:
   void remember();
+  std::uint64_t kept_ahead(std::uint64_t generation) const;
   void perform(std::function<void()> const& work);
 
   net::node& node_;
   bool judges_;
+  bool worlds_;
   std::function<void(command const&)> execute_;
   coordinator coordinator_;
   net::event changed_;

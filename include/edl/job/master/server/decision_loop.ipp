@@ -19,6 +19,7 @@ EDL_INLINE decision_loop::decision_loop(net::node& on, server_options const& o, 
                                         std::function<void(command const&)> execute)
     : node_(on),
       judges_(o.job.judges),
+      worlds_(o.job.replicas),
       execute_(std::move(execute)),
       coordinator_(o.job, clock::now(), o.before),
       changed_(on.executor()),
@@ -31,17 +32,26 @@ EDL_INLINE void decision_loop::listens_at(std::vector<std::string> addresses) {
   run_commands();
 }
 
+// Worlds come and go often, all wait for the next one, and a disk takes its time. So the journal says more
+// than has been.
+EDL_INLINE std::uint64_t decision_loop::kept_ahead(std::uint64_t generation) const {
+  constexpr std::uint64_t at_once = 16;
+  return worlds_ ? (generation + at_once - 1) / at_once * at_once : generation;
+}
+
 // A generation, a successor's number, where the master listens: others are told when a successor of this
 // master would know it. For the rest it is enough that it is written some time.
 EDL_INLINE void decision_loop::remember() {
   auto const [generation, members, servers, worker_lines, server_lines, evaluated] = coordinator_.remembers();
   // What has been judged stands in the list of evaluations, too.
-  remembered const now{{generation, servers, worker_lines, server_lines},
+  std::uint64_t const ahead = kept_ahead(generation);
+  remembered const now{{ahead, servers, worker_lines, server_lines},
                        {members, events_, judges_ ? 0 : evaluated}};
   if (remembered_ == now) return;
   bool const promised = !remembered_ || remembered_->promised != now.promised;
   remembered_ = now;
   persisted_state all = coordinator_.remembered();
+  all.generation = ahead;
   all.events = events_;
   all.addresses = addresses_;
   keeper_.keep(std::move(all), promised);

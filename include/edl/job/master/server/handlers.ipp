@@ -137,7 +137,8 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
                              {m.ranges().begin(), m.ranges().end()},
                              m.heard(),
                              {m.flags().begin(), m.flags().end()},
-                             m.kind().substr(0, 256)};
+                             m.kind().substr(0, 256),
+                             m.follows()};
   auto const where = net::parse_addresses(request.addresses);
   join_reply const answer = coordinator_.join(request, now());
   if (answer.accepted && keepers_.is_keeper(request.role))
@@ -295,6 +296,7 @@ EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
   entry e{.incarnation = m.incarnation(), .last = m.last(), .copy = {}, .suspect = {}};
   if (m.copy()) e.copy = copy_position{m.version(), wire::from_message(m.ledger()), m.of()};
   if (m.suspect_size() > 0) e.suspect = m.suspect(0);
+  e.brings.assign(m.brings().begin(), m.brings().end());
   coordinator_.enter(m.worker(), std::move(e), now());
   loop_.run_commands();
   // Known to the master before this one, it may ask to enter before it has joined here.

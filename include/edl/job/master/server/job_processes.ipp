@@ -23,8 +23,8 @@ inline exit_kind kind_of(platform::ending const& e, bool over) {
   // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is,
   // and so is more memory than there is: another would end as it did.
   bool const from_outside = e.stop_requested || e.outside || e.code == platform::gave_up_waiting ||
-                            (e.signal == SIGKILL && !e.memory) || e.signal == SIGTERM ||
-                            (e.signal == 0 && e.code == 0);
+                            e.code == platform::bad_machine || (e.signal == SIGKILL && !e.memory) ||
+                            e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
   return from_outside ? exit_kind::preempted : exit_kind::failed;
 }
 
@@ -79,6 +79,7 @@ EDL_INLINE void job_processes::ended(platform::ending const& how, std::uint64_t 
   if (adopting_) return;  // what has ended before was not of this master's doing
   if (!over_ && how.failed()) log_.warning(fmt::format("{} {}", to_string(how.who), describe(how)));
   loop_.dealt_with(number);
+  if (how.code == platform::bad_machine && platform_) platform_->avoid(how.who, describe(how));
   coordinator_.exited(how.who.role, how.who.id,
                       options_.relaunch ? detail::kind_of(how, over_) : exit_kind::failed, describe(how),
                       clock::now());
