@@ -34,9 +34,10 @@ EDL_INLINE void decision_loop::listens_at(std::vector<std::string> addresses) {
 // A generation, a successor's number, where the master listens: others are told when a successor of this
 // master would know it. For the rest it is enough that it is written some time.
 EDL_INLINE void decision_loop::remember() {
-  auto const [generation, members, servers, worker_lines, server_lines, evaluated] = coordinator_.remembers();
+  auto const [generation, members, servers, worker_lines, server_lines, evaluated, finished] =
+      coordinator_.remembers();
   // What has been judged stands in the list of evaluations, too.
-  remembered const now{{generation, servers, worker_lines, server_lines},
+  remembered const now{{generation, servers, worker_lines, server_lines, finished},
                        {members, events_, judges_ ? 0 : evaluated}};
   if (remembered_ == now) return;
   bool const promised = !remembered_ || remembered_->promised != now.promised;
