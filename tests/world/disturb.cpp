@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "world/subject.hpp"
 
@@ -29,14 +30,54 @@ void job::touch(std::string const& place, world::duration length) {
 void job::expect(fault const& f) {
   bool const replaced = plan_.launched && f.place != "master";
   world::duration length = f.length, more = 90s;
-  if (f.what == kill || f.what == terminate || f.what == newcomer || f.what == journal) more = 25s;
-  if (f.what == stop || f.what == newcomer_stop) {
+  if (f.what == kill || f.what == terminate || f.what == journal) more = 25s;
+  if (f.what == stop) {
     more = 25s;
     if (replaced) length = std::min<world::duration>(length, 6s);
   }
   if (f.what == hang) length = std::min<world::duration>(length, 60s);
   changed_ = world::now() + length;
   expected_ = std::max(expected_, changed_ + more);
+}
+
+void job::meet(fault const& f) {
+  if (f.on.what.empty())
+    world::at(f.at, [this, f] { apply(f); });
+  else
+    aimed_.push_back({f});
+}
+
+// A call, or, without one, a line of a log.
+void job::happens(process const& by, std::string_view call, std::string_view on) {
+  for (std::size_t i = 0; i < aimed_.size(); ++i) {
+    fault f = aimed_[i].what;
+    if (f.on.of != by.place || world::now() < f.at) continue;
+    if (call.empty() ? on.find(f.on.what) == on.npos : call != f.on.what) continue;
+    if ((call == "send" || call == "connect") && !f.other.empty() &&
+        on != (by.place == f.place ? f.other : f.place))
+      continue;
+    if (++aimed_[i].seen < f.on.nth) continue;
+    aimed_.erase(aimed_.begin() + std::ptrdiff_t(i--));
+    after(f.on.later, [this, f]() mutable {
+      world::duration const left = plan_.quiet - world::now();
+      if (left <= 0s) return;
+      if (f.what != hang) f.length = std::min(f.length, std::chrono::duration_cast<milliseconds>(left));
+      apply(f);
+    });
+  }
+}
+
+void job::on_call(world::call const& c) {
+  // What the job went back behind must not become valid afterwards.
+  unsigned long long version = 0;
+  if (auto const at = c.on.rfind("/version-"); c.what == "rename" && c.on.ends_with("/manifest.json") &&
+                                               at != c.on.npos &&
+                                               std::sscanf(c.on.data() + at, "/version-%llu", &version) == 1)
+    if (version > acknowledged_ + 2 * std::uint64_t(plan_.workers))
+      find_fault(fmt::format("a checkpoint of version {} is valid, and the newest step is {}", version,
+                             acknowledged_));
+  if (aimed_.empty()) return;
+  if (process const* const by = find(c.by)) happens(*by, c.what, c.on);
 }
 
 void job::apply(fault const& f) {
@@ -84,13 +125,19 @@ void job::apply(fault const& f) {
     case reset:
     case delay:
     case strand:
+    case swallow:
     case one_way:
       disturb(f.place, f.other, f);
       break;
-    case isolate:
+    case isolate: {
+      // A master that is cut off from all others is to blame none of them.
+      fault one = f;
+      one.number = f.place == "master" && f.length <= 25s && world::now() > troubled_["master"] &&
+                   living_or_coming("worker") + living_or_coming("ps") > 2;
       for (std::string const& other : places())
-        if (other != f.place) disturb(f.place, other, f);
+        if (other != f.place) disturb(f.place, other, one);
       break;
+    }
     case slow_disk:
     case full_disk:
     case failing_disk:
@@ -99,24 +146,25 @@ void job::apply(fault const& f) {
     case journal:
       damage_journal(f);
       break;
+    case clock:
+      world::set_wall_clock(f.place, std::chrono::seconds(f.number));
+      after(f.length, [place = f.place] { world::set_wall_clock(place, {}); });
+      break;
     case workers:
     case servers:
       scale(f);
-      break;
-    case newcomer:
-    case newcomer_stop:
-      for_newcomer_[f.place] = f;
       break;
   }
 }
 
 void job::disturb(std::string const& a, std::string const& b, fault const& f) {
   if (a == b || dark_.contains(a) || dark_.contains(b)) return;
-  if (f.what == strand) {
+  if (f.what == strand || f.what == swallow) {
     touch(a), touch(b);
-    return world::strand_connections(a, b);
+    return f.what == strand ? world::strand_connections(a, b) : world::swallow(a, b);
   }
-  touch(a, f.length), touch(b, f.length);
+  touch(a, f.length);
+  if (f.what != isolate || f.number == 0) touch(b, f.length);
   world::link const there = world::get_link(a, b), back = world::get_link(b, a);
   world::link to = there, from = back;
   if (f.what == cut || f.what == isolate) to.cut = from.cut = true;

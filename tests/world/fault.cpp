@@ -16,10 +16,16 @@ namespace {
 
 using enum fault::kind;
 
-constexpr std::array names{"kill",    "terminate", "stop",      "hang",         "power",
-                           "cut",     "isolate",   "reset",     "delay",        "strand",
-                           "one_way", "slow_disk", "full_disk", "failing_disk", "journal",
-                           "workers", "servers",   "newcomer",  "newcomer_stop"};
+constexpr std::array names{"kill",    "terminate", "stop",      "hang",      "power",
+                           "cut",     "isolate",   "reset",     "delay",     "strand",
+                           "swallow", "one_way",   "slow_disk", "full_disk", "failing_disk",
+                           "journal", "clock",     "workers",   "servers"};
+
+/// Moments at which little is as it was before.
+constexpr char const* told[]{"joined",     "is lost",       "Going",       "World",
+                             "Scaling",    "Checkpoint of", "Evaluation ", "model writ",
+                             "model writ", "model writ",    "is started"};
+constexpr char const* calls[]{"send", "connect", "fsync", "rename", "start"};
 
 double seconds(milliseconds t) { return double(t.count()) / 1000; }
 
@@ -46,6 +52,10 @@ fault parse_fault(std::string const& text) {
       f.length = from_seconds(value);
     else if (word == "number" && in >> value)
       f.number = std::strtoull(value.c_str(), nullptr, 10);
+    else if (word == "after" && in >> value)
+      f.on.later = from_seconds(value);
+    else if (word == "on" && in >> f.on.what >> f.on.of >> f.on.nth)
+      std::ranges::replace(f.on.what, '_', ' ');
     else
       (f.place.empty() ? f.place : f.other) = word;
   }
@@ -55,20 +65,32 @@ fault parse_fault(std::string const& text) {
 /// Draws one fault after the other.
 class drawing {
  public:
-  explicit drawing(plan const& of) : plan_(of), d_(of.seed, 2) {}
+  explicit drawing(plan const& of) : plan_(of), d_(of.seed, 2), aimed_(40 * d_.below(3)) {
+    if (d_.one_in(2)) return;
+    for (auto& [kind, weight] : weights_)  // few kinds, often, meet what many do not
+      if (kind != kill && d_.below(3) > 0) weight = 0;
+  }
 
   std::vector<fault> all() {
-    milliseconds at(d_.between(100, 3000));
+    milliseconds at(d_.between(100, 3000)), before(0);
     int const most = int(1 + d_.below(plan_.harsh ? 24 : 14));
     for (int i = 0; i < most && at < plan_.quiet; ++i) {
       fault f = draw();
       f.at = at;
       // Who hangs may do so until somebody ends it.
       if (f.what != hang) f.length = std::min(f.length, plan_.quiet - at);
+      if (d_.below(100) < aimed_) {
+        if (d_.one_in(3)) f = complete({.at = f.at, .what = d_.one_in(2) ? kill : reset});
+        if (d_.one_in(2)) f.at = before;  // what that has brought about
+        aim(f);
+      }
+      before = at;
       out_.push_back(f);
-      if (d_.one_in(8)) {  // the same once more, soon
-        f.at += milliseconds(d_.between(1, 1500));
-        if (f.end() <= plan_.quiet) out_.push_back(f);
+      bool const size = f.what == workers || f.what == servers;
+      if (d_.one_in(size ? 2 : 8)) {  // once more, soon, or somewhere else
+        if (size || d_.one_in(2)) f = complete({.what = f.what, .on = f.on});
+        f.at = at + milliseconds(d_.one_in(2) ? 0 : d_.between(1, 1500));
+        if (f.what == hang || f.end() <= plan_.quiet) out_.push_back(f);
       }
       at += plan_.harsh || d_.one_in(4)
                 ? milliseconds(d_.between(0, 2000))
@@ -106,17 +128,25 @@ class drawing {
     }
   }
 
+  /// At a moment instead of a time.
+  void aim(fault& f) {
+    bool const says = d_.one_in(2), last = d_.one_in(4);
+    f.on.what = last ? "end" : says ? told[d_.below(std::size(told))] : calls[d_.below(std::size(calls))];
+    f.on.of = last || says || d_.one_in(3) ? "master" : f.place.empty() || d_.one_in(4) ? place() : f.place;
+    if (!f.other.empty() && !last && f.on.of != f.place && f.on.of != f.other) f.on.of = f.other;
+    bool const often = f.on.what == "send";
+    f.on.nth =
+        last || f.on.what == "start" || d_.one_in(2) ? 1 : 1 + d_.below(often && d_.one_in(2) ? 100 : 6);
+    if (d_.one_in(last ? 1 : 3)) f.on.later = milliseconds(d_.between(1, last ? 3000 : 800));
+    if (f.what == reset && d_.one_in(2)) f.length = milliseconds(d_.between(0, 50));
+  }
+
   fault draw() {
-    static constexpr std::pair<fault::kind, int> weights[]{
-        {kill, 32},   {terminate, 6}, {stop, 8},      {hang, 3},         {power, 5},
-        {cut, 8},     {isolate, 5},   {reset, 10},    {delay, 4},        {strand, 5},
-        {one_way, 4}, {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 5},
-        {workers, 5}, {servers, 5},   {newcomer, 4},  {newcomer_stop, 3}};
     int sum = 0;
-    for (auto const& w : weights) sum += w.second;
+    for (auto const& w : weights_) sum += w.second;
     int at = int(d_.below(std::uint64_t(sum)));
     fault f;
-    for (auto const& [kind, weight] : weights)
+    for (auto const& [kind, weight] : weights_)
       if ((at -= weight) < 0) {
         f.what = kind;
         break;
@@ -143,19 +173,22 @@ class drawing {
         break;
       case hang:
         f.place = worker();
-        f.length = milliseconds(d_.one_in(2) ? 3'600'000 : d_.between(500, 20'000));
+        f.length = milliseconds(d_.one_in(2) ? 3'600'000 : d_.between(500, 3000));  // the limit is 20 passes
         break;
       case cut:
       case reset:
       case delay:
       case strand:
+      case swallow:
       case one_way:
         f.place = place();
         f.other = other_than(f.place);
-        f.length = f.what == reset    ? milliseconds(d_.between(50, 1500))
-                   : f.what == strand ? milliseconds(0)
-                                      : some_time();
+        f.length = f.what == reset                         ? milliseconds(d_.between(50, 1500))
+                   : f.what == strand || f.what == swallow ? milliseconds(0)
+                                                           : some_time();
         f.number = std::uint64_t(d_.between(20, 800));
+        // Calls to others may take minutes.
+        if (f.what == swallow && f.place != "master") f.other = std::exchange(f.place, "master");
         // So that answers are under way when the connections end.
         if (f.what == reset) f.number = std::uint64_t(d_.between(5, 250));
         if (f.what == reset && d_.one_in(2)) f.place = worker(), f.other = "master";
@@ -172,6 +205,11 @@ class drawing {
       case journal:
         f.number = d_.below(1'000'000);
         break;
+      case clock:
+        f.place = place();
+        f.length = some_time();
+        f.number = std::uint64_t(d_.one_in(2) ? d_.between(1, 100) : d_.between(100, 1'000'000));
+        break;
       case workers:
         f.number = 1 + d_.below(5);
         break;
@@ -179,18 +217,18 @@ class drawing {
         if (!plan_.has_servers()) return f.what = kill, complete(f);
         f.number = std::uint64_t(plan_.copies) + d_.below(3);
         break;
-      case newcomer:
-      case newcomer_stop:
-        f.place = place();
-        f.number = d_.below(800);
-        if (f.what == newcomer_stop) f.length = some_time();
-        break;
     }
     return f;
   }
 
   plan const& plan_;
   draws d_;
+  std::uint64_t aimed_;  // of a hundred
+  std::pair<fault::kind, int> weights_[19]{{kill, 32},     {terminate, 6}, {stop, 8},         {hang, 3},
+                                           {power, 5},     {cut, 8},       {isolate, 5},      {reset, 10},
+                                           {delay, 4},     {strand, 5},    {swallow, 3},      {one_way, 4},
+                                           {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 5},
+                                           {clock, 1},     {workers, 6},   {servers, 6}};
   std::vector<fault> out_;
 };
 
@@ -204,7 +242,11 @@ std::string to_string(fault const& f) {
     if (!place.empty()) text += " " + place;
   if (f.length.count() > 0) text += fmt::format(" for {}", seconds(f.length));
   if (f.number > 0) text += fmt::format(" number {}", f.number);
-  return text;
+  if (f.on.what.empty()) return text;
+  std::string what = f.on.what;
+  std::ranges::replace(what, ' ', '_');
+  text += fmt::format(" on {} {} {}", what, f.on.of, f.on.nth);
+  return f.on.later.count() > 0 ? text + fmt::format(" after {}", seconds(f.on.later)) : text;
 }
 
 std::string to_string(std::vector<fault> const& all) {

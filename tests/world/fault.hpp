@@ -26,22 +26,34 @@ struct fault {
     reset,         ///< between `place` and `other` all takes `length`, then their connections are reset
     delay,         ///< between `place` and `other` all takes `number` ms more for `length`
     strand,        ///< connections between `place` and `other` are half-open from then on
+    swallow,       ///< what `place` answers `other` on open connections is acknowledged, and lost
     one_way,       ///< what `place` sends to `other` does not come for `length`
     slow_disk,     ///< each fsync of the storage takes `number` ms for `length`
     full_disk,     ///< ENOSPC for `length`
     failing_disk,  ///< EIO for `length`
-    journal,   ///< one bit of the master's journal is changed, or the file is cut off; the master is killed
-    workers,   ///< there are to be `number` workers
-    servers,   ///< there are to be `number` servers
-    newcomer,  ///< the next process of `place` is killed `number` ms after its start
-    newcomer_stop  ///< the next process of `place` is stopped `number` ms after its start, for `length`
+    journal,  ///< one bit of the master's journal is changed, or the file is cut off; the master is killed
+    clock,    ///< the system's clock of `place` is off by `number` s for `length`
+    workers,  ///< there are to be `number` workers
+    servers   ///< there are to be `number` servers
   };
 
-  milliseconds at{};
+  /// What a fault waits for. Of calls between two places those count that it is about.
+  struct moment {
+    /// "start", "send", "connect", "fsync", "rename", "end" (all is trained), or words of a log's line;
+    /// empty: none
+    std::string what;
+    std::string of;  ///< the place of the process that does so, or says it
+    std::uint64_t nth = 1;
+    milliseconds later{};
+    friend bool operator==(moment const&, moment const&) = default;
+  };
+
+  milliseconds at{};  ///< with a moment: from when on they count
   kind what = kind::kill;
   std::string place, other;
   milliseconds length{};
   std::uint64_t number = 0;
+  moment on = {};
 
   milliseconds end() const { return at + length; }
   friend bool operator==(fault const&, fault const&) = default;
@@ -49,7 +61,8 @@ struct fault {
 
 char const* name_of(fault::kind what);
 
-/// As `--faults` takes it: "12.34 cut worker-0 server-1 for 20 number 3".
+/// As `--faults` takes it: "12.34 cut worker-0 server-1 for 20 number 3", "5 kill server-0 on rename master 2
+/// after 0.1".
 std::string to_string(fault const& f);
 std::string to_string(std::vector<fault> const& all);  ///< separated by "; "
 

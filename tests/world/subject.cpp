@@ -40,12 +40,14 @@ job::job(plan const& p, timeline& lines) : plan_(p), lines_(lines), draws_(p.see
     last_pass_ = world::now();
     char const* const number = std::getenv("WORLD_NUMBER");
     if (!number) return;
-    for (auto it = hangs_.find(std::strtoull(number, nullptr, 10));
-         it != hangs_.end() && world::now() < it->second;)
+    std::uint64_t const of = std::strtoull(number, nullptr, 10);
+    if (++passes_[of] == 1) return;  // which may take long
+    for (auto it = hangs_.find(of); it != hangs_.end() && world::now() < it->second;)
       std::this_thread::sleep_for(100ms);
   };
   world::on_end([this](world::pid of, world::ending const& how) { on_end(of, how); });
   world::on_line([this](world::line const& l) { on_line(l); });
+  world::on_call([this](world::call const& c) { on_call(c); });
 }
 
 std::vector<std::string> job::command() const {
@@ -129,7 +131,9 @@ std::vector<std::string> job::living() const {
 }
 
 std::vector<std::string> job::places() const {
-  std::vector<std::string> all{"master"};
+  std::vector<std::string> all{"master"};  // and who may come
+  for (int i = 0; i < 8; ++i) all.push_back(fmt::format("worker-{}", i));
+  for (int i = 0; i < 4; ++i) all.push_back(fmt::format("server-{}", i));
   for (process const& p : all_)
     if (p.role != "launcher" && std::ranges::find(all, p.place) == all.end()) all.push_back(p.place);
   return all;
@@ -166,14 +170,7 @@ void job::launch(std::string const& role, std::uint32_t id, std::map<std::string
   auto const trouble = troubled_.find(p.place);
   p.hit = trouble != troubled_.end() && world::now() < trouble->second;
   all_.push_back(p);
-  auto const waits = for_newcomer_.find(p.place);
-  if (waits == for_newcomer_.end() || p.number <= std::uint64_t(1 + plan_.workers + plan_.servers)) return;
-  fault f = waits->second;
-  for_newcomer_.erase(waits);
-  f.what = f.what == fault::kind::newcomer ? fault::kind::kill : fault::kind::stop;
-  after(milliseconds(f.number), [this, f, pid = p.pid] {
-    if (world::alive(pid)) apply(f);
-  });
+  happens(p, "start", {});
 }
 
 // By hand.
@@ -241,8 +238,8 @@ void job::look() {
     expected_ = now + 1h;
   }
   for (process& p : all_)
-    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + 40s) {
-      find_fault(p.name + " was told to stop by SIGTERM 40 s ago");
+    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + 20s) {
+      find_fault(p.name + " was told to stop by SIGTERM 20 s ago");
       p.hits = 2;
     }
   auto const workers = std::ranges::count_if(
@@ -356,8 +353,14 @@ void job::on_line(world::line const& l) {
     if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1)
       acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
     last_step_ = l.when;
+    auto const steps =
+        std::uint64_t(32 * plan_.epochs / (plan_.has_servers() ? plan_.grads_to_wait : plan_.workers));
+    if (process const* const master = this->at("master");
+        master && version >= steps && !std::exchange(trained_, true))
+      happens(*master, "end", {});
   }
   lines_.hear(p->name, line);
+  if (!line.level.empty() && line.level != "DEBUG") happens(*p, {}, line.text);
   judge_line(*p, line);
 }
 
@@ -365,14 +368,18 @@ void job::judge_line(process& who, log_line const& l) {
   if (is_error(l.level) && !who.hit && !less_known_ && !over_ && !ending_ && world::now() > disk_trouble_)
     find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
   if (who.role != "master") return;
+  // Those who have not heard of the end are waited for.
+  if (l.text.starts_with("model written to /job/model")) expected_ = std::max(expected_, world::now() + 60s);
   unsigned long long version = 0, before = 0, wanted = 0;
   if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
   if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1) acknowledged_ = version;
   // Some may have been on their way to servers, or answered by the first of them.
-  if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1 &&
-      version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
-    find_fault(
-        fmt::format("the servers go on at version {}, and a worker was told of {}", version, acknowledged_));
+  if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1) {
+    if (version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
+      find_fault(fmt::format("the servers go on at version {}, and a worker was told of {}", version,
+                             acknowledged_));
+    acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
+  }
   if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu worker", &before, &wanted) == 2 &&
       l.text.find("worker") != l.text.npos) {
     wanted_workers_ = std::uint32_t(wanted);
@@ -388,6 +395,11 @@ void job::judge_line(process& who, log_line const& l) {
     if (!p.hit && p.wanted && p.joined == who.number && !less_known_ && world::now() > disk_trouble_)
       find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
     p.hit = p.given_up = true;
+    // By hand somebody ends what does not end by itself.
+    if (!plan_.launched)
+      after(30s, [pid = p.pid] {
+        if (world::alive(pid)) world::kill(pid, SIGKILL);
+      });
   }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "world/fault.hpp"
@@ -40,7 +41,7 @@ class job {
   job(plan const& p, timeline& lines);
 
   void start();
-  void apply(fault const& f);  ///< now; what it changes is as before after its length
+  void meet(fault const& f);  ///< at its time, or at its moment
 
   bool over() const { return over_; }                      ///< the master has left with an exit code
   std::string const& failure() const { return failure_; }  ///< its end was none that a job may have
@@ -94,6 +95,9 @@ class job {
   void judge_line(process& who, log_line const& l);
   void find_fault(std::string what);
 
+  void apply(fault const& f);  ///< now; what it changes is as before after its length
+  void happens(process const& by, std::string_view call, std::string_view on);
+  void on_call(world::call const& c);
   void expect(fault const& f);
   void touch(std::string const& place, world::duration length = {});
   void disturb(std::string const& a, std::string const& b, fault const& f);
@@ -109,11 +113,16 @@ class job {
   std::vector<order> orders_;
   std::set<std::pair<std::string, std::uint32_t>> coming_;  // by hand
   std::vector<told_ending> endings_;
-  std::map<std::string, fault> for_newcomer_;        // by place
+  struct aimed {
+    fault what;
+    std::uint64_t seen = 0;
+  };
+  std::vector<aimed> aimed_;
   std::map<std::string, world::duration> troubled_;  // places, until when
   world::duration disk_trouble_{};                   // until then, and a moment longer
   std::set<std::string> dark_;                       // places without power
   std::map<std::uint64_t, world::duration> hangs_;
+  std::map<std::uint64_t, int> passes_;  // of processes, by their numbers
   std::vector<std::string> findings_;
   std::string failure_;
   std::uint64_t started_ = 0, steps_ = 0, acknowledged_ = 0;
@@ -122,7 +131,7 @@ class job {
   std::uint32_t wanted_workers_ = 0;
   world::duration last_step_{}, last_pass_{}, expected_{}, changed_{};
   std::size_t applied_ = 0;
-  bool over_ = false, ending_ = false;
+  bool over_ = false, ending_ = false, trained_ = false;
   bool slow_seen_ = false;   // the disk was slow
   bool less_known_ = false;  // a master was lost that could not write its journal
 };

@@ -64,7 +64,6 @@ struct program {
   std::function<int(int, char**)> main;  ///< the real main function
   std::vector<std::string> arguments;    ///< the first is the program's name
   std::map<std::string, std::string> environment;
-  duration wall_clock_offset{};  ///< its system_clock is that much ahead
   /// A new host is a container on that one: 127.0.0.1 is there, and it has its files.
   std::string machine = {};
 };
@@ -87,6 +86,8 @@ std::string name_of(pid of);
 std::string host_of(pid of);
 
 void fail_forks(pid of, int count);  ///< its next ones give EAGAIN
+/// The system_clock of its processes, and of those to come there, jumps.
+void set_wall_clock(std::string const& host, duration ahead);
 /// A poll of up to 10 ms takes that much longer: of a server that looks at idle connections so often.
 void set_slack(pid of, duration slack);
 
@@ -109,6 +110,14 @@ struct line {
 void on_line(std::function<void(line const&)> hears);
 void on_end(std::function<void(pid, ending const&)> hears);
 
+/// What a process has asked of the system.
+struct call {
+  pid by;
+  std::string_view what;  ///< "send" and "connect" to another host, "fsync", "rename"
+  std::string_view on;    ///< that host, or the file; of "rename" its new name
+};
+void on_call(std::function<void(call const&)> hears);
+
 // ---- Network: hosts have names; packets of a connection stay in order, those of different ones need not
 // ----
 
@@ -129,6 +138,8 @@ void rejoin(std::string const& host);
 void reset_connections(std::string const& a, std::string const& b);  ///< RST on all that are open
 /// Their packets are lost from now on, as by a gateway that has forgotten them: half-open connections.
 void strand_connections(std::string const& a, std::string const& b);
+/// What `a` answers on connections that `b` has made is acknowledged and lost, as by a relay gone wrong.
+void swallow(std::string const& a, std::string const& b);
 std::string address_of(std::string const& host);                 ///< its IP address. DNS knows its name
 void set_dns(std::string const& name, std::string const& host);  ///< another name; empty host: unknown
 std::size_t connections();                                       ///< open ones between different hosts

@@ -169,7 +169,7 @@ controller::controller_options options_of(cli::command_line const& l) {
 }
 
 int run(cli::command_line const& l) {
-  app::signals const ends({SIGTERM, SIGINT});
+  app::signals const ends({SIGTERM, SIGINT, SIGHUP});
   logger const log(value_of<severity>(l.text("log_level")).value());
   controller::controller_options const options = options_of(l);
   controller::controller c(access_of(l.text("kubeconfig"), l.text("context")), options, log);

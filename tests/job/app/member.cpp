@@ -39,11 +39,12 @@ struct master {
 
 }  // namespace
 
-TEST_CASE("a process that comes when the job is over has nothing to do, and one that is refused fails") {
+TEST_CASE("who comes when the job is over has nothing to do; one that is refused fails, or was given up") {
   wire::JoinReply no;
   no.set_reason("the job is over");
   SUBCASE("over") { no.set_over(true); }
   SUBCASE("refused") {}
+  SUBCASE("given up: nobody's fault") { no.set_given_up(true); }
   master to(no);
   net::node node(options());
   net::channel channel(node, to.listener.addresses(), "the master");
@@ -52,6 +53,8 @@ TEST_CASE("a process that comes when the job is over has nothing to do, and one 
     CHECK_FALSE(self.join(7, {}));
     CHECK(self.finished());
     CHECK_FALSE(self.lost());
+  } else if (no.given_up()) {
+    CHECK_THROWS_AS(self.join(7, {}), edl::worker::given_up);
   } else {
     CHECK_THROWS_AS(self.join(7, {}), edl::error);
     CHECK_FALSE(self.finished());

@@ -61,6 +61,39 @@ TEST_CASE("a job without evaluation and checkpoints is finished when its version
   CHECK(late.over);
 }
 
+TEST_CASE("a job is not finished before its model is written, of a generation that lasts so long") {
+  auto o = small();
+  o.writes_model = true;
+  master m(o);
+  m.start();
+  CHECK(m.work(task_kind::training) == 5);
+  CHECK(m.announce(10));
+  CHECK(m.take<write_model>()->generation == 1);
+  m.it.tick(m.now);
+  CHECK_FALSE(m.take<write_model>());
+  m.it.left(role::server, 1, 1, m.now);
+  m.it.model_written(1, {});
+  CHECK_FALSE(m.it.over());
+  CHECK(m.join(role::server, 1, 2));
+  restore_point all{"version-10", 10, {}};
+  all.applied.set_closed(0, 0, 5);
+  m.it.restore_point_found(2, all, m.now);
+  m.configured(2);
+  CHECK(m.announce(10));
+  CHECK(m.take<write_model>()->generation == 2);
+  SUBCASE("it is") {
+    m.it.model_written(2, {});
+    CHECK(m.it.finished());
+    CHECK(m.take<finish_job>());
+    CHECK(m.it.remembered().finished);
+  }
+  SUBCASE("it cannot be") {
+    m.it.model_written(2, "No space left on device");
+    CHECK(m.it.reason() == "No space left on device");
+    CHECK_FALSE(m.it.remembered().finished);
+  }
+}
+
 TEST_CASE("a worker that waits gets what is recovered later") {
   master m(small());
   m.start();
@@ -72,6 +105,8 @@ TEST_CASE("a worker that waits gets what is recovered later") {
   CHECK(!m.done(last, 1));
   CHECK(m.ask(1).kind == task_kind::wait);  // the zombie gets nothing
   CHECK(!m.it.heartbeat(role::worker, 1, 1, {}, m.now).known);
+  CHECK(m.it.join({role::worker, 1, 1, {}, 5}, m.now).given_up);
+  CHECK_FALSE(m.it.join({role::worker, 1, 2, {}, 6}, m.now).given_up);
   auto const t = m.ask(0);
   CHECK(t.kind == task_kind::training);
   CHECK(t.resumed);

@@ -23,7 +23,8 @@ TEST_CASE("a journal is read by the next master of the same run, and by no other
                     .workers = {.next = 9, .lines = {{4, 1, false}, {8, 2, true}}},
                     .servers = {.next = 2, .lines = {{0, 0, false}, {1, 0, false}}},
                     .events = 12,
-                    .addresses = {"tcp:127.0.0.1:4000"}};
+                    .addresses = {"tcp:127.0.0.1:4000"},
+                    .finished = true};
   journal mine(path, "run");
   CHECK_FALSE(mine.read());
   mine.write(m);

@@ -46,6 +46,15 @@ TEST_CASE("workers are started and told to leave; who leaves is not replaced") {
   CHECK(m.take_all<replace_process>().size() == 1);
 }
 
+TEST_CASE("fewer servers are wanted while all are there but one that is not wanted any more: they begin") {
+  master m(options(2, 4));
+  CHECK(m.it.scale({.servers = 3}, m.now).empty());
+  for (std::uint32_t id : {0, 1}) m.it.join({role::server, id, 1, {}, 5}, m.now);
+  CHECK_FALSE(m.take<configure_servers>());
+  CHECK(m.it.scale({.servers = 2}, m.now).empty());
+  CHECK(m.take<configure_servers>());
+}
+
 TEST_CASE("what cannot be is refused") {
   master m(options(2, 3));
   CHECK(m.it.scale({.workers = 0}, m.now).find("--num_workers=0") == 0);
@@ -105,6 +114,13 @@ TEST_CASE("a server that comes to a new master, and is one too many, is a source
   REQUIRE_FALSE(all.empty());
   CHECK(all.back().keep);
   CHECK(all.back().servers.size() == 3);
+  SUBCASE("it is lost before it has handed them over") {
+    m.it.exited(role::server, 2, exit_kind::failed, "it crashed", m.now);
+    CHECK(m.take_all<replace_process>().empty());
+    CHECK(m.it.scale({.servers = 3}, m.now).empty());
+    CHECK(m.take_all<start_process>().at(0).id == 2);
+    return;
+  }
   m.answer(all.back());
   auto const stopped = m.take_all<stop_process>();
   REQUIRE(stopped.size() == 1);

@@ -410,6 +410,7 @@ class simulated : public simulated_time {
 
   void execute(evaluation_done const& c) { results.push_back(c.result); }
   void execute(fail_job const& c) { failure = c.reason; }
+  void execute(write_model const&) {}
   void execute(finish_job const&) {}
   void execute(suspend_job const&) {}
   void execute(log_line const&) {}

@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <functional>
 #include <map>
+#include <utility>
 
+#include "edl/core/clock.hpp"
 #include "job/worker/scripted_session.hpp"
 
 namespace session_lanes_test {
@@ -60,7 +63,8 @@ struct dealing_master : edl::worker::master_link {
   std::map<std::uint32_t, std::deque<assignment>> work;
   std::vector<outcome> outcomes;
   bool over = false;
-  int rests = 0;  // so often it says that nobody makes a step for now
+  int rests = 0;                    // so often it says that nobody makes a step for now
+  std::function<void()> evaluated;  // until an outcome is reported, nobody makes a step
 
   assignment next(std::uint32_t lane) override {
     assignment a;
@@ -71,6 +75,7 @@ struct dealing_master : edl::worker::master_link {
       return a;
     }
     auto& mine = work[lane];
+    a.rests = evaluated != nullptr;
     if (mine.empty()) return a;
     a = mine.front();
     mine.pop_front();
@@ -78,6 +83,7 @@ struct dealing_master : edl::worker::master_link {
   }
   bool report(outcome const& o) override {
     outcomes.push_back(o);
+    if (auto const then = std::exchange(evaluated, nullptr)) then();
     return true;
   }
 };
@@ -146,6 +152,30 @@ TEST_CASE("a lane that turns out to have nothing holds up no step, and the next 
   CHECK(parameters.turns.front() == std::pair<std::uint32_t, bool>{0, false});  // it seemed to have something
   CHECK(parameters.idled > 0);
   CHECK(master.outcomes.back().lease == 100);
+}
+
+TEST_CASE("after an evaluation that the second lane had, a step begins with the first lane") {
+  bench b;
+  two_lanes parameters;
+  dealing_master master;
+  master.work[5] = {b.task(60, 68, task_kind::evaluation)};
+  master.evaluated = [&] {
+    master.work[4] = {b.task(0, 8)};
+    master.work[5] = {b.task(20, 28)};
+    // Lane 4 asks again after 5 ms: with lane 5, and not after it.
+    for (auto const until = edl::clock::now() + std::chrono::milliseconds(6); edl::clock::now() < until;) {
+    }
+  };
+  edl::worker::session s(b.options, b.model, b.rule, {&b.from, &b.from, &b.from}, master, parameters,
+                         edl::logger(edl::severity::critical));
+  s.stop_when([&] {
+    master.over = parameters.steps.size() >= 2;
+    return false;
+  });
+  CHECK(s.run());
+  REQUIRE(parameters.steps.size() >= 2);
+  CHECK(parameters.steps[0] == minibatches({{0, 0}, {20, 0}}));
+  CHECK(parameters.steps[1] == minibatches({{0, 1}, {20, 1}}));
 }
 
 TEST_CASE("where a version is to be evaluated, what was leased goes back, and no step is made before") {

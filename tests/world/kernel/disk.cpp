@@ -231,6 +231,7 @@ long rename_path(process& p, std::string const& from, std::string const& to) {
     change(*a.directory, {{a.name, nullptr}});
   }
   --a.node->links;
+  os->called("rename", to);
   return 0;
 }
 
@@ -313,6 +314,7 @@ long open_file::force() {
   take_time(mean / 2 + std::int64_t(os->storage.exponential(double(mean) / 2)));
   if (fails(*on)) return -EIO;
   os->note("fsync", node->number, node->data.size());
+  os->called("fsync", path);
   if (on->how.lies) return 0;
   if (node->is_directory()) {
     node->forced_entries = node->entries;

@@ -58,6 +58,7 @@ double draw_fraction() { return os->driver.fraction(); }
 void at(duration when, std::function<void()> what) { os->at(when.count(), std::move(what)); }
 void on_line(std::function<void(line const&)> hears) { os->line_listeners.push_back(std::move(hears)); }
 void on_end(std::function<void(pid, ending const&)> hears) { os->end_listeners.push_back(std::move(hears)); }
+void on_call(std::function<void(call const&)> hears) { os->call_listeners.push_back(std::move(hears)); }
 
 // ---- Processes ----
 
@@ -94,6 +95,10 @@ std::string host_of(pid of) { return existing(of).at->name; }
 void kill(pid of, int signal) { send_signal(existing(of), signal, 1); }
 
 void fail_forks(pid of, int count) { existing(of).failing_forks = count; }
+
+void set_wall_clock(std::string const& name, duration ahead) {
+  host_called(name).clock_offset = ahead.count();
+}
 
 void set_slack(pid of, duration slack) { existing(of).slack = slack.count(); }
 

@@ -325,6 +325,10 @@ void kernel::note(char const* what, std::string_view text) {
   flush_trace(1 << 16);
 }
 
+void kernel::called(char const* what, std::string_view on) {
+  for (auto const& hears : call_listeners) hears({self->of->number, what, on});
+}
+
 void kernel::flush_trace(std::size_t from) {
   if (trace_ < 0 || traced_.size() < from) return;
   raw::call(SYS_write, trace_, long(traced_.data()), long(traced_.size()));

@@ -73,6 +73,7 @@ struct kernel {
   std::string failure;
   std::vector<std::function<void(line const&)>> line_listeners;
   std::vector<std::function<void(pid, ending const&)>> end_listeners;
+  std::vector<std::function<void(call const&)>> call_listeners;
 
   /// Blocks the calling thread until it is woken, or until that time: false.
   bool block(std::int64_t until, char const* for_what);
@@ -99,8 +100,9 @@ struct kernel {
   /// Adds to the history's hash, and to its trace.
   void note(char const* what, std::uint64_t a = 0, std::uint64_t b = 0);
   void note(char const* what, std::string_view text);
-  void serve(process& first);  ///< whose process the scheduler's own thread is of
-  void begin();                ///< gives the baton to the first thread
+  void called(char const* what, std::string_view on);  ///< by the calling thread's process
+  void serve(process& first);                          ///< whose process the scheduler's own thread is of
+  void begin();                                        ///< gives the baton to the first thread
   [[noreturn]] void finish(std::string why);
   std::string describe_threads() const;
 

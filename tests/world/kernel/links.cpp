@@ -168,6 +168,12 @@ void strand_connections(std::string const& a, std::string const& b) {
   look_at_links();
 }
 
+void swallow(std::string const& a, std::string const& b) {
+  os->note("swallow", a + " " + b);
+  host const* const from = &host_called(a);
+  for_connections(a, b, [from](socket& s) { s.swallowed = s.swallowed || (s.at == from && !s.bound); });
+}
+
 std::string address_of(std::string const& host) {
   std::uint32_t const a = host_called(host).address;
   return std::to_string(a >> 24) + '.' + std::to_string(a >> 16 & 255) + '.' + std::to_string(a >> 8 & 255) +

@@ -152,6 +152,7 @@ long socket::begin_connect(endpoint to) {
   auto const me = std::static_pointer_cast<socket>(shared_from_this());
   std::int64_t const takes = there ? travel(*at, *there, 0) : 0;
   os->at(os->now + takes, [me, there] { try_to_connect(me, there, 0); });
+  if (there && there != at) os->called("connect", there->name);
   return -EINPROGRESS;
 }
 
@@ -180,6 +181,7 @@ long socket::send(std::span<iovec const> from, int, together with) {
   long const n = long(p.bytes.size());
   os->note("send", std::uint64_t(owner) << 32 | remote.port, std::uint64_t(n));
   transmit(std::move(p));
+  if (at != peer_host) os->called("send", peer_host->name);
   return n;
 }
 
@@ -214,6 +216,7 @@ void socket::arrive() {
   packet p = std::move(in_flight.front());
   in_flight.pop_front();
   bytes_in_flight -= p.bytes.size();
+  if (swallowed) return changed();
   auto const other = peer.lock();
   if (!other || other->user_closed || other->vanished || other->is == state::broken) {
     if (!p.reset && !p.bytes.empty()) answer_with_reset(*this);

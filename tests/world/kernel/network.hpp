@@ -60,7 +60,7 @@ struct socket final : object {
   pid owner;
   pid peer_process = 0;
   endpoint local, remote;
-  bool bound = false, user_closed = false, vanished = false, stranded = false;
+  bool bound = false, user_closed = false, vanished = false, stranded = false, swallowed = false;
   std::weak_ptr<socket> peer;
 
   std::deque<std::shared_ptr<socket>> queue;  ///< of one that listens

@@ -115,7 +115,6 @@ process& make_process(program const& what, process* parent) {
   p.arguments = what.arguments;
   if (p.arguments.empty()) p.arguments.push_back(what.name);
   p.environment = copy_environment(what.environment);
-  p.clock_offset = what.wall_clock_offset.count();
   for (int fd = 0; fd < 3; ++fd) {
     p.standard[std::size_t(fd)] = std::make_shared<console>(fd);
     p.standard[std::size_t(fd)]->descriptors = 1;

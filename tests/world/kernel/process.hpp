@@ -26,7 +26,8 @@ struct host {
   std::map<std::uint16_t, socket*> ports;  ///< that listen
   std::map<std::string, socket*> local;    ///< Unix sockets that listen
   std::uint16_t last_port = 32768;
-  host* outside = nullptr;  ///< of a pod: the machine that it is on, where 127.0.0.1 is
+  std::int64_t clock_offset = 0;  ///< its system_clock is that much ahead
+  host* outside = nullptr;        ///< of a pod: the machine that it is on, where 127.0.0.1 is
   std::vector<std::pair<std::string, volume*>> mounts;  ///< the longest path first
 };
 
@@ -38,7 +39,6 @@ struct process {
   std::function<int(int, char**)> main;
   std::vector<std::string> arguments;
   char** environment = nullptr;
-  std::int64_t clock_offset = 0;
   std::vector<thread*> threads;
   std::array<std::shared_ptr<object>, 3> standard;
   std::vector<std::shared_ptr<object>> descriptors;  ///< from first_descriptor on

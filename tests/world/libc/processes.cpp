@@ -79,7 +79,6 @@ extern "C" pid begin_fork(saved_registers const* at) {
   child.before_exec = true;
   child.group = parent.group;
   child.directory = parent.directory;
-  child.clock_offset = parent.clock_offset;
   child.actions = parent.actions;
   for (std::size_t i = 0; i < 3; ++i) {
     child.standard[i] = parent.standard[i];

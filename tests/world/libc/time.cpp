@@ -38,7 +38,7 @@ std::int64_t read_clock(clockid_t which) {
   switch (which) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
-      return epoch_begin + t + self->of->clock_offset;
+      return epoch_begin + t + self->of->at->clock_offset;
     case CLOCK_PROCESS_CPUTIME_ID:
     case CLOCK_THREAD_CPUTIME_ID:
       return t / 100;
@@ -69,7 +69,7 @@ namespace world {
 
 std::int64_t deadline_of(clockid_t which, timespec const& at) {
   std::int64_t const t = nanoseconds(at);
-  return which == CLOCK_REALTIME ? t - epoch_begin - self->of->clock_offset : t - uptime;
+  return which == CLOCK_REALTIME ? t - epoch_begin - self->of->at->clock_offset : t - uptime;
 }
 
 void own_random_numbers() {

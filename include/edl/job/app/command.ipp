@@ -276,7 +276,7 @@ EDL_INLINE int run(train::program& p, int argc, char** argv) {
                "(--explain_plan tells what the network takes)\n",
                name);
     return 1;
-  } catch (master_away const& e) {
+  } catch (worker::given_up const& e) {
     fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
     return platform::gave_up_waiting;
   } catch (untrusted_machine const& e) {

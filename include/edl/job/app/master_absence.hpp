@@ -6,14 +6,14 @@
 #include <string>
 
 #include "edl/core/clock.hpp"
-#include "edl/core/error.hpp"
+#include "edl/job/worker/links.hpp"
 
 namespace edl::app {
 
 /// The master has been away for longer than `--master_timeout`. That is no fault of this process, which ends
 /// with the exit code `platform::gave_up_waiting`, so that no budget pays for it.
-struct master_away : error {
-  using error::error;
+struct master_away : worker::given_up {
+  using given_up::given_up;
 };
 
 /// How long a process of a job has been without its master, and whether it goes on waiting for a successor. A

@@ -17,7 +17,6 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/storage_error.hpp"
 #include "edl/job/app/job_metrics.hpp"
 #include "edl/job/app/job_report.hpp"
 #include "edl/job/app/master_absence.hpp"
@@ -98,17 +97,12 @@ inline checkpoint::lock_options::part lock_of(process_environment const& s) {
   return s.launcher.empty() ? part::whole : part::master;
 }
 
-/// The directory of a job. Storage that fails for a while is waited for: this may be the successor of a
-/// master, and its error would end the job. The last master of a job that a controller owns may still run, on
-/// a node that nobody hears. This one waits for a while, then makes room for another look, which is no
-/// failure.
+/// The directory of a job. The last master of a job that a controller owns may still run, on a node that
+/// nobody hears. This one waits for a while, then makes room for another look, which is no failure.
 inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, process_environment const& s,
                                                                   bool owned, logger const& log) {
   for (auto const until = clock::now() + lock_timeout;; std::this_thread::sleep_for(lock_timeout / 12)) try {
       return train::lock_outputs(j, lock_of(s), log);
-    } catch (storage_error const& e) {
-      if (!e.may_pass() || clock::now() > until) throw;
-      log.warning(fmt::format("{}; it is tried again for a minute", e.what()));
     } catch (checkpoint::directory_taken const& e) {
       if (!owned) throw;
       if (clock::now() > until) throw master_away(e.what());
@@ -116,20 +110,14 @@ inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, 
     }
 }
 
-/// What the master before has left. Storage that does not answer is waited for: its successor must not begin
-/// with less than there is.
+/// What the master before has left.
 inline std::optional<master::persisted_state> read_journal(master::journal& from, logger const& log) {
-  for (auto const until = clock::now() + 60s;; std::this_thread::sleep_for(1s)) try {
-      auto found = from.read();
-      if (!from.trouble().empty())
-        log.warning(
-            fmt::format("{}: this master {}", from.trouble(),
-                        found ? "goes by the journal before" : "begins anew, none before is of this run"));
-      return found;
-    } catch (storage_error const& e) {
-      if (!e.may_pass() || clock::now() > until) throw;
-      log.warning(fmt::format("{}; it is tried again for a minute", e.what()));
-    }
+  auto found = from.read();
+  if (!from.trouble().empty())
+    log.warning(
+        fmt::format("{}: this master {}", from.trouble(),
+                    found ? "goes by the journal before" : "begins anew, none before is of this run"));
+  return found;
 }
 
 /// What was judged stands in the list of evaluations before it stands in the journal.
@@ -245,7 +233,9 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
       reporter_.look(decisions, decisions.progress(), now);
     }
     // Servers of this machine are ended by the launcher.
-    alone_ = over && decisions.workers().all().empty() &&
+    // By hand those come yet who have not heard of the end from the master before.
+    bool const awaited = !platform_ && before_ && before_->finished;
+    alone_ = over && !awaited && decisions.workers().all().empty() &&
              (!environment_.launcher.empty() || decisions.servers().all().empty());
     timer.expires_after(std::chrono::milliseconds(over ? 10 : 200));
     co_await timer.async_wait(asio::use_awaitable);

@@ -37,8 +37,9 @@ class member {
   ~member() { node_.stop(); }
 
   /// `layout`: digest of the model's layout; `listening`: where servers are reached. False: the job has ended
-  /// already, which is logged. Throws error when the master does not take this process, and master_away when
-  /// there is none in time. Throws worker::interrupted when `stopping`, which is asked meanwhile, is true.
+  /// already, which is logged. Throws error when the master does not take this process,
+  /// worker::given_up when it has given it up already, and master_away when there is none in time. Throws
+  /// worker::interrupted when `stopping`, which is asked meanwhile, is true.
   bool join(std::uint64_t layout, std::vector<net::address> const& listening,
             std::function<bool()> const& stopping = {});
 
@@ -87,7 +88,7 @@ class member {
   /// The master has given this process up, or has been away for too long.
   bool lost() const { return lost_; }
 
-  /// Why this process has to end: throws master_away, or error. Once it is `lost`.
+  /// Why this process has to end: throws worker::given_up, master_away, or error. Once it is `lost`.
   [[noreturn]] void explain_loss(std::string const& who) const;
 
  private:

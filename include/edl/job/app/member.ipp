@@ -84,7 +84,7 @@ EDL_INLINE void member::explain_loss(std::string const& who) const {
   if (!away_.empty()) throw master_away(away_);
   if (!broken_.empty())
     throw error(fmt::format("this {} cannot hear of the master any more: {}", who, broken_));
-  throw error(fmt::format("the master has given this {} up", who));
+  throw worker::given_up(fmt::format("the master has given this {} up", who));
 }
 
 EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> const& listening,
@@ -103,8 +103,9 @@ EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> con
         finished_ = true;
         return false;
       }
-      if (!reply.accepted())
-        throw error(fmt::format("the master does not take this process: {}", reply.reason()));
+      std::string const refused = fmt::format("the master does not take this process: {}", reply.reason());
+      if (reply.given_up()) throw worker::given_up(refused);
+      if (!reply.accepted()) throw error(refused);
       break;
     } catch (net::call_error const& e) {
       if (!worker::is_away(e)) throw;

@@ -19,6 +19,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/job/app/environment.hpp"
 #include "edl/job/app/job_directory.hpp"
 #include "edl/job/app/job_metrics.hpp"
@@ -93,6 +94,7 @@ inline void put(std::string_view text) {
   }
 }
 
+inline constexpr std::chrono::seconds storage_timeout{60}, storage_pause{1};
 inline constexpr std::size_t most_masters = 5;              // killed within a minute
 inline constexpr std::chrono::milliseconds latecomer{500};  // for a signal that others have got already
 
@@ -102,7 +104,17 @@ EDL_INLINE int run_master(train::program& p, arguments const& a, process_environ
                           logger const& log, signals const& stop, cli::status_sink const& show) {
   if (log.detailed())
     for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
-  return master_role(p, a.job, s, log, show).run(stop);
+  // Storage that fails for a while is waited for: this may be the successor of a master, which must not begin
+  // with less than there is, and whose error would end the job.
+  std::optional<master_role> role;
+  for (auto const until = clock::now() + detail::storage_timeout; !role;) try {
+      role.emplace(p, a.job, s, log, show);
+    } catch (storage_error const& e) {
+      if (!e.may_pass() || clock::now() > until) throw;
+      log.warning(fmt::format("{}; it is tried again for a minute", e.what()));
+      if (auto const signal = stop.wait(detail::storage_pause)) return 128 + *signal;
+    }
+  return role->run(stop);
 }
 
 EDL_INLINE int run_server(train::program& p, arguments const& a, process_environment const& s,

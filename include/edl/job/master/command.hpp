@@ -84,6 +84,11 @@ struct evaluation_done {
   evaluation_result result;
 };
 
+/// Those who keep the model still take part: what one of them is lost with, the next generation has.
+struct write_model {
+  std::uint64_t generation = 0;
+};
+
 /// Everything is done; processes are told so with their next heartbeat or request.
 struct finish_job {};
 
@@ -126,7 +131,7 @@ struct log_line {
 /// What the master's decisions ask of the world around them.
 using command = std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint,
                              release_frozen, replace_process, start_process, stop_process, avoid_place,
-                             evaluation_done, finish_job, suspend_job, fail_job, log_line>;
+                             evaluation_done, write_model, finish_job, suspend_job, fail_job, log_line>;
 
 /// Whether others hear of what a successor of this master has to know.
 inline bool is_promise(command const& c) {

@@ -70,7 +70,7 @@ class coordinator {
   persisted_state remembered() const;
 
   /// Another value whenever `remembered` is: cheap to ask after each event.
-  std::array<std::uint64_t, 6> remembers() const;
+  std::array<std::uint64_t, 7> remembers() const;
 
   join_reply join(join_request const& r, time_point now);
   heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,
@@ -123,6 +123,9 @@ class coordinator {
   /// `error`: why it could not be written; a warning, but for the final one the job fails with it.
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
                           time_point now);
+
+  /// `error`: why it could not be; the job fails with it. Of another generation than this it is no news.
+  void model_written(std::uint64_t generation, std::string const& error);
 
   /// With `job_options::judges`: what follows from the result of `evaluation_done` has been done. `error`:
   /// why it cannot be kept, and does not count. `stops`: the job is to `stop` with it.
@@ -201,6 +204,7 @@ class coordinator {
   void find_rotting(time_point now);
   void heed(gradient_checks::verdict const& v, time_point now);
   void keep_state(time_point now);
+  void finish();
   void advance();
 
   job_options options_;
@@ -216,8 +220,9 @@ class coordinator {
     std::uint64_t incarnation = 0;
     std::string why;
   };
-  std::deque<rotting> rotting_;  // who is to hand over to another place
-  std::uint64_t lost_ = 0;       // members, without a word
+  std::deque<rotting> rotting_;                     // who is to hand over to another place
+  std::uint64_t model_of_ = 0, model_written_ = 0;  // generations; 0: none
+  std::uint64_t lost_ = 0;                          // members, without a word
 };
 
 }  // namespace edl::master

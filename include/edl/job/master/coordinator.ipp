@@ -65,6 +65,10 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now,
   if (before) {
     generations_.resume(*before);
     roster_.resume(*before, now);
+    if (before->finished) {
+      job_.enter(job_phase::finished);
+      return;
+    }
   }
   if (options_.num_servers > 0 || options_.replicas) return;
   generations_.begin(now);
@@ -78,16 +82,18 @@ EDL_INLINE persisted_state coordinator::remembered() const {
           .evaluated = versions_.evaluations().completed(),
           .workers = roster_.lines(role::worker).now(),
           .servers = roster_.lines(role::server).now(),
-          .addresses = {}};
+          .addresses = {},
+          .finished = finished() && versions_.unevaluated().empty()};
 }
 
-EDL_INLINE std::array<std::uint64_t, 6> coordinator::remembers() const {
+EDL_INLINE std::array<std::uint64_t, 7> coordinator::remembers() const {
   return {generation(),
           workers().all().size(),
           generations_.servers().wanted(),
           roster_.lines(role::worker).changes(),
           roster_.lines(role::server).changes(),
-          versions_.evaluations().completed().value_or(~std::uint64_t{0})};
+          versions_.evaluations().completed().value_or(~std::uint64_t{0}),
+          finished()};
 }
 
 EDL_INLINE std::vector<command> coordinator::take_commands() { return job_.take_commands(); }
@@ -97,7 +103,8 @@ EDL_INLINE std::vector<command> coordinator::take_commands() { return job_.take_
 EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   auto const refuse = [&](std::string why) {
     job_.say(severity::warning, fmt::format("{} {} is refused: {}", in_words(r.role), r.id, why));
-    return join_reply{false, std::move(why), over()};
+    return join_reply{false, std::move(why), over(),
+                      roster_.of(r.role).check(r.id, r.incarnation) == membership::standing::given_up};
   };
   if (over()) return refuse("the job is over");
   if (std::string why = roster_.refusal(r, generations_.servers().wanted()); !why.empty())
@@ -106,6 +113,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (fresh && roster_.of(r.role).find(r.id)) lose(r.role, r.id, "a new process takes its place", now);
   if (over()) return refuse("the job is over");
   roster_.join(r, now);
+  if (r.role == role::server && r.id >= generations_.servers().wanted()) roster_.forget_server(r.id);
   invariant(roster_.of(r.role).known(r.id, r.incarnation), "who has joined is a member");
   if (fresh) {
     job_.say(severity::info, fmt::format("{} {} joined", in_words(r.role), r.id), topic::joined);
@@ -342,6 +350,13 @@ EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::u
   advance();
 }
 
+EDL_INLINE void coordinator::model_written(std::uint64_t generation, std::string const& error) {
+  if (generation != job_.generation() || job_.phase() != job_phase::closing) return;
+  if (!error.empty()) return fail(error);
+  model_written_ = generation;
+  advance();
+}
+
 EDL_INLINE void coordinator::version_announced(std::uint64_t generation, std::uint64_t version,
                                                time_point now) {
   if (generation != job_.generation() || job_.phase() != job_phase::closing) return;
@@ -399,7 +414,12 @@ EDL_INLINE void coordinator::advance() {
   if (suspending())
     job_.end_suspended({});
   else if (versions_.evaluations().idle())
-    job_.finish();
+    finish();
+}
+
+EDL_INLINE void coordinator::finish() {
+  if (!options_.writes_model || model_written_ == generation()) return job_.finish();
+  if (std::exchange(model_of_, generation()) != generation()) job_.add(write_model{generation()});
 }
 
 // A job ends so that it can go on later. The next generation is one in which nothing is leased: what a worker
@@ -476,11 +496,11 @@ EDL_INLINE std::string coordinator::waits_for(time_point now) const {
     if (!one.empty()) all.push_back(std::move(one));
   };
   if (roster_.isolated()) all.insert(all.begin(), "a word of any member: this master may be cut off");
-  if (finished()) add("the trained model to be taken from where it is");
   if (!job_.leasing()) return fmt::format("{}", fmt::join(all, "; "));
   if (workers().all_gone()) add("a worker to join");
   add(detail::oldest_of(tasks(), "a", now));
   add(detail::oldest_of(versions_.evaluations().active(), "an evaluation", now));
+  if (job_.leasing() && model_of_ == generation()) add("the trained model to be written");
   if (job_.phase() == job_phase::closing && !versions_.last_known()) add("the last version to be told");
   if (auto const& c = versions_.checkpoints().current())
     add(fmt::format("the checkpoint of version {} to be written", c->version));

@@ -38,6 +38,7 @@ struct job_options {
   bool judges = false;
   bool checkpoint = false;        ///< write the versions that servers report for it
   bool final_checkpoint = false;  ///< write the last version before the job is finished
+  bool writes_model = false;      ///< the job is finished when `write_model` is done
   std::uint64_t seed = 0;
   bool shuffle = true;
   std::vector<std::string> flags;  ///< as "--seed=1": who was started with others is refused
@@ -101,8 +102,9 @@ struct join_request {
 
 struct join_reply {
   bool accepted = false;
-  std::string reason;  ///< why not
-  bool over = false;   ///< because the job has ended
+  std::string reason;     ///< why not
+  bool over = false;      ///< because the job has ended
+  bool given_up = false;  ///< because this process has been given up: a new one may join
 };
 
 struct heartbeat_reply {

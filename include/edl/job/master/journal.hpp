@@ -22,6 +22,7 @@ struct persisted_state {
   lineages::record workers, servers;
   std::uint64_t events = 0;            ///< of the platform that have been dealt with
   std::vector<std::string> addresses;  ///< where the master listens
+  bool finished = false;               ///< the job: members may have left for that
 
   friend bool operator==(persisted_state const&, persisted_state const&) = default;
 };

@@ -72,6 +72,7 @@ EDL_INLINE std::optional<persisted_state> read_journal(std::string const& path, 
   m.servers = lines_from(j.at("servers"));
   m.events = j.at("events");
   m.addresses = j.at("addresses").get<std::vector<std::string>>();
+  m.finished = j.value("finished", false);
   return m;
 } catch (nlohmann::json::exception const& e) {
   throw error(fmt::format("{} is damaged: {}", path, e.what()));
@@ -151,7 +152,8 @@ EDL_INLINE void journal::write(persisted_state const& now, forced what) {
                    {"workers", detail::to_json(now.workers)},
                    {"servers", detail::to_json(now.servers)},
                    {"events", now.events},
-                   {"addresses", now.addresses}};
+                   {"addresses", now.addresses},
+                   {"finished", now.finished}};
   if (now.evaluated) j["evaluated"] = *now.evaluated;
   std::string const record = j.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   written_.reset();

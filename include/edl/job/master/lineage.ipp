@@ -39,7 +39,6 @@ EDL_INLINE std::uint32_t lineages::add() {
 EDL_INLINE std::uint32_t lineages::drop_newest() {
   std::uint32_t const id = std::prev(lines_.end())->first;
   drop(id);
-  if (options_.same_id) next_id_ = id;
   return id;
 }
 
@@ -49,6 +48,7 @@ EDL_INLINE bool lineages::drop(std::uint32_t id) {
   ++changes_;
   ended_ -= it->second.ended;
   lines_.erase(it);
+  if (options_.same_id) next_id_ = lines_.empty() ? 0 : std::prev(lines_.end())->first + 1;
   return true;
 }
 

@@ -53,7 +53,7 @@ EDL_INLINE void model_generations::adopt(platform::findings const& those) {
 EDL_INLINE void model_generations::want_servers(std::uint32_t wanted, time_point now) {
   bool const less = wanted < servers_.wanted();
   servers_.want(wanted);
-  if (less && !job_.forming()) regroup_servers(now);
+  if (less) job_.forming() ? configure_if_complete() : regroup_servers(now);
 }
 
 EDL_INLINE std::set<std::uint32_t> model_generations::servers_there() const {

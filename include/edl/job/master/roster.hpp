@@ -91,6 +91,9 @@ class roster {
   void scale_workers(std::uint32_t wanted, std::vector<std::uint32_t> const& leave,
                      std::string const& why = {});
   void scale_servers(std::uint32_t wanted);
+  /// One too many has no successor.
+  void forget_server(std::uint32_t id) { server_lines_.drop(id); }
+
   /// A member that has nothing to do any more.
   void stop_server(std::uint32_t id, time_point now);
 

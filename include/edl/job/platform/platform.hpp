@@ -13,7 +13,8 @@
 
 namespace edl::platform {
 
-/// Exit code of a process that has given up waiting for others: for its master, as a rule. Nobody's fault.
+/// Exit code of a process that has given up waiting for its master, or that this has given up. Nobody's
+/// fault.
 inline constexpr int gave_up_waiting = 75;  // EX_TEMPFAIL
 
 /// Exit code of a process whose machine is not to be trusted: another one is to be started elsewhere.

@@ -92,7 +92,8 @@ class replica final : public worker::remote_link {
   std::optional<std::uint64_t> rests_at() const override;
   void turn(std::uint32_t lane, bool last) override { place_ = lane, last_turn_ = last; }
 
-  /// Enters the next world. Throws error when the master has given this worker up or cannot be reached.
+  /// Enters the next world. Throws worker::given_up when the master has given this worker up, error when it
+  /// cannot be reached.
   bool refresh() override;
 
   /// Of the world that it is in; 0: none yet.

@@ -134,7 +134,7 @@ EDL_INLINE wire::World replica::enter() {
                              .idempotent = true};
     auto const w = wire::unpack<wire::World>(
         worker::ask_master(dependencies_.master, what, stopping_).message, dependencies_.master.name());
-    if (!w.known() && !w.over()) throw error("the master has given this worker up");
+    if (!w.known() && !w.over()) throw worker::given_up("the master has given this worker up");
     if (w.over() || w.number() > 0) return w;
   }
 }

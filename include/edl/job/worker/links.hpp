@@ -73,6 +73,11 @@ struct interrupted : error {
   using error::error;
 };
 
+/// This process has to end, which is nobody's fault: another takes its place, and no budget pays for that.
+struct given_up : error {
+  using error::error;
+};
+
 struct pushed {
   bool stale = false;         ///< refused: compute the minibatch again on newer parameters
   std::uint64_t version = 0;  ///< the newest that any server has

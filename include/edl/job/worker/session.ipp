@@ -108,9 +108,9 @@ EDL_INLINE bool session::run() {
     try {
       rest();
       lease_ahead();
+      if (parameters_.pending() == 0) turn_ = 0;  // a step begins with the first lane
       bool const waits = !next_lane() || (rests() && here().leases.front().task.kind == task_kind::training);
       if (waits) {
-        turn_ = parameters_.pending() > 0 ? turn_ : 0;  // a step begins with the first lane
         if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
         idle();
         continue;

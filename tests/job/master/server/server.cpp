@@ -31,6 +31,17 @@ TEST_CASE("what a job waits for is told when it makes no step, and taken back wh
   CHECK(eventually([&] { return m.waits()->find("'configure'") == std::string::npos; }));
 }
 
+TEST_CASE("the successor of a master whose job was finished tells it to whoever has not heard it") {
+  master_process m([](server_options& o) { o.before = persisted_state{.generation = 3, .finished = true}; });
+  CHECK(m.ended() == "");
+  edl::wire::JoinRequest r;
+  r.set_incarnation(1);
+  CHECK(edl::wire::unpack<edl::wire::JoinReply>(m.ask(method::join, r), "master").over());
+  edl::wire::Heartbeat beat;
+  beat.set_incarnation(1);
+  CHECK(edl::wire::unpack<edl::wire::HeartbeatReply>(m.ask(method::heartbeat, beat), "master").finished());
+}
+
 TEST_CASE("what the process around a master cannot do any more ends the job with its reason") {
   master_process m;
   m.on_node([&] { m.it->fail("the cluster cannot be followed"); });

@@ -71,7 +71,7 @@ class decision_loop {
   net::event changed_;
   std::uint64_t events_;
   struct remembered {
-    std::array<std::uint64_t, 4> promised;  // to others, before they are told
+    std::array<std::uint64_t, 5> promised;  // to others, before they are told
     std::array<std::uint64_t, 3> rest;
     bool operator==(remembered const&) const = default;
   };

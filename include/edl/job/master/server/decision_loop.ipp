@@ -42,10 +42,11 @@ EDL_INLINE std::uint64_t decision_loop::kept_ahead(std::uint64_t generation) con
 // A generation, a successor's number, where the master listens: others are told when a successor of this
 // master would know it. For the rest it is enough that it is written some time.
 EDL_INLINE void decision_loop::remember() {
-  auto const [generation, members, servers, worker_lines, server_lines, evaluated] = coordinator_.remembers();
+  auto const [generation, members, servers, worker_lines, server_lines, evaluated, finished] =
+      coordinator_.remembers();
   // What has been judged stands in the list of evaluations, too.
   std::uint64_t const ahead = kept_ahead(generation);
-  remembered const now{{ahead, servers, worker_lines, server_lines},
+  remembered const now{{ahead, servers, worker_lines, server_lines, finished},
                        {members, events_, judges_ ? 0 : evaluated}};
   if (remembered_ == now) return;
   bool const promised = !remembered_ || remembered_->promised != now.promised;

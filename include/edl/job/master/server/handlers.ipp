@@ -150,6 +150,7 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
   out.set_accepted(answer.accepted);
   out.set_reason(answer.reason);
   out.set_over(answer.over);
+  out.set_given_up(answer.given_up);
   return out;
 }
 

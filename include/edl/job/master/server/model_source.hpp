@@ -49,6 +49,7 @@ class model_source {
   bool shares_rows() const { return options_.job.replicas && !options_.files.layout.tables.empty(); }
 
  private:
+  order_terms current(char const* name) const;
   asio::awaitable<std::uint64_t> version_of(keeper const& k);
   asio::awaitable<std::uint64_t> pull_ranges(std::vector<keeper> const& from,
                                              std::optional<std::uint64_t> frozen, std::span<float> variables);

@@ -22,6 +22,11 @@
 
 namespace edl::master {
 
+// Void with its generation.
+EDL_INLINE order_terms model_source::current(char const* name) const {
+  return {.name = name, .generation = coordinator_.generation(), .timeout = options_.order_timeout};
+}
+
 // Who has which rows of the tables: each row once, in the order of the hash slots. Workers that share them
 // may be asked before all are at the version.
 EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::row_parts(
@@ -29,9 +34,8 @@ EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::ro
   wire::CountRowsRequest request;
   request.set_generation(coordinator_.generation());
   if (options_.job.replicas) request.set_version(version);
-  order_terms const terms{
-      .name = "count_rows", .generation = coordinator_.generation(), .timeout = options_.order_timeout};
   std::vector<keeper> const keepers = keepers_.all();
+  order_terms const terms = current("count_rows");
   auto const replies =
       co_await orders_.ask_all(keepers, wire::method::count_rows, request, control_timeout, terms);
   std::vector<row_part> all, chosen;
@@ -103,8 +107,8 @@ EDL_INLINE asio::awaitable<std::uint64_t> model_source::version_of(keeper const&
   request.set_range(k.range);
   net::outgoing const ask{
       .method = wire::method::commit, .message = wire::pack(request), .timeout = control_timeout};
-  net::reply const reply = co_await k.to->call(ask);
-  co_return wire::unpack<wire::CommitReply>(reply.message, k.to->name()).version();
+  std::string const reply = co_await orders_.order(k, ask, current("commit"));
+  co_return wire::unpack<wire::CommitReply>(reply, k.to->name()).version();
 }
 
 // As they are evaluated: of the current version, or of a frozen one; each keeper has one range.
@@ -125,8 +129,8 @@ EDL_INLINE asio::awaitable<std::uint64_t> model_source::pull_ranges(std::vector<
       request.set_version(co_await version_of(from[i]));
     net::outgoing what{.method = wire::method::pull, .message = wire::pack(request), .timeout = disk_timeout};
     what.into.push_back(std::as_writable_bytes(variables.subspan(range.first, range.size())));
-    net::reply const reply = co_await from[i].to->call(what);
-    version = wire::unpack<wire::PullReply>(reply.message, from[i].to->name()).version();
+    std::string const reply = co_await orders_.order(from[i], what, current("pull"));
+    version = wire::unpack<wire::PullReply>(reply, from[i].to->name()).version();
   }
   co_return version;
 }

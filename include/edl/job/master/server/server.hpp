@@ -78,12 +78,14 @@ class server {
   void execute(start_process const& c) { processes_.execute(c); }
   void execute(stop_process const& c) { processes_.execute(c); }
   void execute(evaluation_done const& c);
+  void execute(write_model const& c);
   void execute(finish_job const&);
   void execute(suspend_job const&) { end({}); }
   void execute(fail_job const& c) { end(c.reason); }
   void execute(log_line const& c) { around_.said ? around_.said(c) : log_.log(c.level, c.text); }
 
   asio::awaitable<void> judge(evaluation_result of, bool best);
+  asio::awaitable<void> write(write_model c);
   asio::awaitable<void> finish();
   void end(std::string const& error);
   void watch_steps(time_point now);

@@ -17,10 +17,18 @@
 #include "edl/job/master/server/server.hpp"
 
 namespace edl::master {
+namespace detail {
+
+inline server_options with_model(server_options o) {
+  o.job.writes_model = o.job.trains() && !o.output.empty();
+  return o;
+}
+
+}  // namespace detail
 
 EDL_INLINE server::server(net::node& on, server_options options, callbacks around, logger log)
     : node_(on),
-      options_(std::move(options)),
+      options_(detail::with_model(std::move(options))),
       around_(std::move(around)),
       log_(std::move(log)),
       loop_(on, options_, log_,
@@ -33,7 +41,9 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       source_(options_, coordinator_, keepers_, orders_),
       files_(on, options_, loop_, keepers_, orders_, source_, log_),
       handlers_(on, options_, loop_, keepers_, calls_, processes_, around_.inspected),
-      watchdog_(options_.step_timeout) {}
+      watchdog_(options_.step_timeout) {
+  if (coordinator_.over()) end({});  // as the master before has decided
+}
 
 EDL_INLINE asio::awaitable<void> server::tick() {
   asio::steady_timer timer(node_.executor());
@@ -109,6 +119,10 @@ EDL_INLINE void server::execute(evaluation_done const& c) {
     loop_.carry("an evaluation cannot be judged", [this, of = c.result, best] { return judge(of, best); });
 }
 
+EDL_INLINE void server::execute(write_model const& c) {
+  loop_.carry("the model cannot be written", [this, c] { return write(c); });
+}
+
 EDL_INLINE void server::execute(finish_job const&) {
   loop_.carry("the job cannot be finished", [this] { return finish(); });
 }
@@ -152,22 +166,29 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
   loop_.run_commands();
 }
 
-EDL_INLINE asio::awaitable<void> server::finish() {
+EDL_INLINE asio::awaitable<void> server::write(write_model c) {
   final_retries tries("the model", options_.final_limits(), log_, clock::now());
   std::string failed;
-  while (!options_.output.empty()) {
+  do {
+    if (!failed.empty()) co_await orders_.pause(tries.pause());
     failed.clear();
     try {
       co_await files_.write_last();
-      break;
     } catch (error const& e) {
       failed = e.what();
     }
-    if (!tries.go_on(failed, clock::now())) break;
-    co_await orders_.pause(tries.pause());
-  }
-  if (failed.empty()) failed = coordinator_.versions().unevaluated();
-  end(failed);
+    // Another generation asks for what it wants.
+    if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
+  } while (!failed.empty() && tries.go_on(failed, clock::now()));
+  coordinator_.model_written(c.generation, failed);
+  loop_.run_commands();
+}
+
+// Whoever hears of the end leaves, and a successor would wait for those. Storage need not work any more.
+EDL_INLINE asio::awaitable<void> server::finish() {
+  for (auto const until = clock::now() + options_.final_timeout; !loop_.kept();)
+    if (!co_await loop_.changed().wait_until(until)) break;
+  end(coordinator_.versions().unevaluated());
   loop_.changed().notify();
 }
 
