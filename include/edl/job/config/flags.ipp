@@ -259,10 +259,10 @@ inline void computing(table& t) {
          "enough; on: an error where they do not fit");
   t.flag("activations", &job::activations, "workers",
          "how results between layers are kept for the backward pass; recomputed: all but those of "
-         "normalisations and gelus; float32: all; bfloat16: all, in half the memory; compact: as recomputed, "
-         "and what is kept as bfloat16, on a GPU as recomputed alone; without the flag: compact with "
-         "--precision=bfloat16, else recomputed; float32 keeps samples between layers in float32 for any "
-         "--precision of a processor");
+         "normalisations and gelus, on a GPU with room all; float32: all; bfloat16: all, in half the memory; "
+         "compact: as recomputed, and what is kept as bfloat16, on a GPU as recomputed; without the flag: "
+         "compact with --precision=bfloat16, else recomputed; float32 keeps samples between layers in "
+         "float32 for any --precision of a processor");
   t.flag("explain_plan", &job::explain_plan, "the command itself",
          "print how the network is computed (variables, steps, memory, kernels), and end");
   t.flag("dry_run", &job::dry_run, "all",
