@@ -183,7 +183,8 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
       else if (name != "step" && value.is_primitive())
         no_room += !detail::put(h, into, name, detail::number_of(value));
     // A row has room for all columns up to its last.
-    if ((values += into.values.size()) > detail::most_values)
+    values += into.values.size();
+    if (values > detail::most_values)
       throw error(fmt::format("more than {} values are no history", detail::most_values));
     h.lines.emplace_back(line);
   }

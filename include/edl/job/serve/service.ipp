@@ -158,8 +158,8 @@ EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
   if (bytes <= detail::much_json) {
     q = read_predict(r.body, known(by).face, most);
   } else {
-    std::function<std::shared_ptr<question const>()> const read =
-        [body = std::move(r.body), of = known(by).face, most] { return read_predict(body, of, most); };
+    std::function<std::shared_ptr<question const>()> read = [body = std::move(r.body), of = known(by).face,
+                                                             most] { return read_predict(body, of, most); };
     q = co_await read_elsewhere(bytes, std::move(read));
   }
   std::vector<float> const said = co_await batcher_.predict(q, by);

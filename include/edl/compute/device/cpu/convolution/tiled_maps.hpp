@@ -76,8 +76,8 @@ struct kept_rows {
   half* operator[](int row) const { return at + std::size_t(row % slots) * size; }
 
   template <class Pack>
-  void fetch(axis::range rows, axis const& down, Pack&& pack) {
-    for (packed = std::max(packed, rows.first); packed < rows.last; ++packed)
+  void fetch(axis::range wanted, axis const& down, Pack&& pack) {
+    for (packed = std::max(packed, wanted.first); packed < wanted.last; ++packed)
       if (down.reads(packed)) pack(packed, (*this)[packed]);
   }
 };
