@@ -126,7 +126,7 @@ class replica final : public worker::remote_link {
   void join_gpus(std::shared_ptr<collective::group> const& group);
   void leave();
   void follow(wire::World const& w);
-  std::string ask_source(net::channel& source, net::outgoing what) const;
+  std::string ask_source(net::channel& source, net::outgoing what, bool for_step = false) const;
   std::uint64_t begin_copy(net::channel& source, std::vector<float>& values);
   bool make_next(net::channel& source, std::vector<float>& sums);
   void end_world(collective::group& group);

@@ -34,6 +34,9 @@ inline constexpr std::chrono::milliseconds look_up{20}, ask_again{2};
 
 // Who follows others that make no step for so long enters their world all the same.
 inline constexpr std::chrono::seconds step_in{60};
+// So long after their world has ended: a new master, which does not know that it follows, may let them wait
+// for it.
+inline constexpr std::chrono::seconds next_world_in{2};
 
 /// Why a job's sums are the host's wherever it runs; empty: they need not be.
 EDL_INLINE std::string keeps_to_ring(job const& j) {
@@ -172,10 +175,16 @@ EDL_INLINE bool replica::may_follow() const {
          (!dependencies_.there || !detail::keeps_to_ring(dependencies_.job).empty());
 }
 
-EDL_INLINE std::string replica::ask_source(net::channel& source, net::outgoing what) const {
+EDL_INLINE std::string replica::ask_source(net::channel& source, net::outgoing what, bool for_step) const {
   net::started_call call = net::start(source, std::move(what));
-  while (!call.wait_for(detail::look_up))
+  std::optional<clock::time_point> ended;  // that the world of the last step had, when this was seen
+  while (!call.wait_for(detail::look_up)) {
     if (stopping_ && stopping_()) throw worker::interrupted("told to stop while it followed another worker");
+    if (!for_step || over_ <= copied_world_)
+      ended.reset();
+    else if (clock::now() - ended.emplace(ended.value_or(clock::now())) > detail::next_world_in)
+      throw net::call_error(net::status::not_ready, "its world has ended, and it has made no step since");
+  }
   return call.get().message;
 }
 
@@ -242,7 +251,7 @@ EDL_INLINE bool replica::make_next(net::channel& source, std::vector<float>& sum
   net::outgoing what{
       .method = wire::method::follow, .message = wire::pack(request), .timeout = detail::step_in};
   what.into.push_back(std::as_writable_bytes(std::span(sums)));
-  auto const next = wire::unpack<wire::FollowReply>(ask_source(source, std::move(what)), source.name());
+  auto const next = wire::unpack<wire::FollowReply>(ask_source(source, std::move(what), true), source.name());
   std::vector<contribution> all;
   for (auto const& m : next.minibatches())
     all.push_back(
