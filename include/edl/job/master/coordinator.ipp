@@ -500,7 +500,7 @@ EDL_INLINE std::string coordinator::waits_for(time_point now) const {
   if (workers().all_gone()) add("a worker to join");
   add(detail::oldest_of(tasks(), "a", now));
   add(detail::oldest_of(versions_.evaluations().active(), "an evaluation", now));
-  if (job_.leasing() && model_of_ == generation()) add("the trained model to be written");
+  if (model_of_ == generation()) add("the trained model to be written");
   if (job_.phase() == job_phase::closing && !versions_.last_known()) add("the last version to be told");
   if (auto const& c = versions_.checkpoints().current())
     add(fmt::format("the checkpoint of version {} to be written", c->version));

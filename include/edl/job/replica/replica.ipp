@@ -34,8 +34,7 @@ inline constexpr std::chrono::milliseconds look_up{20}, ask_again{2};
 
 // Who follows others that make no step for so long enters their world all the same.
 inline constexpr std::chrono::seconds step_in{60};
-// So long after their world has ended: a new master, which does not know that it follows, may let them wait
-// for it.
+// And where their world has ended. A new master does not know who follows, and lets all wait until it enters.
 inline constexpr std::chrono::seconds next_world_in{2};
 
 /// Why a job's sums are the host's wherever it runs; empty: they need not be.
@@ -197,6 +196,7 @@ EDL_INLINE void replica::follow(wire::World const& w) {
   try {
     auto const began = clock::now();
     std::vector<float> values(dependencies_.store->copy_size());
+    copied_ = false;
     copied_world_ = begin_copy(source, values);
     version_ = on_node([&] {
       ps::store& store = *dependencies_.store;
@@ -210,8 +210,14 @@ EDL_INLINE void replica::follow(wire::World const& w) {
     while (!make_next(source, values)) continue;
     dependencies_.log.info(
         fmt::format("has made the {} steps since, while the others went on", version_ - first));
-  } catch (net::call_error const& e) {
+  } catch (net::call_error const& e) {  // what it has copied is a version of that world
     dependencies_.log.warning(fmt::format("cannot follow worker {}: {}", from.id(), e.what()));
+  } catch (worker::interrupted const&) {
+    throw;
+  } catch (error const& e) {
+    copied_ = false;
+    dependencies_.log.warning(
+        fmt::format("cannot follow worker {}, and its copy is given up: {}", from.id(), e.what()));
   }
   number_ = std::max(w.number(), copied_ ? copied_world_ : 0);
 }

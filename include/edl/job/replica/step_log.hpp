@@ -23,7 +23,7 @@ namespace edl::replica {
 /// The newest steps of a worker's copy of the model, for newcomers that follow it. A newcomer takes a copy
 /// while the members train on, and makes all steps since then itself: the same arguments of
 /// `ps::store::step`, so the same bits. When it is near, the members are to leave their world together
-/// (`wants_end`), and what it lacks of the last step's version is in the log.
+/// (`wants_end`). The steps that it lacks until then are in the log.
 ///
 /// Steps are kept from a newcomer's first call on, as far as any still lacks them. If they are more than the
 /// bound, nobody follows any more: who is that slow takes a copy of a world that waits for it.
@@ -60,7 +60,7 @@ class step_log {
   /// The copy has made a step. With a world's last one, those that are near are brought into the next.
   void add(step s);
 
-  /// Who is, until `begin`.
+  /// Those who are brought into the next world; until `begin`.
   std::set<std::uint32_t> const& brought() const { return brought_; }
 
   /// Serves `wire::method::follow`.
