@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: onnx.sh NETWORKS MNIST FRAPPE WORK
 # Models of ONNX are valid, and ONNX Runtime makes of records what edl makes of them: of NETWORKS with random variables, and
-# of the trained programs MNIST and FRAPPE (tables). Without onnxruntime-node or python3-onnx that part is skipped.
+# of the trained programs MNIST and FRAPPE (tables). Without onnxruntime-node or python3-onnx that part is skipped; npm fetches
+# the former where there is npm.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 networks=$1 mnist=$2 frappe=$3 work=$4
@@ -59,8 +60,16 @@ else
   echo "skipped: the checker of ONNX is not there: apt-get install python3-onnx"
   code=77
 fi
-cd "${EDL_ONNXRUNTIME:-$work}"
-if node -e 'require("node:module").createRequire(process.cwd() + "/")("onnxruntime-node")' 2>/dev/null; then
+# Where nobody names a folder with it, npm fetches it once.
+runtime=${EDL_ONNXRUNTIME:-$work/../onnxruntime}
+has_runtime() { (cd "$runtime" && node -e 'require("node:module").createRequire(process.cwd() + "/")("onnxruntime-node")') 2>/dev/null; }
+if [ -z "${EDL_ONNXRUNTIME-}" ] && command -v npm >/dev/null; then
+  mkdir -p "$runtime"
+  has_runtime || timeout 200 npm install --prefix "$runtime" --ignore-scripts --no-audit --no-fund --no-save \
+    onnxruntime-node@1.30.0 >npm.log 2>&1 || tail -n 3 npm.log
+fi
+if has_runtime; then
+  cd "$runtime"
   node "$here/onnx.mjs" "$work/models"
 else
   echo "skipped: ONNX Runtime is not there: npm install --ignore-scripts onnxruntime-node, and name the folder by EDL_ONNXRUNTIME"
