@@ -20,6 +20,6 @@ cd "$work"
 [ "$("$stage/bin/elasticdl" --version)" = "$("$stage/bin/edl" --version)" ]
 [ -f Dockerfile ]
 cmake -S model_zoo -B build -DCMAKE_PREFIX_PATH="$stage" "$@"
-cmake --build build
+cmake --build build --parallel 2
 build/mnist_functional_api train --help | grep -e --training_data
 ctest --test-dir build -j 2 --output-on-failure --no-tests=error

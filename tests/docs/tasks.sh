@@ -27,7 +27,7 @@ for page in "$pages"/*.md; do
   [ "$page" = "$pages/README.md" ] || cut_blocks cpp - "$page"
 done
 cmake -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$stage" "$@"
-cmake --build "$work/build"
+cmake --build "$work/build" --parallel 2
 
 PATH=$work/build:$stage/bin:/usr/bin:$PATH  # Debian's Python
 export PYTHONPATH="$stage/lib/python3/dist-packages"
