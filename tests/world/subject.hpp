@@ -53,6 +53,8 @@ class job {
   std::size_t applied() const { return applied_; }  ///< faults that met somebody
   /// What must not be while it runs; asked now and then.
   void look();
+  /// What has befallen the job before it had begun, so that its command could only say so; otherwise empty.
+  std::string const& refused() const { return refused_; }
   std::set<std::uint64_t> const& evaluated() const { return evaluated_; }  ///< versions
   void end();  ///< the command has ended: so do all
 
@@ -104,6 +106,7 @@ class job {
   void disturb_disk(fault const& f);
   void damage_journal(fault const& f);
   void scale(fault const& f);
+  void look_at_size();
   std::vector<std::string> places() const;
 
   plan plan_;
@@ -119,19 +122,23 @@ class job {
   };
   std::vector<aimed> aimed_;
   std::map<std::string, world::duration> troubled_;  // places, until when
+  std::map<std::string, world::duration> absent_;    // places of who does nothing, until when
   world::duration disk_trouble_{};                   // until then, and a moment longer
   std::set<std::string> dark_;                       // places without power
   std::map<std::uint64_t, world::duration> hangs_;
   std::map<std::uint64_t, int> passes_;  // of processes, by their numbers
   std::vector<std::string> findings_;
-  std::string failure_;
+  std::string failure_, refused_;
   std::uint64_t started_ = 0, steps_ = 0, acknowledged_ = 0;
   std::uint32_t next_worker_ = 0;
   std::set<std::uint64_t> evaluated_;
-  std::uint32_t wanted_workers_ = 0;
+  std::uint32_t wanted_workers_ = 0, wanted_servers_ = 0;
+  std::map<world::pid, fault::kind> scales_;  // who asks for another size
+  std::set<fault::kind> unsure_;              // sizes that may or may not have been taken
   world::duration last_step_{}, last_pass_{}, expected_{}, changed_{};
   std::size_t applied_ = 0;
   bool over_ = false, ending_ = false, trained_ = false;
+  bool leaving_ = false;     // a worker has heard of the end
   bool slow_seen_ = false;   // the disk was slow
   bool less_known_ = false;  // a master was lost that could not write its journal
 };

@@ -202,7 +202,11 @@ EDL_INLINE void roster::scale_workers(std::uint32_t wanted, std::vector<std::uin
 
 // Servers that go are sources of their ranges once more, and are stopped when all is elsewhere.
 EDL_INLINE void roster::scale_servers(std::uint32_t wanted) {
-  while (server_lines_.size() < wanted) job_.add(start_process{role::server, server_lines_.add()});
+  while (server_lines_.size() < wanted) {
+    // One that was to go, and is still a source, stays: an order to start it would wait for its end.
+    std::uint32_t const id = server_lines_.add();
+    if (!servers_.find(id)) job_.add(start_process{role::server, id});
+  }
   while (server_lines_.size() > wanted) server_lines_.drop_newest();
 }
 
