@@ -165,7 +165,7 @@ class drawing {
         break;
       case stop:
       case isolate:
-        f.place = f.what == isolate && d_.one_in(4) ? "master" : place();
+        f.place = f.what == isolate && d_.one_in(3) ? "master" : place();
         f.length = some_time();
         break;
       case power:
@@ -202,7 +202,9 @@ class drawing {
       case full_disk:
       case failing_disk:
         f.length = milliseconds(d_.between(200, 6000));
-        if (f.what == failing_disk) f.number = std::uint64_t(d_.one_in(2) ? 100 : d_.between(5, 80));
+        if (f.what == full_disk) break;
+        f.number = std::uint64_t(d_.one_in(2) ? 100 : d_.between(5, 80));
+        if (f.number < 100) f.length = some_time();
         break;
       case journal:
         f.number = d_.below(1'000'000);
@@ -227,9 +229,9 @@ class drawing {
   draws d_;
   std::uint64_t aimed_;  // of a hundred
   std::pair<fault::kind, int> weights_[19]{{kill, 32},     {terminate, 6}, {stop, 8},         {hang, 3},
-                                           {power, 5},     {cut, 8},       {isolate, 5},      {reset, 10},
+                                           {power, 5},     {cut, 8},       {isolate, 7},      {reset, 10},
                                            {delay, 4},     {strand, 5},    {swallow, 3},      {one_way, 4},
-                                           {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 5},
+                                           {slow_disk, 5}, {full_disk, 2}, {failing_disk, 7}, {journal, 5},
                                            {clock, 1},     {workers, 6},   {servers, 6}};
   std::vector<fault> out_;
 };

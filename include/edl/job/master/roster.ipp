@@ -151,7 +151,10 @@ EDL_INLINE void roster::excuse(duration pause, time_point now) {
 }
 
 EDL_INLINE std::optional<duration> roster::excuse(time_point now) {
-  if (duration const pause = now - last_tick_.value_or(now); pause > options_.silence / 2) excuse(pause, now);
+  if (duration const pause = now - last_tick_.value_or(now); pause > options_.silence / 2) {
+    excuse(pause, now);
+    isolation_.held_up(pause, now);
+  }
   last_tick_ = now;
   std::optional<time_point> newest;
   for (membership const* const all : {&workers_, &servers_})
