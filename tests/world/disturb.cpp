@@ -182,21 +182,29 @@ void job::disturb(std::string const& a, std::string const& b, fault const& f) {
   }
   touch(a, f.length);
   if (f.what != isolate || f.number == 0) touch(b, f.length);
-  world::link const there = world::get_link(a, b), back = world::get_link(b, a);
-  world::link to = there, from = back;
-  if (f.what == cut || f.what == isolate) to.cut = from.cut = true;
-  if (f.what == one_way) to.cut = true;
-  if (f.what == delay || f.what == reset)
-    to.latency = from.latency = milliseconds(std::min<std::uint64_t>(f.number, 800));
-  world::set_link(a, b, to);
-  world::set_link(b, a, from);
-  after(f.length, [this, a, b, f] {
-    // Another fault may have ended this one's, or begun after it: what lasts longest counts, and all ends.
-    world::link const usual{.latency = plan_.latency, .jitter = plan_.latency / 2};
-    world::set_link(a, b, usual);
-    world::set_link(b, a, usual);
-    if (f.what == reset) world::reset_connections(a, b);
+  bool const slow = f.what == delay || f.what == reset;
+  milliseconds const latency(slow ? std::min<std::uint64_t>(f.number, 800) : 0);
+  auto const to = disturbances_.insert(disturbances_.end(), {a, b, !slow, latency});
+  auto const back = disturbances_.insert(to, {b, a, !slow && f.what != one_way, latency});
+  relink(a, b);
+  after(f.length, [this, a, b, to, back, resets = f.what == reset] {
+    disturbances_.erase(to), disturbances_.erase(back);
+    relink(a, b);
+    if (resets) world::reset_connections(a, b);
   });
+}
+
+// What is under way between two places: of several disturbances each lasts as long as it is to.
+void job::relink(std::string const& a, std::string const& b) {
+  world::link to{.latency = plan_.latency, .jitter = plan_.latency / 2}, back = to;
+  for (disturbance const& d : disturbances_) {
+    if (!(d.from == a && d.to == b) && !(d.from == b && d.to == a)) continue;
+    world::link& one = d.from == a ? to : back;
+    one.cut = one.cut || d.cut;
+    one.latency = std::max<world::duration>(one.latency, d.latency);
+  }
+  world::set_link(a, b, to);
+  world::set_link(b, a, back);
 }
 
 void job::disturb_disk(fault const& f) {
@@ -207,6 +215,10 @@ void job::disturb_disk(fault const& f) {
   world::set_disk("storage", d);
   slow_seen_ = true;
   ++applied_;
+  auto const now = world::now();
+  if (now > disk_bad_until_) disk_bad_since_ = now;
+  world::duration const late = f.what == slow_disk ? milliseconds(3 * f.number) : milliseconds(3000);
+  disk_bad_until_ = std::max(disk_bad_until_, now + f.length + late);
   if (f.what != slow_disk) disk_trouble_ = std::max(disk_trouble_, world::now() + f.length + 3s);
   after(f.length, [] { world::set_disk("storage", {}); });
 }
@@ -216,7 +228,8 @@ void job::damage_journal(fault const& f) {
       std::string(directory) + (plan_.launched ? "/journal" : "/checkpoints/master.json");
   auto content = world::read_file("master", path);
   // Where there is none before it, a person is asked.
-  bool const before = world::read_file("master", path + ".before") || (world::now() > 10s && !slow_seen_);
+  bool const before =
+      world::read_file("master", path + ".before") || (world::now() > 10s && steps_ > 0 && !slow_seen_);
   if (content && !content->empty() && before) {
     if (f.number % 3 == 0)
       content->resize(content->size() * (f.number % 100) / 100);

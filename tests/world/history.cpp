@@ -61,7 +61,7 @@ class checks {
                        std::chrono::duration<double>(job_.last_step()).count()));
       lines_.say("world", "threads: " + world::os->describe_threads());
     } else if (!job_.refused().empty()) {
-      lines_.say("world", "the job could not begin: " + job_.refused());
+      lines_.say("world", "the job may end so: " + job_.refused());
     } else if (!job_.failure().empty()) {
       find(job_.failure());
     } else {

@@ -42,7 +42,8 @@ job::job(plan const& p, timeline& lines) : plan_(p), lines_(lines), draws_(p.see
     char const* const number = std::getenv("WORLD_NUMBER");
     if (!number) return;
     std::uint64_t const of = std::strtoull(number, nullptr, 10);
-    if (++passes_[of] == 1) return;  // which may take long
+    // The first may take long. Who follows others makes one before those that count.
+    if (++passes_[of] <= 2) return;
     for (auto it = hangs_.find(of); it != hangs_.end() && world::now() < it->second;)
       std::this_thread::sleep_for(100ms);
   };
@@ -81,6 +82,7 @@ std::vector<std::string> job::command() const {
     add("--distribution_strategy=AllreduceStrategy");
     if (plan_.how == strategy::fixed) add("--fixed_global_batch");
   }
+  if (plan_.kept > 0) add(fmt::format("--keep_checkpoint_max={}", plan_.kept));
   if (plan_.evaluation_steps > 0) {
     add("--validation_data=data.counted");
     add(fmt::format("--evaluation_steps={}", plan_.evaluation_steps));
@@ -238,9 +240,11 @@ void job::look() {
                            std::chrono::duration<double>(now - last_pass_).count()));
     expected_ = now + 1h;
   }
+  // Who sums with one that hangs, or cannot be reached, leaves when that has been found.
+  auto const grace = plan_.has_servers() ? 20s : 75s;
   for (process& p : all_)
-    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + 20s) {
-      find_fault(p.name + " was told to stop by SIGTERM 20 s ago");
+    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + grace) {
+      find_fault(fmt::format("{} was told to stop by SIGTERM {} s ago", p.name, grace.count()));
       p.hits = 2;
     }
   if (plan_.launched && now > changed_ + 45s && scales_.empty()) look_at_size();
@@ -332,7 +336,11 @@ void job::master_ended(process const& who) {
   if (who.ended->signal) return after(milliseconds(draws_.between(50, 2500)), [this] { launch_master(); });
   over_ = true;
   orders_.clear();
-  if (who.ended->code != 0 && steps_ == 0 && less_known_)
+  // The end is tried again for 10 s.
+  auto const now = world::now();
+  bool const long_bad = now < disk_bad_until_ && now - disk_bad_since_ > 9s;
+  bool const unwritten = who.last.find(" cannot be written: ") != who.last.npos;
+  if (who.ended->code != 0 && ((steps_ == 0 && less_known_) || (unwritten && long_bad)))
     refused_ = who.last;
   else if (who.ended->code != 0)
     failure_ = fmt::format("the job ends with code {}: {}", who.ended->code, who.last);
@@ -371,7 +379,7 @@ void job::on_line(world::line const& l) {
     ++steps_;
     unsigned long long version = 0;
     auto const at = line.text.find("steps = ");
-    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1)
+    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1 && !void_)
       acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
     last_step_ = l.when;
     auto const steps =
@@ -390,12 +398,14 @@ void job::judge_line(process& who, log_line const& l) {
     find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
   // No disk here alters what it has.
   if (l.text.find(" is passed over (") != l.text.npos) find_fault(who.name + ": " + l.text);
+  if (l.text.starts_with("generation ") || l.text.starts_with("World ")) void_ = false;
   if (who.role != "master") return;
   // Those who have not heard of the end are waited for.
   if (l.text.starts_with("model written to /job/model")) expected_ = std::max(expected_, world::now() + 60s);
   unsigned long long version = 0, before = 0, wanted = 0;
   if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
-  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1) acknowledged_ = version;
+  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1)
+    acknowledged_ = version, void_ = true;
   // Some may have been on their way to servers, or answered by the first of them.
   if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1) {
     if (version + 2 * std::uint64_t(plan_.workers) < acknowledged_)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,7 +54,8 @@ class job {
   std::size_t applied() const { return applied_; }  ///< faults that met somebody
   /// What must not be while it runs; asked now and then.
   void look();
-  /// What has befallen the job before it had begun, so that its command could only say so; otherwise empty.
+  /// The clear error by which the job has ended, as it may where its storage fails before its first step, or
+  /// for too long at its end; otherwise empty.
   std::string const& refused() const { return refused_; }
   std::set<std::uint64_t> const& evaluated() const { return evaluated_; }  ///< versions
   void end();  ///< the command has ended: so do all
@@ -103,6 +105,7 @@ class job {
   void expect(fault const& f);
   void touch(std::string const& place, world::duration length = {});
   void disturb(std::string const& a, std::string const& b, fault const& f);
+  void relink(std::string const& a, std::string const& b);
   void disturb_disk(fault const& f);
   void damage_journal(fault const& f);
   void scale(fault const& f);
@@ -121,10 +124,17 @@ class job {
     std::uint64_t seen = 0;
   };
   std::vector<aimed> aimed_;
-  std::map<std::string, world::duration> troubled_;  // places, until when
-  std::map<std::string, world::duration> absent_;    // places of who does nothing, until when
-  world::duration disk_trouble_{};                   // until then, and a moment longer
-  std::set<std::string> dark_;                       // places without power
+  struct disturbance {
+    std::string from, to;
+    bool cut;
+    std::chrono::milliseconds latency;
+  };
+  std::list<disturbance> disturbances_;                  // of links, that last
+  std::map<std::string, world::duration> troubled_;      // places, until when
+  std::map<std::string, world::duration> absent_;        // places of who does nothing, until when
+  world::duration disk_trouble_{};                       // until then, and a moment longer
+  world::duration disk_bad_since_{}, disk_bad_until_{};  // it was slow, or failed
+  std::set<std::string> dark_;                           // places without power
   std::map<std::uint64_t, world::duration> hangs_;
   std::map<std::uint64_t, int> passes_;  // of processes, by their numbers
   std::vector<std::string> findings_;
@@ -139,6 +149,7 @@ class job {
   std::size_t applied_ = 0;
   bool over_ = false, ending_ = false, trained_ = false;
   bool leaving_ = false;     // a worker has heard of the end
+  bool void_ = false;        // steps are told that the job has gone back behind
   bool slow_seen_ = false;   // the disk was slow
   bool less_known_ = false;  // a master was lost that could not write its journal
 };
