@@ -247,15 +247,18 @@ void job::look() {
       find_fault(fmt::format("{} was told to stop by SIGTERM {} s ago", p.name, grace.count()));
       p.hits = 2;
     }
-  if (plan_.launched && now > changed_ + 45s && scales_.empty()) look_at_size();
+  if (plan_.launched && now > changed_ + 20s && scales_.empty()) look_at_size();
 }
 
 void job::look_at_size() {
   auto const judge = [&](fault::kind what, std::string const& role, std::size_t wanted) {
     auto const there = std::size_t(std::ranges::count_if(
         all_, [&](process const& p) { return p.role == role && !p.ended && p.wanted; }));
-    bool const less = there < wanted && !leaving_ && !trained_;
-    if (unsure_.contains(what) || (there <= wanted && !less)) return;
+    // Others are told to go once the journal knows of it, and come when a silence and its lines have been
+    // found.
+    bool const late = world::now() > changed_ + 45s, more = there > wanted && (late || !slow_seen_),
+               less = there < wanted && late && !leaving_ && !trained_;
+    if (unsure_.contains(what) || (!more && !less)) return;
     find_fault(fmt::format("the job has {} of {}, and {} are wanted", there, name_of(what), wanted));
     changed_ = world::now() + 1h;
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs by all-reduce that lose workers. Losses while they evaluate, and several: new histories of `edl-world`.
+// Jobs by all-reduce that lose workers. Losses while they evaluate, and several: new histories of
+// `edl-world`.
 #include <memory>
 
 #include "job/app/tiny_job.hpp"
