@@ -25,19 +25,26 @@ void job::touch(std::string const& place, world::duration length) {
 }
 
 // When the job is to have made a step again, at the latest. Others take the place of who is killed or
-// stopped, where there is a launcher. Connections that nobody resets are given up after half a minute, and
-// whoever hangs after a minute.
+// stopped, where there is a launcher; other workers need not wait for them. Connections that nobody resets
+// are given up after half a minute, and whoever hangs after a minute.
 void job::expect(fault const& f) {
-  bool const replaced = plan_.launched && f.place != "master";
+  auto const now = world::now();
+  bool const others = f.place.starts_with("worker") && std::ranges::any_of(all_, [&](process const& p) {
+                        return p.role == "worker" && !p.ended && p.place != f.place &&
+                               now >= std::max(troubled_[p.place], absent_[p.place]);
+                      });
+  bool const replaced = (plan_.launched && f.place != "master") || others;
   world::duration length = f.length, more = 90s;
   if (f.what == kill || f.what == terminate || f.what == journal) more = 25s;
-  if (f.what == stop) {
-    more = 25s;
+  if (f.what == stop || (f.what == power && others)) {
+    more = f.what == stop ? 25s : 20s;
     if (replaced) length = std::min<world::duration>(length, 6s);
   }
   if (f.what == hang) length = std::min<world::duration>(length, 60s);
-  changed_ = world::now() + length;
-  expected_ = std::max(expected_, changed_ + more);
+  if (f.what == stop || f.what == power || f.what == hang)
+    absent_[f.place] = std::max(absent_[f.place], now + length);
+  changed_ = std::max(changed_, now + length);
+  expected_ = std::max(expected_, now + length + more);
 }
 
 void job::meet(fault const& f) {
@@ -52,7 +59,8 @@ void job::happens(process const& by, std::string_view call, std::string_view on)
   for (std::size_t i = 0; i < aimed_.size(); ++i) {
     fault f = aimed_[i].what;
     if (f.on.of != by.place || world::now() < f.at) continue;
-    if (call.empty() ? on.find(f.on.what) == on.npos : call != f.on.what) continue;
+    if (call != f.on.what && (!call.empty() || (f.on.what != "line" && on.find(f.on.what) == on.npos)))
+      continue;
     if ((call == "send" || call == "connect") && !f.other.empty() &&
         on != (by.place == f.place ? f.other : f.place))
       continue;
@@ -103,7 +111,13 @@ void job::apply(fault const& f) {
       break;
     case hang:
       touch(f.place);
-      if (p) hangs_[p->number] = world::now() + f.length;
+      if (!p) break;
+      hangs_[p->number] = world::now() + f.length;
+      // By hand somebody ends what says nothing any more, as a probe of a cluster would.
+      if (!plan_.launched)
+        after(90s, [this, number = p->number, pid = p->pid] {
+          if (world::alive(pid) && world::now() < hangs_[number]) world::kill(pid, SIGKILL);
+        });
       break;
     case power:
       if (plan_.launched || f.place == "master") {  // a launcher is of the same machine
@@ -130,10 +144,13 @@ void job::apply(fault const& f) {
       disturb(f.place, f.other, f);
       break;
     case isolate: {
-      // A master that is cut off from all others is to blame none of them.
+      // A master that is cut off from all others is to blame none of them. Of one alone it cannot know.
       fault one = f;
-      one.number = f.place == "master" && f.length <= 25s && world::now() > troubled_["master"] &&
-                   living_or_coming("worker") + living_or_coming("ps") > 2;
+      auto const members = std::ranges::count_if(all_, [&](process const& m) {
+        return p && !m.ended && !m.given_up && m.role != "master" && m.joined == p->number;
+      });
+      one.number =
+          f.place == "master" && f.length <= 25s && world::now() > troubled_["master"] && members > 1;
       for (std::string const& other : places())
         if (other != f.place) disturb(f.place, other, one);
       break;
@@ -165,31 +182,43 @@ void job::disturb(std::string const& a, std::string const& b, fault const& f) {
   }
   touch(a, f.length);
   if (f.what != isolate || f.number == 0) touch(b, f.length);
-  world::link const there = world::get_link(a, b), back = world::get_link(b, a);
-  world::link to = there, from = back;
-  if (f.what == cut || f.what == isolate) to.cut = from.cut = true;
-  if (f.what == one_way) to.cut = true;
-  if (f.what == delay || f.what == reset)
-    to.latency = from.latency = milliseconds(std::min<std::uint64_t>(f.number, 800));
-  world::set_link(a, b, to);
-  world::set_link(b, a, from);
-  after(f.length, [this, a, b, f] {
-    // Another fault may have ended this one's, or begun after it: what lasts longest counts, and all ends.
-    world::link const usual{.latency = plan_.latency, .jitter = plan_.latency / 2};
-    world::set_link(a, b, usual);
-    world::set_link(b, a, usual);
-    if (f.what == reset) world::reset_connections(a, b);
+  bool const slow = f.what == delay || f.what == reset;
+  milliseconds const latency(slow ? std::min<std::uint64_t>(f.number, 800) : 0);
+  auto const to = disturbances_.insert(disturbances_.end(), {a, b, !slow, latency});
+  auto const back = disturbances_.insert(to, {b, a, !slow && f.what != one_way, latency});
+  relink(a, b);
+  after(f.length, [this, a, b, to, back, resets = f.what == reset] {
+    disturbances_.erase(to), disturbances_.erase(back);
+    relink(a, b);
+    if (resets) world::reset_connections(a, b);
   });
+}
+
+// What is under way between two places: of several disturbances each lasts as long as it is to.
+void job::relink(std::string const& a, std::string const& b) {
+  world::link to{.latency = plan_.latency, .jitter = plan_.latency / 2}, back = to;
+  for (disturbance const& d : disturbances_) {
+    if (!(d.from == a && d.to == b) && !(d.from == b && d.to == a)) continue;
+    world::link& one = d.from == a ? to : back;
+    one.cut = one.cut || d.cut;
+    one.latency = std::max<world::duration>(one.latency, d.latency);
+  }
+  world::set_link(a, b, to);
+  world::set_link(b, a, back);
 }
 
 void job::disturb_disk(fault const& f) {
   world::disk d = world::get_disk("storage");
-  if (f.what == slow_disk) d.fsync = milliseconds(f.number);
+  if (f.what == slow_disk) d.fsync = milliseconds(f.number), d.open = d.fsync / 40;
   if (f.what == full_disk) d.capacity = 0;
-  if (f.what == failing_disk) d.io_error = 1;
+  if (f.what == failing_disk) d.io_error = f.number > 0 ? double(f.number) / 100 : 1;
   world::set_disk("storage", d);
   slow_seen_ = true;
   ++applied_;
+  auto const now = world::now();
+  if (now > disk_bad_until_) disk_bad_since_ = now;
+  world::duration const late = f.what == slow_disk ? milliseconds(3 * f.number) : milliseconds(3000);
+  disk_bad_until_ = std::max(disk_bad_until_, now + f.length + late);
   if (f.what != slow_disk) disk_trouble_ = std::max(disk_trouble_, world::now() + f.length + 3s);
   after(f.length, [] { world::set_disk("storage", {}); });
 }
@@ -199,7 +228,8 @@ void job::damage_journal(fault const& f) {
       std::string(directory) + (plan_.launched ? "/journal" : "/checkpoints/master.json");
   auto content = world::read_file("master", path);
   // Where there is none before it, a person is asked.
-  bool const before = world::read_file("master", path + ".before") || (world::now() > 10s && !slow_seen_);
+  bool const before =
+      world::read_file("master", path + ".before") || (world::now() > 10s && steps_ > 0 && !slow_seen_);
   if (content && !content->empty() && before) {
     if (f.number % 3 == 0)
       content->resize(content->size() * (f.number % 100) / 100);
@@ -217,14 +247,16 @@ void job::scale(fault const& f) {
   if (!plan_.launched) return;  // by hand nobody stops who goes
   ++applied_;
   std::string const flag = f.what == workers ? "workers" : "servers";
-  world::start({.name = "scale",
-                .host = "launcher",
-                .main = scale_main,
-                .arguments = {"scale"},
-                .environment = {{"SCALE_WHAT", flag},
-                                {"SCALE_TO", std::to_string(f.number)},
-                                {"WORLD_TLS", plan_.tls ? "1" : "0"},
-                                {"SCALE_MASTER", fmt::format("tcp:{}:5000", world::address_of("master"))}}});
+  world::pid const asks = world::start(
+      {.name = "scale",
+       .host = "launcher",
+       .main = scale_main,
+       .arguments = {"scale"},
+       .environment = {{"SCALE_WHAT", flag},
+                       {"SCALE_TO", std::to_string(f.number)},
+                       {"WORLD_TLS", plan_.tls ? "1" : "0"},
+                       {"SCALE_MASTER", fmt::format("tcp:{}:5000", world::address_of("master"))}}});
+  scales_[asks] = f.what;
 }
 
 }  // namespace simulation

@@ -25,7 +25,7 @@ constexpr std::array names{"kill",    "terminate", "stop",      "hang",      "po
 constexpr char const* told[]{"joined",     "is lost",       "Going",       "World",
                              "Scaling",    "Checkpoint of", "Evaluation ", "model writ",
                              "model writ", "model writ",    "is started"};
-constexpr char const* calls[]{"send", "connect", "fsync", "rename", "start"};
+constexpr char const* calls[]{"send", "connect", "fsync", "rename", "start", "line"};
 
 double seconds(milliseconds t) { return double(t.count()) / 1000; }
 
@@ -87,7 +87,7 @@ class drawing {
       before = at;
       out_.push_back(f);
       bool const size = f.what == workers || f.what == servers;
-      if (d_.one_in(size ? 2 : 8)) {  // once more, soon, or somewhere else
+      if (d_.one_in(size ? 2 : 6)) {  // once more, soon, or somewhere else
         if (size || d_.one_in(2)) f = complete({.what = f.what, .on = f.on});
         f.at = at + milliseconds(d_.one_in(2) ? 0 : d_.between(1, 1500));
         if (f.what == hang || f.end() <= plan_.quiet) out_.push_back(f);
@@ -134,10 +134,11 @@ class drawing {
     f.on.what = last ? "end" : says ? told[d_.below(std::size(told))] : calls[d_.below(std::size(calls))];
     f.on.of = last || says || d_.one_in(3) ? "master" : f.place.empty() || d_.one_in(4) ? place() : f.place;
     if (!f.other.empty() && !last && f.on.of != f.place && f.on.of != f.other) f.on.of = f.other;
-    bool const often = f.on.what == "send";
+    bool const often = f.on.what == "send" || f.on.what == "line";
     f.on.nth =
         last || f.on.what == "start" || d_.one_in(2) ? 1 : 1 + d_.below(often && d_.one_in(2) ? 100 : 6);
-    if (d_.one_in(last ? 1 : 3)) f.on.later = milliseconds(d_.between(1, last ? 3000 : 800));
+    // Calls take milliseconds, and what they bring about takes seconds.
+    if (last || d_.one_in(2)) f.on.later = milliseconds(d_.between(1, 1ll << d_.between(1, last ? 12 : 11)));
     if (f.what == reset && d_.one_in(2)) f.length = milliseconds(d_.between(0, 50));
   }
 
@@ -164,7 +165,7 @@ class drawing {
         break;
       case stop:
       case isolate:
-        f.place = place();
+        f.place = f.what == isolate && d_.one_in(3) ? "master" : place();
         f.length = some_time();
         break;
       case power:
@@ -201,6 +202,9 @@ class drawing {
       case full_disk:
       case failing_disk:
         f.length = milliseconds(d_.between(200, 6000));
+        if (f.what == full_disk) break;
+        f.number = std::uint64_t(d_.one_in(2) ? 100 : d_.between(5, 80));
+        if (f.number < 100) f.length = some_time();
         break;
       case journal:
         f.number = d_.below(1'000'000);
@@ -225,9 +229,9 @@ class drawing {
   draws d_;
   std::uint64_t aimed_;  // of a hundred
   std::pair<fault::kind, int> weights_[19]{{kill, 32},     {terminate, 6}, {stop, 8},         {hang, 3},
-                                           {power, 5},     {cut, 8},       {isolate, 5},      {reset, 10},
+                                           {power, 5},     {cut, 8},       {isolate, 7},      {reset, 10},
                                            {delay, 4},     {strand, 5},    {swallow, 3},      {one_way, 4},
-                                           {slow_disk, 5}, {full_disk, 2}, {failing_disk, 4}, {journal, 5},
+                                           {slow_disk, 5}, {full_disk, 2}, {failing_disk, 7}, {journal, 5},
                                            {clock, 1},     {workers, 6},   {servers, 6}};
   std::vector<fault> out_;
 };

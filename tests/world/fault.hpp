@@ -28,9 +28,9 @@ struct fault {
     strand,        ///< connections between `place` and `other` are half-open from then on
     swallow,       ///< what `place` answers `other` on open connections is acknowledged, and lost
     one_way,       ///< what `place` sends to `other` does not come for `length`
-    slow_disk,     ///< each fsync of the storage takes `number` ms for `length`
+    slow_disk,     ///< each fsync of the storage takes `number` ms for `length`, each open a 40th of that
     full_disk,     ///< ENOSPC for `length`
-    failing_disk,  ///< EIO for `length`
+    failing_disk,  ///< `number` of a hundred calls give EIO for `length`
     journal,  ///< one bit of the master's journal is changed, or the file is cut off; the master is killed
     clock,    ///< the system's clock of `place` is off by `number` s for `length`
     workers,  ///< there are to be `number` workers
@@ -39,8 +39,8 @@ struct fault {
 
   /// What a fault waits for. Of calls between two places those count that it is about.
   struct moment {
-    /// "start", "send", "connect", "fsync", "rename", "end" (all is trained), or words of a log's line;
-    /// empty: none
+    /// "start", "send", "connect", "fsync", "rename", "end" (all is trained), "line" (of its log), or words
+    /// of such a line; empty: none
     std::string what;
     std::string of;  ///< the place of the process that does so, or says it
     std::uint64_t nth = 1;

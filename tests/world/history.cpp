@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -59,6 +60,8 @@ class checks {
                        std::chrono::duration<double>(until - quiet).count(),
                        std::chrono::duration<double>(job_.last_step()).count()));
       lines_.say("world", "threads: " + world::os->describe_threads());
+    } else if (!job_.refused().empty()) {
+      lines_.say("world", "the job may end so: " + job_.refused());
     } else if (!job_.failure().empty()) {
       find(job_.failure());
     } else {
@@ -140,6 +143,9 @@ std::string miscounted(plan const& p, std::string const& file) {
     found = true;
   }
   if (!found) return "the model has no weights: " + facts.dump();
+  double const version = std::stod(facts.at("__metadata__").value("version", std::string("0")));
+  if (double const sum = std::accumulate(weights.begin(), weights.end(), 0.0); std::abs(sum - version) > 0.01)
+    return fmt::format("the model is of version {}, and its weights are those of {:.3f} steps", version, sum);
   double const once = 1.0 / 4;  // of a minibatch of 4
   // A step of several minibatches adds less for each of their records. In a fixed order each has as many as
   // there are lanes, where these share an epoch evenly.

@@ -135,6 +135,7 @@ int scale_main(int, char**) {
         {.method = wire::method::scale, .message = wire::pack(request), .timeout = 10s, .idempotent = true});
   } catch (edl::net::call_error const& e) {
     fmt::print(stderr, "the job is not resized: {}\n", e.what());
+    return 1;
   }
   return 0;
 }

@@ -28,6 +28,10 @@ plan draw_plan(std::uint64_t seed) {
   p.harsh = d.one_in(3);
   // The longer calls take, the more happens amid them.
   if (d.one_in(2)) p.latency = std::chrono::microseconds(d.between(500, d.one_in(2) ? 5000 : 40'000));
+  // So that some jobs are still there when all has been done to them.
+  draws more(seed, 111);
+  if (more.one_in(3)) p.record *= more.between(2, 6);
+  if (more.one_in(2)) p.kept = int(more.between(1, 3));
   return p;
 }
 

@@ -37,6 +37,7 @@ struct plan {
   bool tls = false;
   int workers = 2, servers = 0, copies = 1, epochs = 4;
   int grads_to_wait = 1, checkpoint_steps = 0, evaluation_steps = 0;
+  int kept = 0;                            ///< checkpoints; 0: all
   bool judged = false;                     ///< evaluations decide which version is the best
   std::chrono::milliseconds record{20};    ///< how long a pass takes for each record
   std::chrono::microseconds latency{100};  ///< of the network, one way

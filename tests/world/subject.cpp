@@ -34,6 +34,7 @@ job* the_job() { return current; }
 job::job(plan const& p, timeline& lines) : plan_(p), lines_(lines), draws_(p.seed, 3) {
   current = this;
   next_worker_ = wanted_workers_ = std::uint32_t(p.workers);
+  wanted_servers_ = std::uint32_t(p.servers);
   expected_ = 60s;
   counting::in_pass = [this](int rows) {
     std::this_thread::sleep_for(plan_.record * rows);
@@ -41,7 +42,8 @@ job::job(plan const& p, timeline& lines) : plan_(p), lines_(lines), draws_(p.see
     char const* const number = std::getenv("WORLD_NUMBER");
     if (!number) return;
     std::uint64_t const of = std::strtoull(number, nullptr, 10);
-    if (++passes_[of] == 1) return;  // which may take long
+    // The first may take long. Who follows others makes one before those that count.
+    if (++passes_[of] <= 2) return;
     for (auto it = hangs_.find(of); it != hangs_.end() && world::now() < it->second;)
       std::this_thread::sleep_for(100ms);
   };
@@ -80,6 +82,7 @@ std::vector<std::string> job::command() const {
     add("--distribution_strategy=AllreduceStrategy");
     if (plan_.how == strategy::fixed) add("--fixed_global_batch");
   }
+  if (plan_.kept > 0) add(fmt::format("--keep_checkpoint_max={}", plan_.kept));
   if (plan_.evaluation_steps > 0) {
     add("--validation_data=data.counted");
     add(fmt::format("--evaluation_steps={}", plan_.evaluation_steps));
@@ -237,23 +240,38 @@ void job::look() {
                            std::chrono::duration<double>(now - last_pass_).count()));
     expected_ = now + 1h;
   }
+  // Who sums with one that hangs, or cannot be reached, leaves when that has been found.
+  auto const grace = plan_.has_servers() ? 20s : 75s;
   for (process& p : all_)
-    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + 20s) {
-      find_fault(p.name + " was told to stop by SIGTERM 20 s ago");
+    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + grace) {
+      find_fault(fmt::format("{} was told to stop by SIGTERM {} s ago", p.name, grace.count()));
       p.hits = 2;
     }
-  auto const workers = std::ranges::count_if(
-      all_, [](process const& p) { return p.role == "worker" && !p.ended && p.wanted; });
-  if (plan_.launched && now > changed_ + 45s && workers > std::int64_t(wanted_workers_)) {
-    find_fault(fmt::format("the job has {} workers, and {} are wanted", workers, wanted_workers_));
-    changed_ = now + 1h;
-  }
+  if (plan_.launched && now > changed_ + 20s && scales_.empty()) look_at_size();
+}
+
+void job::look_at_size() {
+  auto const judge = [&](fault::kind what, std::string const& role, std::size_t wanted) {
+    auto const there = std::size_t(std::ranges::count_if(
+        all_, [&](process const& p) { return p.role == role && !p.ended && p.wanted; }));
+    // Others are told to go once the journal knows of it, and come when a silence and its lines have been
+    // found.
+    bool const late = world::now() > changed_ + 45s, more = there > wanted && (late || !slow_seen_),
+               less = there < wanted && late && !leaving_ && !trained_;
+    if (unsure_.contains(what) || (!more && !less)) return;
+    find_fault(fmt::format("the job has {} of {}, and {} are wanted", there, name_of(what), wanted));
+    changed_ = world::now() + 1h;
+  };
+  judge(fault::kind::workers, "worker", wanted_workers_);
+  judge(fault::kind::servers, "ps", wanted_servers_);
 }
 
 // ---- What the launcher is told ----
 
 void job::order_start(std::string const& role, std::uint32_t id,
                       std::map<std::string, std::string> variables) {
+  if (process const* const p = living_of(role, id); p && p->wanted)
+    lines_.say("launcher", fmt::format("is to start {}, which lives", p->name));
   std::erase_if(orders_, [&](order const& o) { return o.role == role && o.id == id; });
   orders_.push_back({role, id, std::move(variables)});
   after(0ns, [this] { pump(); });
@@ -296,6 +314,11 @@ std::vector<std::pair<std::string, std::uint32_t>> job::running() const {
 // ---- Who ends ----
 
 void job::on_end(world::pid of, world::ending const& how) {
+  if (auto const asks = scales_.find(of); asks != scales_.end()) {
+    how.code || how.signal ? void(unsure_.insert(asks->second)) : void(unsure_.erase(asks->second));
+    changed_ = std::max(changed_, world::now());
+    scales_.erase(asks);
+  }
   process* const p = find(of);
   if (!p) return;
   p->ended = how;
@@ -312,15 +335,24 @@ void job::on_end(world::pid of, world::ending const& how) {
 void job::master_ended(process const& who) {
   if (over_) return;
   less_known_ = less_known_ || world::now() < disk_trouble_;
+  if (less_known_) unsure_ = {fault::kind::workers, fault::kind::servers};
   if (who.ended->signal) return after(milliseconds(draws_.between(50, 2500)), [this] { launch_master(); });
   over_ = true;
   orders_.clear();
-  if (who.ended->code != 0)
+  // The end is tried again for 10 s.
+  auto const now = world::now();
+  bool const long_bad = now < disk_bad_until_ && now - disk_bad_since_ > 9s;
+  bool const unwritten = who.last.find(" cannot be written: ") != who.last.npos;
+  if (who.ended->code != 0 && ((steps_ == 0 && less_known_) || (unwritten && long_bad)))
+    refused_ = who.last;
+  else if (who.ended->code != 0)
     failure_ = fmt::format("the job ends with code {}: {}", who.ended->code, who.last);
 }
 
 void job::member_ended(process const& who) {
   world::ending const how = *who.ended;
+  leaving_ = leaving_ || (who.role == "worker" && who.told_to_stop == 0ns && who.wanted && how.code == 0 &&
+                          how.signal == 0);
   bool const from_outside = who.hit || !who.wanted || ending_ || less_known_ || world::now() < disk_trouble_;
   if (!from_outside && (how.code != 0 || how.signal != 0))
     find_fault(fmt::format("{} was not hit, and has ended with code {}, signal {}: {}", who.name, how.code,
@@ -350,7 +382,7 @@ void job::on_line(world::line const& l) {
     ++steps_;
     unsigned long long version = 0;
     auto const at = line.text.find("steps = ");
-    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1)
+    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1 && !void_)
       acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
     last_step_ = l.when;
     auto const steps =
@@ -367,12 +399,16 @@ void job::on_line(world::line const& l) {
 void job::judge_line(process& who, log_line const& l) {
   if (is_error(l.level) && !who.hit && !less_known_ && !over_ && !ending_ && world::now() > disk_trouble_)
     find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
+  // No disk here alters what it has.
+  if (l.text.find(" is passed over (") != l.text.npos) find_fault(who.name + ": " + l.text);
+  if (l.text.starts_with("generation ") || l.text.starts_with("World ")) void_ = false;
   if (who.role != "master") return;
   // Those who have not heard of the end are waited for.
   if (l.text.starts_with("model written to /job/model")) expected_ = std::max(expected_, world::now() + 60s);
   unsigned long long version = 0, before = 0, wanted = 0;
   if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
-  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1) acknowledged_ = version;
+  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1)
+    acknowledged_ = version, void_ = true;
   // Some may have been on their way to servers, or answered by the first of them.
   if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1) {
     if (version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
@@ -380,11 +416,18 @@ void job::judge_line(process& who, log_line const& l) {
                              acknowledged_));
     acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
   }
-  if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu worker", &before, &wanted) == 2 &&
-      l.text.find("worker") != l.text.npos) {
-    wanted_workers_ = std::uint32_t(wanted);
+  if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu", &before, &wanted) == 2) {
+    (l.text.find("worker") != l.text.npos ? wanted_workers_ : wanted_servers_) = std::uint32_t(wanted);
     changed_ = std::max(changed_, world::now());
   }
+  // By an older journal the job has an older size.
+  if (l.text.find("goes by the journal before") != l.text.npos || l.text.find("begins anew") != l.text.npos)
+    unsure_ = {fault::kind::workers, fault::kind::servers};
+  if (l.text.find("failed too often and is not replaced") != l.text.npos)
+    unsure_.insert(fault::kind::workers);
+  if (auto const at = l.text.find("another takes its place in ");
+      at != l.text.npos && std::sscanf(l.text.c_str() + at, "another takes its place in %llu", &before) == 1)
+    changed_ = std::max(changed_, world::now() + std::chrono::seconds(before));
   for (process& p : all_) {
     if (p.ended || (p.role != "ps" && p.role != "worker")) continue;
     std::string const name = fmt::format("{} {} ", p.role == "ps" ? "server" : "worker", p.id);

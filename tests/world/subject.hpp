@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,6 +54,9 @@ class job {
   std::size_t applied() const { return applied_; }  ///< faults that met somebody
   /// What must not be while it runs; asked now and then.
   void look();
+  /// The clear error by which the job has ended, as it may where its storage fails before its first step, or
+  /// for too long at its end; otherwise empty.
+  std::string const& refused() const { return refused_; }
   std::set<std::uint64_t> const& evaluated() const { return evaluated_; }  ///< versions
   void end();  ///< the command has ended: so do all
 
@@ -101,9 +105,11 @@ class job {
   void expect(fault const& f);
   void touch(std::string const& place, world::duration length = {});
   void disturb(std::string const& a, std::string const& b, fault const& f);
+  void relink(std::string const& a, std::string const& b);
   void disturb_disk(fault const& f);
   void damage_journal(fault const& f);
   void scale(fault const& f);
+  void look_at_size();
   std::vector<std::string> places() const;
 
   plan plan_;
@@ -118,20 +124,32 @@ class job {
     std::uint64_t seen = 0;
   };
   std::vector<aimed> aimed_;
-  std::map<std::string, world::duration> troubled_;  // places, until when
-  world::duration disk_trouble_{};                   // until then, and a moment longer
-  std::set<std::string> dark_;                       // places without power
+  struct disturbance {
+    std::string from, to;
+    bool cut;
+    std::chrono::milliseconds latency;
+  };
+  std::list<disturbance> disturbances_;                  // of links, that last
+  std::map<std::string, world::duration> troubled_;      // places, until when
+  std::map<std::string, world::duration> absent_;        // places of who does nothing, until when
+  world::duration disk_trouble_{};                       // until then, and a moment longer
+  world::duration disk_bad_since_{}, disk_bad_until_{};  // it was slow, or failed
+  std::set<std::string> dark_;                           // places without power
   std::map<std::uint64_t, world::duration> hangs_;
   std::map<std::uint64_t, int> passes_;  // of processes, by their numbers
   std::vector<std::string> findings_;
-  std::string failure_;
+  std::string failure_, refused_;
   std::uint64_t started_ = 0, steps_ = 0, acknowledged_ = 0;
   std::uint32_t next_worker_ = 0;
   std::set<std::uint64_t> evaluated_;
-  std::uint32_t wanted_workers_ = 0;
+  std::uint32_t wanted_workers_ = 0, wanted_servers_ = 0;
+  std::map<world::pid, fault::kind> scales_;  // who asks for another size
+  std::set<fault::kind> unsure_;              // sizes that may or may not have been taken
   world::duration last_step_{}, last_pass_{}, expected_{}, changed_{};
   std::size_t applied_ = 0;
   bool over_ = false, ending_ = false, trained_ = false;
+  bool leaving_ = false;     // a worker has heard of the end
+  bool void_ = false;        // steps are told that the job has gone back behind
   bool slow_seen_ = false;   // the disk was slow
   bool less_known_ = false;  // a master was lost that could not write its journal
 };

@@ -150,7 +150,7 @@ struct disk {
   duration open = 20us, write = 10us, fsync = 2ms;  ///< how long these take
   double bandwidth = 1e9;                           ///< bytes per second
   std::uint64_t capacity = 1ull << 40;              ///< ENOSPC beyond
-  double io_error = 0;                              ///< probability of EIO in a write, fsync or read
+  double io_error = 0;                              ///< probability of EIO, of each call that reaches it
   bool lies = false;                                ///< fsync returns without forcing anything
   bool read_only = false;                           ///< EROFS
 };

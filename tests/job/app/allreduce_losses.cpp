@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs by all-reduce that lose workers, or their master.
+// Jobs by all-reduce that lose workers. Losses while they evaluate, and several: new histories of
+// `edl-world`.
 #include <memory>
 
 #include "job/app/tiny_job.hpp"
@@ -55,21 +56,6 @@ TEST_CASE(
     // Otherwise as many steps are made as members happen to be there, and a few steps teach little.
     if (fixed) CHECK(last_accuracy(j.log()) > 0.7);
   }
-}
-
-TEST_CASE("two workers killed at once: the third goes on") {
-  job::scratch const dir;
-  job::run j(replicas(3, {"--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"}), slow);
-  reach_middle(j);
-  pid_t const survivor = j.find("worker", 1), first = j.find("worker", 0), last = j.find("worker", 2);
-  REQUIRE((survivor && first && last));
-  ::kill(first, SIGKILL), ::kill(last, SIGKILL);
-  CHECK(j.says("worker 4 joined"));
-  CHECK(j.find("worker", 1) == survivor);
-  check_end(j, dir / "checkpoints", 3);
-  CAPTURE(j.log());
-  CHECK(count(j.log(), " to others") == 2);
-  CHECK_FALSE(has(j.log(), "Going back to version 0"));
 }
 
 TEST_CASE("all workers with a copy killed at once: back to the newest checkpoint, or to the start") {
@@ -128,69 +114,6 @@ TEST_CASE("a worker that stands still for too long is given up, and replaced at 
   check_account(j.log(), 4);
   check_ledgers(dir / "checkpoints", 4);
   CHECK(count(j.log(), " to others") == 1);
-}
-
-TEST_CASE("evaluations go on while workers with a copy are killed and come") {
-  job::scratch const dir;
-  job::run j(replicas(3, {"--num_epochs=4", "--validation_data=" + job::data().validation,
-                          "--num_minibatches_per_task=1", "--evaluation_steps=8",
-                          "--checkpoint_dir=" + dir / "checkpoints", "--checkpoint_steps=4"}),
-             {.env = {{"TINY_DELAY_US", "900"}, {"TINY_EVALUATION_DELAY_US", "300"}}});
-  // One after the other, so that in the end nobody is left who was there in the beginning.
-  for (int id : {0, 1, 2}) {
-    REQUIRE(j.says("Evaluation metrics[v=", count(j.log(), "Evaluation metrics[v=") + 1));
-    pid_t const victim = j.find("worker", id);
-    if (!victim) break;
-    ::kill(victim, SIGKILL);
-  }
-  CHECK(j.wait() == 0);
-  CHECK(j.nothing_left());
-  std::string const log = j.log();
-  CAPTURE(log);
-  check_account(log, 4);
-  CHECK(count(log, " to others") == 3);
-  CHECK(last_accuracy(log) > 0.8);  // whatever the number of steps, as above
-  // Each version once, and the last one among them.
-  auto const m = edl::checkpoint::read_manifest(*edl::checkpoint::newest_valid(dir / "checkpoints"));
-  CHECK(count(log, "Evaluation metrics[v=" + std::to_string(m.version) + "]") == 1);
-  for (std::uint64_t v = 8; v < m.version; v += 8)
-    CHECK(count(log, "Evaluation metrics[v=" + std::to_string(v) + "]") <= 1);
-  CHECK_FALSE(has(log, "[ERROR]"));
-}
-
-TEST_CASE("a worker killed in the last evaluation, when all has been trained: the job still ends") {
-  for (int victim : {0, 1}) {
-    job::scratch const dir;
-    job::run j(replicas(2, {"--num_epochs=1", "--validation_data=" + job::data().validation,
-                            "--evaluation_steps=1000", "--checkpoint_dir=" + dir / "checkpoints",
-                            "--output=" + dir / "model"}),
-               {.env = {{"TINY_EVALUATION_DELAY_US", "3000"}}});
-    REQUIRE(j.says(" completed, 0 remaining"));
-    pid_t const process = j.find("worker", victim);
-    REQUIRE(process);
-    ::kill(process, SIGKILL);
-    check_end(j, dir / "checkpoints", 1);
-    CAPTURE(j.log());
-    CHECK(count(j.log(), "] World ") >= 2);
-    CHECK(count(j.log(), "Evaluation metrics[v=") == 1);
-    CHECK(std::filesystem::exists(dir / "model/model.safetensors"));
-  }
-}
-
-TEST_CASE("the master killed in the last evaluation: the end is evaluated all the same") {
-  job::scratch const dir;
-  job::run j(replicas(2, {"--num_epochs=1", "--validation_data=" + job::data().validation,
-                          "--evaluation_steps=1000", "--checkpoint_dir=" + dir / "checkpoints"}),
-             {.env = {{"TINY_EVALUATION_DELAY_US", "5000"}}});
-  REQUIRE(j.says(" completed, 0 remaining"));
-  REQUIRE(j.says("Checkpoint of version "));
-  pid_t const process = j.find("master");
-  REQUIRE(process);
-  ::kill(process, SIGKILL);
-  check_end(j, dir / "checkpoints", 1);
-  CAPTURE(j.log());
-  CHECK(has(j.log(), "this one takes its place"));
-  CHECK(count(j.log(), "Evaluation metrics[v=") == 1);
 }
 
 }  // namespace allreduce_losses_test

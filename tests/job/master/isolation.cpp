@@ -33,6 +33,27 @@ TEST_CASE("one member that is heard keeps the others from being excused") {
   CHECK_FALSE(it.suspected(3, start + 9s));
 }
 
+TEST_CASE("the last of several that were silent together is not blamed when the others have left") {
+  isolation it(10s, 60s);
+  it.look(start, 2, start);
+  it.look(start, 2, start + 6s);
+  it.look(start, 1, start + 11s);
+  CHECK(it.suspected(1, start + 11s));
+  it.look(start + 12s, 1, start + 12s);
+  CHECK_FALSE(it.suspected(1, start + 18s));
+}
+
+TEST_CASE("after a pause of the master's own its members have a moment to connect again") {
+  isolation it(10s, 60s);
+  it.held_up(7s, start);
+  CHECK(it.finds_back(start, start + 6s));
+  CHECK_FALSE(it.finds_back(start, start + 7s));
+  it.held_up(30s, start + 20s);
+  CHECK(it.finds_back(start + 20s, start + 29s));
+  CHECK_FALSE(it.finds_back(start + 21s, start + 29s));
+  CHECK_FALSE(it.finds_back(start + 20s, start + 30s));
+}
+
 TEST_CASE("an absence is excused for so long and no longer") {
   isolation it(10s, 60s);
   it.look(start, 2, start);

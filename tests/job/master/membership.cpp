@@ -108,7 +108,7 @@ TEST_CASE("a member that is at one pass for too long may hang; not in its first,
   beat(1, 1, 1);  // at its first
   beat(2, 7, 1);  // at its fourth
   beat(3, 8, 1);  // waits for others
-  for (int at = 2; at <= 61; ++at) beat(1, 1, at), beat(2, 7, at), beat(3, 8, at);
+  for (int at = 2; at <= 69; ++at) beat(1, 1, at), beat(2, 7, at), beat(3, 8, at);
   CHECK(hanging(61) == ids{});
   CHECK(hanging(62) == ids{2});
   CHECK(hanging(1000) == ids{2});
@@ -128,6 +128,15 @@ TEST_CASE("passes that end between two signs of life leave the limit where it is
   for (int at = 1; at <= 100; ++at) all.heartbeat(1, 1, {.position = position += 20}, start + seconds(at));
   CHECK(all.hanging(start + seconds(160)).empty());
   CHECK(all.hanging(start + seconds(161)).size() == 1);
+}
+
+TEST_CASE("a silence within a pass makes the pass no longer") {
+  membership all(seconds(6), seconds(60));
+  all.join(1, 1, {}, start);
+  all.heartbeat(1, 1, {.position = 3}, start + seconds(1));
+  all.heartbeat(1, 1, {.position = 5}, start + seconds(31));
+  CHECK(all.hanging(start + seconds(91)).empty());
+  CHECK(all.hanging(start + seconds(92)).size() == 1);
 }
 
 TEST_CASE("what members have trained is added up, once, whatever tells it and in whatever order") {

@@ -99,6 +99,23 @@ TEST_CASE("ranges move to servers that come, and from servers that go, which sta
   CHECK_FALSE(m.it.join({role::server, 2, 2, {}, 5}, m.now).accepted);
 }
 
+TEST_CASE("a server that was to go, and is wanted again before it has gone, stays and is not started") {
+  master m(options(2, 3));
+  for (std::uint32_t id : {0, 1}) m.it.join({role::server, id, 1, {}, 5}, m.now);
+  m.answer(m.take_all<configure_servers>().back());
+  CHECK(m.it.scale({.servers = 1}, m.now).empty());
+  CHECK(m.it.scale({.servers = 3}, m.now).empty());
+  auto const started = m.take_all<start_process>();
+  REQUIRE(started.size() == 1);
+  CHECK(started[0].id == 2);
+  auto const all = m.take_all<configure_servers>();
+  REQUIRE_FALSE(all.empty());
+  CHECK(all.back().servers.size() == 2);
+  CHECK(std::ranges::any_of(all.back().places, [](range_place const& p) { return p.primary == 1; }));
+  m.answer(all.back());
+  CHECK(m.take_all<stop_process>().empty());
+}
+
 TEST_CASE("a server that comes to a new master, and is one too many, is a source of its ranges once more") {
   job_options o = options(3, 3);
   o.server_copies = 2;

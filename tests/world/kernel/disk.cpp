@@ -130,6 +130,7 @@ long open_path(process& p, std::string const& path, int flags, mode_t mode) {
   if (at.on) take_time(at.on->how.open.count());
   if (at.on) at = look_up(p, path, !(flags & O_NOFOLLOW));  // it may have changed meanwhile
   if (at.error) return -at.error;
+  if (at.on && fails(*at.on)) return -EIO;
   bool const writes = (flags & O_ACCMODE) != O_RDONLY;
   if (at.node) {
     if ((flags & O_CREAT) && (flags & O_EXCL)) return -EEXIST;
@@ -156,6 +157,7 @@ long make_directory(process& p, std::string const& path, mode_t mode) {
   place const at = look_up(p, path, false);
   if (at.error) return -at.error;
   if (at.node) return -EEXIST;
+  if (fails(*at.on)) return -EIO;
   if (at.on->how.read_only) return -EROFS;
   if (at.on->used + 4096 > at.on->how.capacity) return -ENOSPC;
   change(*at.directory, {{at.name, new_inode(*at.on, S_IFDIR | (mode & 07777 & ~022u))}});
@@ -200,6 +202,7 @@ long remove_name(process& p, std::string const& path, bool directory) {
   if (!at.node) return -ENOENT;
   if (!at.directory) return -EBUSY;
   if (directory != at.node->is_directory()) return directory ? -ENOTDIR : -EISDIR;
+  if (fails(*at.on)) return -EIO;
   if (at.on->how.read_only) return -EROFS;
   if (directory && !at.node->entries.empty()) return -ENOTEMPTY;
   change(*at.directory, {{at.name, nullptr}});
@@ -215,6 +218,7 @@ long rename_path(process& p, std::string const& from, std::string const& to) {
   if (!a.node) return -ENOENT;
   if (a.on != b.on) return -EXDEV;
   if (!a.directory || !b.directory) return -EBUSY;
+  if (fails(*a.on)) return -EIO;
   if (a.on->how.read_only) return -EROFS;
   if (a.node == b.node) return 0;
   if (b.node) {

@@ -142,7 +142,7 @@ EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incar
 
 EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
   if (over() || !roster_.of(of).known(id, incarnation)) return;
-  if (roster_.cut_off(now))
+  if (roster_.cut_off(now) || roster_.finds_back(*roster_.of(of).find(id), now))
     return;  // all connections may have ended, and silence tells who does not come back
   lose(of, id, "its connection has ended", now);
 }

@@ -26,7 +26,11 @@ class isolation {
   /// To be called at each tick. `newest`: when any member was heard last; nothing: there is none.
   news look(std::optional<time_point> newest, std::size_t members, time_point now);
 
-  /// Whether none of so many members can be blamed for its silence now.
+  /// The master itself stood still for so long, and nobody could reach it.
+  void held_up(duration pause, time_point now);
+
+  /// Whether none of so many members can be blamed for its silence now. One alone can, unless the others have
+  /// left while all of them were silent.
   bool suspected(std::size_t members, time_point now) const;
 
   /// Whether the connection of a member that was last heard at `seen` may still find back by itself.

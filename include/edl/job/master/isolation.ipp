@@ -13,10 +13,18 @@ namespace detail {
 // When a connection that nobody acknowledges is given up, by TCP_USER_TIMEOUT (job/net/transport.ipp).
 inline constexpr std::chrono::seconds connection_timeout{30};
 
+// A member that has waited in vain tries another connection for a few seconds, and rests for as long.
+inline constexpr std::chrono::seconds next_connection{10};
+
 }  // namespace detail
 
 EDL_INLINE bool isolation::suspected(std::size_t members, time_point now) const {
-  return members > 1 && quiet(now) > silence_ / 2 && quiet(now) <= longest_;
+  return members > (lasts_ ? 0 : 1) && quiet(now) > silence_ / 2 && quiet(now) <= longest_;
+}
+
+EDL_INLINE void isolation::held_up(duration pause, time_point now) {
+  heard_again_ = now;
+  back_until_ = std::max(back_until_, now + std::min<duration>(pause, detail::next_connection));
 }
 
 EDL_INLINE isolation::news isolation::look(std::optional<time_point> newest, std::size_t members,

@@ -54,6 +54,7 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
                                       time_point now) {
   if (!known(id, incarnation)) return false;
   member& m = members_.at(id);
+  time_point const beat_before = m.measured;
   // Who has trained before it was heard the first time has told another master of it.
   if (m.measured == m.joined && m.trained.minibatches == 0) m.trained = v.trained;
   double const seconds = std::chrono::duration<double>(now - m.measured).count();
@@ -63,7 +64,9 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
     m.measured = now;
   }
   if (v.position != m.last.position) {
-    if (m.last.position % 2 == 1) longest_pass_ = std::max(longest_pass_, now - m.moved);
+    // It told so by its last sign of life, and was not in that pass for all of a silence after that.
+    if (m.last.position % 2 == 1)
+      longest_pass_ = std::max(longest_pass_, std::min(now, beat_before + silence_ / 2) - m.moved);
     m.moved = now;
   }
   announced(id, v.trained);

@@ -51,9 +51,12 @@ EDL_INLINE void model_generations::adopt(platform::findings const& those) {
 }
 
 EDL_INLINE void model_generations::want_servers(std::uint32_t wanted, time_point now) {
-  bool const less = wanted < servers_.wanted();
+  std::uint32_t const before = servers_.wanted();
   servers_.want(wanted);
-  if (less) job_.forming() ? configure_if_complete() : regroup_servers(now);
+  // Nobody need come where one that was to go stays.
+  bool const stays =
+      std::ranges::any_of(servers_there(), [&](std::uint32_t id) { return id >= before && id < wanted; });
+  if (wanted < before || stays) job_.forming() ? configure_if_complete() : regroup_servers(now);
 }
 
 EDL_INLINE std::set<std::uint32_t> model_generations::servers_there() const {

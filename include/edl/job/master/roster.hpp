@@ -81,6 +81,8 @@ class roster {
   /// Whether all are silent, so that none is to be blamed.
   bool cut_off(time_point now) const { return isolation_.suspected(size(), now); }
   bool isolated() const { return isolation_.lasts(); }
+  /// Whether a member may still come back by another connection, after it could not reach the master.
+  bool finds_back(member const& m, time_point now) const { return isolation_.finds_back(m.seen, now); }
 
   /// Members of a role that have given no sign of life for too long, unless the master may be cut off.
   std::vector<member> silent(role of, time_point now) const;

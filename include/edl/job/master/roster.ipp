@@ -151,7 +151,10 @@ EDL_INLINE void roster::excuse(duration pause, time_point now) {
 }
 
 EDL_INLINE std::optional<duration> roster::excuse(time_point now) {
-  if (duration const pause = now - last_tick_.value_or(now); pause > options_.silence / 2) excuse(pause, now);
+  if (duration const pause = now - last_tick_.value_or(now); pause > options_.silence / 2) {
+    excuse(pause, now);
+    isolation_.held_up(pause, now);
+  }
   last_tick_ = now;
   std::optional<time_point> newest;
   for (membership const* const all : {&workers_, &servers_})
@@ -202,7 +205,11 @@ EDL_INLINE void roster::scale_workers(std::uint32_t wanted, std::vector<std::uin
 
 // Servers that go are sources of their ranges once more, and are stopped when all is elsewhere.
 EDL_INLINE void roster::scale_servers(std::uint32_t wanted) {
-  while (server_lines_.size() < wanted) job_.add(start_process{role::server, server_lines_.add()});
+  while (server_lines_.size() < wanted) {
+    // One that was to go, and is still a source, stays: an order to start it would wait for its end.
+    std::uint32_t const id = server_lines_.add();
+    if (!servers_.find(id)) job_.add(start_process{role::server, id});
+  }
   while (server_lines_.size() > wanted) server_lines_.drop_newest();
 }
 
