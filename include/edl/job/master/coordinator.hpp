@@ -70,7 +70,7 @@ class coordinator {
   persisted_state remembered() const;
 
   /// Another value whenever `remembered` is: cheap to ask after each event.
-  std::array<std::uint64_t, 7> remembers() const;
+  std::array<std::uint64_t, 9> remembers() const;
 
   join_reply join(join_request const& r, time_point now);
   heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,
