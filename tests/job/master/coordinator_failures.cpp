@@ -310,4 +310,31 @@ TEST_CASE("a successor takes no copy of the model that the master before it has 
   }
 }
 
+TEST_CASE(
+    "a worker whose disk is slow beside its siblings' as it begins is told of, and hands over with the "
+    "flag") {
+  for (bool const leaves : {true, false}) {
+    CAPTURE(leaves);
+    auto o = small();
+    o.num_workers = 3;
+    o.leave_bad_nodes = leaves;
+    master m(o);
+    m.start();
+    for (std::uint32_t const id : {1, 2, 3})
+      CHECK(m.it.join({.role = role::worker,
+                       .id = id,
+                       .incarnation = 1,
+                       .layout = 5,
+                       .speeds = {.disk = id == 2 ? 1e6 : 9e7, .network = 1e9}},
+                      m.now)
+                .accepted);
+    m.it.tick(m.now += seconds(1));
+    CHECK(m.said("worker 2 is slow: as it began it wrote to its disk with 1 MB/s, its siblings 90 MB/s"));
+    auto const stopped = m.take<stop_process>();
+    CHECK(stopped.has_value() == leaves);
+    if (leaves) CHECK(stopped->id == 2);
+    CHECK(m.take<avoid_place>().has_value() == leaves);
+  }
+}
+
 }  // namespace coordinator_failures_test

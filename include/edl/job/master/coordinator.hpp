@@ -10,6 +10,7 @@
 
 #include "edl/job/master/command.hpp"
 #include "edl/job/master/dispatcher.hpp"
+#include "edl/job/master/health/slow_starts.hpp"
 #include "edl/job/master/health/slow_workers.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/job_state.hpp"
@@ -215,6 +216,7 @@ class coordinator {
   dispatcher dispatch_;
   model_generations generations_;
   slow_workers slow_;
+  slow_starts slow_starts_;
   struct rotting {
     std::uint32_t worker = 0;
     std::uint64_t incarnation = 0;

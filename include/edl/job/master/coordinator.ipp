@@ -123,6 +123,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   invariant(roster_.of(r.role).known(r.id, r.incarnation), "who has joined is a member");
   if (fresh) {
     job_.say(severity::info, fmt::format("{} {} joined", in_words(r.role), r.id), topic::joined);
+    if (r.role == role::worker) slow_starts_.began(r.id, r.speeds);
     if (r.role == role::worker && options_.checks)
       dispatch_.checks().joined(r.id, versions_.newest(), r.heard > 0);
     generations_.rise_above(r, now);
@@ -237,9 +238,11 @@ EDL_INLINE void coordinator::find_slow(time_point now) {
 
 // One at a time hands over to another place, the next when somebody has come for the one before.
 EDL_INLINE void coordinator::find_rotting(time_point now) {
-  for (auto const& [id, times] : slow_.look(workers(), now)) {
-    std::string const why =
-        fmt::format("is slow: its passes take {:.1f} times as long as its siblings'", times);
+  auto found = slow_starts_.look(workers());
+  for (auto const& [id, times] : slow_.look(workers(), now))
+    found.push_back(
+        {id, fmt::format("is slow: its passes take {:.1f} times as long as its siblings'", times)});
+  for (auto const& [id, why] : found) {
     job_.say(severity::warning, fmt::format("worker {} {}", id, why), topic::note);
     if (options_.leave_bad_nodes && options_.trains())
       rotting_.push_back({id, workers().find(id)->incarnation, why});
