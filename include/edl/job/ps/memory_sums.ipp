@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "edl/core/inline.hpp"
@@ -12,23 +11,25 @@
 namespace edl::ps {
 namespace detail {
 
-// Fletcher's two sums of words, in lanes that a compiler makes vectors of: they cost much less than a step.
+typedef std::uint64_t word_lanes __attribute__((vector_size(32)));
+
+// Fletcher's two sums of words, in the lanes of a vector. Two streams hide what an addition takes.
 EDL_INLINE std::uint64_t sum_of_words(view<float> block) {
-  constexpr std::size_t lanes = 8, floats = 2 * lanes;
-  std::array<std::uint64_t, lanes> words{}, once{}, twice{};
+  constexpr std::size_t floats = sizeof(word_lanes) / sizeof(float);
+  word_lanes words[2]{}, once[2]{}, twice[2]{};
   std::size_t at = 0;
-  auto const add = [&] {
-    for (std::size_t i = 0; i < lanes; ++i) once[i] += words[i], twice[i] += once[i];
-  };
-  for (; at + floats <= block.size(); at += floats) {
-    std::memcpy(words.data(), block.data() + at, sizeof words);
-    add();
+  for (; at + 2 * floats <= block.size(); at += 2 * floats) {
+    std::memcpy(&words[0], block.data() + at, sizeof(word_lanes));
+    std::memcpy(&words[1], block.data() + at + floats, sizeof(word_lanes));
+    once[0] += words[0], once[1] += words[1];
+    twice[0] += once[0], twice[1] += once[1];
   }
-  words.fill(0);
-  if (at < block.size()) std::memcpy(words.data(), block.data() + at, (block.size() - at) * sizeof(float));
-  add();
+  word_lanes rest[2]{};
+  if (at < block.size()) std::memcpy(rest, block.data() + at, (block.size() - at) * sizeof(float));
   std::uint64_t all = 0;
-  for (std::size_t i = 0; i < lanes; ++i) all = mix(mix(all, once[i]), twice[i]);
+  for (std::size_t s = 0; s < 2; ++s)
+    for (std::size_t i = 0; i < sizeof(word_lanes) / sizeof(std::uint64_t); ++i)
+      all = mix(mix(mix(all, once[s][i]), twice[s][i]), rest[s][i]);
   return all;
 }
 
