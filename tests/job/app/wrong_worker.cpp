@@ -29,15 +29,17 @@ job::options wrong(std::string const& how, std::string const& worker = "1") {
 
 /// Sixteen numbers of a frozen kernel, as they stand in two checkpoints: the trained ones differ.
 std::string frozen_numbers(std::string const& checkpoints) {
-  std::vector<std::string> parts;
+  lines parts;  // of the first range
   for (auto const& e : std::filesystem::recursive_directory_iterator(checkpoints))
-    if (e.path().filename().native().starts_with("variables-")) parts.push_back(slurp(e.path()));
+    if (e.path().filename().native().starts_with("variables-0-")) parts.push_back(slurp(e.path()));
+  // Their heads may differ in size: places are counted from the end.
   float some[16];
-  for (std::size_t at = 0; parts.size() > 1 && at + sizeof some <= parts[0].size(); at += 4) {
-    if (parts[1].compare(at, sizeof some, parts[0], at, sizeof some) != 0) continue;
-    std::memcpy(some, parts[0].data() + at, sizeof some);
-    if (std::ranges::all_of(some, [](float x) { return std::abs(x) > 1e-5f && std::abs(x) < 1; }))
-      return parts[0].substr(at, sizeof some);
+  for (std::size_t back = sizeof some; parts.size() > 1; back += 4) {
+    if (back > parts[0].size() || back > parts[1].size()) break;
+    std::string const one = parts[0].substr(parts[0].size() - back, sizeof some);
+    if (one != parts[1].substr(parts[1].size() - back, sizeof some)) continue;
+    std::memcpy(some, one.data(), sizeof some);
+    if (std::ranges::all_of(some, [](float x) { return std::abs(x) > 1e-5f && std::abs(x) < 1; })) return one;
   }
   return {};
 }
