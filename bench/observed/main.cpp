@@ -4,14 +4,16 @@
 // are read every second. What a pair of turns differs by is told as a ratio of records a second, and as one
 // of processor time, which other programs disturb less. Many short turns tell more than few long ones: what
 // disturbs a machine then hits both of a pair, or few pairs. The interval of the median says how much a run
-// can tell.
+// can tell. With --with the pairs differ by any flags instead.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
 #include <edl/edl.hpp>
+#include <iterator>
 #include <regex>
+#include <sstream>
 #include <thread>
 
 #include "../serve/load.hpp"
@@ -95,6 +97,11 @@ std::pair<double, double> interval(std::vector<double>& all) {
   return {all[from], all[all.size() - 1 - from]};
 }
 
+words split(std::string const& text) {
+  std::istringstream from(text);
+  return {std::istream_iterator<std::string>(from), {}};
+}
+
 int contest(edl::cli::command_line const& l) {
   scratch_folder const folder;
   std::string const data = folder.path + "/train";
@@ -104,10 +111,14 @@ int contest(edl::cli::command_line const& l) {
   fmt::print(
       "{}\n\n| processes | of those without | median | its 95 % | quartiles |\n|---|---|---|---|---|\n",
       load_average());
-  struct {
-    char const* name;
+  struct kind {
+    std::string name;
     words flags;
-  } const kinds[] = {{"one", {}}, {"a master, a server, a worker", {"--num_ps_pods=1", "--num_workers=1"}}};
+  };
+  words const with = split(l.text("with"));
+  std::vector<kind> kinds{{"one", {}},
+                          {"a master, a server, a worker", {"--num_ps_pods=1", "--num_workers=1"}}};
+  if (!with.empty()) kinds = {{l.text("of"), split(l.text("of"))}};
   for (auto const& kind : kinds) {
     std::vector<double> rates, processor;
     for (std::int64_t turn = 0; turn < 2 * l.number("rounds") + 2; ++turn) {
@@ -123,7 +134,10 @@ int contest(edl::cli::command_line const& l) {
                     "--num_epochs=" + l.text("epochs"),
                     "--checkpoint_dir=" + directory};
       command.insert(command.end(), kind.flags.begin(), kind.flags.end());
-      if (on) {
+      if (!with.empty()) {
+        command.push_back("--history_steps=0");
+        if (on) command.insert(command.end(), with.begin(), with.end());
+      } else if (on) {
         for (std::string const& one :
              {std::string("--dashboard=0"), "--tensorboard_log_dir=" + folder.path + "/events"})
           command.push_back(one);
@@ -164,7 +178,9 @@ std::vector<flag> flags() {
        .help = "of 60,000 records",
        .type = number,
        .lowest = 0.01,
-       .highest = 1}};
+       .highest = 1},
+      {.name = "with", .help = "flags of one of each pair; empty: what lets people look at it", .type = text},
+      {.name = "of", .help = "with --with: flags of both", .type = text}};
 }
 
 }  // namespace
@@ -172,6 +188,6 @@ std::vector<flag> flags() {
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "model") return edl::run<watched>(argc - 1, argv + 1);
   return edl::cli::run_program({.command = "bench-observed", .flags = flags(), .most = 0},
-                               "What it costs to look at a training, in turns.", {argv + 1, argv + argc},
-                               contest);
+                               "What it costs to look at a training, or what flags cost, in turns.",
+                               {argv + 1, argv + argc}, contest);
 }

@@ -84,6 +84,12 @@ class cluster : public api_requests {
     node["status"]["conditions"][0]["status"] = "Unknown";
     put("/api/v1/nodes/" + name, node);
   }
+  /// Its kubelet says whether it has this.
+  void set_condition(std::string const& name, std::string const& type, bool has) {
+    json node = objects.at("/api/v1/nodes/" + name);
+    node["status"]["conditions"][1] = {{"type", type}, {"status", has ? "True" : "False"}};
+    put("/api/v1/nodes/" + name, node);
+  }
   void add_node(std::string const& name, int cpu) {
     json n{{"metadata", {{"name", name}}},
            {"status",
@@ -416,6 +422,8 @@ class pass {
   /// When it wants to look again; seconds.
   double again_at() const { return again_at_; }
 
+  std::vector<std::string> notes;  ///< all that were told
+
  private:
   int act(cluster& c) {
     int actions = 0;
@@ -432,6 +440,7 @@ class pass {
     for (auto const& key : keys) {
       auto const t = control_.decide(key, c.now);
       actions += int(t.decision.actions.size());
+      for (auto const& note : t.decision.notes) notes.push_back(note.reason + ": " + note.message);
       if (t.decision.again_at && *t.decision.again_at < again_at_) again_at_ = *t.decision.again_at;
       if (!t.decision.actions.empty()) control_.learn(t, execute(c, t.job, t.decision, options_), c.now);
     }

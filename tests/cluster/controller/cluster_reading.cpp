@@ -58,6 +58,13 @@ TEST_CASE("a node takes pods while it is ready and not cordoned") {
   n["status"]["conditions"][0]["status"] = "Unknown";
   CHECK(lost(n));
   CHECK(lost(json::object()));
+  CHECK(pressure(n).empty());
+  for (auto const& [type, status] : {std::pair{"MemoryPressure", "True"},
+                                     {"PIDPressure", "False"},
+                                     {"DiskPressure", "True"},
+                                     {"KernelDeadlock", "True"}})
+    n["status"]["conditions"].push_back({{"type", type}, {"status", status}});
+  CHECK(pressure(n) == "MemoryPressure, DiskPressure");
 }
 
 TEST_CASE("only a pod that lacks room wants some") {

@@ -115,6 +115,23 @@ TEST_CASE("what is the same to a plan asks for none") {
   CHECK(i.pods() == 0);
 }
 
+TEST_CASE("a node that is short of something asks for no plan, and jobs with pods there are looked at") {
+  inventory i;
+  i.put(object_kind::job, job_object("u"));
+  i.put(object_kind::node, node_object());
+  i.put(object_kind::pod, member("w", "u", "worker", 0));
+  json n = node_object();
+  n["status"]["conditions"].push_back({{"type", "DiskPressure"}, {"status", "True"}});
+  auto const c = i.put(object_kind::node, n);
+  CHECK(c.plan == weight::none);
+  CHECK(c.jobs == std::vector<std::string>{"team/a"});
+  CHECK(i.pressure_of("n") == "DiskPressure");
+  CHECK(i.put(object_kind::node, n).jobs.empty());
+  i.put(object_kind::node, node_object());
+  CHECK(i.pressure_of("n").empty());
+  CHECK(i.pressure_of("m").empty());
+}
+
 TEST_CASE("a job's view: what it still lacks, its priority, and workers that were told to leave") {
   inventory i;
   list(i, object_kind::node, {node_object()});

@@ -328,6 +328,29 @@ TEST_CASE("a job whose master's node is not heard does not run, though the API s
   CHECK(says(c, "Running") == "False MasterLost");
 }
 
+TEST_CASE("a node that is short of something is told of once, until it is well again") {
+  cluster c;
+  c.add_node("n", 10);
+  c.add_job("a", 1, 1);
+  pass p;
+  converge(c, p);
+  CHECK(p.notes.empty());
+  auto const presses = [&](bool has) {
+    c.set_condition("n", "DiskPressure", has);
+    converge(c, p);
+  };
+  std::string const told =
+      "NodePressure: node n, on which elasticdl-a-worker-0 runs, has DiskPressure: pods may be evicted from "
+      "it";
+  presses(true);
+  CHECK(p.notes == std::vector{told});
+  presses(true);
+  CHECK(p.notes == std::vector{told});
+  presses(false);
+  presses(true);
+  CHECK(p.notes == std::vector{told, told});
+}
+
 TEST_CASE("a job that is made smaller while it has no master gets smaller") {
   cluster c;
   c.add_node("n", 10);

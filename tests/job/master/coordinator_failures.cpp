@@ -192,4 +192,149 @@ TEST_CASE("two slow workers of one window hand over one after the other, and nob
   }
 }
 
+namespace {
+
+// Worker 0 computes wrongly, as two others find.
+struct checked_master : master {
+  static job_options options() {
+    auto o = small();
+    o.num_workers = 3;
+    o.checks = o.checkpoint = true;
+    return o;
+  }
+  explicit checked_master(std::optional<persisted_state> before = {})
+      : master(options(), std::move(before)) {}
+
+  void join_all(std::uint64_t heard, std::uint64_t held) {
+    for (std::uint32_t const id : {0, 1})
+      CHECK(it.join({.role = role::server,
+                     .id = id,
+                     .incarnation = 1,
+                     .layout = 5,
+                     .held = held,
+                     .ranges = {id},
+                     .heard = heard},
+                    now)
+                .accepted);
+    for (std::uint32_t const id : {0, 1, 2})
+      CHECK(it.join({.role = role::worker,
+                     .id = id,
+                     .incarnation = 1,
+                     .layout = 5,
+                     .heard = heard,
+                     .kind = "a processor"},
+                    now)
+                .accepted);
+  }
+  void tell(std::uint32_t worker, task_reply const& t, std::uint64_t version, std::uint64_t gradient) {
+    it.report_task({.worker = worker,
+                    .incarnation = 1,
+                    .lease = t.lease,
+                    .checked = {{.index = 0, .version = version, .weights = 5, .gradient = gradient}}},
+                   now);
+  }
+  void check(std::uint32_t worker, std::uint64_t gradient) {
+    auto const t = ask(worker);
+    REQUIRE(t.kind == task_kind::check);
+    tell(worker, t, 0, gradient);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a worker has done wrong is undone by the next master, too") {
+  checked_master first;
+  first.join_all(0, 0);
+  first.configured();
+  first.tell(0, first.ask(0), 50, 7);
+  first.check(1, 7);  // it was right then
+  first.it.version_reached({first.it.generation(), 40, false, true}, first.now);
+  REQUIRE(first.take<write_checkpoint>());
+  auto const marks = first.it.remembers();
+  first.it.checkpoint_written(first.it.generation(), 40, {}, first.now);
+  CHECK(first.it.remembers() != marks);
+  auto const before = first.it.remembered();
+  CHECK(before.good.workers.at(0) == 40);
+
+  // The successor goes on with the servers' state, and then finds it.
+  checked_master next(before);
+  next.join_all(before.generation, before.generation);
+  auto const kept = next.take<configure_servers>();
+  REQUIRE(kept);
+  CHECK(kept->keep);
+  next.answer(*kept, {}, 90);
+  next.tell(0, next.ask(0), 95, 8);
+  next.check(1, 7);
+  next.check(2, 7);
+  CHECK(next.said("worker 0 computes wrongly; what was trained after version 40 is undone"));
+  CHECK(next.take<find_restore_point>()->newest == 40);
+
+  // A third one takes its place before that is done.
+  auto const found = next.it.remembered();
+  CHECK(found.undo == 40);
+  for (bool const done : {false, true}) {
+    CAPTURE(done);
+    checked_master last(found);
+    last.join_all(found.generation, done ? found.generation : before.generation);
+    auto const asked = last.take<find_restore_point>();
+    CHECK(asked.has_value() == !done);
+    if (asked) {
+      CHECK(asked->newest == 40);
+      last.it.restore_point_found(last.it.generation(), restore_point{"version-40", 40, {}}, last.now);
+      CHECK_FALSE(last.it.remembered().undo);
+    }
+    auto const c = last.take<configure_servers>();
+    REQUIRE(c);
+    CHECK(c->keep == done);
+    last.answer(*c, {}, 45);
+    CHECK_FALSE(last.it.remembered().undo);
+  }
+}
+
+TEST_CASE("a successor takes no copy of the model that the master before it has found to be wrong") {
+  job_options o = small();
+  o.num_servers = 0;
+  o.replicas = true;
+  for (bool const wrong : {true, false}) {
+    CAPTURE(wrong);
+    driven_master m(o, persisted_state{.generation = 16, .members = 2, .undo = 30, .void_until = 5});
+    for (std::uint32_t const id : {0, 1}) CHECK(m.join(role::worker, id));
+    for (std::uint32_t const id : {0, 1})
+      m.enter(id, 5, copy_position{.version = 50, .applied = {}, .world = wrong ? 5u : 6u});
+    auto const asked = m.take<find_restore_point>();
+    CHECK(asked.has_value() == wrong);
+    if (asked) CHECK(asked->newest == 30);
+    CHECK(m.it.ready() == !wrong);
+    if (!wrong) CHECK_FALSE(m.it.remembered().undo);
+    CHECK(m.it.remembered().void_until == 5);
+  }
+}
+
+TEST_CASE(
+    "a worker whose disk is slow beside its siblings' as it begins is told of, and hands over with the "
+    "flag") {
+  for (bool const leaves : {true, false}) {
+    CAPTURE(leaves);
+    auto o = small();
+    o.num_workers = 3;
+    o.leave_bad_nodes = leaves;
+    master m(o);
+    m.start();
+    for (std::uint32_t const id : {1, 2, 3})
+      CHECK(m.it.join({.role = role::worker,
+                       .id = id,
+                       .incarnation = 1,
+                       .layout = 5,
+                       .speeds = {.disk = id == 2 ? 1e6 : 9e7, .network = 1e9}},
+                      m.now)
+                .accepted);
+    m.it.tick(m.now += seconds(1));
+    CHECK(m.said("worker 2 is slow: as it began it wrote to its disk with 1 MB/s, its siblings 90 MB/s"));
+    auto const stopped = m.take<stop_process>();
+    CHECK(stopped.has_value() == leaves);
+    if (leaves) CHECK(stopped->id == 2);
+    CHECK(m.take<avoid_place>().has_value() == leaves);
+  }
+}
+
 }  // namespace coordinator_failures_test

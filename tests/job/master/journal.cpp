@@ -24,7 +24,10 @@ TEST_CASE("a journal is read by the next master of the same run, and by no other
                     .servers = {.next = 2, .lines = {{0, 0, false}, {1, 0, false}}},
                     .events = 12,
                     .addresses = {"tcp:127.0.0.1:4000"},
-                    .finished = true};
+                    .finished = true,
+                    .good = {.workers = {{4, 30}, {8, 50}}, .copies = 40},
+                    .undo = 30,
+                    .void_until = 6};
   journal mine(path, "run");
   CHECK_FALSE(mine.read());
   mine.write(m);

@@ -56,6 +56,7 @@ struct process {
                        .secret = edl::net::token("a secret of some length"),
                        .log = edl::logger(edl::severity::critical)}};
   std::atomic<int> cut_offs{0};
+  std::function<void(std::string const&)> failed = [](std::string const&) {};
   server it{node,
             {.name = "ps-x",
              .ranges = 2,
@@ -68,7 +69,8 @@ struct process {
                    });
                  },
              .frozen = [](std::uint64_t, push_result const&) {},
-             .cut_off = [this](std::uint64_t, std::uint32_t) { ++cut_offs; }},
+             .cut_off = [this](std::uint64_t, std::uint32_t) { ++cut_offs; },
+             .failed = [this](std::string const& why) { failed(why); }},
             edl::logger(edl::severity::critical)};
   edl::net::listener listener{node,
                               {edl::net::parse_address("tcp:127.0.0.1:0")},

@@ -113,4 +113,28 @@ TEST_CASE("what makes no sense is refused and changes nothing") {
   CHECK(c.push(p, 3, 0).verdict() == edl::wire::PushReply::APPLIED);
 }
 
+TEST_CASE("a server tells that its memory has changed by itself, and acknowledges nothing") {
+  caller c;
+  std::shared_ptr<store> kept;
+  std::vector<std::string> failures;
+  process p(layout(), [&](std::uint32_t) {
+    return kept = std::make_shared<store>(store_options{.layout = layout(),
+                                                        .elements = {0, 6},
+                                                        .rule = momentum,
+                                                        .when = at_once,
+                                                        .watches_memory = true});
+  });
+  p.failed = [&](std::string const& why) { failures.push_back(why); };
+  c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(1, part::primary, false));
+  CHECK(c.push(p, 1, 0).verdict() == edl::wire::PushReply::APPLIED);
+  const_cast<float&>(kept->current()[3]) += 1;
+  CHECK(code_of([&] { c.push(p, 1, 1); }) != status::ok);
+  REQUIRE(failures.size() == 1);
+  CHECK(failures[0].find("have changed without a step") != std::string::npos);
+  edl::wire::CopyRequest copy;
+  copy.set_generation(1);
+  CHECK(code_of([&] { c.ask<edl::wire::CopyReply>(p, method::copy, copy); }) != status::ok);
+  CHECK(failures.size() == 2);
+}
+
 }  // namespace server_test

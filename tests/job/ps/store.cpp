@@ -331,4 +331,25 @@ TEST_CASE("biases are spared in whatever range a store keeps") {
   CHECK(trained({0, 21, 23, 34}) == expected);
 }
 
+TEST_CASE("a store whose memory has changed by itself is of no use any more") {
+  auto const layout = small_layout();
+  auto const spoilt = [&](std::size_t at) {
+    auto s = std::make_unique<store>(store_options{
+        .layout = layout, .elements = {0, 6}, .rule = momentum, .when = at_once, .watches_memory = true});
+    s->push(batch(0), 0, ones, twos);
+    const_cast<float&>(s->current()[at]) *= 2;
+    return s;
+  };
+  auto const why = doctest::Contains("elements [0, 6) have changed without a step");
+  for (std::size_t const at : {0, 5}) {
+    auto const pushed = spoilt(at), written = spoilt(at), ended = spoilt(at);
+    CHECK_THROWS_WITH_AS(pushed->push(batch(1), 1, ones, twos), why, store_failure);
+    CHECK_THROWS_WITH_AS(pushed->full_snapshot(), why, store_failure);
+    CHECK_THROWS_WITH_AS(written->full_snapshot(), why, store_failure);
+    CHECK_THROWS_WITH_AS(ended->flush(), why, store_failure);
+    pushed->configure([](std::size_t, std::span<float>) {});
+    CHECK(pushed->push(batch(1), 0, ones, twos).version == 1);
+  }
+}
+
 }  // namespace store_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+
 #include "job/ps/small_store.hpp"
 
 namespace variables_test {
@@ -66,6 +68,45 @@ TEST_CASE("contents take the place of variables and slots at once, as a copy bri
   copy.take(copy.copied(all));
   for (variables* const one : {&v, &copy}) one->step({0, 6}, ones, twos, 1, 1);
   CHECK(values(v.current()) == values(copy.current()));
+}
+
+TEST_CASE("a bit that flips between two steps is found; steps of watched memory are the same bits") {
+  edl::parameter_layout const large{{{"w", {10000}, 0}, {"mean", {100}, 10000}}, 10000, 100};
+  store_options o{.layout = large, .elements = {0, 10100}, .rule = momentum, .when = at_once};
+  variables plain(o);
+  o.watches_memory = true;
+  variables v(o);
+  std::vector<float> slopes(10000), change(100, 0.5f);
+  for (std::size_t i = 0; i < slopes.size(); ++i) slopes[i] = float(i % 97) - 48;
+  auto const step = [&](variables& of, std::uint64_t made) {
+    of.step({0, 5000}, slopes, change, 1, made);
+    of.step({5000, 10100}, slopes, change, 1, made);
+  };
+  for (std::uint64_t made = 0; made < 1000; ++made) {
+    auto const held = made % 7 == 0 ? v.hold() : buffer();
+    step(v, made), step(plain, made);
+  }
+  CHECK(values(v.current()) == values(plain.current()));
+  v.check_memory();
+  auto const flip = [](float const& x, int bit) {
+    const_cast<float&>(x) = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ (1u << bit));
+  };
+  edl::view<float> const slots = v.snapshot(0).slots.values();
+  for (std::size_t const at : {0, 4999, 9999})
+    for (int bit = 0; bit < 32; ++bit)
+      for (float const* const x : {&v.current()[at], &slots[at]}) {
+        flip(*x, bit);
+        CHECK_THROWS_AS(v.check_memory(), memory_fault);
+        flip(*x, bit);
+      }
+  v.check_memory();
+  flip(v.current()[10050], 30);
+  v.step({0, 4096}, slopes, change, 1, 1000);  // of another block
+  CHECK_THROWS_WITH_AS(
+      v.step({5000, 10100}, slopes, change, 1, 1000),
+      "the memory of this machine does not keep what is written to it: elements [8192, 10100) "
+      "have changed without a step",
+      memory_fault);
 }
 
 }  // namespace variables_test

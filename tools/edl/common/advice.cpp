@@ -67,6 +67,8 @@ remark advise(std::string const& reason, std::string const& message, std::string
             "raise memory in --worker_resource_limit (or --ps_, --master_)"};
   if (reason == "Evicted")
     return {"its node was short of something", "ask for what it needs with --…_resource_request"};
+  if (reason == "NodePressure") return {"one of its nodes is short of something", ""};
+  if (reason == "NodeAvoided") return {"one of its nodes is not to be trusted", ""};
   if (reason == "Preempted" || reason == "Preempting")
     return {"pods of a higher priority took its place", "it comes back as soon as there is room"};
   if (reason == "FailedMount" || reason == "FailedAttachVolume")

@@ -26,6 +26,9 @@ std::map<std::string, std::string> labels_of(nlohmann::json const& object);
 /// Whether a node's kubelet has been lost: it is not known to be ready.
 bool lost(nlohmann::json const& node_object);
 
+/// What a node is short of: "MemoryPressure, DiskPressure".
+std::string pressure(nlohmann::json const& node_object);
+
 /// Whether a pod waits for a node, and more room could be what it needs. A pod that is held by a gate, lacks
 /// a volume or fits no node at all does not.
 bool wants_room(nlohmann::json const& pod);

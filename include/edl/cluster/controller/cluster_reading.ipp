@@ -127,6 +127,17 @@ EDL_INLINE bool lost(nlohmann::json const& object) {
   return true;
 }
 
+EDL_INLINE std::string pressure(nlohmann::json const& object) {
+  using namespace detail::reading;
+  std::string all;
+  if (auto const& conditions = field(object, {"status", "conditions"}); conditions.is_array())
+    for (json const& c : conditions)
+      if (std::string const type = text(field(c, {"type"}));
+          type.ends_with("Pressure") && text(field(c, {"status"})) == "True")
+        all += (all.empty() ? "" : ", ") + type;
+  return all;
+}
+
 EDL_INLINE node read_node(nlohmann::json const& object) {
   using namespace detail::reading;
   node n;

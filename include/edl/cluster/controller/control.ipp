@@ -137,6 +137,7 @@ EDL_INLINE control::task control::decide(std::string const& key, double now) {
   if (auto const p = plans_.find(entry->job.uid); p != plans_.end()) is.plan = p->second;
   is.queue = ask_kueue_of(*entry, t, now);
   is.state_of = [this](std::string const& node) { return known_.state_of(node); };
+  is.pressure_of = [this](std::string const& node) { return known_.pressure_of(node); };
   t.decision = reconcile(is, entry->memo, reconciling_);
   if (orphan) t.decision.actions.push_back(release_pod{master->name(), master->uid});
   return t;

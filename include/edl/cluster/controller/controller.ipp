@@ -277,6 +277,7 @@ struct controller::implementation {
     try {
       auto const task = state.decide(key, now());
       if (task.plan_anew) note(inventory_change{.plan = weight::hard});
+      if (!task.decision.notes.empty()) events->send(task.job, task.decision.notes, now());
       if (!task.decision.actions.empty()) {
         auto options = executing;
         lock.unlock();

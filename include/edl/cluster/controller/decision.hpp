@@ -57,7 +57,8 @@ struct job_event {
 
 struct decision {
   std::vector<action> actions{};
-  std::vector<job_event> events{};
+  std::vector<job_event> events{};  ///< told once the status is written
+  std::vector<job_event> notes{};   ///< told at once, and of no status
   std::map<std::string, kueue::pod_changes>
       changes{};                     ///< of the templates of pods that are made, by pod set
   std::optional<double> again_at{};  ///< look again then, even if nothing happens; seconds since 1970

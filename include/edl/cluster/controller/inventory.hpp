@@ -87,6 +87,8 @@ class inventory {
   /// `lost`: its kubelet is not heard any more.
   enum class node_state { ready, lost, gone };
   node_state state_of(std::string const& node) const;
+  /// What a node is short of, as its kubelet says: "MemoryPressure, DiskPressure"; empty: nothing is known.
+  std::string pressure_of(std::string const& node) const;
 
   /// For `make_plan`. `promised`: by pods, of the plan before.
   cluster_view view(double now, std::unordered_map<std::string, reservation> const& promised) const;
@@ -99,6 +101,7 @@ class inventory {
   struct node_entry {
     node seen;
     bool lost = false;
+    std::string pressure{};
   };
   struct list {
     bool coming = false, complete = false;

@@ -190,7 +190,7 @@ EDL_INLINE inventory_change inventory::touched(pod_record const& p) const {
 }
 
 EDL_INLINE inventory_change inventory::put_node(nlohmann::json const& object) {
-  node_entry next{read_node(object), lost(object)};
+  node_entry next{read_node(object), lost(object), pressure(object)};
   next.seen.labels = labels_.of(labels_of(object));
   auto const at = nodes_.find(next.seen.name);
   bool const known = at != nodes_.end();
@@ -198,9 +198,10 @@ EDL_INLINE inventory_change inventory::put_node(nlohmann::json const& object) {
     return a.allocatable == b.allocatable && a.labels == b.labels && a.taints == b.taints &&
            a.schedulable == b.schedulable;
   };
-  if (known && same(at->second.seen, next.seen) && at->second.lost == next.lost) return {};
-  inventory_change c = detail::store::hard();
-  if (!known || at->second.lost != next.lost)
+  bool const usable = known && same(at->second.seen, next.seen) && at->second.lost == next.lost;
+  if (usable && at->second.pressure == next.pressure) return {};
+  inventory_change c = usable ? inventory_change{} : detail::store::hard();
+  if (!known || at->second.lost != next.lost || at->second.pressure != next.pressure)
     for (auto const& [key, p] : pods_)
       if (p.node == next.seen.name && !p.owner.empty()) c.add(touched(p));
   nodes_.insert_or_assign(next.seen.name, std::move(next));
@@ -358,6 +359,11 @@ EDL_INLINE inventory::node_state inventory::state_of(std::string const& name) co
   auto const at = nodes_.find(name);
   if (at == nodes_.end()) return node_state::gone;
   return at->second.lost ? node_state::lost : node_state::ready;
+}
+
+EDL_INLINE std::string inventory::pressure_of(std::string const& name) const {
+  auto const at = nodes_.find(name);
+  return at == nodes_.end() ? std::string() : at->second.pressure;
 }
 
 EDL_INLINE std::optional<std::int64_t> inventory::priority_class(std::string const& name) const {

@@ -26,9 +26,10 @@ struct job_memo {
   std::vector<std::uint32_t> leave{};          ///< workers that the last shrinking was meant for
   double size_refused_until = 0;               ///< a size that was refused is not told again before
   std::map<std::string, double> nodes_gone{};  ///< nodes of the job's pods, and since when they do not exist
-  double pause_until = 0;                      ///< before the next master is made
-  std::string master{};                        ///< uid of the master's pod that lives, or lived last
-  double master_since = 0;                     ///< it was seen first
+  std::map<std::string, std::string> nodes_short{};  ///< and of what they were short
+  double pause_until = 0;                            ///< before the next master is made
+  std::string master{};                              ///< uid of the master's pod that lives, or lived last
+  double master_since = 0;                           ///< it was seen first
   std::uint32_t early_losses =
       0;                     ///< masters that were lost soon after their start, without one that was not
   double suspend_since = 0;  ///< the master was told to suspend the job

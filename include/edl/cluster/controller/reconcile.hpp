@@ -20,7 +20,8 @@ struct job_situation {
   std::optional<job_plan> plan{};            ///< its part of the last plan; nothing: no plan knows it yet
   std::optional<kueue::assessment> queue{};  ///< what Kueue decides, of a job with a queue
   std::function<inventory::node_state(std::string const& node)> state_of;
-  double now = 0;  ///< seconds since 1970
+  double now = 0;                                                        ///< seconds since 1970
+  std::function<std::string(std::string const& node)> pressure_of = {};  ///< none: nothing is known of it
 };
 
 struct reconcile_options {

@@ -52,6 +52,7 @@ class reconciler {
     }
     if (is_finished()) clean_up();
     remove_lost_pods();
+    tell_of_pressure();
     update_status();
     return take_decision();
   }
@@ -115,6 +116,25 @@ class reconciler {
     for (pod_record const* p : situation_.members) check(*p);
     if (master_) check(*master_);
     memo_.nodes_gone = std::move(gone);
+  }
+
+  /// Kubelets that run out of something evict pods. Each node is told of once, until it is well again.
+  void tell_of_pressure() {
+    if (!situation_.pressure_of) return;
+    std::map<std::string, std::string> nodes;
+    auto const look = [&](pod_record const& p) {
+      if (p.node.empty() || p.at == pod_record::phase::over) return;
+      std::string what = situation_.pressure_of(p.node);
+      if (what.empty() || !nodes.emplace(p.node, what).second) return;
+      if (auto const told = memo_.nodes_short.find(p.node);
+          told == memo_.nodes_short.end() || told->second != what)
+        out_.notes.push_back({true, "NodePressure",
+                              fmt::format("node {}, on which {} runs, has {}: pods may be evicted from it",
+                                          p.node, p.name(), what)});
+    };
+    for (pod_record const* p : situation_.members) look(*p);
+    if (master_) look(*master_);
+    memo_.nodes_short = std::move(nodes);
   }
 
   // The life of the job.

@@ -73,6 +73,12 @@ class member {
   /// `join`.
   void computes_as(std::string kind) { kind_ = std::move(kind); }
 
+  /// What its machine has done when it began: `disk_speed`, `network_speed`. Before `join`.
+  void began_with(double disk, double network) {
+    disk_ = disk;
+    network_ = network;
+  }
+
   /// As long as it knows no generation, it copies the model from others before it takes part. Before `join`.
   void follows() { follows_ = true; }
 
@@ -106,6 +112,7 @@ class member {
   std::uint64_t layout_ = 0;
   std::vector<std::string> flags_;
   std::string kind_;
+  double disk_ = 0, network_ = 0;
   bool follows_ = false;
   std::vector<net::address> listening_;
   std::function<std::uint64_t()> version_, known_;

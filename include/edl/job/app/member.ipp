@@ -59,6 +59,8 @@ EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) co
   request.set_heard(heard);
   for (std::string const& flag : flags_) request.add_flags(flag);
   request.set_kind(kind_);
+  request.set_disk(disk_);
+  request.set_network(network_);
   request.set_follows(follows_ && known_() == 0);
   if (held_)
     for (std::uint32_t const range : held_()) request.add_ranges(range);

@@ -24,6 +24,7 @@
 #include "edl/job/app/job_directory.hpp"
 #include "edl/job/app/job_metrics.hpp"
 #include "edl/job/app/machine_check.hpp"
+#include "edl/job/app/machine_speed.hpp"
 #include "edl/job/app/master_role.hpp"
 #include "edl/job/app/member.hpp"
 #include "edl/job/app/roles.hpp"
@@ -182,33 +183,56 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
 
 namespace detail {
 
-/// A worker's life, once it has joined: what is the same wherever the model's variables are.
+/// What a worker's process has, wherever the model's variables are. All of it outlives this.
+struct worker_process {
+  train::program& p;
+  edl::job const& j;
+  process_environment const& s;
+  train::records const& r;
+  worker::trainer& trainer;
+  net::node& node;
+  net::channel& master;
+  logger const& log;
+  signals const& stop;
+  std::string kind;              // of its processor
+  double disk = 0, network = 0;  // bytes a second, as it began
+  worker::kept_minibatch kept{};
+
+  /// A member that the master knows all this of.
+  void introduce(member& self) const {
+    self.computes_as(kind);
+    self.began_with(disk, network);
+    self.started_with(train::shared_flags(j, true));
+  }
+};
+
+/// A worker's life, once it has joined.
 template <class Parameters>
-int work_as(worker::kept_minibatch& kept, member& self, net::node& node, net::channel& master,
-            Parameters& parameters, worker::trainer& trainer, train::records const& r, train::program& p,
-            job const& j, process_environment const& s, logger const& log, signals const& stop) {
-  std::uint32_t const id = s.id;
-  worker::remote_master work(master, {id, self.incarnation()}, parameters);
-  worker::session session(train::session_options_of(j, p), trainer, *p.rule, r.view(), work, parameters, log,
-                          train::predictions_of(j, p, r.prediction.get(), int(id)));
+int work_as(worker_process& w, member& self, Parameters& parameters) {
+  job const& j = w.j;
+  logger const& log = w.log;
+  std::uint32_t const id = w.s.id;
+  worker::remote_master work(w.master, {id, self.incarnation()}, parameters);
+  worker::session session(train::session_options_of(j, w.p), w.trainer, *w.p.rule, w.r.view(), work,
+                          parameters, log, train::predictions_of(j, w.p, w.r.prediction.get(), int(id)));
   if (j.verify_gradients > 0)
-    session.check_with(kept, [&](worker::assignment const& check, std::span<float> variables,
-                                 std::span<std::span<float> const> rows) {
-      return kept.fetch(node, id, check, variables, rows);
+    session.check_with(w.kept, [&](worker::assignment const& check, std::span<float> variables,
+                                   std::span<std::span<float> const> rows) {
+      return w.kept.fetch(w.node, id, check, variables, rows);
     });
   self.watch(session.seen());
   std::optional<train::hard_records> hard;
   if (train::hard_records::wanted(j)) {
-    hard.emplace(j, p, *r.evaluation);
-    session.inspect_with([&](data::batch const& b) { hard->look(trainer, b); },
+    hard.emplace(j, w.p, *w.r.evaluation);
+    session.inspect_with([&](data::batch const& b) { hard->look(w.trainer, b); },
                          [&](task_key const& done) { return hard->end_task(done); });
   }
   auto const metrics = serve_metrics(
-      node, j, s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
+      w.node, j, w.s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
   bool stop_requested = false;  // a signal is told once, and all may ask
   // A job that is suspended is over while a worker still has something in hand.
   auto const stopping = [&] {
-    return stop_requested = stop_requested || self.lost() || self.finished() || stop.wait(0ms).has_value();
+    return stop_requested = stop_requested || self.lost() || self.finished() || w.stop.wait(0ms).has_value();
   };
   work.stop_when(stopping);
   session.stop_when(stopping);
@@ -218,7 +242,7 @@ int work_as(worker::kept_minibatch& kept, member& self, net::node& node, net::ch
     struct last_word {
       net::node& node;
       ~last_word() { node.stop(); }
-    } const stopped{node};
+    } const stopped{w.node};
     bool done = false;
     try {
       done = session.run();
@@ -227,7 +251,7 @@ int work_as(worker::kept_minibatch& kept, member& self, net::node& node, net::ch
       if (!self.lost() && !self.finished()) log.warning(e.what());
     }
     try {
-      train::write_profile(j, trainer, fmt::format("worker-{}", id),
+      train::write_profile(j, w.trainer, fmt::format("worker-{}", id),
                            log);  // while the job waits for this one
     } catch (error const& e) {
       log.error(e.what());
@@ -257,10 +281,12 @@ EDL_INLINE void try_pass(job const& j, worker::trainer& trainer, data::source co
 } catch (std::exception const&) {
 }
 
-EDL_INLINE int run_replica(train::program& p, job const& j, process_environment const& s,
-                           train::records const& r, worker::trainer& trainer, net::node& node,
-                           net::channel& master, std::string const& kind, logger const& log,
-                           signals const& stop) {
+EDL_INLINE int run_replica(worker_process& w) {
+  train::program& p = w.p;
+  job const& j = w.j;
+  process_environment const& s = w.s;
+  net::node& node = w.node;
+  logger const& log = w.log;
   ps::asynchronous const when(false);
   auto const store = std::make_shared<ps::store>(train::store_options_of(j, p, when, 0, 1));
   ps::server server(node,
@@ -275,42 +301,40 @@ EDL_INLINE int run_replica(train::program& p, job const& j, process_environment 
                      .cut_off = {}},
                     log);
   collective::meeting meeting(node);
-  member self(node, master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
+  member self(node, w.master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
   replica::replica parameters({s.id, self.incarnation()},
                               {.node = node,
-                               .master = master,
+                               .master = w.master,
                                .meeting = meeting,
                                .store = store,
                                .server = server,
                                .model = p,
                                .job = j,
                                // There all parameters are trained.
-                               .there = j.freeze.empty() ? trainer.arena() : nullptr,
+                               .there = j.freeze.empty() ? w.trainer.arena() : nullptr,
                                .log = log,
                                .frozen =
                                    [&](std::uint64_t generation, ps::push_result const& result) {
                                      if (result.evaluate || result.checkpoint)
-                                       report_frozen(node, master, generation, result);
+                                       report_frozen(node, w.master, generation, result);
                                    },
-                               .warm_up = [&] { try_pass(j, trainer, *r.training); }});
-  worker::kept_minibatch kept;
+                               .warm_up = [&] { try_pass(j, w.trainer, *w.r.training); }});
   net::listener listener(
       node, own_addresses(j, s),
       [&](net::request& q) {
         if (q.method() == wire::method::follow) return parameters.handle(q);
-        return q.method() == wire::method::kept ? kept.handle(q) : server.handle(q);
+        return q.method() == wire::method::kept ? w.kept.handle(q) : server.handle(q);
       },
       net::listener_options{.streams = meeting.handler()});
-  self.computes_as(kind);
+  w.introduce(self);
   if (parameters.may_follow()) self.follows();
-  self.started_with(train::shared_flags(j, true));
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.world_is_over(now); });
   if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
-                 [&] { return stop.wait(0ms).has_value(); }))
+                 [&] { return w.stop.wait(0ms).has_value(); }))
     return 0;
   log.info(joined_line(log, &listener));
-  return work_as(kept, self, node, master, parameters, trainer, r, p, j, s, log, stop);
+  return work_as(w, self, parameters);
 }
 
 }  // namespace detail
@@ -334,28 +358,34 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   net::node node(node_options_of(s, j, log));
   net::channel master(node, master_addresses(s.master), "the master");
-  std::string const kind =
+  std::string kind =
       fmt::format("{}, {} threads, {}", processor_name(), options.device.threads, trainer->device());
-  if (j.strategy == strategy::allreduce)
-    return run_replica(p, j, s, r, *trainer, node, master, kind, log, stop);
+  worker_process w{p, j, s, r, *trainer, node, master, log, stop, std::move(kind)};
+  // Only where it could be started elsewhere.
+  if (j.leave_bad_nodes && s.platform == "kubernetes" && may_measure(master)) {
+    std::error_code none;
+    w.disk = disk_speed(std::filesystem::temp_directory_path(none));
+    w.network = network_speed(master);
+    log.info(fmt::format("this machine writes {:.3g} MB/s to its disk, and sends {:.3g} MB/s to the master",
+                         w.disk / 1e6, w.network / 1e6));
+  }
+  if (j.strategy == strategy::allreduce) return run_replica(w);
   worker::identity const me{s.id, node.options().self.incarnation};
   worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
   member self(node, master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
-  self.started_with(train::shared_flags(j, true));
+  w.introduce(self);
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });
-  self.computes_as(kind);
-  worker::kept_minibatch kept;
   std::optional<net::listener> listener;
   if (j.verify_gradients > 0) {
-    listener.emplace(node, own_addresses(j, s), [&](net::request& q) { return kept.handle(q); });
+    listener.emplace(node, own_addresses(j, s), [&](net::request& q) { return w.kept.handle(q); });
   }
   if (!self.join(checkpoint::layout_digest(p.layout),
                  listener ? listener->addresses() : std::vector<net::address>(),
                  [&] { return stop.wait(0ms).has_value(); }))
     return 0;
   log.info(joined_line(log));
-  return work_as(kept, self, node, master, parameters, *trainer, r, p, j, s, log, stop);
+  return work_as(w, self, parameters);
 }
 
 EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals const& stop,

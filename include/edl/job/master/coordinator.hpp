@@ -10,6 +10,7 @@
 
 #include "edl/job/master/command.hpp"
 #include "edl/job/master/dispatcher.hpp"
+#include "edl/job/master/health/slow_starts.hpp"
 #include "edl/job/master/health/slow_workers.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/job_state.hpp"
@@ -70,7 +71,7 @@ class coordinator {
   persisted_state remembered() const;
 
   /// Another value whenever `remembered` is: cheap to ask after each event.
-  std::array<std::uint64_t, 7> remembers() const;
+  std::array<std::uint64_t, 9> remembers() const;
 
   join_reply join(join_request const& r, time_point now);
   heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,
@@ -215,6 +216,7 @@ class coordinator {
   dispatcher dispatch_;
   model_generations generations_;
   slow_workers slow_;
+  slow_starts slow_starts_;
   struct rotting {
     std::uint32_t worker = 0;
     std::uint64_t incarnation = 0;

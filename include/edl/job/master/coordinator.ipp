@@ -64,6 +64,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now,
                    now) {
   if (before) {
     generations_.resume(*before);
+    dispatch_.checks().resume(before->good);
     roster_.resume(*before, now);
     if (before->finished) {
       job_.enter(job_phase::finished);
@@ -83,17 +84,22 @@ EDL_INLINE persisted_state coordinator::remembered() const {
           .workers = roster_.lines(role::worker).now(),
           .servers = roster_.lines(role::server).now(),
           .addresses = {},
-          .finished = finished() && versions_.unevaluated().empty()};
+          .finished = finished() && versions_.unevaluated().empty(),
+          .good = dispatch_.checks().known_good(),
+          .undo = generations_.undoes(),
+          .void_until = worlds_.void_until()};
 }
 
-EDL_INLINE std::array<std::uint64_t, 7> coordinator::remembers() const {
+EDL_INLINE std::array<std::uint64_t, 9> coordinator::remembers() const {
   return {generation(),
           workers().all().size(),
           generations_.servers().wanted(),
           roster_.lines(role::worker).changes(),
           roster_.lines(role::server).changes(),
           versions_.evaluations().completed().value_or(~std::uint64_t{0}),
-          finished()};
+          finished(),
+          generations_.undoes().value_or(~std::uint64_t{0}),
+          dispatch_.checks().changes()};
 }
 
 EDL_INLINE std::vector<command> coordinator::take_commands() { return job_.take_commands(); }
@@ -117,7 +123,9 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   invariant(roster_.of(r.role).known(r.id, r.incarnation), "who has joined is a member");
   if (fresh) {
     job_.say(severity::info, fmt::format("{} {} joined", in_words(r.role), r.id), topic::joined);
-    if (r.role == role::worker) dispatch_.checks().joined(r.id, versions_.newest());
+    if (r.role == role::worker) slow_starts_.began(r.id, r.speeds);
+    if (r.role == role::worker && options_.checks)
+      dispatch_.checks().joined(r.id, versions_.newest(), r.heard > 0);
     generations_.rise_above(r, now);
     give_up(generations_.joined(r, now), now);
     advance();
@@ -230,9 +238,11 @@ EDL_INLINE void coordinator::find_slow(time_point now) {
 
 // One at a time hands over to another place, the next when somebody has come for the one before.
 EDL_INLINE void coordinator::find_rotting(time_point now) {
-  for (auto const& [id, times] : slow_.look(workers(), now)) {
-    std::string const why =
-        fmt::format("is slow: its passes take {:.1f} times as long as its siblings'", times);
+  auto found = slow_starts_.look(workers());
+  for (auto const& [id, times] : slow_.look(workers(), now))
+    found.push_back(
+        {id, fmt::format("is slow: its passes take {:.1f} times as long as its siblings'", times)});
+  for (auto const& [id, why] : found) {
     job_.say(severity::warning, fmt::format("worker {} {}", id, why), topic::note);
     if (options_.leave_bad_nodes && options_.trains())
       rotting_.push_back({id, workers().find(id)->incarnation, why});
@@ -347,6 +357,7 @@ EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::u
                                                 std::string const& error, time_point) {
   if (generation != job_.generation() || !job_.leasing()) return;
   versions_.written(version, error);
+  if (error.empty() && options_.checks) dispatch_.checks().written(version);
   advance();
 }
 

@@ -46,6 +46,7 @@ class dispatcher {
   bool report(task_report const& r, time_point now, membership const& workers = membership());
 
   gradient_checks& checks() { return checks_; }
+  gradient_checks const& checks() const { return checks_; }
 
   void progressed(std::uint32_t worker, time_point now);
 

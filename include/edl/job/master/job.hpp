@@ -98,6 +98,7 @@ struct join_request {
   std::vector<std::string> flags = {};     ///< that it was started with, of those in `job_options::flags`
   std::string kind = {};  ///< of its processor and threads: sums are the same bits on two of one kind
   bool follows = false;   ///< a worker that copies the model first, while the others' world goes on
+  start_speeds speeds = {};
 };
 
 struct join_reply {

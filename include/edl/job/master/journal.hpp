@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "edl/core/durable_file.hpp"
+#include "edl/job/master/health/gradient_checks.hpp"
 #include "edl/job/master/lineage.hpp"
 
 namespace edl::master {
@@ -20,9 +21,12 @@ struct persisted_state {
   std::uint32_t wanted_servers = 0;
   std::optional<std::uint64_t> evaluated;  ///< the newest version whose evaluation is complete
   lineages::record workers, servers;
-  std::uint64_t events = 0;            ///< of the platform that have been dealt with
-  std::vector<std::string> addresses;  ///< where the master listens
-  bool finished = false;               ///< the job: members may have left for that
+  std::uint64_t events = 0;             ///< of the platform that have been dealt with
+  std::vector<std::string> addresses;   ///< where the master listens
+  bool finished = false;                ///< the job: members may have left for that
+  gradient_checks::known good{};        ///< what has been found to be right
+  std::optional<std::uint64_t> undo{};  ///< checkpoints of later versions are wrong, and still there
+  std::uint64_t void_until = 0;         ///< copies of the model of worlds up to this one are wrong
 
   friend bool operator==(persisted_state const&, persisted_state const&) = default;
 };

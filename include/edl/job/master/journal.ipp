@@ -33,6 +33,18 @@ EDL_INLINE lineages::record lines_from(nlohmann::json const& j) {
   return r;
 }
 
+EDL_INLINE nlohmann::json to_json(gradient_checks::known const& k) {
+  auto workers = nlohmann::json::array();
+  for (auto const& [worker, version] : k.workers) workers.push_back({worker, version});
+  return {{"workers", std::move(workers)}, {"copies", k.copies}};
+}
+
+EDL_INLINE gradient_checks::known known_from(nlohmann::json const& j) {
+  gradient_checks::known k{.workers = {}, .copies = j.at("copies")};
+  for (auto const& w : j.at("workers")) k.workers[w.at(0).get<std::uint32_t>()] = w.at(1);
+  return k;
+}
+
 inline constexpr std::uint64_t longest_journal = 16u << 20;
 inline constexpr std::string_view journal_magic = "edl-journal 2 ";  // and the CRC-32 of the rest of the file
 
@@ -73,6 +85,9 @@ EDL_INLINE std::optional<persisted_state> read_journal(std::string const& path, 
   m.events = j.at("events");
   m.addresses = j.at("addresses").get<std::vector<std::string>>();
   m.finished = j.value("finished", false);
+  if (j.contains("good")) m.good = known_from(j.at("good"));
+  if (j.contains("undo")) m.undo = j.at("undo").get<std::uint64_t>();
+  m.void_until = j.value("void_until", std::uint64_t{0});
   return m;
 } catch (nlohmann::json::exception const& e) {
   throw error(fmt::format("{} is damaged: {}", path, e.what()));
@@ -153,8 +168,11 @@ EDL_INLINE void journal::write(persisted_state const& now, forced what) {
                    {"servers", detail::to_json(now.servers)},
                    {"events", now.events},
                    {"addresses", now.addresses},
-                   {"finished", now.finished}};
+                   {"finished", now.finished},
+                   {"good", detail::to_json(now.good)},
+                   {"void_until", now.void_until}};
   if (now.evaluated) j["evaluated"] = *now.evaluated;
+  if (now.undo) j["undo"] = *now.undo;
   std::string const record = j.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   written_.reset();
   durable_file file(path_);

@@ -30,6 +30,12 @@ struct vitals {
   edl::trained trained = {};  ///< since the process started
 };
 
+/// What a worker has measured of its machine as it began, in bytes a second; 0: nothing.
+struct start_speeds {
+  double disk = 0;     ///< written to a file, and forced
+  double network = 0;  ///< sent to the master
+};
+
 /// A process that takes part. Its id is its place in the job; its incarnation, drawn at random, is the
 /// process.
 struct member {

@@ -65,6 +65,8 @@ class model_generations {
 
   /// What was trained after version `good` is wrong: the job goes back to a checkpoint of it or before.
   std::optional<std::uint32_t> undo(std::uint64_t good, time_point now);
+  /// As long as checkpoints after it may be there.
+  std::optional<std::uint64_t> undoes() const { return newest_good_; }
 
   /// As `coordinator::enter`, of a member.
   std::optional<std::uint32_t> enter(std::uint32_t worker, entry e, time_point now);

@@ -37,6 +37,8 @@ EDL_INLINE void model_generations::resume(persisted_state const& before) {
   worlds_.expect(before.members);
   servers_.want(before.wanted_servers);
   if (before.evaluated) versions_.evaluations().resume_after(*before.evaluated);
+  newest_good_ = before.undo;
+  worlds_.void_copies_until(before.void_until);
   point_.reset();
   recovered_ = true;
 }
@@ -362,6 +364,7 @@ EDL_INLINE void model_generations::go_back_to(restore_point point, time_point no
 EDL_INLINE void model_generations::begin(time_point now) {
   invariant(!job_.leasing(), "a generation begins once");
   job_.enter(job_phase::running);
+  newest_good_.reset();  // what goes on has been gone back to before, by this master or another
   if (auto const since = std::exchange(stood_since_, std::nullopt)) standstill_ = now - *since;
   if (options_.type == job_type::evaluation_only && versions_.evaluations().idle())
     versions_.evaluations().version_reached({point_->version, false}, now);

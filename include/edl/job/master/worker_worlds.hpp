@@ -43,6 +43,9 @@ class worker_worlds {
 
   /// The copies that members of the world have are wrong: the next world takes none of them.
   void void_copies() { void_until_ = world_.number; }
+  /// Copies of this world and of those before are wrong; 0: none.
+  std::uint64_t void_until() const { return void_until_; }
+  void void_copies_until(std::uint64_t world) { void_until_ = world; }
 
   /// Who takes part has changed: a checkpoint that was asked for is decided on again.
   void changed() { finding_ = false; }

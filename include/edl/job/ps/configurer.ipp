@@ -30,7 +30,8 @@ inline constexpr std::chrono::milliseconds copy_pause{2};
 
 EDL_INLINE asio::awaitable<void> configurer::copy(net::request& r) {
   auto const request = wire::unpack<wire::CopyRequest>(r.message(), r.peer());
-  full_snapshot const now = shards_.source(request.generation(), request.range()).full_snapshot();
+  full_snapshot const now =
+      use(options_, [&] { return shards_.source(request.generation(), request.range()).full_snapshot(); });
   std::string const message = describe_copy(now);
   bytes const parts[]{std::as_bytes(now.variables.variables()), std::as_bytes(now.slots.values())};
   co_await r.reply(message, parts);

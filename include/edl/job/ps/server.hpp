@@ -77,8 +77,6 @@ class server {
                               std::uint64_t version);
   std::vector<checkpoint::manifest::file> write(full_snapshot const& what,
                                                 wire::CheckpointRequest const& request) const;
-  template <class... Arguments>
-  push_result apply(shard& to, Arguments const&... of_push);
   asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
   asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
                                 std::uint64_t number);

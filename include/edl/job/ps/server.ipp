@@ -73,16 +73,6 @@ EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   co_await r.reply(message, {&range, 1});
 }
 
-template <class... Arguments>
-push_result server::apply(shard& to, Arguments const&... of_push) {
-  try {
-    return to.state->push(of_push...);
-  } catch (store_failure const& e) {
-    if (options_.failed) options_.failed(e.what());
-    throw;
-  }
-}
-
 EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   auto const request = wire::unpack<wire::PushRequest>(r.message(), r.peer());
   store const& state = *shards_.of(request.generation(), request.range()).state;
@@ -94,8 +84,10 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   view<float> const values = memory->values();
   // The servers may be at another generation since the bytes came in.
   shard& s = shards_.of(request.generation(), request.range());
-  push_result const result = apply(s, detail::contribution_of(request), request.version(),
-                                   values.first(parameters), values.subspan(parameters), memory->rows());
+  push_result const result = use(options_, [&] {
+    return s.state->push(detail::contribution_of(request), request.version(), values.first(parameters),
+                         values.subspan(parameters), memory->rows());
+  });
   shards_.stepped();
   if (result.outcome == push_outcome::applied) ++s.applied;
   if (s.backup) {
@@ -166,8 +158,10 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
     co_await shards_.changed();
   shard& s = shards_.of(p.generation(), p.range(), false);
   if (s.applied + 1 == request.number()) {
-    push_result const result = apply(s, detail::contribution_of(p), p.version(), values.first(parameters),
-                                     values.subspan(parameters), memory.rows());
+    push_result const result = use(options_, [&] {
+      return s.state->push(detail::contribution_of(p), p.version(), values.first(parameters),
+                           values.subspan(parameters), memory.rows());
+    });
     if (result.outcome != push_outcome::applied)
       throw net::call_error(net::status::internal,
                             fmt::format("{} is no copy of range {}", options_.name, p.range()));
@@ -215,7 +209,7 @@ EDL_INLINE asio::awaitable<void> server::commit(net::request& r) {
   auto const request = wire::unpack<wire::CommitRequest>(r.message(), r.peer());
   wire::CommitReply reply;
   store& state = *shards_.of(request.generation(), request.range()).state;
-  reply.set_version(state.flush().version);
+  reply.set_version(use(options_, [&] { return state.flush(); }).version);
   if (std::string const tables = state.rows().describe(); !tables.empty())
     log_.info(fmt::format("version {}, range {}: {}", reply.version(), request.range(), tables));
   shards_.stepped();
@@ -238,7 +232,9 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   auto const request = wire::unpack<wire::CheckpointRequest>(r.message(), r.peer());
   co_await reach(r, request.generation(), request.range(), request.version());
   store& from = *shards_.of(request.generation(), request.range()).state;
-  full_snapshot what = request.final() ? from.full_snapshot() : from.frozen().checkpoint(request.version());
+  full_snapshot what = use(options_, [&] {
+    return request.final() ? from.full_snapshot() : from.frozen().checkpoint(request.version());
+  });
   if (std::string const tables = from.rows().describe(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   std::vector<checkpoint::manifest::file> files;

@@ -36,4 +36,15 @@ struct server_options {
   std::function<void(std::string const& why)> failed = {};
 };
 
+/// What this work with a store returns; where the store has failed that is told, and thrown.
+template <class Work>
+auto use(server_options const& o, Work const& work) {
+  try {
+    return work();
+  } catch (store_failure const& e) {
+    if (o.failed) o.failed(e.what());
+    throw;
+  }
+}
+
 }  // namespace edl::ps

@@ -37,8 +37,8 @@ struct push_result {
   bool checkpoint = false;    ///< this version has been frozen for a checkpoint
 };
 
-/// A step was made in part, because memory ended. The store refuses everything from then on: what it holds is
-/// no version, and nobody may count on it.
+/// A step was made in part, because memory ended, or memory has changed by itself. The store refuses
+/// everything from then on: what it holds is no version, and nobody may count on it.
 struct store_failure : error {
   using error::error;
 };

@@ -89,6 +89,9 @@ void store::apply_or_fail(Work const& work) {
   if (variables_.elsewhere()) return work();  // what fails there is told by who is there
   try {
     work();
+  } catch (memory_fault const& e) {
+    failure_ = e.what();
+    throw store_failure(failure_);
   } catch (std::exception const& e) {
     failure_ = fmt::format("a step was made in part, and cannot be taken back: {}", e.what());
     throw store_failure(failure_);
@@ -189,12 +192,18 @@ EDL_INLINE push_result store::flush() {
   apply_or_fail([&] {
     for (segment& s : segments_)
       if (!s.waiting.empty()) apply_waiting(s);
+    variables_.check_memory();
   });
   return advanced();
 }
 
 EDL_INLINE ps::full_snapshot store::full_snapshot() const {
   check_usable();
+  try {
+    variables_.check_memory();
+  } catch (memory_fault const& e) {
+    throw store_failure(e.what());
+  }
   ps::full_snapshot all = variables_.snapshot(version_);
   all.row_slot_names = rule_.slots();
   segments_.snapshot_into(all);

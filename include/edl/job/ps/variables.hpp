@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,10 +12,12 @@
 #include "edl/compute/optim/arena.hpp"
 #include "edl/compute/optim/moving_average.hpp"
 #include "edl/compute/optim/rated_rule.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/ps/buffer.hpp"
+#include "edl/job/ps/memory_sums.hpp"
 #include "edl/job/ps/snapshot.hpp"
 #include "edl/job/ps/store_options.hpp"
 
@@ -23,6 +26,11 @@ namespace edl::ps {
 /// Whether a checkpoint has the moving average of the weights. A store that keeps one and is restored from
 /// one without begins it at the weights.
 bool has_average(std::string const& path);
+
+/// Memory has changed without a step: a bit has flipped.
+struct memory_fault : error {
+  using error::error;
+};
 
 /// A range of the arena, parameters before carried state, with the optimiser's slots: what a store keeps of
 /// them, and how a step changes them. Gradients and changes are given for the whole range, and a step is
@@ -74,6 +82,10 @@ class variables {
   void move_back();
   bool elsewhere() const { return there_ != nullptr; }
 
+  /// With `store_options::watches_memory`: throws memory_fault where what is here is not what the last step
+  /// has left. Steps look at what they change.
+  void check_memory() const { check_memory({0, elements_.size()}); }
+
   /// A step, of which `made` have been made before. `rate`: what the learning rate is multiplied by.
   /// Elsewhere the gradients are those that are there.
   void step(element_range of, view<float> gradients, view<float> state_change, float rate,
@@ -100,6 +112,9 @@ class variables {
   void step_here(element_range of, view<float> gradients, view<float> state_change, float rate,
                  std::uint64_t made);
   void fetch() const;
+  std::vector<view<float>> arrays() const;
+  void check_memory(element_range of) const;
+  void note_memory(element_range of);
 
   parameter_layout const& layout_;
   element_range elements_;
@@ -113,6 +128,7 @@ class variables {
   mutable copy_on_write values_, slots_;  // here
   std::vector<float> sums_;               // accumulated gradients, then changes of state
   std::vector<std::span<float>> slot_views_;
+  std::optional<memory_sums> memory_;  // of values and slots, here
 };
 
 }  // namespace edl::ps

@@ -48,6 +48,29 @@ EDL_INLINE variables::variables(store_options const& o)
       slot_views_(slot_names_.size()) {
   if (o.when.group() > 1) sums_.resize(elements_.size());
   fill(slots_.write());
+  if (o.watches_memory) memory_.emplace(elements_.size());
+  note_memory({0, elements_.size()});
+}
+
+// Of the elements, from the first: values, and each slot of the parameters.
+EDL_INLINE std::vector<view<float>> variables::arrays() const {
+  std::vector<view<float>> all{values_.read()};
+  for (std::size_t i = 0; i < slot_names_.size(); ++i)
+    all.push_back(slots_.read().subspan(i * slot_stride_, parameters_));
+  return all;
+}
+
+EDL_INLINE void variables::note_memory(element_range of) {
+  if (memory_) memory_->take(arrays(), of);
+}
+
+EDL_INLINE void variables::check_memory(element_range of) const {
+  if (!memory_ || there_) return;
+  if (auto const where = memory_->changed(arrays(), of))
+    throw memory_fault(fmt::format(
+        "the memory of this machine does not keep what is written to it: elements [{}, {}) have changed "
+        "without a step",
+        elements_.first + where->first, elements_.first + where->last));
 }
 
 EDL_INLINE void variables::fill(std::span<float> slots) const {
@@ -127,6 +150,7 @@ EDL_INLINE void variables::take(contents c) {
   values_ = std::move(c.values);
   slots_ = std::move(c.slots);
   behind_ = false;
+  note_memory({0, elements_.size()});
   if (there_) there_->place(values_.read(), slots_.read(), slot_stride_);
 }
 
@@ -153,6 +177,7 @@ EDL_INLINE void variables::move_back() {
   if (!there_) return;
   fetch();
   std::exchange(there_, nullptr)->leave();
+  note_memory({0, elements_.size()});
 }
 
 EDL_INLINE std::span<float> variables::part(std::span<float> all, element_range of) const {
@@ -176,7 +201,17 @@ EDL_INLINE void variables::step(element_range of, view<float> gradients, view<fl
     behind_ = true;
     return;
   }
-  step_here(of, gradients_of(of, gradients), change_of(of, state_change), rate, made);
+  // Where memory is watched a block is looked at, changed and looked at again while a cache has it.
+  bool const blocks = memory_ && rule_.borders().empty();
+  for (element_range part{of.first, of.first}; part.first < of.last; part.first = part.last) {
+    std::size_t const first = part.first - elements_.first;
+    part.last =
+        blocks ? std::min(of.last, part.first + memory_sums::block - first % memory_sums::block) : of.last;
+    element_range const here{first, part.last - elements_.first};
+    check_memory(here);
+    step_here(part, gradients_of(part, gradients), change_of(part, state_change), rate, made);
+    note_memory(here);
+  }
 }
 
 EDL_INLINE void variables::step_here(element_range of, view<float> gradients, view<float> state_change,

@@ -41,8 +41,7 @@ namespace edl::replica {
 /// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`).
 /// The copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
 ///
-/// Where it begins without a copy, and others train, it follows them first (`step_log`): it copies the model
-/// while they go on, and then makes their steps, until their world ends for its sake. A model with shared
+/// Where it begins without a copy, and others train, it follows them first (`follower`). A model with shared
 /// tables, or in the memory of GPUs, is copied while the next world waits.
 ///
 /// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`). The copy is in their memory, and a
@@ -126,9 +125,6 @@ class replica final : public worker::remote_link {
   void join_gpus(std::shared_ptr<collective::group> const& group);
   void leave();
   void follow(wire::World const& w);
-  std::string ask_source(net::channel& source, net::outgoing what, bool for_step = false) const;
-  std::uint64_t begin_copy(net::channel& source, std::vector<float>& values);
-  bool make_next(net::channel& source, std::vector<float>& sums);
   void end_world(collective::group& group);
   void go_over();
   void step();
@@ -137,7 +133,7 @@ class replica final : public worker::remote_link {
   bool make_pending(wire::World const& w);
   std::vector<std::string> call_members(std::vector<member_call> const& calls);
   template <class F>
-  auto on_node(F work);
+  auto on_node(F const& work);
 
   worker::identity self_;
   dependencies dependencies_;

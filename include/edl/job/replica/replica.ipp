@@ -4,15 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <future>
 #include <thread>
-#include <type_traits>
 
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/blocking.hpp"
 #include "edl/job/net/status.hpp"
 #include "edl/job/ps/copy.hpp"
+#include "edl/job/replica/follower.hpp"
+#include "edl/job/replica/on_node.hpp"
 #include "edl/job/replica/replica.hpp"
 #include "edl/job/train/start.hpp"
 #include "edl/job/wire/edl.pb.h"
@@ -32,11 +32,6 @@ inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
 // How often a member that waits for another one's answer looks whether the world is over.
 inline constexpr std::chrono::milliseconds look_up{20}, ask_again{2};
 
-// Who follows others that make no step for so long enters their world all the same.
-inline constexpr std::chrono::seconds step_in{60};
-// And where their world has ended. A new master does not know who follows, and lets all wait until it enters.
-inline constexpr std::chrono::seconds next_world_in{2};
-
 /// Why a job's sums are the host's wherever it runs; empty: they need not be.
 EDL_INLINE std::string keeps_to_ring(job const& j) {
   if (j.allreduce_transport == allreduce_transport::ring) return "--allreduce_transport=ring";
@@ -46,13 +41,6 @@ EDL_INLINE std::string keeps_to_ring(job const& j) {
   return {};
 }
 
-EDL_INLINE std::string copied_line(std::uint64_t version, std::uint32_t from, std::size_t values,
-                                   time_point began) {
-  return fmt::format("took version {} from worker {} ({} bytes in {} ms)", version, from,
-                     values * sizeof(float),
-                     std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began).count());
-}
-
 EDL_INLINE std::size_t fixed_places(job const& j) {
   return j.fixed_global_batch ? std::size_t(j.num_workers) : 0;
 }
@@ -60,21 +48,8 @@ EDL_INLINE std::size_t fixed_places(job const& j) {
 }  // namespace detail
 
 template <class F>
-auto replica::on_node(F work) {
-  using result = std::invoke_result_t<F>;
-  std::promise<result> done;
-  auto const run = [&] {
-    try {
-      if constexpr (std::is_void_v<result>)
-        work(), done.set_value();
-      else
-        done.set_value(work());
-    } catch (...) {
-      done.set_exception(std::current_exception());
-    }
-  };
-  if (!dependencies_.node.post(run)) throw error("this process is ending");
-  return done.get_future().get();
+auto replica::on_node(F const& work) {
+  return edl::replica::on_node(dependencies_.node, work);
 }
 
 EDL_INLINE replica::replica(worker::identity self, dependencies with)
@@ -174,104 +149,26 @@ EDL_INLINE bool replica::may_follow() const {
          (!dependencies_.there || !detail::keeps_to_ring(dependencies_.job).empty());
 }
 
-EDL_INLINE std::string replica::ask_source(net::channel& source, net::outgoing what, bool for_step) const {
-  net::started_call call = net::start(source, std::move(what));
-  std::optional<clock::time_point> ended;  // that the world of the last step had, when this was seen
-  while (!call.wait_for(detail::look_up)) {
-    if (stopping_ && stopping_()) throw worker::interrupted("told to stop while it followed another worker");
-    if (!for_step || over_ <= copied_world_)
-      ended.reset();
-    else if (clock::now() - ended.emplace(ended.value_or(clock::now())) > detail::next_world_in)
-      throw net::call_error(net::status::not_ready, "its world has ended, and it has made no step since");
-  }
-  return call.get().message;
-}
-
 // Where it fails, the next world is this one's all the same, and waits until it has a copy.
 EDL_INLINE void replica::follow(wire::World const& w) {
   auto const& from = w.members(int(self_.id) % w.members_size());
   net::channel source(dependencies_.node, net::parse_addresses(from.addresses()),
                       fmt::format("worker-{}", from.id()));
   dependencies_.warm_up();
-  try {
-    auto const began = clock::now();
-    std::vector<float> values(dependencies_.store->copy_size());
-    copied_ = false;
-    copied_world_ = begin_copy(source, values);
-    version_ = on_node([&] {
-      ps::store& store = *dependencies_.store;
-      if (store.version() > 0) store.frozen().advanced(store.version(), store);  // as those that have made it
-      return store.version();
-    });
-    copied_ = true;
-    dependencies_.log.info(detail::copied_line(version_, from.id(), values.size(), began));
-    values = std::vector<float>(dependencies_.model.layout.size());
-    std::uint64_t const first = version_;
-    while (!make_next(source, values)) continue;
-    dependencies_.log.info(
-        fmt::format("has made the {} steps since, while the others went on", version_ - first));
-  } catch (net::call_error const& e) {  // what it has copied is a version of that world
-    dependencies_.log.warning(fmt::format("cannot follow worker {}: {}", from.id(), e.what()));
-  } catch (worker::interrupted const&) {
-    throw;
-  } catch (error const& e) {
-    copied_ = false;
-    dependencies_.log.warning(
-        fmt::format("cannot follow worker {}, and its copy is given up: {}", from.id(), e.what()));
+  copied_ = false;
+  auto const copy = follower({.node = dependencies_.node,
+                              .store = dependencies_.store,
+                              .worker = self_.id,
+                              .log = dependencies_.log,
+                              .stopping = [this] { return stopping_ && stopping_(); },
+                              .over = [this] { return over_.load(); }})
+                        .follow(source, from.id());
+  copied_ = copy.has_value();
+  if (copy) {
+    copied_world_ = copy->world;
+    version_ = copy->version;
   }
   number_ = std::max(w.number(), copied_ ? copied_world_ : 0);
-}
-
-// Copies the source's state. Returns the world that it is of.
-EDL_INLINE std::uint64_t replica::begin_copy(net::channel& source, std::vector<float>& values) {
-  wire::FollowRequest follow;
-  follow.set_worker(self_.id);
-  follow.set_begin(true);
-  for (auto const until = clock::now() + detail::links_in;;) {
-    auto const at = wire::unpack<wire::FollowReply>(
-        ask_source(source, {.method = wire::method::follow, .message = wire::pack(follow)}), source.name());
-    wire::CopyRequest request;
-    request.set_generation(at.generation());
-    net::outgoing what{
-        .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
-    what.into.push_back(std::as_writable_bytes(std::span(values)));
-    try {
-      std::string const answer = ask_source(source, std::move(what));
-      auto [segments, row_segments] = ps::segments_of_copy(answer, source.name());
-      on_node([&] { dependencies_.store->restore(std::move(segments), std::move(row_segments), values); });
-      return at.generation();
-    } catch (net::call_error const& e) {
-      // Its world has ended since.
-      if (e.code() != net::status::not_ready || clock::now() > until) throw;
-    }
-    std::this_thread::sleep_for(detail::ask_again);
-  }
-}
-
-// Makes a step that the source has made. True: with it the others' world ends, for this one to be in the
-// next.
-EDL_INLINE bool replica::make_next(net::channel& source, std::vector<float>& sums) {
-  wire::FollowRequest request;
-  request.set_worker(self_.id);
-  request.set_version(version_);
-  net::outgoing what{
-      .method = wire::method::follow, .message = wire::pack(request), .timeout = detail::step_in};
-  what.into.push_back(std::as_writable_bytes(std::span(sums)));
-  auto const next = wire::unpack<wire::FollowReply>(ask_source(source, std::move(what), true), source.name());
-  std::vector<contribution> all;
-  for (auto const& m : next.minibatches())
-    all.push_back(
-        {{{m.task().epoch(), m.task().index()}, m.minibatch(), m.minibatches()}, m.records(), m.skipped()});
-  on_node([&] {
-    dependencies_.store->frozen().forget();  // nobody knows that they are here
-    dependencies_.store->step(all, sums);
-    version_ = dependencies_.store->version();
-  });
-  if (version_ != next.version())
-    throw error(
-        fmt::format("a step of {} led to version {}, not {}", source.name(), version_, next.version()));
-  copied_world_ = next.generation();
-  return next.last();
 }
 
 // False: the world broke before it began.
@@ -393,7 +290,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   auto [segments, row_segments] = ps::segments_of_copy(answer, members_[from].to->name());
   on_node([&] { dependencies_.store->restore(std::move(segments), std::move(row_segments), values); });
   shares_.forget();
-  dependencies_.log.info(detail::copied_line(w.version(), members_[from].id, values.size(), began));
+  dependencies_.log.info(copied_line(w.version(), members_[from].id, values.size(), began));
 }
 
 // False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
@@ -522,7 +419,7 @@ EDL_INLINE void replica::go_over() {
   if (!std::exchange(ends_, false)) return;
   refresh();
   if (!finished_)
-    throw worker::rolled_back(fmt::format("a worker has joined; world {} follows", number_.load()));
+    throw worker::rolled_back(fmt::format("a worker has joined; world {} follows", number_.load()), true);
 }
 
 EDL_INLINE worker::lane_range replica::lanes() const {

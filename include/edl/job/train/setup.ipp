@@ -225,7 +225,9 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .rests_to_evaluate = j.rests_to_evaluate(),
           .moving_average = j.command == command::train ? j.moving_average : 0,
           .fixed = std::move(fixed),
-          .rates = std::move(rates)};
+          .rates = std::move(rates),
+          .watches_memory = j.command == command::train && j.verify_gradients > 0 &&
+                            j.strategy == strategy::parameter_server};
 }
 
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r,

@@ -11,7 +11,7 @@ namespace method {
 
 // To the master.
 inline constexpr std::uint16_t join = 1, cluster = 2, heartbeat = 3, task = 4, report = 5, version = 6,
-                               leave = 7, watch = 8, enter = 9, cut_off = 10, scale = 11;
+                               leave = 7, watch = 8, enter = 9, cut_off = 10, scale = 11, probe = 12;
 
 // To a parameter server.
 inline constexpr std::uint16_t pull = 32, push = 33, position = 34, configure = 35, claim = 36, release = 37,
@@ -25,4 +25,8 @@ inline constexpr std::uint16_t copy = 64, kept = 65, follow = 66;
 inline constexpr std::uint16_t start_process = 96, stop_process = 97, process_events = 98;
 
 }  // namespace method
+
+/// Of the payload of a `probe`, which tells how fast bytes come to the master.
+inline constexpr std::uint64_t most_probe_bytes = std::uint64_t{4} << 20;
+
 }  // namespace edl::wire

@@ -65,7 +65,9 @@ class master_link {
 /// The parameters are those of another generation: servers were lost and all of them rolled back. Drop what
 /// is leased and begin anew.
 struct rolled_back : error {
-  using error::error;
+  /// `planned`: nobody is lost, and nothing that was done is.
+  explicit rolled_back(std::string const& why, bool planned = false) : error(why), planned(planned) {}
+  bool planned;
 };
 
 /// A wait was given up because this process is to stop.

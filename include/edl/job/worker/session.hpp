@@ -176,7 +176,7 @@ class session {
   bool rests() const;
   void rest();
   void drop_leases();
-  void start_again(std::string const& why);
+  void start_again(rolled_back const& why);
 
   session_options options_;
   trainer& model_;

@@ -134,7 +134,7 @@ EDL_INLINE bool session::run() {
       loader.recycle(b);
       if (std::exchange(turn_is_over_, false)) ++turn_;
     } catch (rolled_back const& e) {
-      start_again(e.what());
+      start_again(e);
     } catch (interrupted const&) {
       hand_back();
       return false;
@@ -581,8 +581,9 @@ EDL_INLINE void session::drop_leases() {
   turn_is_over_ = false;
 }
 
-EDL_INLINE void session::start_again(std::string const& why) {
-  log_.warning(fmt::format("what was leased is void: {}", why));
+EDL_INLINE void session::start_again(rolled_back const& why) {
+  log_.log(why.planned ? severity::info : severity::warning,
+           fmt::format("what was leased is void: {}", why.what()));
   unreported_.clear();
   drop_leases();
   finished_ = false;

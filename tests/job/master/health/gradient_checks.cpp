@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <tuple>
 
 namespace gradient_checks_test {
 
@@ -169,6 +170,52 @@ TEST_CASE("what a job has gone back behind is not known to be good") {
   auto const v = b.it.take_verdict();
   REQUIRE(v);
   CHECK(v->good_at == 60);
+}
+
+TEST_CASE("a successor knows what was found to be right, as far as there is a checkpoint of it") {
+  bench b(3);
+  b.it.written(40);
+  b.trained(0, 50, 7);
+  CHECK(b.checks(1, 7));
+  CHECK(b.it.known_good().workers == std::map<std::uint32_t, std::uint64_t>{{0, 40}, {1, 0}, {2, 0}});
+  auto const changes = b.it.changes();
+  b.trained(0, 60, 7);
+  CHECK(b.checks(1, 7));
+  CHECK(b.it.changes() == changes);
+  b.it.written(55);
+  CHECK(b.it.changes() > changes);
+  CHECK(b.it.known_good().workers.at(0) == 55);
+  // Who was here before is in doubt since then, a newcomer since the newest; of who is not known nothing is.
+  for (auto const& [wrong, before, good] : {std::tuple{0u, true, 55u}, std::tuple{1u, true, 0u},
+                                            std::tuple{5u, false, 55u}, std::tuple{6u, true, 0u}}) {
+    CAPTURE(wrong);
+    bench next(0);
+    next.it.resume(b.it.known_good());
+    for (std::uint32_t const id : {wrong, 7u, 8u}) {
+      next.join(id);
+      next.it.joined(id, 0, id == wrong && before);
+    }
+    next.trained(wrong, 100, 8);
+    CHECK(next.checks(7, 7));
+    CHECK(next.checks(8, 7));
+    auto const v = next.it.take_verdict();
+    REQUIRE(v);
+    CHECK(v->culprits == workers_of{wrong});
+    CHECK(v->good_at == good);
+  }
+}
+
+TEST_CASE("a successor knows to which version all copies were equal") {
+  bench b(2, true);
+  b.trained(0, 100, 0, 5), b.trained(1, 100, 0, 5);
+  b.it.written(90);
+  CHECK(b.it.known_good().copies == 90);
+  bench next(2, true);
+  next.it.resume(b.it.known_good());
+  next.trained(0, 200, 0, 5), next.trained(1, 200, 0, 6);
+  auto const v = next.it.take_verdict();
+  REQUIRE(v);
+  CHECK(v->good_at == 90);
 }
 
 }  // namespace gradient_checks_test

@@ -41,4 +41,22 @@ TEST_CASE("a worker whose answer was lost gets the same again") {
   CHECK(m.on_node([&] { return m.it->decisions().tasks()->leased(); }) == 1);
 }
 
+TEST_CASE("workers measure their machines in turns, and what they send for it is bounded") {
+  master_process m;
+  std::vector<std::byte> const bytes(edl::wire::most_probe_bytes + 1);
+  edl::net::node client(peers::options());
+  edl::net::channel to(client, m.listener->addresses(), "the master");
+  auto const probe = [&](std::size_t size, std::chrono::milliseconds timeout = 10s) {
+    edl::net::outgoing what{.method = method::probe, .timeout = timeout};
+    if (size > 0) what.payload.push_back(std::span(bytes).first(size));
+    return edl::net::start(to, std::move(what));
+  };
+  CHECK_THROWS_AS(probe(bytes.size()).get(), call_error);
+  CHECK_NOTHROW(probe(0).get());
+  CHECK_THROWS_AS(probe(0, 50ms).get(), call_error);
+  auto next = probe(0);
+  CHECK_NOTHROW(probe(edl::wire::most_probe_bytes).get());  // the end of the first one's turn
+  CHECK_NOTHROW(next.get());
+}
+
 }  // namespace handlers_test

@@ -43,8 +43,25 @@ class gradient_checks {
   /// `copies`: workers have a copy of the model each, which is the same at each version.
   explicit gradient_checks(bool copies) : copies_(copies) {}
 
-  /// A new worker: what it does from this version on is in doubt until it is found to be right.
-  void joined(std::uint32_t worker, std::uint64_t version) { good_[worker] = version; }
+  /// Up to which versions workers, and all copies of the model, are known to be right, as checkpoints to go
+  /// back to tell versions apart. What a successor of the master needs.
+  struct known {
+    std::map<std::uint32_t, std::uint64_t> workers;
+    std::uint64_t copies = 0;
+    friend bool operator==(known const&, known const&) = default;
+  };
+  known const& known_good() const { return known_; }
+  std::uint64_t changes() const { return changes_; }  ///< another number whenever `known_good` is another
+
+  /// Goes on where another master ended, before anybody joins.
+  void resume(known before);
+
+  /// A new worker: what it does from this version on is in doubt until it is found to be right. `before`: it
+  /// has worked for another master, and so is what it has done there.
+  void joined(std::uint32_t worker, std::uint64_t version, bool before = false);
+
+  /// There is a checkpoint of this version.
+  void written(std::uint64_t version);
 
   /// A worker tells of minibatches of a task that it has trained.
   void trained(std::uint32_t worker, task_key const& task, task_range const& range,
@@ -84,6 +101,7 @@ class gradient_checks {
   void decide(check& c);
   void found(check const& c, std::vector<std::uint32_t> culprits, std::string const& how);
   void compare_copies(std::uint32_t worker, checked_minibatch const& what, membership const& workers);
+  void note();
 
   bool copies_;
   std::map<std::uint32_t, check> checks_;                                    // by who has trained it
@@ -92,6 +110,9 @@ class gradient_checks {
   std::uint64_t copies_good_ = 0;                // at which all copies were equal
   std::uint64_t next_lease_ = lease_bit, done_ = 0;
   std::optional<verdict> found_;
+  known before_, known_;
+  std::uint64_t checkpoint_ = 0;  // the newest
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace edl::master

@@ -16,6 +16,38 @@ inline constexpr std::size_t compared_versions = 4;  // that copies may be apart
 
 }  // namespace detail
 
+EDL_INLINE void gradient_checks::resume(known before) {
+  before_ = known_ = std::move(before);
+  copies_good_ = checkpoint_ = before_.copies;
+  for (auto const& [worker, good] : before_.workers) checkpoint_ = std::max(checkpoint_, good);
+}
+
+EDL_INLINE void gradient_checks::joined(std::uint32_t worker, std::uint64_t version, bool before) {
+  auto const it = before_.workers.find(worker);
+  good_[worker] = !before ? std::max(version, checkpoint_) : it == before_.workers.end() ? 0 : it->second;
+  note();
+}
+
+EDL_INLINE void gradient_checks::written(std::uint64_t version) {
+  checkpoint_ = version;
+  note();
+}
+
+// Nothing between two checkpoints is gone back to, so that this changes seldom.
+EDL_INLINE void gradient_checks::note() {
+  auto const rounded = [&](std::uint64_t good, std::uint64_t old) {
+    return good >= checkpoint_ ? checkpoint_ : std::min(good, old);
+  };
+  known now{.workers = {}, .copies = rounded(copies_good_, known_.copies)};
+  for (auto const& [worker, good] : good_) {
+    auto const old = known_.workers.find(worker);
+    now.workers[worker] = rounded(good, old == known_.workers.end() ? good : old->second);
+  }
+  if (now == known_) return;
+  known_ = std::move(now);
+  ++changes_;
+}
+
 EDL_INLINE void gradient_checks::trained(std::uint32_t worker, task_key const& task, task_range const& range,
                                          std::vector<checked_minibatch> const& what,
                                          membership const& workers) {
@@ -87,6 +119,7 @@ EDL_INLINE void gradient_checks::decide(check& c) {
   if (a.size() == 2) {
     if (!last.same(a[0])) return;
     good_[c.what.of] = std::max(good_[c.what.of], c.version);
+    note();
   } else if (last.worker != a[0].worker && last.worker != a[1].worker) {
     bool const first = last.same(a[0]), second = last.same(a[1]);
     if (first || second)
@@ -128,7 +161,7 @@ EDL_INLINE void gradient_checks::compare_copies(std::uint32_t worker, checked_mi
   for (auto const& [id, weights] : told) groups[weights].push_back(id);
   std::size_t const all = workers.all().size();
   if (groups.size() < 2) {
-    if (told.size() == all && all > 1) copies_good_ = std::max(copies_good_, what.version);
+    if (told.size() == all && all > 1) copies_good_ = std::max(copies_good_, what.version), note();
     return;
   }
   auto const most = std::ranges::max_element(groups, {}, [](auto const& g) { return g.second.size(); });
@@ -148,7 +181,7 @@ EDL_INLINE void gradient_checks::compare_copies(std::uint32_t worker, checked_mi
 
 EDL_INLINE void gradient_checks::gone(std::uint32_t worker) {
   checks_.erase(worker);
-  good_.erase(worker);
+  if (good_.erase(worker) > 0) note();
   for (auto& [version, told] : weights_) told.erase(worker);
   for (auto& [of, c] : checks_)
     if (c.asked == worker) c.asked.reset();
@@ -157,6 +190,8 @@ EDL_INLINE void gradient_checks::gone(std::uint32_t worker) {
 EDL_INLINE void gradient_checks::go_back_to(std::uint64_t version) {
   for (auto& [worker, good] : good_) good = std::min(good, version);
   copies_good_ = std::min(copies_good_, version);
+  checkpoint_ = std::min(checkpoint_, version);
+  note();
 }
 
 EDL_INLINE void gradient_checks::clear() {

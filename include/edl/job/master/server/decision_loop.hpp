@@ -71,8 +71,8 @@ class decision_loop {
   net::event changed_;
   std::uint64_t events_;
   struct remembered {
-    std::array<std::uint64_t, 5> promised;  // to others, before they are told
-    std::array<std::uint64_t, 3> rest;
+    std::array<std::uint64_t, 6> promised;  // to others, before they are told
+    std::array<std::uint64_t, 4> rest;
     bool operator==(remembered const&) const = default;
   };
   std::optional<remembered> remembered_;  // what the journal is to be written for

@@ -39,15 +39,15 @@ EDL_INLINE std::uint64_t decision_loop::kept_ahead(std::uint64_t generation) con
   return worlds_ ? (generation + at_once - 1) / at_once * at_once : generation;
 }
 
-// A generation, a successor's number, where the master listens: others are told when a successor of this
-// master would know it. For the rest it is enough that it is written some time.
+// A generation, a successor's number, where the master listens, what is undone: others are told when a
+// successor of this master would know it. For the rest it is enough that it is written some time.
 EDL_INLINE void decision_loop::remember() {
-  auto const [generation, members, servers, worker_lines, server_lines, evaluated, finished] =
+  auto const [generation, members, servers, worker_lines, server_lines, evaluated, finished, undo, good] =
       coordinator_.remembers();
   // What has been judged stands in the list of evaluations, too.
   std::uint64_t const ahead = kept_ahead(generation);
-  remembered const now{{ahead, servers, worker_lines, server_lines, finished},
-                       {members, events_, judges_ ? 0 : evaluated}};
+  remembered const now{{ahead, servers, worker_lines, server_lines, finished, undo},
+                       {members, events_, judges_ ? 0 : evaluated, good}};
   if (remembered_ == now) return;
   bool const promised = !remembered_ || remembered_->promised != now.promised;
   remembered_ = now;

@@ -78,6 +78,7 @@ class handlers {
   wire::Empty version(wire::VersionReport const& m);
   asio::awaitable<std::string> enter(net::request& r);
   asio::awaitable<std::string> watch(net::request& r);
+  asio::awaitable<void> take_probe(net::request& r);
   bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;
   void hung_up(role of, std::uint32_t id, std::uint64_t incarnation);
   static time_point now() { return clock::now(); }
@@ -91,6 +92,7 @@ class handlers {
   job_processes& processes_;
   std::function<void(std::uint32_t, std::string const&)> inspected_;
   std::map<process_id, std::uint64_t> calls_;  // watched so often
+  time_point probed_until_{};                  // somebody measures its machine
   struct numbered_answer {
     std::uint64_t incarnation = 0, number = 0;
     std::string text;

@@ -21,7 +21,8 @@
 namespace edl::master {
 namespace detail {
 
-inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200};
+inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200},
+    longest_turn{3'000};
 
 inline edl::trained trained_of(wire::Trained const& m) { return {m.loss(), m.minibatches(), m.records()}; }
 
@@ -107,6 +108,9 @@ EDL_INLINE asio::awaitable<void> handlers::handle(net::request& r) {
     case wire::method::report:
       reply = answer_once(r, &handlers::report);
       break;
+    case wire::method::probe:
+      co_await take_probe(r);
+      break;
     case wire::method::version:
       reply = answer(r, &handlers::version);
       break;
@@ -119,6 +123,25 @@ EDL_INLINE asio::awaitable<void> handlers::handle(net::request& r) {
   if (r.method() == wire::method::scale)
     while (!loop_.kept()) co_await loop_.changed().wait();
   co_await r.reply(reply);
+}
+
+// How fast this comes the caller measures. Without bytes it asks for its turn: who measures at the same time
+// as others measures them, too.
+EDL_INLINE asio::awaitable<void> handlers::take_probe(net::request& r) {
+  if (r.payload_size() == 0) {
+    auto const until = now() + r.time_left();
+    while (now() < probed_until_)
+      if (!co_await loop_.changed().wait_until(std::min(until, probed_until_)) && now() >= until)
+        throw net::call_error(net::status::not_ready, "others measure their machines");
+    probed_until_ = now() + detail::longest_turn;
+    co_return;
+  }
+  probed_until_ = {};
+  if (r.payload_size() > wire::most_probe_bytes)
+    throw net::call_error(net::status::invalid,
+                          fmt::format("{} probes with {} bytes", r.peer(), r.payload_size()));
+  std::vector<std::byte> taken(r.payload_size());
+  co_await r.read(taken);
 }
 
 EDL_INLINE void handlers::forget_gone() {
@@ -138,7 +161,8 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
                              m.heard(),
                              {m.flags().begin(), m.flags().end()},
                              m.kind().substr(0, 256),
-                             m.follows()};
+                             m.follows(),
+                             {m.disk(), m.network()}};
   auto const where = net::parse_addresses(request.addresses);
   join_reply const answer = coordinator_.join(request, now());
   if (answer.accepted && keepers_.is_keeper(request.role))

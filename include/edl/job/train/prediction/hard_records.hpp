@@ -74,6 +74,7 @@ class hard_records {
     float probability = 0;  ///< of what is said
 
     std::string json() const;
+    static std::string json(std::vector<seen> const& all);
     static seen of_json(nlohmann::json const& all);
     static bool harder(seen const& a, seen const& b);
   };

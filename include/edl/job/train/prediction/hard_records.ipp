@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -161,6 +160,12 @@ EDL_INLINE std::string hard_records::seen::json() const {
       said ? fmt::format(",\"label\":{},\"class\":{},\"probability\":{}", *label, *said, probability) : "");
 }
 
+EDL_INLINE std::string hard_records::seen::json(std::vector<seen> const& all) {
+  std::string list;
+  for (seen const& s : all) list += (list.empty() ? "" : ",") + s.json();
+  return "[" + list + "]";
+}
+
 EDL_INLINE hard_records::seen hard_records::seen::of_json(nlohmann::json const& all) {
   seen s{.loss = all.at("loss").is_null() ? std::numeric_limits<double>::infinity()
                                           : all.at("loss").get<double>(),
@@ -178,9 +183,7 @@ EDL_INLINE bool hard_records::seen::harder(seen const& a, seen const& b) {
 
 EDL_INLINE std::string hard_records::found::take_worst() {
   std::ranges::sort(worst, seen::harder);
-  std::string out = "[";
-  for (seen const& s : std::exchange(worst, {})) out += (out.size() > 1 ? "," : "") + s.json();
-  return out + "]";
+  return seen::json(std::exchange(worst, {}));
 }
 
 EDL_INLINE std::string hard_records::take_worst() { return all_.take_worst(); }
@@ -201,25 +204,20 @@ EDL_INLINE void hard_records::worst_of_tasks::keep_worst() {
 
 EDL_INLINE std::string hard_records::worst_of_tasks::take() {
   keep_worst();
-  std::string out = "[";
-  for (auto const& [task, s] : std::exchange(all_, {})) out += (out.size() > 1 ? "," : "") + s.json();
-  return out + "]";
+  std::vector<seen> worst;
+  for (auto& [task, s] : std::exchange(all_, {})) worst.push_back(std::move(s));
+  return seen::json(worst);
 }
 
 EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger const& log) {
   std::ranges::sort(worst, seen::harder);
-  bool const json = j.format == result_format::json;
-  std::vector<std::string> all;
-  for (seen const& s : worst)
-    all.push_back(json ? s.json()
-                       : fmt::format("loss {:.4f}, record {} of {}{}", s.loss, s.in_file, printable(s.file),
-                                     !s.said ? ""
-                                             : fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said,
-                                                           s.probability)));
-  if (json && j.worst > 0)
-    fmt::print(to, "{{\"worst\":[{}]}}\n", fmt::join(all, ","));
-  else
-    for (std::string const& line : all) fmt::print(to, "{}\n", line);
+  if (j.format != result_format::json)
+    for (seen const& s : worst)
+      fmt::print(
+          to, "loss {:.4f}, record {} of {}{}\n", s.loss, s.in_file, printable(s.file),
+          !s.said ? "" : fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said, s.probability));
+  else if (j.worst > 0)
+    fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();
   if (std::filesystem::exists(j.wrong + "/wrong.jsonl"))
     log.info(

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <future>
+#include <type_traits>
+
+#include "edl/core/error.hpp"
+#include "edl/job/net/node.hpp"
+
+namespace edl::replica {
+
+/// Does some work on a node's thread, which is not this one, and returns what it returns, or throws what it
+/// throws. Throws error where the node has stopped. Thread safety: safe.
+template <class F>
+auto on_node(net::node& node, F const& work) {
+  using result = std::invoke_result_t<F>;
+  std::promise<result> done;
+  auto const run = [&] {
+    try {
+      if constexpr (std::is_void_v<result>)
+        work(), done.set_value();
+      else
+        done.set_value(work());
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
+  };
+  if (!node.post(run)) throw error("this process is ending");
+  return done.get_future().get();
+}
+
+}  // namespace edl::replica

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/app/machine_speed.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "edl/job/wire/method.hpp"
+#include "job/net/peers.hpp"
+#include "job/wire/scratch.hpp"
+
+namespace machine_speed_test {
+
+using namespace edl::app;
+using namespace peers;
+
+TEST_CASE("a disk has a speed where it can be written to, and no file stays") {
+  scratch const dir;
+  CHECK(disk_speed(dir.path(), 1 << 16) > 0);
+  CHECK(std::filesystem::is_empty(dir.path()));
+  CHECK(disk_speed(dir.path() + "/no", 1 << 16) == 0);
+  CHECK(disk_speed("") == 0);
+}
+
+TEST_CASE("the way to the master has a speed where it takes what is sent, and none where it does not") {
+  edl::net::node there(options()), here(options());
+  std::atomic<std::uint64_t> got{0};
+  std::atomic<bool> takes{true};
+  edl::net::listener master(there, {any_port()}, [&](edl::net::request& r) -> asio::awaitable<void> {
+    if (!takes) throw edl::net::call_error(status::unknown_method, "no");
+    CHECK(r.method() == edl::wire::method::probe);
+    std::vector<std::byte> into(r.payload_size());
+    co_await r.read(into);
+    got += into.size();
+    co_await r.reply(std::string_view());
+  });
+  edl::net::channel to(here, master.addresses(), "the master");
+  CHECK(network_speed(to) > 0);
+  CHECK(got == 3 * edl::wire::most_probe_bytes);
+  CHECK(may_measure(to));
+  takes = false;
+  CHECK(network_speed(to) == 0);
+  CHECK_FALSE(may_measure(to));
+}
+
+}  // namespace machine_speed_test
