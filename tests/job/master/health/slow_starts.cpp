@@ -53,6 +53,9 @@ TEST_CASE("who has measured nothing, or has another kind of processor, is no sib
   bench b;
   for (std::uint32_t id = 0; id < 4; ++id) CHECK(b.join(id, {}).empty());
   CHECK(b.join(4, {1e6, 1e6}).empty());
+  CHECK(b.join(9, {NAN, INFINITY}).empty());
+  CHECK(b.join(10, {INFINITY, NAN}).empty());
+  CHECK(b.join(11, {-1e9, NAN}).empty());
   CHECK(b.join(5, {1e9, 1e9}, "another processor").empty());
   CHECK(b.join(6, {1e9, 1e9}, "another processor").empty());
   CHECK(b.join(7, {1e9, 1e9}).empty());

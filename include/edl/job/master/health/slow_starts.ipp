@@ -4,21 +4,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "edl/core/inline.hpp"
 #include "edl/job/master/health/slow_starts.hpp"
 
 namespace edl::master {
 
+namespace detail {
+
+// Numbers from outside.
+inline bool is_measured(double speed) { return speed > 0 && std::isfinite(speed); }
+
+}  // namespace detail
+
 EDL_INLINE void slow_starts::compare(membership const& workers, double start_speeds::*speed, char const* what,
                                      std::vector<slow>& found) {
   for (auto& [id, r] : records_) {
     double const own = r.speeds.*speed;
-    if (r.told || own <= 0) continue;
+    if (r.told || !detail::is_measured(own)) continue;
     std::string const& kind = workers.find(id)->kind;
     std::vector<double> others;
     for (auto const& [other, o] : records_)
-      if (other != id && o.speeds.*speed > 0 && workers.find(other)->kind == kind)
+      if (other != id && detail::is_measured(o.speeds.*speed) && workers.find(other)->kind == kind)
         others.push_back(o.speeds.*speed);
     if (others.size() < options_.siblings) continue;
     auto const middle = others.begin() + std::ptrdiff_t((others.size() - 1) / 2);
