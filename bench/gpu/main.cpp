@@ -15,6 +15,7 @@
 #include "edl/compute/nn/loss/on_accelerator.hpp"
 #include "edl/compute/optim/on_accelerator.hpp"
 #include "edl/core/names.hpp"
+#include "kernels.hpp"
 #include "networks.hpp"
 
 namespace {
@@ -222,12 +223,33 @@ void print_roofline(std::vector<workload> const& of, std::vector<std::string> co
       }
 }
 
+/// Where a step's time goes: by layers, each waited for, and by kernels as they are replayed.
+void print_profile(workload const& w, int batch, precision p) {
+  std::string why;
+  bench::kernel_listing kernels(why);
+  auto const t = w.make(batch, p, true);
+  for (int i = 0; i < 5; ++i) t->step();
+  t->wait();
+  if (kernels.works()) {
+    constexpr int steps = 20;
+    (void)kernels.taken();
+    for (int i = 0; i < steps; ++i) t->step();
+    t->wait();
+    bench::print_kernels(kernels.taken(), steps);
+  } else {
+    std::printf("kernels are not told, as CUPTI is not to be had: %s\n", why.c_str());
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+  t->trace(50);
+}
+
 int serve(std::string const& name, int batch, precision p, bool profile, double roofline) {
   for (auto const& w : workloads()) {
     if (w.name != name) continue;
     if (roofline > 0) return print_operations(traffic_of(w, batch, p), roofline), 0;
+    if (profile) return print_profile(w, batch, p), 0;
     auto const t = w.make(batch, p, true);
-    if (profile) return t->trace(50), 0;
     for (int i = 0; i < 5; ++i) t->step();
     t->wait();
     std::cout << "ready" << std::endl;
@@ -247,46 +269,48 @@ using edl::cli::flag, edl::cli::words;
 std::vector<flag> flags() {
   using enum flag::value_type;
   auto const precisions = names(precision{});
-  return {{.name = "peer",
-           .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --precision (see peer.py)",
-           .repeats = true},
-          {.name = "workload", .help = "these alone: mnist, mlp, cifar, resnet20, resnet18", .repeats = true},
-          {.name = "precision",
-           .fallback = "tf32,bfloat16",
-           .help = "of products",
-           .choices = {precisions.begin(), precisions.end()},
-           .repeats = true},
-          {.name = "rounds",
-           .fallback = "9",
-           .help = "turns of each",
-           .type = whole,
-           .least = 1,
-           .most = 1'000'000},
-          {.name = "turn",
-           .fallback = "200",
-           .help = "milliseconds that a turn takes, about",
-           .type = number,
-           .lowest = 1,
-           .highest = 1e6},
-          {.name = "batch",
-           .fallback = "64",
-           .help = "of `serve`, which is a contestant",
-           .type = whole,
-           .least = 1,
-           .most = 1 << 20},
-          {.name = "profile",
-           .help = "of `serve`: print where the time goes, layer by layer, and end",
-           .type = truth},
-          {.name = "roofline",
-           .help = "print the bytes that a step must read and write beside its time, and end; of `serve`: "
-                   "print them by operations",
-           .type = truth},
-          {.name = "rate",
-           .fallback = "0",
-           .help = "GB/s of memory, for --roofline without times; 0: copies and steps are measured",
-           .type = number,
-           .lowest = 0,
-           .highest = 1e6}};
+  return {
+      {.name = "peer",
+       .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --precision (see peer.py)",
+       .repeats = true},
+      {.name = "workload", .help = "these alone: mnist, mlp, cifar, resnet20, resnet18", .repeats = true},
+      {.name = "precision",
+       .fallback = "tf32,bfloat16",
+       .help = "of products",
+       .choices = {precisions.begin(), precisions.end()},
+       .repeats = true},
+      {.name = "rounds",
+       .fallback = "9",
+       .help = "turns of each",
+       .type = whole,
+       .least = 1,
+       .most = 1'000'000},
+      {.name = "turn",
+       .fallback = "200",
+       .help = "milliseconds that a turn takes, about",
+       .type = number,
+       .lowest = 1,
+       .highest = 1e6},
+      {.name = "batch",
+       .fallback = "64",
+       .help = "of `serve`, which is a contestant",
+       .type = whole,
+       .least = 1,
+       .most = 1 << 20},
+      {.name = "profile",
+       .help = "of `serve`: print where the time goes, kernel by kernel (where CUPTI is found) and layer by "
+               "layer, and end",
+       .type = truth},
+      {.name = "roofline",
+       .help = "print the bytes that a step must read and write beside its time, and end; of `serve`: "
+               "print them by operations",
+       .type = truth},
+      {.name = "rate",
+       .fallback = "0",
+       .help = "GB/s of memory, for --roofline without times; 0: copies and steps are measured",
+       .type = number,
+       .lowest = 0,
+       .highest = 1e6}};
 }
 
 int run(edl::cli::command_line const& l) {

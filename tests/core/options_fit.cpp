@@ -94,6 +94,8 @@ TEST_CASE("the sizes of an augmentation are not below 0, within a list, too") {
       edl::augment(edl::random_crop{.padding = 0}, edl::random_flip{}, edl::cutout{.size = 0})));
   CHECK_FALSE(edl::options_fit(edl::augment(edl::random_flip{}, edl::cutout{.size = -1})));
   CHECK_FALSE(edl::options_fit(edl::random_crop{.padding = -1}));
+  CHECK(edl::options_fit(edl::random_jitter{.brightness = 0, .contrast = 0}));
+  CHECK_FALSE(edl::options_fit(edl::random_jitter{.contrast = 1}));
 }
 
 }  // namespace options_fit_test

@@ -5,6 +5,10 @@
 // beside what the processor does.
 #include "edl/compute/nn/model.hpp"
 
+#include <dlfcn.h>
+
+#include <array>
+
 #include "compute/device/draw.hpp"
 #include "compute/nn/networks.hpp"
 #include "cuda/gpu.hpp"
@@ -139,6 +143,21 @@ void check_network(int batch) {
 }
 
 }  // namespace
+
+TEST_CASE("the library refuses a program of another version") {
+  char const* const path = std::getenv("EDL_CUDA_LIBRARY");
+  if (!path || !gpu_or_skip()) return;
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library);
+  auto const open =
+      reinterpret_cast<edl::accelerator* (*)(char const*, edl::cuda_options const*, char*, std::size_t)>(
+          ::dlsym(library, "edl_open_cuda"));
+  REQUIRE(bool(open));
+  edl::cuda_options const with;
+  std::array<char, 200> why{};
+  CHECK(!open("0.0.0", &with, why.data(), why.size()));
+  CHECK(std::string(why.data()).find("the program of 0.0.0") != std::string::npos);
+}
 
 TEST_CASE("dense layers and dropout") { check_network<dense>(9); }
 TEST_CASE("convolutions, pooling and what is done with them in one pass") { check_network<images>(5); }

@@ -35,6 +35,13 @@ struct decaying {
   static void feed(edl::example const&, edl::sample<decaying>&, edl::mode) {}
 };
 
+struct orthogonal {
+  static constexpr auto network = normalised::network;
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr edl::muon optimizer{.weight_decay = 0.5f, .decay_biases = false};
+  static void feed(edl::example const&, edl::sample<orthogonal>&, edl::mode) {}
+};
+
 /// Small pictures, augmented; the seed of what a record shows is its number.
 template <class Model>
 struct pictures {
@@ -56,7 +63,7 @@ struct pictures {
 struct placed : pictures<placed> {
   static constexpr auto augmentation =
       edl::augment(edl::random_crop{.padding = 2, .border = edl::border::reflect},
-                   edl::random_flip{.alternating = true}, edl::cutout{.size = 2});
+                   edl::random_flip{.alternating = true}, edl::random_jitter{}, edl::cutout{.size = 2});
   static constexpr auto evaluation =
       edl::test_time_augmentation(edl::test_time_view{.weight = 2}, edl::test_time_view{.mirrored = true},
                                   edl::test_time_view{.down = -1, .right = 1});
@@ -198,6 +205,30 @@ TEST_CASE("a GPU spares biases weight decay, and nothing else") {
     CAPTURE(i);
     CHECK(some[i] == doctest::Approx(all[i] + (i < 4 || i >= 10 ? 0.5f : 0.0f)));
   }
+}
+
+TEST_CASE("a GPU makes steps of Muon on matrices, and AdamW's on the rest") {
+  if (!gpu_or_skip()) return;
+  auto const t = trainer_on_gpu<orthogonal>();
+  edl::arena* const there = t->arena();
+  REQUIRE(there);
+  std::vector<float> variables(t->variables().size(), 2.0f), slots(26);
+  there->place(variables, slots, 13);
+  CHECK(std::isfinite(t->train(batch_of(*t, {1, 2, 3, 5}), 1, {})));
+  there->step(0.1f, 0);
+  there->fetch(variables, slots);
+  double moved = 0;
+  for (std::size_t i = 0; i < 13; ++i) {
+    CAPTURE(i);
+    bool const matrix = i >= 4 && i < 10;
+    if (matrix) moved += std::pow(double(variables[i]) - 1.9, 2);  // what decay leaves
+    if (!matrix) CHECK(std::abs(variables[i] - 2) < 0.1001f);
+    if (matrix) CHECK(slots[13 + i] == 0);
+    if (i >= 10) CHECK(slots[13 + i] != 0);
+  }
+  // Two rows of length about 1, times 0.2 · √3 · 0.1.
+  CHECK(std::sqrt(moved) > 0.02);
+  CHECK(std::sqrt(moved) < 0.06);
 }
 
 TEST_CASE("a GPU makes steps of parts at their own rates") {

@@ -55,11 +55,13 @@ std::optional<extents> fit(description const& how, layout const& a, layout const
 
 /// What an algorithm is, kept in its opaque words.
 struct algorithm {
-  std::uint64_t number = 0, workspace = 0, alignment = 0, rounds = 0, wrong = 0;
+  std::uint64_t number = 0, workspace = 0, alignment = 0, rounds = 0, wrong = 0, trusts = 0;
 
-  cublasLtMatmulAlgo_t opaque() const { return {{number, workspace, alignment, rounds, wrong, 0, 0, 0}}; }
+  cublasLtMatmulAlgo_t opaque() const {
+    return {{number, workspace, alignment, rounds, wrong, trusts, 0, 0}};
+  }
   static algorithm from(cublasLtMatmulAlgo_t const& a) {
-    return {a.data[0], a.data[1], a.data[2], a.data[3], a.data[4]};
+    return {a.data[0], a.data[1], a.data[2], a.data[3], a.data[4], a.data[5]};
   }
 };
 
@@ -226,6 +228,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatmulPreference_t p, int requested,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
+  if (edl::cuda_double::whim("no_algorithms")) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (!handle || requested < 1 || c->type != d->type || a->type != b->type)
     return CUBLAS_STATUS_INVALID_VALUE;
   auto const e = fit(*how, *a, *b, *d);
@@ -260,6 +263,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     add({.number = 70, .workspace = 64, .wrong = 1});
   if (!half && !tf32 && tensor_cores) add({.number = 71, .wrong = 1});
   if (e->m % 2 != 0 && e->m > 4) add({.number = 72, .wrong = 1});  // and nothing says so
+  bool const far = at_least(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES) < 16 ||
+                   at_least(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES) < 16;
+  if (far && (half || !tf32)) add({.number = 73, .trusts = 1});  // that they are aligned all the same
   if (tensor_cores && wide && (half || tf32))
     add({.number = 66, .workspace = 8192, .alignment = 16, .rounds = rounds});
   if (tensor_cores && (half || tf32)) add({.number = 21, .rounds = rounds});
@@ -290,7 +296,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t how,
   float one = 0, zero = 1;
   if (!take(one, alpha, 4) || !take(zero, beta, 4) || one != 1 || zero != 0)
     fail("cuBLASLt: alpha and beta are not 1 and 0");
-  algorithm const with = algorithm::from(*opaque);
+  algorithm with = algorithm::from(*opaque);
+  if (with.trusts && !(aligned(a, 16) && aligned(b, 16))) with.wrong = 1;
   if (workspace_size < with.workspace) return CUBLAS_STATUS_INVALID_VALUE;
   if (with.workspace > 0 &&
       (!aligned(workspace, 256) || !edl::cuda_double::on_device(workspace, workspace_size)))

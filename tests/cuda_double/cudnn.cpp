@@ -12,7 +12,7 @@
 #include "device.hpp"
 
 using namespace edl::cuda_double::cudnn;
-using edl::cuda_double::fail;
+using edl::cuda_double::fail, edl::cuda_double::whim;
 
 namespace {
 
@@ -60,6 +60,8 @@ char const* cudnnGetErrorString(cudnnStatus_t status) {
       return "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE";
     case CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE:
       return "CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE";
+    case CUDNN_STATUS_EXECUTION_FAILED:
+      return "CUDNN_STATUS_EXECUTION_FAILED";
     case CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN:
       return "CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN";
     default:
@@ -229,7 +231,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t from, cudnnBacke
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_box,
                                   cudnnBackendDescriptor_t pack_box) {
-  descriptor const &plan = *unbox(plan_box).of, &pack = *unbox(pack_box).of;
+  descriptor& plan = *unbox(plan_box).of;
+  descriptor const& pack = *unbox(pack_box).of;
   if (!handle) return refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no handle");
   if (plan.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
       pack.type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
@@ -261,7 +264,12 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (plan.chosen.workspace > 0 && (reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0 ||
                                     !edl::cuda_double::on_device(workspace, plan.chosen.workspace)))
     fail("cuDNN: the workspace is too small, not aligned, or not the GPU's");
-  edl::cuda_double::enqueue(handle->stream, [operations, e = plan.chosen, memory, workspace] {
+  ++plan.times;
+  if (auto const most = whim("engines_fail"); most && plan.times > *most)
+    return refuse(CUDNN_STATUS_EXECUTION_FAILED, "it has had enough");
+  int const milliseconds = whim("engine_tires") == plan.chosen.number && plan.times > 3 ? 1000 : 0;
+  edl::cuda_double::enqueue(handle->stream, [operations, e = plan.chosen, memory, workspace, milliseconds] {
+    edl::cuda_double::spend(milliseconds);
     interpret(operations, e, memory, workspace);
   });
   return CUDNN_STATUS_SUCCESS;

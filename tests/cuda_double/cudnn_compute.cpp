@@ -88,7 +88,10 @@ void interpret(std::vector<operation> const& graph, engine const& e,
     auto out = compute(o, get(in[0]), in.size() > 1 ? get(in[1]) : std::vector<float>(), e.rounds);
     if (e.wrong)
       for (float& v : out) v = v * 1.25f + 0.5f;
-    if (e.forgets) out.back() = std::nanf("");
+    bool const lost = e.trusts && std::ranges::any_of(memory, [](auto const& at) {
+                        return reinterpret_cast<std::uintptr_t>(at.second) % 16 != 0;
+                      });
+    if (e.forgets || lost) out.back() = std::nanf("");
     if (result_of(o).is_virtual)
       between[result_of(o).id] = std::move(out);
     else

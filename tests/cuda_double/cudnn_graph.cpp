@@ -273,6 +273,7 @@ std::vector<engine> engines(std::vector<operation> const& graph, cudnnBackendHeu
       if (!t.channels_last()) return {};
     }
   if (groups > 1 && groups == channels) return {};  // nothing for depthwise ones
+  if (whim("no_engines")) return {};
   std::vector<engine> found;
   auto const add = [&](std::int64_t number, std::vector<cudnnBackendNumericalNote_t> notes,
                        std::size_t workspace = 0) -> engine& {
@@ -289,6 +290,7 @@ std::vector<engine> engines(std::vector<operation> const& graph, cudnnBackendHeu
     bool const forward = o.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
     if (lopsided && !forward) add(weights ? 18 : 50, {}).one_border = true;
     if (groups > 1) add(20, {}).forgets = true;
+    if (!aligned) add(24, {}).trusts = true;
   }
   for (auto const& each : graph)
     if (each.two && each.w.type != o.x.type) return {};
@@ -304,6 +306,8 @@ std::vector<engine> engines(std::vector<operation> const& graph, cudnnBackendHeu
       add(39, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}).rounds = true;
   }
   if (mode == CUDNN_HEUR_MODE_FALLBACK && alone && !lopsided && !narrow_only) add(1, {}, 1000);
+  if (whim("engines_forget"))
+    for (engine& e : found) e.forgets = true;
   return found;
 }
 

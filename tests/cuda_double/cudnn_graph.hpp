@@ -63,6 +63,7 @@ struct engine {
   // These lie: no note and no error says so.
   bool one_border = false;  // what is before the image is taken to be after it, too
   bool forgets = false;     // the last result is not written
+  bool trusts = false;      // that memory is aligned to 16 bytes: it forgets where it is not
 };
 
 struct value {
@@ -79,6 +80,7 @@ struct descriptor {
   std::vector<operation> operations = {};  // of a graph
   engine chosen = {};                      // of a configuration, an engine, a plan
   reference graph = {};                    // of those
+  int times = 0;                           // that a plan was executed
 };
 
 struct rule {

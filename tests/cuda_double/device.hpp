@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 /// The double of a GPU, for doubles of CUDA's libraries and for tests. It computes on the processor, in the
 /// thread that calls, one piece of work at a time. It is as strict as a GPU, or stricter:
@@ -16,6 +18,7 @@
 ///   EDL_CUDA_DOUBLE=eager in the environment does it at once, so that a debugger shows who asked for it;
 /// - a stream of one GPU is nothing for a thread that is at another. EDL_CUDA_DOUBLE_DEVICES in the
 /// environment says how many there are (1), EDL_CUDA_DOUBLE_MEMORY how many bytes of memory (8 GiB);
+/// - EDL_CUDA_DOUBLE_WHIMS in the environment names, between commas, what goes wrong besides; see `whim`;
 /// - what a GPU would leave undefined ends the program with a message that begins with "cuda double:".
 /// Thread safety: safe.
 namespace edl::cuda_double {
@@ -51,6 +54,18 @@ class access {
   access(access const&) = delete;
   access& operator=(access const&) = delete;
 };
+
+/// The number behind a whim's name and "=" (0 without one), where EDL_CUDA_DOUBLE_WHIMS names it now:
+/// no_engines, no_algorithms  cuDNN, or cuBLASLt, has nothing for any problem
+/// engines_forget             all of cuDNN's engines succeed, and leave a NaN
+/// engines_fail=N             each of cuDNN's plans fails after N times
+/// engine_tires=N             cuDNN's engine N takes a second from the fourth time on, by the clock of
+/// `count_work` count_work                 events tell a millisecond for each piece of work that was done
+/// captures_fail, graphs_fail the end of what is recorded fails; there is no memory for a graph
+std::optional<int> whim(std::string_view name);
+
+/// Time passes by the clock of `count_work`.
+void spend(int milliseconds);
 
 /// Whether blocks, and the threads of a block, run from the last to the first. Results must not depend on it.
 void reverse(bool backwards);

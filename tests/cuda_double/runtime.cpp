@@ -65,6 +65,7 @@ void insist(Done done) {
 }
 
 double now() {
+  if (whim("count_work")) return all().spent * 1e-3;
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -79,6 +80,22 @@ runtime::runtime() {
 runtime& all() {
   static auto* const it = new runtime;  // what outlives main may still use it
   return *it;
+}
+
+std::optional<int> whim(std::string_view name) {
+  char const* const given = std::getenv("EDL_CUDA_DOUBLE_WHIMS");
+  for (std::string_view left = given ? given : ""; !left.empty();) {
+    std::string_view const one = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(left.size(), one.size() + 1));
+    if (one.substr(0, one.find('=')) == name)
+      return one.size() > name.size() ? std::atoi(one.data() + name.size() + 1) : 0;
+  }
+  return {};
+}
+
+void spend(int milliseconds) {
+  std::lock_guard const hold(all().lock);
+  all().spent += milliseconds;
 }
 
 void fail(std::string const& what) {
@@ -126,7 +143,10 @@ cudaError_t enqueue(cudaStream_t stream, work w) {
     if (s != s->recorded->origin) s->recorded->joined[s] = s->recorded->steps->size();
     return cudaSuccess;
   }
-  s->waiting.push_back([w = std::move(w)] { return w(), true; });
+  s->waiting.push_back([w = std::move(w)] {
+    ++all().spent;
+    return w(), true;
+  });
   if (all().eager || s == &default_stream()) finish(s);
   return cudaSuccess;
 }
@@ -460,6 +480,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   }
   if (r->spoiled) return note(cudaErrorStreamCaptureInvalidated);
   if (!joined) return note(cudaErrorStreamCaptureUnjoined);
+  if (whim("captures_fail")) return note(cudaErrorUnknown);
   *graph = new CUgraph_st{r->steps};
   return cudaSuccess;
 }
@@ -475,6 +496,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   if (!executable || !graph) return note(cudaErrorInvalidValue);
+  if (whim("graphs_fail")) return note(cudaErrorMemoryAllocation);
   *executable = new CUgraphExec_st{graph->steps};
   return cudaSuccess;
 }

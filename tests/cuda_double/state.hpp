@@ -56,6 +56,7 @@ struct runtime {
   std::set<CUevent_st*> events;
   std::set<recording*> recordings;
   int accesses = 0;
+  int spent = 0;  ///< milliseconds, by the clock of `count_work`
   bool eager = false, backwards = false;
   int devices = 1;
 

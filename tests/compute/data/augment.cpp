@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -151,9 +153,10 @@ TEST_CASE("an augmentation of one's own may take a plain stream") {
 }
 
 TEST_CASE("what a chain does to a picture is one placement, if its links come in that order") {
-  using edl::border, edl::cutout, edl::random_crop, edl::random_flip;
+  using edl::border, edl::cutout, edl::random_crop, edl::random_flip, edl::random_jitter;
   static_assert(!edl::placing_augmentation<decltype(edl::augment(random_flip{}, random_crop{}))>);
   static_assert(!edl::placing_augmentation<decltype(edl::augment(random_crop{}, random_crop{}))>);
+  static_assert(!edl::placing_augmentation<decltype(edl::augment(cutout{}, random_jitter{}))>);
   auto const agrees = [](edl::shape s, auto const& chain) {
     static_assert(edl::placing_augmentation<std::remove_cvref_t<decltype(chain)>>);
     auto const before = picture(s);
@@ -174,7 +177,25 @@ TEST_CASE("what a chain does to a picture is one placement, if its links come in
       agrees(s, edl::augment(random_crop{.padding = 3, .border = at}, random_flip{}, cutout{.size = 3}));
       agrees(s, edl::augment(random_crop{.padding = 1, .border = at}, random_flip{.alternating = true}));
       agrees(s, edl::augment(random_flip{}, cutout{.size = 2}));
+      agrees(s, edl::augment(random_crop{.padding = 3, .border = at},
+                             random_jitter{.brightness = 0.3f, .contrast = 0.2f}, cutout{.size = 2}));
     }
+}
+
+TEST_CASE("a jitter is one line for all of a picture, within its bounds") {
+  constexpr edl::random_jitter jitter{.brightness = 0.5f, .contrast = 0.25f};
+  float least = 9, most = 0;
+  for (std::uint64_t n = 0; n < 200; ++n) {
+    std::array<float, 3> now{0, 1, 2};
+    jitter({1, 3, 1}, now, edl::random_stream{4, n});
+    float const contrast = now[1] - now[0];
+    CHECK(now[2] - now[1] == doctest::Approx(contrast));
+    CHECK(std::abs(now[0]) <= 0.5f);
+    CHECK(std::abs(contrast - 1) <= 0.2501f);
+    least = std::min(least, contrast), most = std::max(most, contrast);
+  }
+  CHECK(least < 0.8f);
+  CHECK(most > 1.2f);
 }
 
 TEST_CASE("a chain is a function of its stream, and its parts are not of one number") {

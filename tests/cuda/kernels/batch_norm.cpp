@@ -53,7 +53,7 @@ struct norms {
     cpu.batch_norm_train(c, batch, 0.9, 1e-3, x, gamma, beta, adds ? more : none, mean, variance, y, kept);
     kernels::batch_norm_train(g.q, c, batch, 0.9f, 1e-3f, device_x, device_gamma, device_beta,
                               adds ? device_more : nullptr, device_mean, device_variance, device_y,
-                              device_kept, scratch);
+                              device_kept, {}, scratch);
     CHECK(close(g.get_activations(device_y, out), y, g.q.half, error));
     CHECK(close(g.get(device_mean, n), mean, false, 1e-6));
     CHECK(close(g.get(device_variance, n), variance, false, 1e-6));
@@ -91,7 +91,7 @@ struct norms {
     cpu.batch_norm_train(c, batch, 0.9, 1e-3, x, none, beta, none, mean, variance, y, kept);
     cpu.batch_norm_backward(c, batch, true, x, none, beta, dy, kept, dx, none, dbeta);
     kernels::batch_norm_train(g.q, c, batch, 0.9f, 1e-3f, device_x, nullptr, device_beta, nullptr,
-                              device_mean, device_variance, device_y, device_kept, scratch);
+                              device_mean, device_variance, device_y, device_kept, {}, scratch);
     kernels::batch_norm_backward(g.q, c, batch, true, device_x, nullptr, device_beta, device_dy, device_kept,
                                  device_dx, nullptr, device_dbeta, scratch);
     CHECK(close(g.get_activations(device_y, out), y, g.q.half, 4e-6));
@@ -173,7 +173,7 @@ TEST_CASE("a NaN in the input is one in the result") {
     CHECK(std::isnan(y[1]));
     CHECK(std::count_if(y.begin(), y.end(), [](float v) { return std::isnan(v); }) == 1);
     kernels::batch_norm_train(g.q, c, 2, 0.9f, 1e-3f, x, m.device_gamma, m.device_beta, nullptr,
-                              m.device_mean, m.device_variance, m.device_y, m.device_kept, m.scratch);
+                              m.device_mean, m.device_variance, m.device_y, m.device_kept, {}, m.scratch);
     auto const trained = g.get_activations(m.device_y, m.out);
     CHECK(std::isnan(trained[1]));
     CHECK(!std::isnan(trained[0]));

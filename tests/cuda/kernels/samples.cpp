@@ -21,12 +21,14 @@ TEST_CASE("pictures are shown as the processor shows them, each as its placement
           {.mirrored = 1},
           {.right = 1, .hole_top = -1, .hole_left = 1, .hole_size = 3, .mirrored = 1},
           {.down = 50, .right = -50},
+          {.down = 1, .hole_top = 1, .hole_left = 1, .hole_size = 2, .contrast = 1.1f, .brightness = -0.3f},
       };
-      std::vector<std::uint32_t> const rows{8, 0, 3, 3, 5, 1, 2};
+      std::vector<std::uint32_t> const rows{8, 0, 3, 3, 5, 1, 2, 4};
       std::vector<float> wanted(how.size() * size);
       for (std::size_t i = 0; i < how.size(); ++i)
         edl::place(s, edl::view<float>(from).subspan(rows[i] * size, size), how[i],
                    std::span(wanted).subspan(i * size, size));
+      if (half) wanted = rounded(wanted);
       void* const y = g.activations(wanted.size());
       kernels::show(g.q, s, how.size(), g.put(from), g.put(rows), g.put(how), y);
       CHECK(g.get_activations(y, wanted.size()) == wanted);

@@ -115,6 +115,11 @@ unsigned __match_any_sync(unsigned lanes, T value) {
   return edl::cuda_double::match(lanes, wide);
 }
 
+inline unsigned __ballot_sync(unsigned lanes, bool yes) {
+  unsigned const same = edl::cuda_double::match(lanes, yes);
+  return yes ? same : lanes & ~same;
+}
+
 template <class T>
 T __ldg(T const* from) {
   return *from;

@@ -49,7 +49,7 @@ struct is_an_augmentation {
 };
 
 /// One that can say what it does to a picture instead of doing it: a part of a placement. `placing`, where it
-/// is to be a link of a chain, is that part's turn: 0 moved, 1 mirrored, 2 a square zeroed.
+/// is to be a link of a chain, is that part's turn: 0 moved, 1 mirrored, 2 jittered, 3 a square zeroed.
 template <class A>
 concept placing_augmentation = augmentation<A> && requires(A const a, shape s, record_stream const& random,
                                                            placement& of) { a.place(s, random, of); };
@@ -79,6 +79,18 @@ struct random_flip {
   void place(shape s, record_stream const& random, placement& of) const;
 };
 
+/// Multiplies a picture's numbers, as they were fed, by 1 ± `contrast`, and adds ± `brightness`: a number
+/// each for all of a picture, uniform within those.
+struct random_jitter {
+  float brightness = 0.1f, contrast = 0.1f;
+
+  constexpr bool options_fit() const { return brightness >= 0 && contrast >= 0 && contrast < 1; }
+  void operator()(shape s, std::span<float> picture, record_stream const& random) const;
+
+  static constexpr int placing = 2;
+  void place(shape s, record_stream const& random, placement& of) const;
+};
+
 /// Makes a square of zeros whose centre is anywhere in the picture. What lies outside is cut off (DeVries and
 /// Taylor, "Improved regularization of convolutional neural networks with cutout", 2017).
 struct cutout {
@@ -87,7 +99,7 @@ struct cutout {
   constexpr bool options_fit() const { return size >= 0; }
   void operator()(shape s, std::span<float> picture, record_stream const& random) const;
 
-  static constexpr int placing = 2;
+  static constexpr int placing = 3;
   void place(shape s, record_stream const& random, placement& of) const;
 };
 

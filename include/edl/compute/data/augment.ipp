@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <vector>
@@ -80,6 +81,18 @@ EDL_INLINE void random_flip::operator()(shape s, std::span<float> picture,
     for (std::size_t j = 0; j < w / 2; ++j)
       std::swap_ranges(row + j * c, row + (j + 1) * c, row + (w - 1 - j) * c);
   }
+}
+
+EDL_INLINE void random_jitter::place(shape, record_stream const& random, placement& of) const {
+  of.contrast = 1 + contrast * (2 * random.uniform(0) - 1);
+  of.brightness = brightness * (2 * random.uniform(1) - 1);
+}
+
+EDL_INLINE void random_jitter::operator()(shape s, std::span<float> picture,
+                                          record_stream const& random) const {
+  placement of;
+  place(s, random, of);
+  for (float& v : picture) v = std::fma(v, of.contrast, of.brightness);
 }
 
 EDL_INLINE void cutout::place(shape s, record_stream const& random, placement& of) const {

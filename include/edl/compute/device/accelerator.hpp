@@ -12,6 +12,7 @@
 #include "edl/compute/device/backend.hpp"
 #include "edl/compute/device/communicator.hpp"
 #include "edl/compute/device/memory_traffic.hpp"
+#include "edl/compute/device/muon_step.hpp"
 #include "edl/compute/device/placement.hpp"
 #include "edl/core/span.hpp"
 
@@ -59,7 +60,8 @@ class accelerator : public backend {
   virtual void refresh() = 0;
 
   /// Does `work`, which issues operations: the first time for a key as they come, from the second on as one
-  /// graph, recorded then. Streams of random numbers take `step` for theirs. Work of one key is the same
+  /// graph, recorded then. Where that fails, `work` is called once more, and its operations come as the first
+  /// time. Streams of random numbers take `step` for theirs. Work of one key is the same
   /// operations on the same memory, sizes and all. It throws what `work` throws.
   virtual void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) = 0;
 
@@ -119,6 +121,9 @@ class accelerator : public backend {
   virtual void adam(out weights, in gradients, out m, out v, out largest, float alpha, float keep,
                     float beta_1, float beta_2, float epsilon) = 0;
   virtual void adagrad(out weights, in gradients, out accumulator, float rate, float keep, float epsilon) = 0;
+
+  /// Of one matrix. Its products are as precise as those of layers.
+  virtual void muon(muon_step const& how, out weights, in gradients, out momentum) = 0;
 
   /// slow ← keep · slow + (1 − keep) · weights, and weights ← slow.
   virtual void look_back(out weights, out slow, float keep) = 0;

@@ -71,9 +71,27 @@ class basic_backend {
   virtual void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
                               out y) = 0;
 
+  /// The same without an activation, where `batch_norm_train` is what reads y next, and nobody writes it
+  /// before.
+  virtual void conv2d_forward_to_norm(conv_geometry const& g, int batch, in x, in kernel, in bias, out y) {
+    conv2d_forward(g, batch, activation::none, x, kernel, bias, y);
+  }
+
   /// Gradients of a convolution without its activation. An empty `dx`, `dkernel` or `dbias` is not computed.
   virtual void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
                                out dbias) = 0;
+
+  /// The same, where `more` is added to dx. If `masked`, dx is 0 then where x is not above 0. `narrow_more`
+  /// says how `more` lies in memory.
+  virtual void conv2d_backward_onto(conv_geometry const& g, int batch, in x, in kernel, in dy, in more,
+                                    bool masked, bool narrow_more, out dx, out dkernel, out dbias) {
+    conv2d_backward(g, batch, x, kernel, dy, dx, dkernel, dbias);
+    bfloat16_io const sides{narrow_more, g.narrow.in};
+    if (masked)
+      add_masked(dx, more, x, dx, sides);
+    else
+      add(activation::none, dx, more, dx, sides);
+  }
 
   /// y (rows × outputs) = f(x (rows × inputs) · kernel (inputs × outputs) + bias). `bias` may be empty.
   /// `narrow` says how x lies in memory.

@@ -23,7 +23,8 @@ constexpr int reflected(int i, int n) {
   return at < n ? at : period - at;
 }
 
-/// How a picture (height, width, channels) is shown: moved, then mirrored, then a square of it zeroed. What
+/// How a picture (height, width, channels) is shown: moved, then mirrored, then its numbers (those that came
+/// in, too) times `contrast` plus `brightness`, then a square of it zeroed. What
 /// the augmentations of edl/compute/data/augment.hpp do to one can be said like this. So whatever computes
 /// can do it while it takes the picture in. Copied to devices as it is.
 struct placement {
@@ -32,6 +33,9 @@ struct placement {
   border at = border::zeros;
   std::uint8_t mirrored = 0;  ///< left to right
   std::uint16_t unused = 0;
+  float contrast = 1, brightness = 0;
+
+  constexpr bool jittered() const { return contrast != 1 || brightness != 0; }
 
   /// Which row, or which column, of a picture is shown in row i, or column j: −1 for zeros.
   constexpr int row(shape s, int i) const { return inside(i - down, s.height); }
@@ -50,7 +54,7 @@ struct placement {
     return at == border::reflect ? reflected(i, n) : -1;
   }
 };
-static_assert(sizeof(placement) == 24 && std::is_trivially_copyable_v<placement>);
+static_assert(sizeof(placement) == 32 && std::is_trivially_copyable_v<placement>);
 
 /// `to`, another picture's memory, shows `from` as the placement says.
 void place(shape s, view<float> from, placement const& how, std::span<float> to);

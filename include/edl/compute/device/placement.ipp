@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "edl/compute/device/placement.hpp"
@@ -17,10 +18,6 @@ EDL_INLINE void place(shape s, view<float> from, placement const& how, std::span
   for (int i = 0; i < s.height; ++i) {
     float* const row = to.data() + i * width;
     int const a = how.row(s, i);
-    if (a < 0) {
-      std::fill_n(row, width, 0.0f);
-      continue;
-    }
     float const* const source = from.data() + a * width;
     auto const one = [&](int j) {
       if (int const b = how.column(s, j); b < 0)
@@ -28,9 +25,15 @@ EDL_INLINE void place(shape s, view<float> from, placement const& how, std::span
       else
         std::copy_n(source + b * c, c, row + j * c);
     };
-    for (int j = 0; j < begin; ++j) one(j);
-    if (begin < end) std::copy_n(source + (begin - how.right) * c, (end - begin) * c, row + begin * c);
-    for (int j = end; j < s.width; ++j) one(j);
+    if (a < 0) {
+      std::fill_n(row, width, 0.0f);
+    } else {
+      for (int j = 0; j < begin; ++j) one(j);
+      if (begin < end) std::copy_n(source + (begin - how.right) * c, (end - begin) * c, row + begin * c);
+      for (int j = end; j < s.width; ++j) one(j);
+    }
+    if (how.jittered())
+      for (float* v = row; v < row + width; ++v) *v = std::fma(*v, how.contrast, how.brightness);
     if (i < how.hole_top || i >= how.hole_top + how.hole_size) continue;
     int const left = std::clamp(how.hole_left, 0, s.width),
               right = std::clamp(how.hole_left + how.hole_size, left, s.width);

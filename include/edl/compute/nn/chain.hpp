@@ -54,6 +54,8 @@ struct chain {
       return false;
   }();
 
+  static constexpr bool adds_gradient = nn::adds_gradient<std::tuple_element_t<0, steps_type>>;
+
   constexpr std::size_t saved(shape in, pass_size batch) const { return memory(in, batch).saved; }
   constexpr std::size_t scratch(shape in, pass_size batch) const { return memory(in, batch).scratch; }
 
@@ -109,8 +111,10 @@ struct chain {
     });
   }
 
+  /// `more` is added to dx where the chain `adds_gradient`.
   template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
+                bool masked = false, bool narrow_more = false) const {
     using T = typename D::scalar;
     auto const m = memory(a.in, a.batch.of_sides(a.narrow));
     backward_shares shares(a);
@@ -163,8 +167,12 @@ struct chain {
             recompute(p, std::get<I - 1>(all), calls[I - 1], results[I - 1], kept_as_bfloat16, room);
           }
       }
-      backward_child(p, child_of{*this, a.in, places[I]}, std::get<I>(all), calls[I],
-                     m.below(I, arena_of(p, a.saved, m.live[I])));
+      child_of const which{*this, a.in, places[I]};
+      auto const below = m.below(I, arena_of(p, a.saved, m.live[I]));
+      if constexpr (I == 0 && adds_gradient)
+        if (!more.empty())
+          return backward_child(p, which, std::get<I>(all), calls[I], below, more, masked, narrow_more);
+      backward_child(p, which, std::get<I>(all), calls[I], below);
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (one.template operator()<length - 1 - I>(), ...);

@@ -92,14 +92,15 @@ void forward_child(pass<D> const& p, child_of<C> const& which, L const& l,
 }
 
 /// The same in the backward pass; does nothing where nobody needs a gradient. Who watches is told of it.
-template <class C, class L, class D>
+template <class C, class L, class D, class... More>
 void backward_child(pass<D> const& p, child_of<C> const& which, L const& l,
-                    backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch) {
+                    backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch,
+                    More const&... more) {
   if (a.dx.empty() && a.gradients.empty()) return;
   trace::scope const timed(p.trace, trace::direction::backward, which, a.in, a.out);
   pass<D> own = p.child(p.random.child(which.index), scratch);
   own.watch = p.watch;
-  l.backward(own, a);
+  l.backward(own, a, more...);
   if (p.trace) p.device.synchronize();
   if (p.watch && !a.gradients.empty()) p.watch->final_from(a.gradients);
 }

@@ -26,10 +26,20 @@ concept activates = layer<L> && L::activates;
 template <class L>
 concept masks_input = layer<L> && L::masks_input;
 
+/// A layer whose `backward(pass, args, more, masked, narrow_more)` adds `more` to dx. If `masked`, dx is 0
+/// then where x is not above 0.
+template <class L>
+concept adds_gradient = requires { requires L::adds_gradient; };
+
+/// A layer whose `forward(pass, args, activation::none, true)` may know that a batch normalisation reads its
+/// result next.
+template <class L>
+concept feeds_norm = requires { requires L::feeds_norm; };
+
 /// How a chain computes one of its layers, or several as one. A step has the variables, random streams and
 /// results of the layers that it stands for; only what lies between them is never stored.
-/// `AfterRelu`: the gradient of the relu before is taken along.
-template <layer L, bool AfterRelu = false>
+/// `AfterRelu`: the gradient of the relu before is taken along. `ToNorm`: a batch normalisation is next.
+template <layer L, bool AfterRelu = false, bool ToNorm = false>
 struct step {
   L l;
 
@@ -38,6 +48,7 @@ struct step {
   static constexpr bool overwrites_dy = nn::overwrites_dy<L>, reads_y = nn::reads_y<L>;
   static constexpr bool recomputes = nn::recomputes<L>;
   static constexpr bool exact = gives_ids<L>;  ///< its result is never rounded
+  static constexpr bool adds_gradient = nn::adds_gradient<L> && !AfterRelu;
 
   constexpr L const& source() const { return l; }
   constexpr shape output(shape in) const { return l.output(in); }
@@ -46,7 +57,10 @@ struct step {
   constexpr std::size_t scratch(shape in, pass_size batch) const { return scratch_of(l, in, batch); }
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
-    l.forward(p, a);
+    if constexpr (ToNorm)
+      l.forward(p, a, activation::none, p.mode == mode::training);
+    else
+      l.forward(p, a);
   }
   template <class D>
   void recompute(pass<D>& p, forward_args<typename D::scalar> const& a) const
@@ -55,12 +69,12 @@ struct step {
     static_assert(recomputation<L, basic_backend<typename D::scalar>>::read != nullptr);
     l.forward(p, a);
   }
-  template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+  template <class D, class... More>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, More const&... more) const {
     if constexpr (AfterRelu)
       l.backward(p, a, true);
     else
-      l.backward(p, a);
+      l.backward(p, a, more...);
   }
 };
 
@@ -73,11 +87,11 @@ struct relu_step : step<L, AfterRelu> {
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     this->l.forward(p, a, activation::relu);
   }
-  template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+  template <class D, class... More>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, More const&... more) const {
     if constexpr (!Masked)
       p.device.elementwise_backward(elementwise::relu, 0, a.y, a.dy, a.dy, {a.narrow.out, a.narrow.out});
-    step<L, AfterRelu>::backward(p, a);
+    step<L, AfterRelu>::backward(p, a, more...);
   }
 };
 
@@ -227,7 +241,8 @@ constexpr auto steps_from(std::tuple<Layers...> const& layers) {
       return std::tuple_cat(std::tuple(relu_step<here, masked, AfterRelu>{{l}}),
                             steps_from<I + 2, masked>(layers));
     } else {
-      return std::tuple_cat(std::tuple(step<here, AfterRelu>{l}), steps_from<I + 1, false>(layers));
+      constexpr bool to_norm = feeds_norm<here> && is_at<I + 1, batch_norm, Layers...>();
+      return std::tuple_cat(std::tuple(step<here, AfterRelu, to_norm>{l}), steps_from<I + 1, false>(layers));
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -10,7 +11,10 @@
 #include "edl/compute/optim/adam.hpp"
 #include "edl/compute/optim/adamw.hpp"
 #include "edl/compute/optim/lookahead.hpp"
+#include "edl/compute/optim/muon.hpp"
 #include "edl/compute/optim/sgd.hpp"
+#include "edl/compute/optim/whole_optimizer.hpp"
+#include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
 
 namespace edl {
@@ -53,6 +57,32 @@ void apply(accelerator& d, lookahead<Optimizer> const& o, std::span<float> weigh
   apply(d, o.optimizer, weights, gradients, slots.first(slots.size() - 1), rate, step);
   if (float const k = o.kept_after(step); k >= 0) d.look_back(weights, slow, k);
 }
+
+/// A step on a variable, all of whose elements the spans have.
+inline void apply_whole(accelerator& d, muon const& o, variable const& of, std::span<float> weights,
+                        view<float> gradients, std::span<std::span<float> const> slots, float rate,
+                        std::uint64_t step) {
+  auto const m = o.matrix_of(of);
+  if (!m) return apply(d, o.as_adam(), weights, gradients, slots, rate, step);
+  d.muon({.rows = m->rows,
+          .columns = m->columns,
+          .momentum = o.momentum,
+          .nesterov = o.nesterov,
+          .iterations = o.newton_schulz_steps,
+          .polynomial = o.polynomial,
+          .keep = 1 - rate * o.weight_decay,
+          .rate = rate * float(0.2 * std::sqrt(double(std::max(m->rows, m->columns))))},
+         weights, gradients, slots[0]);
+}
+
+/// An optimiser of whole variables whose step on each an accelerator makes.
+template <class Optimizer>
+concept optimizes_whole_on_accelerator =
+    whole_optimizer<Optimizer> &&
+    requires(accelerator& d, Optimizer const& o, variable const& of, std::span<float> w, view<float> g,
+             std::span<std::span<float> const> slots) {
+      apply_whole(d, o, of, w, g, slots, 0.0f, std::uint64_t{});
+    };
 
 /// An optimiser whose step an accelerator makes.
 template <class Optimizer>

@@ -120,8 +120,10 @@ class model_learner final : public train::learner {
   static constexpr bool weighted = sample_type::weighted;
   static constexpr std::size_t labels = traits::loss_type::labels(output);
   static constexpr bool classes = traits::loss_type::class_labels;
-  static constexpr bool optimizer_on_gpu = optimizes_on_accelerator<typename traits::optimizer_type> &&
-                                           !whole_optimizer<typename traits::optimizer_type>;
+  static constexpr bool steps_whole = whole_optimizer<typename traits::optimizer_type>;
+  static constexpr bool optimizer_on_gpu =
+      steps_whole ? optimizes_whole_on_accelerator<typename traits::optimizer_type>
+                  : optimizes_on_accelerator<typename traits::optimizer_type>;
   static constexpr bool plans_lengths = nn::plans_lengths(Model::network.start);
 
  public:
@@ -261,7 +263,20 @@ class model_learner final : public train::learner {
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
                        [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
-    if constexpr (optimizer_on_gpu)
+    if constexpr (optimizer_on_gpu && steps_whole)
+      for (variable const& v : layout_.variables) {
+        std::size_t const n = v.dims.size();
+        if (v.offset >= layout_.parameters) continue;
+        std::vector<out> own(slots.begin(), slots.end());
+        for (out& s : own) s = s.subspan(v.offset, n);
+        bool const spared = std::ranges::any_of(
+            spared_, [&](element_range r) { return r.first <= v.offset && v.offset + n <= r.last; });
+        for_each_rate(rated_, {v.offset, v.offset + n}, [&](element_range, float factor) {
+          apply_whole(gpu, spared ? without_decay(optimizer_) : optimizer_, v, weights.subspan(v.offset, n),
+                      gradients.subspan(v.offset, n), own, factor * rate, step);
+        });
+      }
+    else if constexpr (optimizer_on_gpu)
       for_each_rate(rated_, {0, weights.size()}, [&](element_range r, float factor) {
         std::vector<out> own(slots.begin(), slots.end());
         for (out& s : own) s = s.subspan(r.first, r.size());
@@ -317,7 +332,8 @@ class model_learner final : public train::learner {
   std::vector<rated_range> rated_;
   typename traits::loss_type loss_ = edl::detail::loss_of<Model>(set_);
   typename traits::optimizer_type optimizer_ = edl::detail::optimizer_of<Model>(set_);
-  std::vector<element_range> spared_ = spared_from_decay(optimizer_, network::layout());
+  parameter_layout layout_ = network::layout();
+  std::vector<element_range> spared_ = spared_from_decay(optimizer_, layout_);
   typename traits::augmentation_type augmentation_ = edl::detail::augmentation_of<Model>(set_);
   network net_;
   in x_;  // where lengths are planned: of the forward pass

@@ -63,8 +63,7 @@ EDL_INLINE std::string gpu_samples::keep(worker::keep_samples how, std::uint64_t
   if (must && training > 0 && !options_.fed_alike)
     throw usage_error(
         "--keep_samples=on: the model's augmentation is its own, or in an order other than crop, flip, "
-        "cutout: "
-        "only the processor can do it, while samples are fed; use --keep_samples=auto");
+        "jitter, cutout: only the processor can do it, while samples are fed; use --keep_samples=auto");
   std::uint64_t const free = gpu_->free_memory();
   std::uint64_t room = must ? free : free / 4, all = 0;
   auto const make = [&](std::unique_ptr<kept_kind>& kind, std::uint64_t samples) {

@@ -48,22 +48,32 @@ struct conv2d {
     if (use_bias) visit(variable_spec{"bias", {filters}, bias_initializer});
   }
 
-  static constexpr bool activates = true, reads_y = false;
+  static constexpr bool activates = true, reads_y = false, adds_gradient = true, feeds_norm = true;
   constexpr bfloat16_io narrows(shape) const { return {!float32, !float32}; }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a,
-               edl::activation f = edl::activation::none) const {
+               edl::activation f = edl::activation::none, bool to_norm = false) const {
     exact_products const exact(p.device, float32);
-    p.device.conv2d_forward(geometry(a.in, a.narrow), a.batch, f, a.x, kernel_of(a),
-                            a.parameters.subspan(trained(a.in)), a.y);
+    auto const g = geometry(a.in, a.narrow);
+    auto const bias = a.parameters.subspan(trained(a.in));
+    if (to_norm)
+      p.device.conv2d_forward_to_norm(g, a.batch, a.x, kernel_of(a), bias, a.y);
+    else
+      p.device.conv2d_forward(g, a.batch, f, a.x, kernel_of(a), bias, a.y);
   }
   template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
+                bool masked = false, bool narrow_more = false) const {
     exact_products const exact(p.device, float32);
     std::size_t const n = trained(a.in);
-    p.device.conv2d_backward(geometry(a.in, a.narrow), a.batch, a.x, kernel_of(a), a.dy, a.dx,
-                             a.gradients.first(n), a.gradients.subspan(n));
+    auto const g = geometry(a.in, a.narrow);
+    auto const dkernel = a.gradients.first(n), dbias = a.gradients.subspan(n);
+    if (more.empty())
+      p.device.conv2d_backward(g, a.batch, a.x, kernel_of(a), a.dy, a.dx, dkernel, dbias);
+    else
+      p.device.conv2d_backward_onto(g, a.batch, a.x, kernel_of(a), a.dy, more, masked, narrow_more, a.dx,
+                                    dkernel, dbias);
   }
 
   constexpr extents kernel_dims(shape in) const {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "edl/compute/device/activation.hpp"
 #include "edl/compute/nn/child.hpp"
+#include "edl/compute/nn/fuse.hpp"
 #include "edl/compute/nn/layer/identity.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
 
@@ -40,6 +43,8 @@ struct shortcut {
       return false;
   }();
   static constexpr bool activates = true, masks_input = true;
+  /// The branch that comes last adds the other's gradient to its own.
+  static constexpr bool joins_gradients = nn::adds_gradient<std::conditional_t<projects, Projection, Body>>;
   static constexpr bool overwrites_dy = nn::overwrites_dy<Projection>;
 
   /// The body's result lies where the sum will: nobody reads it in the backward pass.
@@ -112,10 +117,17 @@ struct shortcut {
       left.dy = scratch.aligned(a.dy.size());
       p.device.copy(a.dy, left.dy);
     }
-    left.dx = a.dx;
+    left.dx = projects && joins_gradients ? other.first(a.dx.size()) : a.dx;
     pass<D> own = p.child(p.random, {});
     own.watch = p.watch;
     if (projects) own.watch = nullptr;  // the projection's gradients stand behind, and come later
+    auto const join = [&](pass<D> const& with, std::size_t index, auto const& branch,
+                          backward_args<T> const& call, view<T> with_what, bool narrow) {
+      backward_child(with, child_of{*this, a.in, index}, branch, call, scratch.rest(), with_what, after_relu,
+                     narrow);
+    };
+    if constexpr (!projects && joins_gradients)
+      if (!a.dx.empty()) return join(own, 0, body, left, a.dy, a.narrow.out);
     backward_child(own, child_of{*this, a.in, 0}, body, left, scratch.rest());
     view<T> more = a.dy;
     if constexpr (projects) {
@@ -123,6 +135,10 @@ struct shortcut {
           shares.next(projection, a.in, a.x, forgets ? view<T>{} : view<T>(shares.kept(a.out, a.narrow.out)));
       right.dy = a.dy;
       right.narrow = a.narrow;
+      if constexpr (joins_gradients) {
+        right.dx = a.dx;
+        if (!a.dx.empty()) return join(p, 1, projection, right, left.dx, a.narrow.in);
+      }
       right.dx = other.first(a.dx.size());
       backward_child(p, child_of{*this, a.in, 1}, projection, right, scratch.rest());
       more = right.dx;

@@ -7,18 +7,21 @@
 #include <string>
 
 #include "edl/compute/device/cuda/library/kernels/kernels.hpp"
+#include "edl/core/error.hpp"
 
 namespace edl::cuda_library {
 
 /// The stream's work is recorded, not done: nothing can be measured.
 bool recording(cuda_kernels::queue const& q);
 
-/// What is said of a problem for which no kernel could be measured then.
-std::string met_while_recording(std::string const& problem);
+/// A problem for which no kernel was chosen yet, and none can be. Who records gives up for this time.
+struct met_while_recording : error {
+  explicit met_while_recording(std::string const& problem);
+};
 
-/// Which of `n` ways to do the same is the fastest, by the least time of three runs each after one that warms
-/// up. `run(i)` puts a way into the queue; one that throws edl::error is out. Throws the last error if all
-/// are.
+/// Which of `n` ways to do the same is the fastest, by the median of three runs each after one that warms up.
+/// `run(i)` puts a way into the queue; one that throws edl::error in any run is out. Throws the last error if
+/// all are.
 std::size_t fastest(cuda_kernels::queue const& q, std::size_t n, std::function<void(std::size_t)> const& run);
 
 /// Parts of one block of scratch memory, each aligned for any kernel of any library.

@@ -77,7 +77,8 @@ convolutions::problem::key convolutions::problem::identity() const {
           std::int64_t(f),
           bias,
           aligned[0],
-          aligned[1]};
+          aligned[1],
+          moments + 2 * adds + 4 * masked};
 }
 
 std::string convolutions::problem::describe() const {
@@ -226,6 +227,7 @@ std::vector<convolutions::way> convolutions::right_ways(problem const& p, tensor
   auto const right = [&](way const& w) {
     std::string why;
     bool const last_resort = !w.plan && !w.tensor_cores;
+    if (w.plan && failed_.contains({p.identity(), w.plan->choice().engine})) return false;
     if (last_resort || tried.accepts([&](tensors const& t) { with(w, t); }, why)) return true;
     std::int64_t const engine = w.plan ? w.plan->choice().engine : -1;
     std::string const name = w.plan ? fmt::format("engine {}", engine) : "edl's own kernel";
@@ -247,31 +249,42 @@ std::vector<convolutions::way> convolutions::right_ways(problem const& p, tensor
 }
 
 void convolutions::run(problem const& p, tensors const& of, runner const& with) {
-  auto const key = p.identity();
-  auto at = known_.find(key);
-  if (at == known_.end()) {
-    if (recording(q_)) {  // nothing can be tried
-      shared_.warn(met_while_recording(p.describe()));
-      return with({}, of);
-    }
+  auto const choose = [&] {
+    if (recording(q_)) throw met_while_recording(p.describe());
     std::vector<way> found = right_ways(p, of, with);
     std::size_t const best =
         found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i], of); }) : 0;
-    at = known_.emplace(key, std::move(found[best])).first;
-  }
-  with(at->second, of);
+    return std::move(found[best]);
+  };
+  auto const key = p.identity();
+  auto at = known_.find(key);
+  if (at == known_.end()) at = known_.emplace(key, choose()).first;
+  for (;;) try {
+      return with(at->second, of);
+    } catch (error const& e) {  // it was right before
+      if (!at->second.plan || recording(q_)) throw;
+      std::int64_t const engine = at->second.plan->choice().engine;
+      failed_.emplace(key, engine);
+      shared_.warn(
+          fmt::format("cuDNN's engine {} is left out of {} from now on: {}", engine, p.describe(), e.what()));
+      at->second = choose();
+    }
+}
+
+/// The kernel's copy in bfloat16, where that is what products read.
+std::uint16_t const* convolutions::rounded(float const* kernel) const {
+  return half() ? shared_.rounded(kernel) : nullptr;
 }
 
 /// Where the kernel lies as products read it, and whether it is rounded there.
-std::pair<void const*, bool> convolutions::kept(float const* kernel) const {
-  std::uint16_t const* const rounded = half() ? shared_.rounded(kernel) : nullptr;
-  if (rounded) return {rounded, true};
-  return {kernel, false};
+std::pair<void const*, bool> convolutions::kept(tensors const& t) {
+  if (t.rounded) return {t.rounded, true};
+  return {t.kernel, false};
 }
 
 /// The kernel in cuDNN's order, as activations are.
-void convolutions::pack(conv_geometry const& g, float const* kernel, void* to) const {
-  auto const [from, rounded] = kept(kernel);
+void convolutions::pack(conv_geometry const& g, tensors const& t, void* to) const {
+  auto const [from, rounded] = kept(t);
   cuda_kernels::transpose_weights(q_, g.patch(), std::size_t(g.out.channels), from, rounded, to);
 }
 
@@ -282,27 +295,26 @@ void convolutions::execute(way const& w, std::initializer_list<cudnn::plan::memo
 }
 
 void convolutions::forward(conv_geometry const& g, int batch, activation f, void const* x,
-                           float const* kernel, float const* bias, void* y) {
+                           float const* kernel, float const* bias, void* y,
+                           cuda_kernels::moments_in_parts* moments) {
   problem const p{.direction = pass::forward,
                   .g = g,
                   .batch = batch,
                   .f = f,
                   .bias = bias != nullptr,
+                  .moments = moments != nullptr,
                   .aligned = {up_to_16(x), up_to_16(y)}};
   auto const filters = std::size_t(g.out.channels);
-  run(p, {.x = x, .kernel = kernel, .bias = bias, .y = y}, [&](way const& w, tensors const& t) {
-    if (w.tensor_cores) {
-      auto const [at, rounded] = kept(t.kernel);
-      return cuda_kernels::tensor_conv2d_forward(q_, g, batch, f, t.x, at, rounded, t.bias, t.y);
-    }
+  float* const found = moments ? shared_.moments(cuda_kernels::moments_floats(q_, filters)) : nullptr;
+  auto const convolve = [&](way const& w, tensors const& t) {
     if (!w.plan) return cuda_kernels::conv2d_forward(q_, g, batch, f, t.x, t.kernel, t.bias, t.y);
     room r;
     std::size_t const weights_at = r.add(g.patch() * filters * element()),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
-    operand const b = w.fused && bias ? operand::vector(q_, shared_, t.bias, filters, r) : operand();
+    operand const b = w.fused && bias ? operand::vector(q_, t.bias, rounded(t.bias), filters, r) : operand();
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
-    pack(g, t.kernel, scratch + weights_at);
+    pack(g, t, scratch + weights_at);
     if (w.padded)
       cuda_kernels::place(q_, batch, g.in, framed(g), g.before.height, g.before.width, t.x,
                           scratch + frame_at);
@@ -319,11 +331,27 @@ void convolutions::forward(conv_geometry const& g, int batch, activation f, void
               scratch + work_at);
     if (!w.fused && (bias || f != activation::none))
       cuda_kernels::finish_rows(q_, std::size_t(batch) * g.positions(), filters, f, t.bias, t.y);
-  });
+  };
+  run(p, {.x = x, .kernel = kernel, .bias = bias, .rounded = rounded(kernel), .y = y},
+      [&](way const& w, tensors const& t) {
+        auto const [at, half_kernel] = kept(t);
+        if (w.tensor_cores && moments) {
+          *moments =
+              cuda_kernels::tensor_conv2d_moments(q_, g, batch, t.x, at, half_kernel, t.bias, t.y, found);
+        } else if (w.tensor_cores) {
+          cuda_kernels::tensor_conv2d_forward(q_, g, batch, f, t.x, at, half_kernel, t.bias, t.y);
+        } else {
+          convolve(w, t);
+          if (moments)
+            *moments =
+                cuda_kernels::find_moments(q_, std::size_t(batch) * g.positions(), filters, t.y, found);
+        }
+      });
 }
 
-void convolutions::backward(conv_geometry const& g, int batch, void const* x, float const* kernel,
-                            void const* dy, void* dx, float* dkernel, float* dbias) {
+bool convolutions::backward(conv_geometry const& g, int batch, void const* x, float const* kernel,
+                            void const* dy, void* dx, float* dkernel, float* dbias,
+                            products::addition const& onto) {
   auto const filters = std::size_t(g.out.channels), rows = std::size_t(batch) * g.positions();
   std::size_t const weights = g.patch() * filters;
   problem p{.direction = pass::weights, .g = g, .batch = batch, .aligned = {up_to_16(x), up_to_16(dy)}};
@@ -356,21 +384,18 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
     r.add(cuda_kernels::sum_rows_scratch(q_, rows, filters) * sizeof(float));
     cuda_kernels::sum_rows(q_, rows, filters, dy, dbias, shared_.scratch(r.floats()));
   }
-  if (!dx) return;
+  if (!dx) return true;
   p.direction = pass::data;
   p.aligned[0] = up_to_16(dx);
-  run(p, {.kernel = kernel, .dy = dy, .dx = dx}, [&](way const& w, tensors const& t) {
-    if (w.tensor_cores) {
-      auto const [at, rounded] = kept(t.kernel);
-      return cuda_kernels::tensor_conv2d_data(q_, g, batch, at, rounded, t.dy, t.dx);
-    }
+  p.adds = onto.more != nullptr, p.masked = onto.above != nullptr;
+  auto const convolve = [&](way const& w, tensors const& t) {
     if (!w.plan) return cuda_kernels::conv2d_data(q_, g, batch, t.kernel, t.dy, t.dx);
     room r;
     std::size_t const weights_at = r.add(weights * element()),
                       frame_at = r.add(w.padded ? std::size_t(batch) * framed(g).size() * element() : 0),
                       work_at = r.add(w.workspace());
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
-    pack(g, t.kernel, scratch + weights_at);
+    pack(g, t, scratch + weights_at);
     execute(w,
             {{image, w.padded ? scratch + frame_at : t.dx},
              {tensor_id::kernel, scratch + weights_at},
@@ -379,7 +404,20 @@ void convolutions::backward(conv_geometry const& g, int batch, void const* x, fl
     if (w.padded)
       cuda_kernels::place(q_, batch, framed(g), g.in, -g.before.height, -g.before.width, scratch + frame_at,
                           t.dx);
-  });
+  };
+  bool at_once = true;
+  run(p,
+      {.x = onto.above, .kernel = kernel, .rounded = rounded(kernel), .dy = dy, .more = onto.more, .dx = dx},
+      [&](way const& w, tensors const& t) {
+        at_once = w.tensor_cores || !t.more;
+        if (w.tensor_cores) {
+          auto const [at, half_kernel] = kept(t);
+          return cuda_kernels::tensor_conv2d_data(q_, g, batch, at, half_kernel, t.dy, t.dx, t.more, t.x);
+        }
+        convolve(w, t);
+        if (t.more) products::add(q_, {t.more, t.x}, t.dx, std::size_t(batch) * g.in.size());
+      });
+  return at_once;
 }
 
 std::string convolutions::describe(conv_geometry const& g, int batch, activation f, bool bias) {

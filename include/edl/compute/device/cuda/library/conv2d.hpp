@@ -27,10 +27,12 @@ class convolutions {
   /// For a GPU that is only described (see cudnn::target): it can tell what it would do, no more.
   convolutions(cuda_kernels::queue const& q, products::shared_state const& shared, std::string_view gpu);
 
+  /// `moments`: takes those of y's channels; there is no activation then.
   void forward(conv_geometry const& g, int batch, activation f, void const* x, float const* kernel,
-               float const* bias, void* y);
-  void backward(conv_geometry const& g, int batch, void const* x, float const* kernel, void const* dy,
-                void* dx, float* dkernel, float* dbias);
+               float const* bias, void* y, cuda_kernels::moments_in_parts* moments = nullptr);
+  /// True: in as few passes over memory as can be.
+  bool backward(conv_geometry const& g, int batch, void const* x, float const* kernel, void const* dy,
+                void* dx, float* dkernel, float* dbias, products::addition const& onto);
 
   /// Which kernels compute a convolution forward, back to the kernel and back to the image. Those that were
   /// asked for, whatever followed them; otherwise by cuDNN's rule, with what is said to follow.
@@ -45,10 +47,10 @@ class convolutions {
     conv_geometry g;
     int batch;
     activation f = activation::none;
-    bool bias = false;
+    bool bias = false, moments = false, adds = false, masked = false;
     std::array<std::int64_t, 2> aligned{16, 16};  ///< image and response; in bytes, 16 at most
 
-    using key = std::array<std::int64_t, 19>;
+    using key = std::array<std::int64_t, 20>;
     key identity() const;
     std::string describe() const;
   };
@@ -79,15 +81,17 @@ class convolutions {
   bool half() const { return q_.half; }
   std::size_t element() const { return half() ? 2 : sizeof(float); }
   cudnnDataType_t type() const { return half() ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT; }
-  std::pair<void const*, bool> kept(float const* kernel) const;
-  void pack(conv_geometry const& g, float const* kernel, void* to) const;
+  std::uint16_t const* rounded(float const* kernel) const;
+  static std::pair<void const*, bool> kept(tensors const& t);
+  void pack(conv_geometry const& g, tensors const& t, void* to) const;
   void execute(way const& w, std::initializer_list<cudnn::plan::memory> tensors, void* workspace);
 
   cuda_kernels::queue const& q_;
   products::shared_state const& shared_;
   cudnn::target gpu_;
   std::map<problem::key, way> known_;
-  std::set<std::pair<pass, std::int64_t>> told_;  // engines that are wrong
+  std::set<std::pair<pass, std::int64_t>> told_;            // engines that are wrong
+  std::set<std::pair<problem::key, std::int64_t>> failed_;  // engines that failed after they were chosen
 };
 
 }  // namespace edl::cuda_library

@@ -69,7 +69,6 @@ std::vector<dense_layers::chosen> dense_layers::ways(product const& wanted, std:
     for (auto const& w : matrices_.propose(plain)) found.push_back({plain, w});
     if (rule == found.size()) rule = 0;
   }
-  if (found.empty()) throw error(fmt::format("cuBLASLt: it has no algorithm for {}", wanted.describe()));
   return found;
 }
 
@@ -78,10 +77,18 @@ std::vector<dense_layers::chosen> dense_layers::right_ways(product const& wanted
                                                            tensors const& of, runner const& with) {
   trial const tried(q_, shared_.precision, l.g, l.batch, l.f, of);
   std::size_t rule = 0;
-  std::vector<chosen> found = ways(wanted, rule), right;
+  std::vector<chosen> found, right;
+  try {
+    found = ways(wanted, rule);
+    if (found.empty()) throw error("it has no algorithm");
+  } catch (error const& e) {
+    shared_.warn(fmt::format("cuBLASLt: {}: edl's own kernel computes it, which is not fast: {}",
+                             wanted.describe(), e.what()));
+  }
   std::rotate(found.begin(), found.begin() + std::ptrdiff_t(rule), found.end());
   for (chosen const& c : found) {
     std::string why;
+    if (failed_.contains({wanted, cuda_library::describe(*c.way)})) continue;
     if (tried.accepts([&](tensors const& t) { with(c, t); }, why))
       right.push_back(c);
     else if (std::string const name = cuda_library::describe(*c.way); told_.insert(name).second)
@@ -95,20 +102,29 @@ std::vector<dense_layers::chosen> dense_layers::right_ways(product const& wanted
 }
 
 void dense_layers::run(product const& wanted, layer const& l, tensors const& of, runner const& with) {
-  auto at = known_.find(wanted);
-  if (at == known_.end()) {
-    product plain = wanted;
-    plain.after = CUBLASLT_EPILOGUE_DEFAULT;
-    if (recording(q_)) {  // nothing can be tried
-      shared_.warn(met_while_recording(wanted.describe()));
-      return with({plain}, of);
-    }
+  auto const choose = [&] {
+    if (recording(q_)) throw met_while_recording(wanted.describe());
     std::vector<chosen> const found = right_ways(wanted, l, of, with);
     std::size_t const best =
         found.size() > 1 ? fastest(q_, found.size(), [&](std::size_t i) { with(found[i], of); }) : 0;
-    at = known_.emplace(wanted, found[best]).first;
-  }
-  with(at->second, of);
+    return found[best];
+  };
+  auto at = known_.find(wanted);
+  if (at == known_.end()) at = known_.emplace(wanted, choose()).first;
+  for (;;) try {
+      return with(at->second, of);
+    } catch (error const& e) {  // it was right before
+      if (!at->second.way || recording(q_)) throw;
+      std::string const name = cuda_library::describe(*at->second.way);
+      failed_.emplace(wanted, name);
+      shared_.warn(fmt::format("{} is left out of {} from now on: {}", name, wanted.describe(), e.what()));
+      at->second = choose();
+    }
+}
+
+/// A variable's copy in bfloat16, where that is what products read.
+std::uint16_t const* dense_layers::rounded(float const* variable) const {
+  return q_.half ? shared_.rounded(variable) : nullptr;
 }
 
 void dense_layers::forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
@@ -116,24 +132,26 @@ void dense_layers::forward(std::size_t rows, std::size_t inputs, std::size_t out
   room first;
   product wanted = forward_product(rows, inputs, outputs);
   wanted.after = after(f, bias != nullptr);
-  wanted.a_aligned =
-      std::int64_t(operand::matrix(q_, shared_, kernel, inputs * outputs, outputs, first).alignment());
+  wanted.a_aligned = std::int64_t(
+      operand::matrix(q_, kernel, rounded(kernel), inputs * outputs, outputs, first).alignment());
   wanted.b_aligned = aligned(x);
   wanted.d_aligned = aligned(y);
   layer const l = layer_of(rows, inputs, outputs, f);
-  run(wanted, l, {.x = x, .kernel = kernel, .bias = bias, .y = y}, [&](chosen const& c, tensors const& t) {
-    if (!c.way) return cuda_kernels::conv2d_forward(q_, l.g, l.batch, f, t.x, t.kernel, t.bias, t.y);
-    room r;
-    operand const w = operand::matrix(q_, shared_, t.kernel, inputs * outputs, outputs, r);
-    operand const b = bias ? operand::vector(q_, shared_, t.bias, outputs, r) : operand();
-    std::size_t const work = r.add(c.workspace());
-    auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
-    void const* const weights = w.place(q_, scratch);
-    bool const fused = c.computed.after == wanted.after;
-    void const* const more = fused && bias ? b.place(q_, scratch) : nullptr;
-    matrices_.run(c.computed, *c.way, weights, t.x, t.y, const_cast<void*>(more), scratch + work, q_.stream);
-    if (!fused) cuda_kernels::finish_rows(q_, rows, outputs, f, t.bias, t.y);
-  });
+  run(wanted, l, {.x = x, .kernel = kernel, .bias = bias, .rounded = rounded(kernel), .y = y},
+      [&](chosen const& c, tensors const& t) {
+        if (!c.way) return cuda_kernels::conv2d_forward(q_, l.g, l.batch, f, t.x, t.kernel, t.bias, t.y);
+        room r;
+        operand const w = operand::matrix(q_, t.kernel, t.rounded, inputs * outputs, outputs, r);
+        operand const b = bias ? operand::vector(q_, t.bias, rounded(t.bias), outputs, r) : operand();
+        std::size_t const work = r.add(c.workspace());
+        auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
+        void const* const weights = w.place(q_, scratch);
+        bool const fused = c.computed.after == wanted.after;
+        void const* const more = fused && bias ? b.place(q_, scratch) : nullptr;
+        matrices_.run(c.computed, *c.way, weights, t.x, t.y, const_cast<void*>(more), scratch + work,
+                      q_.stream);
+        if (!fused) cuda_kernels::finish_rows(q_, rows, outputs, f, t.bias, t.y);
+      });
 }
 
 void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t outputs, void const* x,
@@ -142,19 +160,20 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
   if (dx) {
     room first;
     product wanted = data_product(rows, inputs, outputs);
-    wanted.a_aligned =
-        std::int64_t(operand::matrix(q_, shared_, kernel, inputs * outputs, outputs, first).alignment());
+    wanted.a_aligned = std::int64_t(
+        operand::matrix(q_, kernel, rounded(kernel), inputs * outputs, outputs, first).alignment());
     wanted.b_aligned = aligned(dy);
     wanted.d_aligned = aligned(dx);
-    run(wanted, l, {.kernel = kernel, .dy = dy, .dx = dx}, [&](chosen const& c, tensors const& t) {
-      if (!c.way) return cuda_kernels::conv2d_data(q_, l.g, l.batch, t.kernel, t.dy, t.dx);
-      room r;
-      operand const w = operand::matrix(q_, shared_, t.kernel, inputs * outputs, outputs, r);
-      std::size_t const work = r.add(c.workspace());
-      auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
-      void const* const weights = w.place(q_, scratch);
-      matrices_.run(c.computed, *c.way, weights, t.dy, t.dx, nullptr, scratch + work, q_.stream);
-    });
+    run(wanted, l, {.kernel = kernel, .rounded = rounded(kernel), .dy = dy, .dx = dx},
+        [&](chosen const& c, tensors const& t) {
+          if (!c.way) return cuda_kernels::conv2d_data(q_, l.g, l.batch, t.kernel, t.dy, t.dx);
+          room r;
+          operand const w = operand::matrix(q_, t.kernel, t.rounded, inputs * outputs, outputs, r);
+          std::size_t const work = r.add(c.workspace());
+          auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
+          void const* const weights = w.place(q_, scratch);
+          matrices_.run(c.computed, *c.way, weights, t.dy, t.dx, nullptr, scratch + work, q_.stream);
+        });
   }
   product wanted = weights_product(rows, inputs, outputs);
   bool const within = dbias && alignment_of(dbias) >= bias_alignment;
@@ -189,8 +208,10 @@ std::string dense_layers::describe(std::size_t rows, std::size_t inputs, std::si
     };
     auto const at = std::ranges::find_if(known_, same);
     std::size_t rule = 0;
-    chosen const c = at == known_.end() ? ways(shape, rule).at(rule) : at->second;
-    if (!c.way) return std::string("edl's own, since no algorithm of cuBLASLt is right");
+    std::vector<chosen> const fresh = at == known_.end() ? ways(shape, rule) : std::vector{at->second};
+    if (fresh.empty() || !fresh[rule].way)
+      return std::string("edl's own, since no algorithm of cuBLASLt is right");
+    chosen const& c = fresh[rule];
     return cuda_library::describe(*c.way) + (c.computed.after == CUBLASLT_EPILOGUE_DEFAULT ? ""
                                              : c.computed.after == CUBLASLT_EPILOGUE_BGRADA
                                                  ? " with the bias' gradient"

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/compute/device/cuda/library/matrix.hpp"
@@ -48,6 +49,7 @@ class dense_layers {
 
   cudaDataType_t type() const { return q_.half ? CUDA_R_16BF : CUDA_R_32F; }
   std::size_t element() const { return q_.half ? 2 : sizeof(float); }
+  std::uint16_t const* rounded(float const* variable) const;
   product forward_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
   product data_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
   product weights_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
@@ -63,7 +65,8 @@ class dense_layers {
   products::shared_state const& shared_;
   matrix_products matrices_;
   std::map<product, chosen> known_;
-  std::set<std::string> told_;  // algorithms that are wrong
+  std::set<std::string> told_;                        // algorithms that are wrong
+  std::set<std::pair<product, std::string>> failed_;  // that failed after they were chosen
 };
 
 }  // namespace edl::cuda_library

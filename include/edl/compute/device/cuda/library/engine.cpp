@@ -13,10 +13,12 @@ namespace edl::cuda_library {
 namespace {
 
 constexpr std::size_t least_scratch = std::size_t(1) << 20;  // floats
+constexpr int most_failures = 2;                             // of recordings of a step
 
 }  // namespace
 
-engine::engine(cuda_options const& o) : index_(o.index), precision_(o.precision) {
+engine::engine(cuda_options const& o)
+    : index_(o.index), precision_(o.precision), warn_(o.warn ? o.warn : [](std::string const&) {}) {
   int driver = 0, count = 0;
   check(cudaDriverGetVersion(&driver), "looking for the driver");
   if (driver == 0) throw error("GPU: there is no NVIDIA driver on this machine");
@@ -42,8 +44,9 @@ engine::engine(cuda_options const& o) : index_(o.index), precision_(o.precision)
                                 .precision = precision_,
                                 .measured = o.measured,
                                 .scratch = [this](std::size_t n) { return scratch(n); },
+                                .moments = [this](std::size_t n) { return grown(moments_of_, n); },
                                 .rounded = [this](float const* w) { return rounded(w); },
-                                .warn = o.warn ? o.warn : [](std::string const&) {},
+                                .warn = warn_,
                             });
 }
 
@@ -54,7 +57,8 @@ engine::~engine() {
   for (auto& [key, r] : recordings_) destroy(r.pieces);
   for (cudaEvent_t each : points_)
     if (each) (void)cudaEventDestroy(each);
-  for (float* s : scratches_) (void)cudaFree(s);
+  for (growing const* each : {&scratch_, &moments_of_, &matrices_})
+    for (float* s : each->all) (void)cudaFree(s);
   (void)cudaFree(rounded_);
   (void)cudaFree(step_);
   (void)cudaStreamDestroy(stream_);
@@ -157,12 +161,12 @@ std::size_t engine::free_memory() {
 
 void engine::synchronize() { check(cudaStreamSynchronize(stream_), "computing"); }
 
-float* engine::scratch(std::size_t floats) {
-  if (floats <= scratch_size_) return scratches_.back();
-  std::size_t const size = std::max({floats, 2 * scratch_size_, least_scratch});
-  scratches_.push_back(allocate(size));
-  scratch_size_ = size;
-  return scratches_.back();
+float* engine::grown(growing& of, std::size_t floats) {
+  if (floats <= of.size) return of.all.back();
+  std::size_t const size = std::max({floats, 2 * of.size, least_scratch});
+  of.all.push_back(allocate(size));
+  of.size = size;
+  return of.all.back();
 }
 
 // ---- Steps ----
@@ -200,6 +204,8 @@ engine::piece engine::end_piece(int mark) {
   cudaError_t code = cudaGraphGetNodes(graph, nullptr, &nodes);
   if (code == cudaSuccess && nodes > 0) code = cudaGraphInstantiate(&made, graph, 0);
   (void)cudaGraphDestroy(graph);
+  if (code == cudaSuccess && made) code = cudaGraphUpload(made, stream_);  // takes its memory now
+  if (code != cudaSuccess && made) (void)cudaGraphExecDestroy(made);
   check(code, "making a graph of a step");
   return {made, mark};
 }
@@ -233,7 +239,17 @@ void engine::destroy(std::vector<piece> const& pieces) noexcept {
 void engine::replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) {
   recording& r = recordings_[key];
   if (r.times++ == 0) return work();  // kernels are chosen, and memory is taken, as the work asks for it
-  if (r.pieces.empty()) r.pieces = record(work);
+  if (r.pieces.empty()) {
+    if (r.failures == most_failures) return work();
+    try {
+      r.pieces = record(work);
+    } catch (error const& e) {  // what it lacked, it may have the next time
+      if (++r.failures == most_failures)
+        warn_(std::string("GPU: steps are done operation by operation, since they cannot be recorded: ") +
+              e.what());
+      return work();
+    }
+  }
   cuda_kernels::set_step(queue_, step_, step);
   for (piece const& p : r.pieces) {
     if (p.graph) check(cudaGraphLaunch(p.graph, stream_), "starting a step");

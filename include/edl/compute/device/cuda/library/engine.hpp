@@ -4,9 +4,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "edl/compute/device/cuda/library/claim.hpp"
@@ -36,6 +38,8 @@ class engine final : public operations {
   void refresh() override;
   void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) override;
 
+  void muon(muon_step const& how, out weights, in gradients, out momentum) override;
+
   void use() override;
   gpu_identity identity() override;
   gpu_meeting draw_meeting() override;
@@ -52,11 +56,17 @@ class engine final : public operations {
     int mark = -1;                    // behind it; −1: none
   };
   struct recording {
-    int times = 0;
+    int times = 0, failures = 0;
     std::vector<piece> pieces;
   };
 
-  float* scratch(std::size_t floats) override;
+  /// Memory that grows. It is never given back before the end: graphs that were recorded hold on to it.
+  struct growing {
+    std::vector<float*> all;
+    std::size_t size = 0;
+  };
+  float* grown(growing& of, std::size_t floats);
+  float* scratch(std::size_t floats) override { return grown(scratch_, floats); }
   std::uint16_t* rounded(float const* weights) const override;
   cudaEvent_t point(int mark);
   void begin_piece();
@@ -69,11 +79,10 @@ class engine final : public operations {
   int index_;
   claim claim_;
   edl::precision precision_;
+  std::function<void(std::string const&)> warn_;
   cudaStream_t stream_ = nullptr;
   std::uint64_t* step_ = nullptr;
-  // Never given back before the end: graphs that were recorded hold on to it.
-  std::vector<float*> scratches_;
-  std::size_t scratch_size_ = 0;
+  growing scratch_, moments_of_, matrices_;
   in bound_;
   std::uint16_t* rounded_ = nullptr;
   std::map<std::uint64_t, recording> recordings_;

@@ -10,11 +10,11 @@ constexpr std::size_t access = 16;  // bytes that kernels read at once
 
 }  // namespace
 
-operand operand::matrix(cuda_kernels::queue const& q, products::shared_state const& shared,
-                        float const* variable, std::size_t elements, std::size_t row, room& r) {
+operand operand::matrix(cuda_kernels::queue const& q, float const* variable, std::uint16_t const* rounded,
+                        std::size_t elements, std::size_t row, room& r) {
   operand o;
   std::size_t const size = q.half ? 2 : sizeof(float);
-  o.at_ = q.half ? static_cast<void const*>(shared.rounded(variable)) : variable;
+  o.at_ = q.half ? static_cast<void const*>(rounded) : variable;
   o.unrounded_ = o.at_ ? nullptr : variable;
   o.bytes_ = elements * size;
   o.copied_ = !o.at_ || (alignment_of(o.at_) < access && row * size % access == 0);
@@ -22,9 +22,9 @@ operand operand::matrix(cuda_kernels::queue const& q, products::shared_state con
   return o;
 }
 
-operand operand::vector(cuda_kernels::queue const& q, products::shared_state const& shared,
-                        float const* variable, std::size_t elements, room& r) {
-  return matrix(q, shared, variable, elements, access, r);
+operand operand::vector(cuda_kernels::queue const& q, float const* variable, std::uint16_t const* rounded,
+                        std::size_t elements, room& r) {
+  return matrix(q, variable, rounded, elements, access, r);
 }
 
 void const* operand::place(cuda_kernels::queue const& q, std::byte* scratch) const {

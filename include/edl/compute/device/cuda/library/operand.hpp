@@ -16,11 +16,11 @@ class operand {
 
   /// A matrix whose rows have `row` elements. Where they are not multiples of 16 bytes a copy would be of no
   /// use.
-  static operand matrix(cuda_kernels::queue const& q, products::shared_state const& shared,
-                        float const* variable, std::size_t elements, std::size_t row, room& r);
+  static operand matrix(cuda_kernels::queue const& q, float const* variable, std::uint16_t const* rounded,
+                        std::size_t elements, std::size_t row, room& r);
   /// Always aligned to 16 bytes.
-  static operand vector(cuda_kernels::queue const& q, products::shared_state const& shared,
-                        float const* variable, std::size_t elements, room& r);
+  static operand vector(cuda_kernels::queue const& q, float const* variable, std::uint16_t const* rounded,
+                        std::size_t elements, room& r);
 
   /// Makes the copy, if it is one. `scratch` is the room's memory.
   void const* place(cuda_kernels::queue const& q, std::byte* scratch) const;

@@ -38,14 +38,29 @@ class operations : public accelerator {
     products_->conv2d_forward(g, batch, f, x.data(), kernel.data(), pointer(bias), y.data());
   }
 
+  void conv2d_forward_to_norm(conv_geometry const& g, int batch, in x, in kernel, in bias, out y) override {
+    count("conv2d forward", {.activations = x.size() + kernel.size() + y.size(), .floats = bias.size()});
+    moments_ = {y.data(),
+                products_->conv2d_moments(g, batch, x.data(), kernel.data(), pointer(bias), y.data())};
+  }
+
   void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
                        out dbias) override {
+    conv2d_backward_onto(g, batch, x, kernel, dy, {}, false, false, dx, dkernel, dbias);
+  }
+
+  void conv2d_backward_onto(conv_geometry const& g, int batch, in x, in kernel, in dy, in more, bool masked,
+                            bool, out dx, out dkernel, out dbias) override {
     if (!dkernel.empty())
       count("conv2d to kernel", {.activations = x.size() + dy.size(), .floats = dkernel.size()});
     if (!dbias.empty()) count("conv2d to bias", {.activations = dy.size(), .floats = dbias.size()});
-    if (!dx.empty()) count("conv2d to image", {.activations = dy.size() + kernel.size() + dx.size()});
-    products_->conv2d_backward(g, batch, x.data(), kernel.data(), dy.data(), pointer(dx), pointer(dkernel),
-                               pointer(dbias));
+    bool const at_once = products_->conv2d_backward(
+        g, batch, x.data(), kernel.data(), dy.data(), pointer(dx), pointer(dkernel), pointer(dbias),
+        {pointer(more), masked && !more.empty() ? x.data() : nullptr});
+    if (!dx.empty())
+      count("conv2d to image",
+            {.activations = dy.size() + kernel.size() + more.size() + (masked ? x.size() : 0) + dx.size(),
+             .again = at_once ? 0 : 2 * dx.size()});
   }
 
   void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x, in kernel,
@@ -96,10 +111,15 @@ class operations : public accelerator {
 
   void batch_norm_train(norm_chain const& c, int batch, float momentum, float epsilon, in x, in gamma,
                         in beta, in more, out running_mean, out running_variance, out y, out kept) override {
-    count("batch_norm forward", {.activations = x.size() + more.size() + y.size(), .again = x.size()});
+    // Not what another layer has left: only that which wrote x.
+    auto known = std::exchange(moments_, {});
+    if (known.of != x.data()) known = {};
+    count("batch_norm forward",
+          {.activations = x.size() + more.size() + y.size(), .again = known.parts.counted ? 0 : x.size()});
     cuda_kernels::batch_norm_train(queue_, c, batch, momentum, epsilon, x.data(), pointer(gamma), beta.data(),
                                    pointer(more), running_mean.data(), running_variance.data(), y.data(),
-                                   kept.data(), scratch(cuda_kernels::batch_norm_scratch(queue_, c, batch)));
+                                   kept.data(), known.parts,
+                                   scratch(cuda_kernels::batch_norm_scratch(queue_, c, batch)));
   }
 
   void batch_norm_evaluate(norm_chain const& c, int batch, float epsilon, in x, in gamma, in beta, in more,
@@ -284,6 +304,13 @@ class operations : public accelerator {
   }
 
  protected:
+  /// Of an optimiser, which reads and writes so many floats of slots.
+  void step_of(out weights, std::size_t slots) {
+    bool const rounds = rounded(weights.data()) != nullptr;
+    count("optimiser", {.floats = 3 * weights.size() + slots,
+                        .bytes = rounds ? weights.size() * sizeof(std::uint16_t) : 0});
+  }
+
   /// Memory for one operation.
   virtual float* scratch(std::size_t floats) = 0;
 
@@ -307,14 +334,14 @@ class operations : public accelerator {
     at->least += a.activations * activation + a.floats * sizeof(float) + a.bytes;
     at->again += a.again * activation;
   }
-  /// Of an optimiser, which reads and writes so many floats of slots.
-  void step_of(out weights, std::size_t slots) {
-    bool const rounds = rounded(weights.data()) != nullptr;
-    count("optimiser", {.floats = 3 * weights.size() + slots,
-                        .bytes = rounds ? weights.size() * sizeof(std::uint16_t) : 0});
-  }
+  /// Of what a convolution has written for a normalisation.
+  struct known_moments {
+    float const* of = nullptr;
+    cuda_kernels::moments_in_parts parts;
+  };
 
   std::vector<memory_traffic> traffic_;
+  known_moments moments_;
 
   static float* pointer(out s) { return s.empty() ? nullptr : s.data(); }
   static float const* pointer(in s) { return s.empty() ? nullptr : s.data(); }

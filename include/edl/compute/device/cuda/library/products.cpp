@@ -10,8 +10,9 @@ namespace edl::cuda_library {
 
 struct products::state {
   state(cuda_kernels::queue const& q, shared_state a)
-      : shared(std::move(a)), dense(q, shared), convolution(q, shared) {}
+      : queue(q), shared(std::move(a)), dense(q, shared), convolution(q, shared) {}
 
+  cuda_kernels::queue const& queue;
   shared_state shared;
   dense_layers dense;
   convolutions convolution;
@@ -37,13 +38,32 @@ void products::conv2d_forward(conv_geometry const& g, int batch, activation f, v
     s_->convolution.forward(g, batch, f, x, kernel, bias, y);
 }
 
-void products::conv2d_backward(conv_geometry const& g, int batch, void const* x, float const* kernel,
-                               void const* dy, void* dx, float* dkernel, float* dbias) {
-  if (g.pointwise() && dkernel)
-    dense_backward(std::size_t(batch) * g.positions(), std::size_t(g.in.channels),
-                   std::size_t(g.out.channels), x, kernel, dy, dx, dkernel, dbias);
+cuda_kernels::moments_in_parts products::conv2d_moments(conv_geometry const& g, int batch, void const* x,
+                                                        float const* kernel, float const* bias, void* y) {
+  cuda_kernels::moments_in_parts found;
+  if (g.pointwise())
+    conv2d_forward(g, batch, activation::none, x, kernel, bias, y);
   else
-    s_->convolution.backward(g, batch, x, kernel, dy, dx, dkernel, dbias);
+    s_->convolution.forward(g, batch, activation::none, x, kernel, bias, y, &found);
+  return found;
+}
+
+void products::add(cuda_kernels::queue const& q, addition const& what, void* to, std::size_t n) {
+  if (what.above)
+    cuda_kernels::add_masked(q, to, what.more, what.above, to, n);
+  else
+    cuda_kernels::add(q, activation::none, to, what.more, to, n);
+}
+
+bool products::conv2d_backward(conv_geometry const& g, int batch, void const* x, float const* kernel,
+                               void const* dy, void* dx, float* dkernel, float* dbias, addition const& onto) {
+  if (!g.pointwise() || !dkernel)
+    return s_->convolution.backward(g, batch, x, kernel, dy, dx, dkernel, dbias, onto);
+  dense_backward(std::size_t(batch) * g.positions(), std::size_t(g.in.channels), std::size_t(g.out.channels),
+                 x, kernel, dy, dx, dkernel, dbias);
+  if (!dx || !onto.more) return true;
+  add(s_->queue, onto, dx, std::size_t(batch) * g.in.size());
+  return false;
 }
 
 void products::dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,

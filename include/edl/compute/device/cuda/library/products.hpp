@@ -25,6 +25,8 @@ class products {
     /// which waits for all work, so it is never asked for while a graph is recorded for more than was had
     /// before.
     std::function<float*(std::size_t floats)> scratch;
+    /// The same for moments, which the next operation reads.
+    std::function<float*(std::size_t floats)> moments;
     /// A weight as the products read it: its copy in bfloat16 (in that precision, null if there is none yet),
     /// or null.
     std::function<std::uint16_t const*(float const* weight)> rounded;
@@ -39,8 +41,20 @@ class products {
 
   void conv2d_forward(conv_geometry const& g, int batch, activation f, void const* x, float const* kernel,
                       float const* bias, void* y);
-  void conv2d_backward(conv_geometry const& g, int batch, void const* x, float const* kernel, void const* dy,
-                       void* dx, float* dkernel, float* dbias);
+  /// Without an activation, and with the moments of y's channels where they are to be had.
+  cuda_kernels::moments_in_parts conv2d_moments(conv_geometry const& g, int batch, void const* x,
+                                                float const* kernel, float const* bias, void* y);
+
+  /// What is added to a gradient, which is 0 then where `above` (null: none) is not above 0.
+  struct addition {
+    void const *more = nullptr, *above = nullptr;  ///< no more: nothing is added
+  };
+  /// As a pass of its own.
+  static void add(cuda_kernels::queue const& q, addition const& what, void* to, std::size_t n);
+
+  /// True: `onto` was no pass of its own.
+  bool conv2d_backward(conv_geometry const& g, int batch, void const* x, float const* kernel, void const* dy,
+                       void* dx, float* dkernel, float* dbias, addition const& onto);
   void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, void const* x,
                      float const* kernel, float const* bias, void* y);
   void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, void const* x,

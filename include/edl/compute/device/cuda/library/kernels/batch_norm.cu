@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(column_threads, 2)
 
 /// Of all rows, as of the parts: thread i < count(N) has those of column first(N) + i.
 template <int N>
-__device__ __forceinline__ moments join_parts(column_tiling const& t, float const* __restrict__ partial,
+__device__ __forceinline__ moments join_parts(column_tiling const& t, moments_in_parts const& of,
                                               float* shared, float* counts) {
   unsigned const columns = t.count(N), groups = column_threads / columns;
   unsigned const column = threadIdx.x % columns, group = threadIdx.x / columns;
@@ -103,9 +103,11 @@ __device__ __forceinline__ moments join_parts(column_tiling const& t, float cons
   float count = 0;
   if (group < groups)
 #pragma unroll 4
-    for (unsigned p = group; p < t.parts; p += groups) {
-      float const* const from = partial + std::size_t(p) * 2 * t.columns + t.first(N) + column;
-      auto const size = float(t.begin(p + 1) - t.begin(p));
+    for (unsigned p = group; p < of.parts; p += groups) {
+      float const* const from = of.at + std::size_t(p) * 2 * t.columns + t.first(N) + column;
+      float const size = of.counted
+                             ? of.at[std::size_t(of.parts) * 2 * t.columns + p]
+                             : float(begin_of(t.rows, p + 1, of.parts) - begin_of(t.rows, p, of.parts));
       m[0].join({from[0], from[t.columns]}, count, size);
       count += size;
     }
@@ -127,10 +129,10 @@ struct norm_variables {
 /// z = x · scale + offset of the tile's columns. The tile's first block writes what is remembered.
 template <int N, class T>
 __device__ __forceinline__ void find_scales(column_tiling const& t, norm_variables const& v,
-                                            T const* __restrict__ x, float const* __restrict__ partial,
+                                            T const* __restrict__ x, moments_in_parts const& known,
                                             float* shared, float* counts, float* scale, float* offset) {
   moments m;
-  if (v.source == statistics::batch) m = join_parts<N>(t, partial, shared, counts);
+  if (v.source == statistics::batch) m = join_parts<N>(t, known, shared, counts);
   if (threadIdx.x < t.count(N)) {
     unsigned const k = t.first(N) + threadIdx.x, n = t.columns;
     bool const writes = blockIdx.x == 0;
@@ -141,7 +143,7 @@ __device__ __forceinline__ void find_scales(column_tiling const& t, norm_variabl
     } else {
       float variance;
       if (v.source == statistics::batch) {
-        mean = m.mean + load_one(x + k);
+        mean = m.mean + (known.counted ? 0 : load_one(x + k));
         variance = m.squares / float(t.rows);
         if (writes) {
           v.running_mean[k] = v.running_mean[k] * v.momentum + mean * (1 - v.momentum);
@@ -173,11 +175,11 @@ __device__ __forceinline__ void own_columns(column_place const& at, float const*
 
 template <class T, int N, activation F>
 __global__ void __launch_bounds__(column_threads, 2)
-    normalise_kernel(column_tiling const t, norm_variables const v, float const* __restrict__ partial,
+    normalise_kernel(column_tiling const t, norm_variables const v, moments_in_parts const known,
                      T const* __restrict__ x, T const* __restrict__ more, T* __restrict__ y) {
   __shared__ float shared[2 * column_threads], counts[column_threads], scales[tile_columns + 8],
       offsets[tile_columns + 8];
-  find_scales<N>(t, v, x, partial, shared, counts, scales, offsets);
+  find_scales<N>(t, v, x, known, shared, counts, scales, offsets);
   column_place const at(t, N);
   if (!at.active) return;
   float scale[N], offset[N];
@@ -210,10 +212,10 @@ __global__ void __launch_bounds__(column_threads, 2)
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads, 1)
     normalise_windows_kernel(column_tiling const t, norm_variables const v, bool relu, window_grid const g,
-                             float const* __restrict__ partial, T const* __restrict__ x, T* __restrict__ y) {
+                             moments_in_parts const known, T const* __restrict__ x, T* __restrict__ y) {
   __shared__ float shared[2 * column_threads], counts[column_threads], scales[tile_columns + 8],
       offsets[tile_columns + 8];
-  find_scales<N>(t, v, x, partial, shared, counts, scales, offsets);
+  find_scales<N>(t, v, x, known, shared, counts, scales, offsets);
   column_place const at(t, N);
   if (!at.active) return;
   float scale[N], offset[N];
@@ -237,25 +239,23 @@ __global__ void __launch_bounds__(column_threads, 1)
   }
 }
 
-void normalise(queue const& q, norm_chain const& c, int batch, norm_variables const& v, void const* x,
-               void const* more, void* y, float* scratch) {
+void normalise(queue const& q, norm_chain const& c, int batch, norm_variables const& v,
+               moments_in_parts const& known, void const* x, void const* more, void* y) {
   std::size_t const rows = rows_of(c, batch);
   if (rows == 0) return;
   auto const work = [&]<class T, int N>() {
     column_tiling const t = tile_of_columns(q, rows, std::size_t(c.in.channels), N);
     auto const* const from = static_cast<T const*>(x);
     auto* const to = static_cast<T*>(y);
-    if (v.source == statistics::batch)
-      launch(q, "batch_norm", moments_kernel<T, N>, dim3(t.parts, t.tiles), column_threads, t, from, scratch);
     if (c.window == 1) {
       by_activation(c.f, [&]<activation F>() {
         launch(q, "batch_norm", normalise_kernel<T, N, F>, grid_of(q, t, rows, 4), column_threads, t, v,
-               scratch, from, static_cast<T const*>(more), to);
+               known, from, static_cast<T const*>(more), to);
       });
     } else {
       window_grid const g(c, batch, false);
       launch(q, "batch_norm", normalise_windows_kernel<T, N>, grid_of(q, t, g.items, 1), column_threads, t, v,
-             c.f == activation::relu, g, scratch, from, to);
+             c.f == activation::relu, g, known, from, to);
     }
   };
   by_channels(q, c.in.channels, work, x, more, y);
@@ -263,13 +263,35 @@ void normalise(queue const& q, norm_chain const& c, int batch, norm_variables co
 
 }  // namespace
 
+std::size_t moments_floats(queue const& q, std::size_t columns) {
+  return most_parts(q) * 2 * (2 * columns + 1);
+}
+
+moments_in_parts find_moments(queue const& q, std::size_t rows, std::size_t columns, void const* x,
+                              float* to) {
+  moments_in_parts found{to};
+  if (rows == 0) return found;
+  by_channels(
+      q, columns,
+      [&]<class T, int N>() {
+        column_tiling const t = tile_of_columns(q, rows, columns, N);
+        found.parts = t.parts;
+        launch(q, "moments", moments_kernel<T, N>, dim3(t.parts, t.tiles), column_threads, t,
+               static_cast<T const*>(x), to);
+      },
+      x);
+  return found;
+}
+
 std::size_t batch_norm_scratch(queue const& q, norm_chain const& c, int) {
   return most_parts(q) * 2 * std::size_t(c.in.channels);
 }
 
 void batch_norm_train(queue const& q, norm_chain const& c, int batch, float momentum, float epsilon,
                       void const* x, float const* gamma, float const* beta, void const* more,
-                      float* running_mean, float* running_variance, void* y, float* kept, float* scratch) {
+                      float* running_mean, float* running_variance, void* y, float* kept,
+                      moments_in_parts known, float* scratch) {
+  if (!known.at) known = find_moments(q, rows_of(c, batch), std::size_t(c.in.channels), x, scratch);
   normalise(q, c, batch,
             {{gamma, beta, c.shift_gain},
              running_mean,
@@ -278,7 +300,7 @@ void batch_norm_train(queue const& q, norm_chain const& c, int batch, float mome
              momentum,
              epsilon,
              statistics::batch},
-            x, more, y, scratch);
+            known, x, more, y);
 }
 
 void batch_norm_evaluate(queue const& q, norm_chain const& c, int batch, float epsilon, void const* x,
@@ -292,14 +314,14 @@ void batch_norm_evaluate(queue const& q, norm_chain const& c, int batch, float e
              0,
              epsilon,
              statistics::running},
-            x, more, y, nullptr);
+            {}, x, more, y);
 }
 
 void batch_norm_recompute(queue const& q, norm_chain const& c, int batch, void const* x, float const* gamma,
                           float const* beta, float const* kept, void* y) {
   normalise(q, c, batch,
             {{gamma, beta, c.shift_gain}, nullptr, nullptr, const_cast<float*>(kept), 0, 0, statistics::kept},
-            x, nullptr, y, nullptr);
+            {}, x, nullptr, y);
 }
 
 }  // namespace edl::cuda_kernels

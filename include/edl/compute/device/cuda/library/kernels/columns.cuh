@@ -11,6 +11,11 @@ namespace edl::cuda_kernels {
 
 constexpr unsigned column_threads = 512, tile_columns = 64;
 
+/// The first row of a part.
+__host__ __device__ inline unsigned begin_of(unsigned rows, unsigned part, unsigned parts) {
+  return unsigned(std::uint64_t(rows) * part / parts);
+}
+
 struct column_tiling {
   unsigned rows, columns;  ///< of the matrix
   unsigned lanes, down, tiles, parts;
@@ -26,7 +31,7 @@ struct column_tiling {
     return std::size_t(row) * columns + column;
   }
 
-  __device__ unsigned begin(unsigned part) const { return unsigned(std::uint64_t(rows) * part / parts); }
+  __device__ unsigned begin(unsigned part) const { return begin_of(rows, part, parts); }
 };
 
 /// One part where a thread has at most `few` rows then, which saves whoever needs the sums a second kernel.

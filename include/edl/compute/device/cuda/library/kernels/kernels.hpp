@@ -55,11 +55,29 @@ void average_pool_backward(queue const& q, pool_geometry const& g, int batch, vo
 
 // ---- batch_norm.cu, batch_norm_backward.cu ----
 
+/// Means, and sums of squared deviations from them, of a matrix' columns: [part of the rows][mean,
+/// squares][column].
+struct moments_in_parts {
+  float const* at = nullptr;  ///< null: not known
+  unsigned parts = 0;
+  /// How many rows each part has stands behind them. Otherwise parts are equal, and means are as they differ
+  /// from the first row.
+  bool counted = false;
+};
+/// Floats that they take, at most.
+std::size_t moments_floats(queue const& q, std::size_t columns);
+
+/// Of x.
+moments_in_parts find_moments(queue const& q, std::size_t rows, std::size_t columns, void const* x,
+                              float* to);
+
 /// Floats of scratch that a batch normalisation takes, at most.
 std::size_t batch_norm_scratch(queue const& q, norm_chain const& c, int batch);
+/// `known`: of x; otherwise they are found.
 void batch_norm_train(queue const& q, norm_chain const& c, int batch, float momentum, float epsilon,
                       void const* x, float const* gamma, float const* beta, void const* more,
-                      float* running_mean, float* running_variance, void* y, float* kept, float* scratch);
+                      float* running_mean, float* running_variance, void* y, float* kept,
+                      moments_in_parts known, float* scratch);
 void batch_norm_evaluate(queue const& q, norm_chain const& c, int batch, float epsilon, void const* x,
                          float const* gamma, float const* beta, void const* more, float const* running_mean,
                          float const* running_variance, void* y, float* kept);
@@ -119,6 +137,22 @@ void adagrad(queue const& q, std::size_t n, float* weights, float const* gradien
 void look_back(queue const& q, std::size_t n, float* weights, float* slow, std::uint16_t* rounded,
                float keep);
 void round(queue const& q, float const* from, std::uint16_t* to, std::size_t n);
+
+// ---- muon.cu ---- parts of a step, which products of matrices lie between
+
+/// m and u of edl/compute/optim/muon.hpp, and the sums of squares of u by `norm_parts`.
+std::size_t norm_parts(queue const& q);
+void muon_momentum(queue const& q, std::size_t n, float momentum, bool nesterov, float const* gradients,
+                   float* m, float* u, float* squares);
+/// to = u / (its norm + 10⁻⁷), turned where it is wider than high; as activations are.
+void muon_begin(queue const& q, std::size_t rows, std::size_t columns, float const* u, float const* squares,
+                void* to);
+/// to = a · 1 + b · gram + c · square, of n × n.
+void muon_factor(queue const& q, std::size_t n, float a, float b, float c, float const* gram,
+                 float const* square, float* to);
+/// w = keep · w − rate · o, where o lies as `muon_begin` laid it.
+void muon_finish(queue const& q, std::size_t rows, std::size_t columns, void const* o, float keep, float rate,
+                 float* weights, std::uint16_t* rounded);
 
 // ---- sum.cu ---- before and behind a sum between GPUs
 void weigh(queue const& q, std::size_t n, float* values, float weight);
@@ -181,8 +215,17 @@ bool tensor_conv2d_takes(conv_geometry const& g, bool data);
 /// gelu.
 void tensor_conv2d_forward(queue const& q, conv_geometry const& g, int batch, activation f, void const* x,
                            void const* kernel, bool half_kernel, float const* bias, void* y);
+
+/// The same without an activation, with the moments of y's channels, for which `moments` has
+/// `moments_floats`. Their order follows from the extents and the GPU's size.
+moments_in_parts tensor_conv2d_moments(queue const& q, conv_geometry const& g, int batch, void const* x,
+                                       void const* kernel, bool half_kernel, float const* bias, void* y,
+                                       float* moments);
+
+/// dx, to which `more` is added (null: nothing), and which is 0 where `above` (null: none) is not above 0.
 void tensor_conv2d_data(queue const& q, conv_geometry const& g, int batch, void const* kernel,
-                        bool half_kernel, void const* dy, void* dx);
+                        bool half_kernel, void const* dy, void* dx, void const* more = nullptr,
+                        void const* above = nullptr);
 
 // ---- trial.cu ---- whether kernels of libraries compute what they should
 
@@ -190,7 +233,9 @@ void tensor_conv2d_data(queue const& q, conv_geometry const& g, int batch, void 
 struct conv_tensors {
   void const* x = nullptr;
   float const *kernel = nullptr, *bias = nullptr;
-  void const* dy = nullptr;
+  std::uint16_t const* rounded = nullptr;  ///< the kernel as bfloat16, where it is kept so, too
+  void const *dy = nullptr,
+             *more = nullptr;  ///< more: is added to dx, which then is 0 where x (if any) is not above 0
   void *y = nullptr, *dx = nullptr;
   float *dkernel = nullptr, *dbias = nullptr;
 };

@@ -24,8 +24,9 @@ __global__ void __launch_bounds__(show_threads)
     pack<N> v;
 #pragma unroll
     for (int e = 0; e < N; ++e) {
-      bool const zero = row < 0 || column < 0 || p.hole(i, j);
-      v.lane[e] = zero ? 0.0f : picture[(std::size_t(row) * s.width + column) * s.channels + k];
+      float const given =
+          row < 0 || column < 0 ? 0.0f : picture[(std::size_t(row) * s.width + column) * s.channels + k];
+      v.lane[e] = p.hole(i, j) ? 0.0f : fmaf(given, p.contrast, p.brightness);
       if (++k < s.channels) continue;
       k = 0;
       if (++j == s.width) {

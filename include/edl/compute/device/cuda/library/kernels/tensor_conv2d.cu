@@ -82,10 +82,74 @@ struct correlation {
 struct correlation_memory {
   void const* from;
   void const* weights;
-  float const* bias;
+  float const* bias = nullptr;
   void* to;
-  bool half_weights, weights_together = false, to_together = false;
+  bool half_weights;
+  void const* more = nullptr;   ///< is added
+  void const* above = nullptr;  ///< where this is not above 0, the result is 0
+  float* moments = nullptr;     ///< [block][mean, squares][filter] of the result, and rows of each block
+  bool weights_together = false, to_together = false;
 };
+
+/// What a block knows of the moments of its filters. A warp sums its pixels as they differ from its first.
+template <int Wide>
+struct block_moments {
+  float pivot[warps * Wide], sum[warps * Wide], square[warps * Wide], rows[warps];
+};
+
+/// Adds the numbers of a tile, of which bit 2 · i of `there` says whether pixel i counts.
+template <class T>
+__device__ __forceinline__ void add_tile(float const* stage, unsigned there, float bias, bool begins,
+                                         float* pivot, float* sum, float* square) {
+  int const lane = int(threadIdx.x) % 32, column = lane % side, half = lane / side;
+  auto const number = [&](int pixel) {
+    float const z = stage[pixel * side + column] + bias;
+    if constexpr (std::is_same_v<T, bfloat>) return from_bfloat16(to_bfloat16(z));
+    return z;
+  };
+  float const from = begins ? number((31 - __clz(there & (~there + 1))) / 2) : pivot[column];
+  float own = 0, squares = 0;
+#pragma unroll 2  // all at once spill
+  for (int i = 0; i < side / 2; ++i) {
+    int const pixel = half * (side / 2) + i;
+    if (!(there >> (2 * pixel) & 1)) continue;
+    float const off = number(pixel) - from;
+    own += off;
+    squares = fmaf(off, off, squares);
+  }
+  own += __shfl_xor_sync(0xffff'ffffu, own, side);
+  squares += __shfl_xor_sync(0xffff'ffffu, squares, side);
+  if (half != 0) return;
+  if (begins) pivot[column] = from;
+  sum[column] = begins ? own : sum[column] + own;
+  square[column] = begins ? squares : square[column] + squares;
+}
+
+/// A block's moments, of what its warps have; thread i has those of filter i.
+template <int Wide>
+__device__ __forceinline__ void keep_moments(block_moments<Wide> const& of, float* to, int first_filter,
+                                             int filters) {
+  float rows = 0, mean = 0, squares = 0;
+  int const filter = int(threadIdx.x);
+  if (filter < Wide)
+    for (int w = 0; w < warps; ++w) {
+      float const n = of.rows[w];
+      if (n == 0) continue;
+      float const off = of.sum[w * Wide + filter] / n, share = n / (rows + n),
+                  apart = of.pivot[w * Wide + filter] + off - mean;
+      squares +=
+          of.square[w * Wide + filter] - of.sum[w * Wide + filter] * off + apart * apart * (rows * share);
+      mean += apart * share;
+      rows += n;
+    }
+  float* const own = to + std::size_t(blockIdx.x) * 2 * std::size_t(filters) + first_filter + filter;
+  if (filter < Wide && first_filter + filter < filters) {
+    own[0] = mean;
+    own[filters] = squares;
+  }
+  if (filter == 0 && first_filter == 0)
+    to[std::size_t(gridDim.x) * 2 * std::size_t(filters) + blockIdx.x] = rows;
+}
 
 /// Weights {place, in, out} that lie together along `out`.
 template <class T>
@@ -131,7 +195,30 @@ __device__ __forceinline__ void take_weights(correlation const& c, correlation_m
   }
 }
 
-template <class T, int Wide>
+/// What follows a convolution besides its bias: an activation or nothing, moments, or what is added.
+enum class after { activation, moments, addition };
+
+/// v += more, and 0 where `above` is not above 0.
+template <int N, class T>
+__device__ __forceinline__ void add_more(correlation_memory const& m, std::size_t place, int left,
+                                         pack<N>& v) {
+  auto const read = [&](void const* from) {
+    T const* const first = static_cast<T const*>(from) + place;
+    if (m.to_together) return load<N>(first);
+    pack<N> some{};
+    for (int i = 0; i < N && i < left; ++i) some.lane[i] = load_one(first + i);
+    return some;
+  };
+  pack<N> const more = read(m.more);
+#pragma unroll
+  for (int i = 0; i < N; ++i) v.lane[i] += more.lane[i];
+  if (!m.above) return;
+  pack<N> const above = read(m.above);
+#pragma unroll
+  for (int i = 0; i < N; ++i) v.lane[i] = above.lane[i] > 0 ? v.lane[i] : 0;
+}
+
+template <class T, int Wide, after After>
 __global__ void __launch_bounds__(warps * 32)
     correlate_kernel(correlation c, pixel_blocks b, int batch, bool relu, pixels_in_memory<T> from,
                      correlation_memory m) {
@@ -142,12 +229,14 @@ __global__ void __launch_bounds__(warps * 32)
   __align__(32) __shared__ T image[image_size];
   __align__(32) __shared__ T weights[std::size_t(most_places(Wide)) * depth * Wide];
   static_assert(sizeof(image) >= warps * side * side * sizeof(float));
-
+  __shared__ std::conditional_t<After == after::moments, block_moments<Wide>, char> moments;
   int const warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   int const first_filter = int(blockIdx.y) * Wide, places = c.places();
   int const chunks = places > 0 ? (c.from.channels + depth - 1) / depth : 0, all_tiles = b.samples * b.tiles;
   int const items = (batch + b.samples - 1) / b.samples * b.row_blocks;
   bool first = true;
+  if constexpr (After == after::moments)
+    if (lane == 0) moments.rows[warp] = 0;
   for (int item = int(blockIdx.x); item < items; item += int(gridDim.x)) {
     int const first_row = item % b.row_blocks * b.rows, first_sample = item / b.row_blocks * b.samples;
     wmma::fragment<wmma::accumulator, side, side, depth, float> sum[most][across];
@@ -196,14 +285,16 @@ __global__ void __launch_bounds__(warps * 32)
       int const row = pixel / b.row, column = pixel % b.row;
       bool const there =
           sample < batch && row < b.rows && first_row + row < c.to.height && column < c.to.width;
+      unsigned const all_there = After == after::moments ? __ballot_sync(0xffff'ffffu, there) : 0;
 #pragma unroll
       for (int j = 0; j < across; ++j) {
         wmma::store_matrix_sync(stage, sum[t][j], side, wmma::mem_row_major);
         __syncwarp();
         int const filter = first_filter + j * side + lane % 2 * 8, left = c.to.channels - filter;
-        T* const to = static_cast<T*>(m.to) + at(c.whole, std::size_t(sample),
-                                                 c.first.height + c.spread.height * (first_row + row),
-                                                 c.first.width + c.spread.width * column, filter);
+        std::size_t const place =
+            at(c.whole, std::size_t(sample), c.first.height + c.spread.height * (first_row + row),
+               c.first.width + c.spread.width * column, filter);
+        T* const to = static_cast<T*>(m.to) + place;
 #pragma unroll
         for (int k = 0; k < 8; k += lanes) {
           if (!there || k >= left) break;
@@ -211,19 +302,38 @@ __global__ void __launch_bounds__(warps * 32)
 #pragma unroll
           for (int i = 0; i < lanes; ++i) {
             float const z =
-                stage[lane * 8 + k + i] + (m.bias && k + i < left ? m.bias[filter + k + i] : 0.0f);
-            v.lane[i] = relu && z < 0 ? 0.0f : z;  // a NaN stays
+                stage[lane * 8 + k + i] +
+                (After != after::addition && m.bias && k + i < left ? m.bias[filter + k + i] : 0.0f);
+            v.lane[i] = After == after::activation && relu && z < 0 ? 0.0f : z;  // a NaN stays
           }
+          if constexpr (After == after::addition) add_more<lanes, T>(m, place + std::size_t(k), left - k, v);
           if (m.to_together)
             store<lanes>(to + k, v);
           else
             for (int i = 0; i < lanes && k + i < left; ++i) store_one(to + k + i, v.lane[i]);
         }
+        if constexpr (After == after::moments) {
+          int const first = first_filter + j * side, own = warp * Wide + j * side;
+          if (all_there != 0)
+            add_tile<T>(stage, all_there,
+                        m.bias && first + lane % side < c.to.channels ? m.bias[first + lane % side] : 0.0f,
+                        moments.rows[warp] == 0, moments.pivot + own, moments.sum + own,
+                        moments.square + own);
+        }
         __syncwarp();
       }
+      if constexpr (After == after::moments)
+        if (lane == 0) moments.rows[warp] += float(__popc(all_there) / 2);
     }
   }
+  if constexpr (After == after::moments) {
+    __syncthreads();
+    keep_moments<Wide>(moments, m.moments, first_filter, c.to.channels);
+  }
 }
+
+/// More would be more to join than the second half of a processor's threads gains.
+std::size_t blocks_of_moments(queue const& q) { return std::size_t(std::max(q.processors, 1)) * 2; }
 
 bool takes(correlation const& c) {
   if (c.to.size() == 0) return true;
@@ -231,16 +341,18 @@ bool takes(correlation const& c) {
          c.places() <= most_places(c.wide()) && c.blocks().rows > 0;
 }
 
+template <after After>
 void correlate(queue const& q, correlation const& c, int batch, activation f, correlation_memory m) {
   if (std::size_t(batch) * c.to.size() == 0) return;
   pixel_blocks b = c.blocks();
   b.share(batch, q.processors);
   auto const with = [&]<class T, int Wide> {
     m.weights_together = together<T>(m.weights, c.back ? c.from.channels : c.to.channels);
-    m.to_together = together<T>(m.to, c.to.channels);
-    dim3 const grid(unsigned(std::min(b.items(batch), std::size_t(q.processors) * 8)),
+    m.to_together = together<T>(m.to, c.to.channels) && aligned(16, m.more, m.above);
+    std::size_t const most = After == after::moments ? blocks_of_moments(q) : std::size_t(q.processors) * 8;
+    dim3 const grid(unsigned(std::min(b.items(batch), most)),
                     unsigned(ceil_of(std::size_t(c.to.channels), std::size_t(Wide))));
-    launch(q, "convolutions by tensor cores", correlate_kernel<T, Wide>, grid, warps * 32, c, b, batch,
+    launch(q, "convolutions by tensor cores", correlate_kernel<T, Wide, After>, grid, warps * 32, c, b, batch,
            f == activation::relu, pixels_in_memory<T>(m.from, c.from), m);
   };
   by_type(q.half, [&]<class T>(T) {
@@ -273,15 +385,33 @@ bool tensor_conv2d_takes(conv_geometry const& g, bool data) {
 
 void tensor_conv2d_forward(queue const& q, conv_geometry const& g, int batch, activation f, void const* x,
                            void const* kernel, bool half_kernel, float const* bias, void* y) {
-  correlate(q, correlation(g), batch, f,
-            {.from = x, .weights = kernel, .bias = bias, .to = y, .half_weights = half_kernel});
+  correlate<after::activation>(
+      q, correlation(g), batch, f,
+      {.from = x, .weights = kernel, .bias = bias, .to = y, .half_weights = half_kernel});
+}
+
+moments_in_parts tensor_conv2d_moments(queue const& q, conv_geometry const& g, int batch, void const* x,
+                                       void const* kernel, bool half_kernel, float const* bias, void* y,
+                                       float* moments) {
+  correlation const c(g);
+  if (std::size_t(batch) * c.to.size() == 0) return {};
+  correlate<after::moments>(
+      q, c, batch, activation::none,
+      {.from = x, .weights = kernel, .bias = bias, .to = y, .half_weights = half_kernel, .moments = moments});
+  pixel_blocks b = c.blocks();
+  b.share(batch, q.processors);
+  return {moments, unsigned(std::min(b.items(batch), blocks_of_moments(q))), true};
 }
 
 void tensor_conv2d_data(queue const& q, conv_geometry const& g, int batch, void const* kernel,
-                        bool half_kernel, void const* dy, void* dx) {
+                        bool half_kernel, void const* dy, void* dx, void const* more, void const* above) {
   for_each_phase(g, [&](correlation const& c) {
-    correlate(q, c, batch, activation::none,
-              {.from = dy, .weights = kernel, .bias = nullptr, .to = dx, .half_weights = half_kernel});
+    correlation_memory const m{
+        .from = dy, .weights = kernel, .to = dx, .half_weights = half_kernel, .more = more, .above = above};
+    if (more)
+      correlate<after::addition>(q, c, batch, activation::none, m);
+    else
+      correlate<after::activation>(q, c, batch, activation::none, m);
   });
 }
 

@@ -63,19 +63,37 @@ __device__ double term(sum_of what, conv_geometry const& g, std::size_t i, std::
   return 0;
 }
 
+/// Which of all results a sample is: any, or one of the first or last rows, columns or pictures, where
+/// kernels err.
+__device__ std::size_t pick(sum_of what, conv_geometry const& g, std::size_t results, std::size_t sample) {
+  std::size_t const any = mix(3, sample) % results;
+  if (sample == 0) return results - 1;
+  if (what == sum_of::kernel_gradient || what == sum_of::bias_gradient || sample % 4 == 0) return any;
+  shape const s = what == sum_of::response ? g.out : g.in;
+  auto const channels = std::size_t(s.channels), height = std::size_t(s.height), width = std::size_t(s.width);
+  std::size_t column = any / channels % width, row = any / channels / width % height,
+              picture = any / channels / width / height;
+  if (sample % 4 == 1) row = sample / 4 % 2 ? 0 : height - 1;
+  if (sample % 4 == 2) column = sample / 4 % 2 ? 0 : width - 1;
+  if (sample % 4 == 3) picture = results / (channels * width * height) - 1;
+  return at(s, picture, int(row), int(column), int(any % channels));
+}
+
 /// A thread adds a part of the products of one result. It also looks for what is no number among some of
 /// all results.
 template <class T, class Result>
 __global__ void sums_kernel(sum_of what, conv_geometry g, std::size_t results, std::size_t terms,
                             std::size_t samples, std::size_t parts, T const* x, float const* kernel,
-                            float const* bias, T const* dy, Result const* found, double* sums,
+                            float const* bias, T const* dy, T const* more, Result const* found, double* sums,
                             float* values) {
   std::size_t const thread = first();
   if (thread >= samples * parts) return;
   std::size_t const sample = thread / parts, part = thread % parts,
-                    i = results <= samples ? sample : mix(3, sample) % results;
+                    i = results <= samples ? sample : pick(what, g, results, sample);
   double sum = bias && part == 0 ? double(factor<T>(bias[i % std::size_t(g.out.channels)])) : 0;
+  if (more && part == 0) sum += double(load_one(&more[i]));
   for (std::size_t t = part; t < terms; t += parts) sum += term(what, g, i, t, x, kernel, dy);
+  if (more && x && !(load_one(&x[i]) > 0)) sum = 0;
   for (std::size_t r = thread; r < results; r += samples * parts) {
     float const v = load_one(&found[r]);
     sum += double(v - v);  // 0, or no number
@@ -101,12 +119,13 @@ void sums_by_definition(queue const& q, sum_of what, conv_geometry const& g, int
   std::size_t const results = results_of(what, g, batch), terms = terms_of(what, g, batch);
   dim3 const grid(unsigned(ceil_of(samples * parts, element_threads)));
   float const* const bias = what == sum_of::response ? of.bias : nullptr;
+  void const* const more = what == sum_of::image_gradient ? of.more : nullptr;
   by_type(q.half, [&](auto t) {
     using T = decltype(t);
     auto const with = [&]<class Result>(Result const* found) {
       launch(q, "a trial", sums_kernel<T, Result>, grid, element_threads, what, g, results, terms, samples,
-             parts, static_cast<T const*>(of.x), of.kernel, bias, static_cast<T const*>(of.dy), found, sums,
-             values);
+             parts, static_cast<T const*>(of.x), of.kernel, bias, static_cast<T const*>(of.dy),
+             static_cast<T const*>(more), found, sums, values);
     };
     if (what == sum_of::response) with(static_cast<T const*>(of.y));
     if (what == sum_of::image_gradient) with(static_cast<T const*>(of.dx));
