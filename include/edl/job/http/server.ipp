@@ -21,6 +21,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/http/connection.hpp"
 #include "edl/job/http/request_parser.hpp"
 #include "edl/job/http/server.hpp"
@@ -265,7 +266,10 @@ EDL_INLINE void server::state::admit(route const& to, request const& r) const {
   auto const same = [](std::string_view given, std::string_view wanted) {
     return given.size() == wanted.size() && CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0;
   };
-  if (!same(r.field("authorization"), "Bearer " + options.token) &&
+  std::string_view const given = r.field("authorization");
+  constexpr std::string_view scheme = "bearer ";
+  bool const bears = lower(given.substr(0, scheme.size())) == scheme;  // in any case, as RFC 9110 has it
+  if (!(bears && same(given.substr(scheme.size()), options.token)) &&
       !(options.token_in_address && same(r.parameter("token"), options.token)))
     throw failure(401, "the request's field 'Authorization' must be 'Bearer' and the server's token",
                   {{"WWW-Authenticate", "Bearer"}});
@@ -292,7 +296,9 @@ EDL_INLINE void server::state::begin_drain() {
   asio::error_code ignored;
   acceptor.close(ignored);
   for (auto const& c : open) {
-    if (c->now == phase::idle || c->now == phase::linger) c->socket.close();
+    // What has come already is answered.
+    bool const asks = c->now == phase::idle && c->socket.plain().available(ignored) > 0;
+    if ((c->now == phase::idle && !asks) || c->now == phase::linger) c->socket.close();
     if (c->streaming) c->cancel.emit(asio::cancellation_type::terminal);
   }
 }
