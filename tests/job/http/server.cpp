@@ -274,6 +274,15 @@ TEST_CASE("draining lets answers be made, and nothing begins") {
   CHECK(drained.get());
 }
 
+TEST_CASE("a server that parts answers on, and ends each connection") {
+  fixture f;
+  connection c(f.server.port());
+  CHECK(has(c.say(get("/open")).answer(), "Connection: keep-alive"));
+  f.server.part();
+  CHECK(has(c.say(get("/open")).rest(), "Connection: close"));
+  CHECK(has(ask(f.server.port(), get("/open")), "Connection: close"));
+}
+
 TEST_CASE("a request that has come when draining begins is answered") {
   fixture f;
   connection c(f.server.port());

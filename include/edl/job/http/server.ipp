@@ -100,7 +100,7 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   std::uint16_t port = 0;
   std::set<shared_connection> open;  // on the node's thread, as all above
   std::size_t bodies = 0;            // bytes of all
-  bool draining = false, closed = false;
+  bool parting = false, draining = false, closed = false;
   std::mutex mutex;  // guards `connections`
   std::condition_variable changed;
   std::size_t connections = 0;
@@ -228,7 +228,7 @@ EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
     said = co_await answer(*to, r);
   }
   bool const chunks = parser.headed() && parser.chunks();
-  bool const keep = complete && parser.keeps_alive() && !draining && (!said.stream || chunks);
+  bool const keep = complete && parser.keeps_alive() && !parting && (!said.stream || chunks);
   co_await c.send(said, head_only, keep, chunks);
   co_return keep;
 }
@@ -292,7 +292,7 @@ EDL_INLINE asio::awaitable<response> server::state::answer(route const& to, requ
 }
 
 EDL_INLINE void server::state::begin_drain() {
-  draining = true;
+  parting = draining = true;
   asio::error_code ignored;
   acceptor.close(ignored);
   for (auto const& c : open) {
@@ -334,6 +334,10 @@ EDL_INLINE server::~server() {
 
 EDL_INLINE void server::close() {
   node_.post([s = state_] { s->shut(); });
+}
+
+EDL_INLINE void server::part() {
+  node_.post([s = state_] { s->parting = true; });
 }
 
 EDL_INLINE bool server::drain(std::chrono::milliseconds timeout) {
