@@ -173,6 +173,8 @@ TEST_CASE("without the token nothing is answered but what is open") {
   CHECK(has(refused, "WWW-Authenticate: Bearer"));
   CHECK(has(ask(port, get("/hello", "Authorization: Bearer secreT\r\n")), "401"));
   CHECK(has(ask(port, get("/hello", "Authorization: Bearer secret\r\n")), "200 OK"));
+  CHECK(has(ask(port, get("/hello", "Authorization: bEARER secret\r\n")), "200 OK"));
+  CHECK(has(ask(port, get("/hello", "Authorization: Bearer\r\n")), "401"));
   CHECK(has(ask(port, get("/open")), "200 OK"));
   // A body is not read before.
   connection c(port);
@@ -269,6 +271,35 @@ TEST_CASE("draining lets answers be made, and nothing begins") {
   std::string const last = busy.rest();
   CHECK(has(last, "Connection: close"));
   CHECK(last.ends_with("at last"));
+  CHECK(drained.get());
+}
+
+TEST_CASE("a server that parts answers on, and ends each connection") {
+  fixture f;
+  connection c(f.server.port());
+  CHECK(has(c.say(get("/open")).answer(), "Connection: keep-alive"));
+  f.server.part();
+  CHECK(has(c.say(get("/open")).rest(), "Connection: close"));
+  CHECK(has(ask(f.server.port(), get("/open")), "Connection: close"));
+}
+
+TEST_CASE("a request that has come when draining begins is answered") {
+  fixture f;
+  connection c(f.server.port());
+  CHECK(has(c.say(get("/open")).answer(), "200 OK"));
+  std::promise<void> held, drains;
+  f.node.post([&] {
+    held.set_value();
+    drains.get_future().wait();
+  });
+  held.get_future().wait();
+  c.say(get("/hello"));
+  auto drained = std::async(std::launch::async, [&] {
+    drains.set_value();
+    return f.server.drain(1h);
+  });
+  CHECK(has(c.answer(), "200 OK"));
+  CHECK(c.rest().empty());
   CHECK(drained.get());
 }
 

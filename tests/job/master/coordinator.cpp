@@ -131,6 +131,16 @@ TEST_CASE("without servers the model is ready at once") {
   CHECK(!m.join(role::server, 0));
 }
 
+TEST_CASE("a job that goes on is in the epoch that it had begun, before anybody has a task") {
+  auto o = small();
+  o.num_servers = 0;
+  o.num_epochs = 3;
+  o.start = {"version-8", 8, {}};
+  o.start.applied.set_closed(0, 0, 5);
+  o.start.applied.set_closed(1, 0, 3);
+  CHECK(master(o).it.progress().epoch == 1);
+}
+
 TEST_CASE("a silent worker is lost after five seconds, and replaced at once") {
   master m(small());
   m.start();

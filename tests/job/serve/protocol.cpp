@@ -156,6 +156,29 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(changed([](json& b) { b["inputs"][1]["shape"] = {1, 2}; }), 400, "'n' has another number of records");
   says(changed([](json& b) { b["inputs"][1]["data"] = {1.5, 2}; }), 400, "'n' is of whole numbers");
   says(changed([](json& b) { b["inputs"][2]["data"] = {1, 2}; }), 400, "'w' is of texts");
+  auto const typed = [&](char const* datatype, json const& value) {
+    return changed([&](json& b) {
+      b["inputs"][0]["datatype"] = datatype;
+      b["inputs"][0]["data"] = {1, 0, 1, value};
+    });
+  };
+  says(typed("INT8", 128), 400, "'x' has 128, which is no INT8");
+  says(typed("UINT8", -1), 400, "'x' has -1, which is no UINT8");
+  says(typed("INT32", 1.5), 400, "'x' has 1.5, which is no INT32");
+  says(typed("BOOL", 2), 400, "'x' has 2, which is no BOOL");
+  says(changed([](json& b) {
+         b["inputs"][1]["datatype"] = "INT16";
+         b["inputs"][1]["data"] = {5, 40'000};
+       }),
+       400, "'n' has 40000, which is no INT16");
+  for (auto const& [datatype, most] :
+       {std::pair{"BOOL", 1.0}, {"INT8", 127.0}, {"INT32", 0x1p31 - 1}, {"UINT32", 0x1p32 - 1}}) {
+    json body = infer_body();
+    body["inputs"][0]["datatype"] = datatype;
+    body["inputs"][0]["data"] = {1, 0, 1, most};
+    inference_head last;
+    CHECK(record(*read_inference(body.dump(), {}, face, 4, last), 1).float_values("x")[1] == float(most));
+  }
   says(changed([](json& b) { b["inputs"][0].erase("datatype"); }), 400, "a field of the body is missing");
   says(changed([](json& b) { b["inputs"][0]["datatype"] = "COMPLEX"; }), 400,
        "'COMPLEX', which is not taken");
@@ -198,6 +221,8 @@ TEST_CASE("TensorFlow Serving's rows and columns") {
   CHECK(refused(json{{"instances", json::array({row, row, row, row, row})}}, true).first == 413);
   CHECK(refused(json{{"instances", 3}}, true).first == 400);
   CHECK(refused(json::object(), true).first == 400);
+  CHECK(refused(json{{"instances", {row}}, {"inputs", {row}}}, true).second.find("both") !=
+        std::string::npos);
   CHECK(
       refused(json{{"signature_name", "other"}, {"instances", {row}}}, true).second.find("serving_default") !=
       std::string::npos);

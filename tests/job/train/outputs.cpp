@@ -84,6 +84,27 @@ TEST_CASE("predictions of an earlier, longer run do not lie beside the new ones"
   }
 }
 
+TEST_CASE("a directory of results whose earlier files may be the data is refused, and the data stay") {
+  job::scratch const dir;
+  std::ofstream(dir / "predictions.csv") << "mine";
+  std::filesystem::create_directory_symlink(".", dir / "link");
+  for (char const* data : {"predictions.csv", "link/predictions.csv", "", "*.csv"}) {
+    CAPTURE(data);
+    edl::job j{.command = edl::command::predict};
+    j.prediction_data = "nowhere," + (dir / data);
+    j.prediction_outputs = dir / "link/";
+    CHECK_THROWS_WITH_AS(edl::train::make_directories(j), doctest::Contains(" lies there, where files of "),
+                         edl::usage_error);
+  }
+  edl::job apart{.command = edl::command::predict};
+  apart.prediction_outputs = dir / "p";
+  for (char const* data : {"predictions.csv", "people.csv", ""}) {
+    apart.prediction_data = dir / data;
+    CHECK_NOTHROW(edl::train::make_directories(apart));
+  }
+  CHECK(slurp(dir / "predictions.csv") == "mine");
+}
+
 TEST_CASE("profiles of an earlier run with more workers do not lie beside the new ones") {
   job::scratch const dir;
   std::filesystem::create_directories(dir / "p");

@@ -53,7 +53,7 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
        .fallback = "direct",
        .help =
            "which kernels compute; with measured the fastest on this machine, so that the last bits of an "
-           "answer may depend on what else is in its batch",
+           "answer may differ from start to start",
        .choices = {all_kernels.begin(), all_kernels.end()}},
       {.name = "precision",
        .fallback = "float32",
@@ -122,6 +122,7 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
       throw usage_error(
           fmt::format("--token_file={}: its first line is no token of 16 characters or more", file));
   }
+  if (s.model_name.empty()) throw usage_error("--model_name is empty: no address could have it");
   if (s.batching.max_queue < std::size_t(s.batching.max_batch))
     throw usage_error(fmt::format(
         "--max_queue={} is less than --max_batch={}: a request of so many records would be told to come "
@@ -161,6 +162,7 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   std::optional<int> signal;
   while (!signal) signal = stop.wait(std::chrono::hours(1));
   service.drain();
+  server.part();
   stop.wait(what.drain_delay);  // a second signal ends the wait
   bool const all = server.drain(what.drain);
   log.info(all ? "told to end: all that was asked is answered" : "told to end: some answers took too long");

@@ -55,6 +55,9 @@ class server {
 
   std::size_t connections() const;  ///< open now
 
+  /// From now on each answer ends its connection, so that clients go elsewhere before `drain`.
+  void part();
+
   /// Takes no more connections and requests, ends streams, and waits for the answers that are being made;
   /// what is left after `timeout` is cut off. Not on the node's thread. Whether all were answered.
   bool drain(std::chrono::milliseconds timeout);

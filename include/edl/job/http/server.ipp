@@ -21,6 +21,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/http/connection.hpp"
 #include "edl/job/http/request_parser.hpp"
 #include "edl/job/http/server.hpp"
@@ -99,7 +100,7 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   std::uint16_t port = 0;
   std::set<shared_connection> open;  // on the node's thread, as all above
   std::size_t bodies = 0;            // bytes of all
-  bool draining = false, closed = false;
+  bool parting = false, draining = false, closed = false;
   std::mutex mutex;  // guards `connections`
   std::condition_variable changed;
   std::size_t connections = 0;
@@ -227,7 +228,7 @@ EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
     said = co_await answer(*to, r);
   }
   bool const chunks = parser.headed() && parser.chunks();
-  bool const keep = complete && parser.keeps_alive() && !draining && (!said.stream || chunks);
+  bool const keep = complete && parser.keeps_alive() && !parting && (!said.stream || chunks);
   co_await c.send(said, head_only, keep, chunks);
   co_return keep;
 }
@@ -265,7 +266,10 @@ EDL_INLINE void server::state::admit(route const& to, request const& r) const {
   auto const same = [](std::string_view given, std::string_view wanted) {
     return given.size() == wanted.size() && CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0;
   };
-  if (!same(r.field("authorization"), "Bearer " + options.token) &&
+  std::string_view const given = r.field("authorization");
+  constexpr std::string_view scheme = "bearer ";
+  bool const bears = lower(given.substr(0, scheme.size())) == scheme;  // in any case, as RFC 9110 has it
+  if (!(bears && same(given.substr(scheme.size()), options.token)) &&
       !(options.token_in_address && same(r.parameter("token"), options.token)))
     throw failure(401, "the request's field 'Authorization' must be 'Bearer' and the server's token",
                   {{"WWW-Authenticate", "Bearer"}});
@@ -288,11 +292,13 @@ EDL_INLINE asio::awaitable<response> server::state::answer(route const& to, requ
 }
 
 EDL_INLINE void server::state::begin_drain() {
-  draining = true;
+  parting = draining = true;
   asio::error_code ignored;
   acceptor.close(ignored);
   for (auto const& c : open) {
-    if (c->now == phase::idle || c->now == phase::linger) c->socket.close();
+    // What has come already is answered.
+    bool const asks = c->now == phase::idle && c->socket.plain().available(ignored) > 0;
+    if ((c->now == phase::idle && !asks) || c->now == phase::linger) c->socket.close();
     if (c->streaming) c->cancel.emit(asio::cancellation_type::terminal);
   }
 }
@@ -328,6 +334,10 @@ EDL_INLINE server::~server() {
 
 EDL_INLINE void server::close() {
   node_.post([s = state_] { s->shut(); });
+}
+
+EDL_INLINE void server::part() {
+  node_.post([s = state_] { s->parting = true; });
 }
 
 EDL_INLINE bool server::drain(std::chrono::milliseconds timeout) {

@@ -470,7 +470,10 @@ EDL_INLINE job_progress coordinator::progress() const {
     if (over()) p.done.records_done = sum_of(of->done_by_epoch()).records_done;
     p.total_tasks = of->total_tasks();
     p.total_records = of->total_records();
-    p.epoch = of->epochs_opened() > 0 ? of->epochs_opened() - 1 : 0;
+    if (of->epochs_opened() > 0)
+      p.epoch = of->epochs_opened() - 1;
+    else if (auto const applied = of->done_by_epoch(); !applied.empty())
+      p.epoch = applied.rbegin()->first;  // it has gone back, or is at its end: nobody has a task
     p.leased = of->leased();
   }
   p.trained = workers().trained();

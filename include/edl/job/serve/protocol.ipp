@@ -75,6 +75,33 @@ inline std::size_t count_of(json const& shape, std::string const& name, std::siz
   return count;
 }
 
+/// Refuses numbers that JSON can say and the datatype cannot.
+inline void check_numbers(tensor const& t, std::string_view datatype) {
+  struct range {
+    std::string_view datatype;
+    double least, most;
+  };
+  static constexpr range whole[] = {{"BOOL", 0, 1},
+                                    {"INT8", -0x1p7, 0x1p7 - 1},
+                                    {"INT16", -0x1p15, 0x1p15 - 1},
+                                    {"INT32", -0x1p31, 0x1p31 - 1},
+                                    {"INT64", -0x1p63, 0x1p63},
+                                    {"UINT8", 0, 0x1p8 - 1},
+                                    {"UINT16", 0, 0x1p16 - 1},
+                                    {"UINT32", 0, 0x1p32 - 1},
+                                    {"UINT64", 0, 0x1p64}};
+  auto const of = std::ranges::find(whole, datatype, &range::datatype);
+  if (of == std::end(whole)) return;
+  auto const look = [&](auto const& values, auto least, auto most) {  // in the type that the values have
+    for (auto const given : values)
+      if (auto const value = decltype(least)(given);
+          value < least || value > most || std::trunc(value) != value)
+        throw http::failure(400, fmt::format("input '{}' has {}, which is no {}", t.name, given, datatype));
+  };
+  look(t.floats, float(of->least), float(of->most));
+  look(t.integers, of->least, of->most);
+}
+
 inline bool flag_in(json const& object, char const* name, bool otherwise) {
   auto const p = object.find("parameters");
   return p != object.end() && p->is_object() ? p->value(name, otherwise) : otherwise;
@@ -175,6 +202,7 @@ inline inference_head read_head(std::string_view text, model_face const& of, std
                    parameters->at("binary_data_size").get<std::size_t>());
     } else {
       t.append(one.at("data"));
+      check_numbers(t, one.at("datatype").get_ref<std::string const&>());
       if (t.size() != count)
         throw http::failure(
             400, fmt::format("input '{}' has {} values, and its shape wants {}", t.name, t.size(), count));
@@ -276,6 +304,8 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
                             fmt::format("the model takes {} inputs: name each value's", of.inputs.size()));
       return of.inputs.front().name;
     };
+    if (all.contains("instances") && all.contains("inputs"))
+      throw http::failure(400, "the body has both 'instances' and 'inputs'");
     if (auto const rows_given = all.find("instances"); rows_given != all.end()) {
       rows = rows_given->is_array() ? rows_given->size() : 0;
       check_rows(rows, most);

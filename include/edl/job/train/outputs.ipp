@@ -52,6 +52,25 @@ inline bool is_wrong(std::string_view name) {
          (name.ends_with(".png") && name.find("-is-") != name.npos && name.find("-said-") != name.npos);
 }
 
+/// Refuses a directory of results in which the data may be among the files that are removed first.
+inline void check_apart(char const* flag, std::string const& directory, char const* data_flag,
+                        std::string const& data, bool (*removed)(std::string_view)) {
+  namespace fs = std::filesystem;
+  std::istringstream pieces(data);
+  for (std::string piece; std::getline(pieces, piece, ',');) {
+    std::error_code none;  // what is no path lies nowhere
+    fs::path one = fs::canonical(piece, none);
+    if (none) one = fs::absolute(piece, none);
+    std::string const name = one.filename();
+    bool const may_go = removed(name) || name.find_first_of("*?[") != name.npos;
+    if (fs::equivalent(one, directory, none) ||
+        (may_go && fs::equivalent(one.parent_path(), directory, none)))
+      throw usage_error(fmt::format(
+          "{}={}: {}={} lies there, where files of earlier runs are removed: choose another directory", flag,
+          directory, data_flag, data));
+  }
+}
+
 /// Removes what an earlier run, perhaps of more tasks or workers, has left beside this one's files.
 inline void remove_earlier(std::string const& flag, std::string const& directory,
                            bool (*wanted)(std::string_view), logger const& log) {
@@ -80,12 +99,17 @@ EDL_INLINE void make_directories(job const& j) {
   };
   make("--profile", j.profile);
   make("--wrong", j.wrong);
+  if (!j.wrong.empty())
+    detail::check_apart("--wrong", j.wrong, "--validation_data", j.validation_data, detail::is_wrong);
   if (j.command == command::train) {
     make("--checkpoint_dir", j.checkpoint_dir);
     make("--output", j.output);
     make("--tensorboard_log_dir", j.tensorboard_log_dir);
   } else if (j.command == command::predict) {
     make("--prediction_outputs", j.prediction_outputs);
+    if (!j.prediction_outputs.empty())
+      detail::check_apart("--prediction_outputs", j.prediction_outputs, "--prediction_data",
+                          j.prediction_data, detail::is_prediction);
   }
 }
 

@@ -135,6 +135,7 @@ TEST_CASE("off this machine a token is wanted, in the head or in the address") {
   shown_job const drawn("0.0.0.0");
   CHECK(drawn.page->token().size() == 64);
   CHECK(drawn.ask(get("/", "x")).starts_with("HTTP/1.1 401 "));
+  CHECK_THROWS_WITH_AS(shown_job("0.0.0.0", "guessed"), doctest::Contains("16 or more"), edl::error);
 }
 
 TEST_CASE("a page of another name does not read this machine's") {

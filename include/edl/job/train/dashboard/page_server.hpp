@@ -41,7 +41,8 @@ struct page_options {
 /// this machine it wants a token. Thread safety: safe.
 class page_server {
  public:
-  /// Says in the log where it is. Throws `edl::error` when the address cannot be listened on.
+  /// Says in the log where it is. Throws `edl::error` when the address cannot be listened on, and for a token
+  /// that is wanted and has fewer than 16 characters.
   explicit page_server(page_options o);
   page_server(page_server const&) = delete;
   page_server& operator=(page_server const&) = delete;

@@ -75,8 +75,10 @@ EDL_INLINE page_server::state::state(page_options o)
       aside(node),
       changed(node.executor()) {
   bool const token_shown = options.token.empty() && !alone;
-  if (alone) options.token.clear();
-  if (token_shown) options.token = net::token::random().secret();
+  if (alone)
+    options.token.clear();
+  else
+    options.token = (token_shown ? net::token::random() : net::token(options.token)).secret();
   server = std::make_unique<http::server>(
       node,
       http::server_options{.host = options.host,

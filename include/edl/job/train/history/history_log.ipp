@@ -77,8 +77,9 @@ EDL_INLINE void history_log::flush() {
 EDL_INLINE void history_log::begin_events(std::uint64_t version) {
   if (options_.events.empty()) return;
   double const time = options_.clock();
-  events_.emplace_back(options_.events + "/" + event_file_name(time, detail::host_name(), events_.size()),
-                       log_);
+  // Another job, or the same one started again, may begin a file in this second.
+  std::string const writer = fmt::format("{}.{}", detail::host_name(), ::getpid());
+  events_.emplace_back(options_.events + "/" + event_file_name(time, writer, events_.size()), log_);
   events_.back().append(history_file::kind::training, 0,
                         event_file_version(time) + event_of_start(time, version + 1));
 }
