@@ -128,7 +128,7 @@ class checked_view : public detail::tensor_view<checked_view<Rank>, float, Rank>
     kept = std::move(all);
     return *this;
   }
-  checked_view& operator=(checked_view const& values) {
+  checked_view& operator=(checked_view const& values) {  // NOLINT: a copy lies between
     return *this = static_cast<xt::xexpression<checked_view> const&>(values);
   }
 

@@ -43,7 +43,7 @@ constexpr auto members([[maybe_unused]] T& of) {
   [[maybe_unused]] auto const pointers = [](auto&... m) {
     return std::tuple<std::add_pointer_t<decltype(m)>...>(&m...);
   };
-  if constexpr (count == 0) {
+  if constexpr (count == 0 || count > 16) {  // none, or too many
     return std::tuple<>();
   } else if constexpr (count == 1) {
     auto& [a] = of;
@@ -90,11 +90,9 @@ constexpr auto members([[maybe_unused]] T& of) {
   } else if constexpr (count == 15) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = of;
     return pointers(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
-  } else if constexpr (count == 16) {
+  } else {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = of;
     return pointers(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
-  } else {
-    return std::tuple<>();  // too many
   }
 }
 
