@@ -128,6 +128,10 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
         "--max_queue={} is less than --max_batch={}: a request of so many records would be told to come "
         "later for ever",
         s.batching.max_queue, s.batching.max_batch));
+  if (s.batching.max_wait >= s.batching.timeout)
+    throw usage_error(fmt::format(
+        "--max_wait_us={} is not less than --timeout_ms={}: what waits for others would be too late",
+        s.batching.max_wait.count(), s.batching.timeout.count()));
   if (s.listening.certificate.empty() != s.listening.key.empty())
     throw usage_error("--tls_certificate and --tls_key belong together: give both, or none");
   return s;
