@@ -6,7 +6,7 @@
    the functions by dlsym.
 
    Nothing is thrown. What fails returns 0 (`edl_predictor_open`) or -1, and `edl_predictor_error` says why, as
-   C++ says it. Any thread may call any function at any time. docs/tasks/predict-from-python.md has an example. */
+   C++ says it. Any thread may call any function at any time. docs/tasks/predict-from-python.md makes a library. */
 
 #include <stdint.h>
 
