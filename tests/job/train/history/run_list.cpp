@@ -37,6 +37,7 @@ TEST_CASE("runs are found by their histories, with their newest lines, and found
   append(dir / "b/checkpoints/version-1/history.jsonl", "{\"step\":9}\n");  // a checkpoint is no run
   append(dir / "no/run", "");
   append(dir / ".hidden/history.jsonl", "{\"step\":1}\n");
+  CHECK(json::parse(edl::train::run_list(dir / "").lines_of("a")).size() == 3);  // without a list before
   edl::train::run_list runs(dir / "");
   CHECK(runs.look().size() == 2);
   json const a = row(runs, "a");

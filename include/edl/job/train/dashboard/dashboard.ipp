@@ -51,7 +51,7 @@ class siblings {
         if (id != own_) out += (out.size() > 1 ? ",\n" : "") + row;
     return out + "]";
   }
-  std::string one(std::string const& id) const {
+  std::string one(std::string const& id) {
     std::string const lines = runs_ ? runs_->lines_of(id) : "";
     if (lines.empty()) throw http::failure(404, fmt::format("there is no run '{}'", printable(id)));
     return "{\"lines\":" + lines + "}";

@@ -149,7 +149,8 @@ EDL_INLINE void run_list::add_trials(std::string const& below) {
   }
 }
 
-EDL_INLINE std::string run_list::lines_of(std::string const& id) const {
+EDL_INLINE std::string run_list::lines_of(std::string const& id) {
+  if (!files_.contains(id) && !rows_.contains(id)) look();  // nobody has asked for the list since it is there
   auto const one = files_.find(id);
   if (one == files_.end()) return rows_.contains(id) ? "[]" : "";
   job_feed lines("run");
