@@ -105,6 +105,17 @@ TEST_CASE("a directory of results whose earlier files may be the data is refused
   CHECK(slurp(dir / "predictions.csv") == "mine");
 }
 
+TEST_CASE("pictures of an earlier evaluation are removed, and other people's are not") {
+  job::scratch const dir;
+  for (char const* name : {"17-is-3-said-5.png", "mine-is-3-said-5.png", "-is-3-said-5.png", "17-is-3.png",
+                           "wrong.jsonl", "part-00000.jsonl"})
+    std::ofstream(dir / name) << "old";
+  edl::job j{.command = edl::command::evaluate};
+  j.wrong = dir / "";
+  edl::train::clean_outputs(j, false, edl::logger(edl::severity::critical));
+  CHECK(names_in(dir / "") == lines{"-is-3-said-5.png", "17-is-3.png", "mine-is-3-said-5.png"});
+}
+
 TEST_CASE("profiles of an earlier run with more workers do not lie beside the new ones") {
   job::scratch const dir;
   std::filesystem::create_directories(dir / "p");

@@ -48,8 +48,10 @@ inline bool is_profile(std::string_view name) {
 
 /// A file of --wrong, or a part of one.
 inline bool is_wrong(std::string_view name) {
+  std::size_t const is = name.find("-is-");
   return name == "wrong.jsonl" || is_numbered(name, "part-", ".jsonl") ||
-         (name.ends_with(".png") && name.find("-is-") != name.npos && name.find("-said-") != name.npos);
+         (name.ends_with(".png") && name.find("-said-") != name.npos && is != name.npos &&
+          is_numbered(name.substr(0, is), "", ""));
 }
 
 /// Refuses a directory of results in which the data may be among the files that are removed first.
