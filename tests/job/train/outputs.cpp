@@ -116,6 +116,18 @@ TEST_CASE("pictures of an earlier evaluation are removed, and other people's are
   CHECK(names_in(dir / "") == lines{"-is-3-said-5.png", "17-is-3.png", "mine-is-3-said-5.png"});
 }
 
+TEST_CASE("two evaluations do not keep their wrong records in one directory") {
+  job::scratch const dir;
+  edl::job j{.command = edl::command::evaluate};
+  edl::logger const log(edl::severity::critical);
+  using part = edl::checkpoint::lock_options::part;
+  CHECK_FALSE(edl::train::lock_outputs(j, part::whole, log));
+  j.wrong = dir / "";
+  auto const first = edl::train::lock_outputs(j, part::whole, log);
+  CHECK_THROWS_WITH_AS(edl::train::lock_outputs(j, part::whole, log), doctest::Contains("is in use by "),
+                       edl::checkpoint::directory_taken);
+}
+
 TEST_CASE("profiles of an earlier run with more workers do not lie beside the new ones") {
   job::scratch const dir;
   std::filesystem::create_directories(dir / "p");

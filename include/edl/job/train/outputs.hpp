@@ -17,8 +17,9 @@ namespace edl::train {
 /// `clean_outputs` could remove the job's own data.
 void make_directories(job const& j);
 
-/// Keeps the directory that a job writes its results to from other jobs: --checkpoint_dir, or
-/// --prediction_outputs. Null where it writes to none. Throws error, which names the job that has it.
+/// Keeps the directory that a job writes its results to from other jobs: --checkpoint_dir,
+/// --prediction_outputs, or --wrong of an evaluation. Null where it writes to none. Throws error, which names
+/// the job that has it.
 std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j, checkpoint::lock_options::part of,
                                                          logger const& log);
 

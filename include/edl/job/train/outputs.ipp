@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "edl/compute/nn/trace.hpp"
@@ -118,15 +119,17 @@ EDL_INLINE void make_directories(job const& j) {
 EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j,
                                                                     checkpoint::lock_options::part of,
                                                                     logger const& log) {
-  bool const train = j.command == command::train;
-  std::string const& directory = train ? j.checkpoint_dir : j.prediction_outputs;
-  if (directory.empty() || j.command == command::evaluate) return nullptr;
-  return std::make_unique<checkpoint::directory_lock>(checkpoint::lock_options{
-      .directory = directory,
-      .description = fmt::format("{}={}", train ? "--checkpoint_dir" : "--prediction_outputs", directory),
-      .job = j.name,
-      .holder = of,
-      .tell = [log](std::string const& text) { log.warning(text); }});
+  auto const [flag, directory] = j.command == command::train ? std::pair{"--checkpoint_dir", j.checkpoint_dir}
+                                 : j.command == command::predict
+                                     ? std::pair{"--prediction_outputs", j.prediction_outputs}
+                                     : std::pair{"--wrong", j.wrong};
+  if (directory.empty()) return nullptr;
+  return std::make_unique<checkpoint::directory_lock>(
+      checkpoint::lock_options{.directory = directory,
+                               .description = fmt::format("{}={}", flag, directory),
+                               .job = j.name,
+                               .holder = of,
+                               .tell = [log](std::string const& text) { log.warning(text); }});
 }
 
 EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
