@@ -54,7 +54,12 @@ struct chain {
       return false;
   }();
 
-  static constexpr bool adds_gradient = nn::adds_gradient<std::tuple_element_t<0, steps_type>>;
+  static constexpr bool adds_gradient = [] {
+    if constexpr (length > 0)
+      return nn::adds_gradient<std::tuple_element_t<0, steps_type>>;
+    else
+      return false;
+  }();
 
   constexpr std::size_t saved(shape in, pass_size batch) const { return memory(in, batch).saved; }
   constexpr std::size_t scratch(shape in, pass_size batch) const { return memory(in, batch).scratch; }

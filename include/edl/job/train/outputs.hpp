@@ -13,8 +13,8 @@
 
 namespace edl::train {
 
-/// Makes the directories that a job writes to. Throws usage_error, naming the flag, where it cannot, and where
-/// `clean_outputs` could remove the job's own data.
+/// Makes the directories that a job writes to. Throws usage_error, naming the flag, where it cannot, and
+/// where `clean_outputs` could remove the job's own data.
 void make_directories(job const& j);
 
 /// Keeps the directory that a job writes its results to from other jobs: --checkpoint_dir,
