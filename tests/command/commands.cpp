@@ -16,7 +16,9 @@ namespace commands_test {
 using edl::tool::words;
 
 TEST_CASE("no command lets a name, a path or a flag drive the terminal") {
-  std::string const evil = "/none/\x1b]0;title\x07\x9b31m";
+  std::string const evil =
+      "/none/\x1b]0;title\x07\x9b"
+      "31m";
   ::setenv("KUBECONFIG", evil.c_str(), 1);
   for (edl::tool::command const& c : edl::tool::commands()) {
     // These write what they are told to, where they are told to.

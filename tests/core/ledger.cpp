@@ -27,7 +27,7 @@ TEST_CASE("minibatches of a task count once, in order") {
 
 TEST_CASE("closed tasks of a whole epoch are one interval") {
   ledger l;
-  for (std::uint32_t i = 0; i < 1000; ++i) l.apply({{2, (i * 7919) % 1000}, 0, 1});
+  for (std::uint32_t i = 0; i < 1000; ++i) l.apply({{{2, (i * 7919) % 1000}}, 0, 1});
   CHECK(l.closed().at(2).runs().size() == 1);
   CHECK(l.closed().at(2).count() == 1000);
 }

@@ -5,6 +5,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/system_error.hpp>
+#include <functional>
 
 #include "edl/job/wire/edl.pb.h"
 #include "fuzz.hpp"
@@ -28,8 +29,7 @@ std::string const frames;  // no stream of raw bytes
 net::address const place{net::address::transport::local, "fuzz", 0, "ps-0"};
 
 /// Whether a side has taken its peer.
-template <class Side>
-asio::awaitable<void> greet(Side side, bool& taken) {
+asio::awaitable<void> greet(std::function<asio::awaitable<void>()> side, bool& taken) {
   try {
     co_await side();
     taken = true;

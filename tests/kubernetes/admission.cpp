@@ -273,7 +273,7 @@ void admit_service(store const& in, type const& of, json& service, json const* b
   default_to(spec, "clusterIP",
              before ? (*before)["spec"]["clusterIP"]
                     : json(fmt::format("10.96.{}.{}", n / 250 % 250 + 1, n % 250 + 1)));
-  spec["clusterIPs"] = {spec["clusterIP"]};
+  spec["clusterIPs"] = json::array({spec["clusterIP"]});
   if (!before) service["status"] = {{"loadBalancer", json::object()}};
 }
 

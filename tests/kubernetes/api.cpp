@@ -376,10 +376,10 @@ answer api::change(request const& r, target const& t) {
   json const base = scale ? scale_for(*t.resource, *is) : *is;
   json o = r.method == "PUT" ? r.object() : patched(base, r.content_type, r.body);
   std::string const seen = o.value("metadata", json::object()).value("resourceVersion", "");
-  if (!seen.empty() && seen != (*is)["metadata"]["resourceVersion"]) throw stale(*t.resource, t.name);
+  if (!seen.empty() && (*is)["metadata"]["resourceVersion"] != seen) throw stale(*t.resource, t.name);
   // Another object of that name is not what was meant.
   if (std::string const uid = o.value("/metadata/uid"_json_pointer, "");
-      !uid.empty() && uid != (*is)["metadata"]["uid"])
+      !uid.empty() && (*is)["metadata"]["uid"] != uid)
     throw stale(*t.resource, t.name);
   json next = *is;
   if (scale) {
@@ -403,7 +403,7 @@ answer api::change(request const& r, target const& t) {
                     {{"FieldValueInvalid", "metadata.resourceVersion",
                       "Invalid value: 0x0: must be specified for an update"}});
     if (std::string const uid = o["metadata"].value("uid", "");
-        !uid.empty() && uid != (*is)["metadata"]["uid"])
+        !uid.empty() && (*is)["metadata"]["uid"] != uid)
       throw conflict(*t.resource, t.name,
                      fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid,
                                  (*is)["metadata"]["uid"].get<std::string>()));

@@ -66,7 +66,7 @@ json api::remove_one(target const& t, json const& how, bool dry) {
   object const o = find(t);
   json const meta = (*o)["metadata"], want = how.value("preconditions", json::object());
   for (auto const& [field, of_name] : {std::pair{"uid", "UID"}, {"resourceVersion", "ResourceVersion"}})
-    if (std::string const w = want.value(field, ""); !w.empty() && w != meta[field])
+    if (std::string const w = want.value(field, ""); !w.empty() && meta[field] != w)
       throw conflict(
           *t.resource, t.name,
           fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object "

@@ -146,7 +146,7 @@ namespace {
 
 // The cells of a custom resource, by the paths of its definition. A date is told as how long ago it was.
 json custom_row(type const& of, json const& o) {
-  json row{o["metadata"]["name"]};
+  json row = json::array({o["metadata"]["name"]});
   for (json const& c : of.columns) {
     json const v = at_path(o, c["jsonPath"]);
     row.push_back(c["type"] == "date" && !v.is_null() ? json(ago(v)) : v);

@@ -70,7 +70,7 @@ class cluster : public api_requests {
     return asked("delete", path, [&] {
       json const was = find(path);
       std::string const uid = how.value("/preconditions/uid"_json_pointer, "");
-      if (!uid.empty() && uid != was["metadata"]["uid"]) fail(409, "Conflict", "the uid is another");
+      if (!uid.empty() && was["metadata"]["uid"] != uid) fail(409, "Conflict", "the uid is another");
       erase(path, how.value("gracePeriodSeconds", 30));
       return was;
     });

@@ -224,14 +224,15 @@ TEST_CASE("affinities between pods are read from pods and templates, and mark th
   far["metadata"]["labels"] = {{"app", "web"}};
   far["metadata"]["namespace"] = "other";
   json const term = R"({"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"})"_json;
-  shy["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {term};
+  shy["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+      json::array({term});
   list(i, object_kind::pod, {web, shy, far});
   json job = job_object("u");
   json const own =
       R"({"labelSelector": {"matchLabels": {"elasticdl-job-name": "a", "elasticdl-replica-type": "worker"}},
                        "topologyKey": "zone"})"_json;
   job["spec"]["workers"]["template"]["spec"]["affinity"]["podAffinity"]
-     ["requiredDuringSchedulingIgnoredDuringExecution"] = {own};
+     ["requiredDuringSchedulingIgnoredDuringExecution"] = json::array({own});
   list(i, object_kind::job, {job});
   auto const v = i.view(0, {});
   auto const shape = [&](std::string const& name) {

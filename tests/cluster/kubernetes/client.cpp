@@ -102,8 +102,8 @@ TEST_CASE("recorded answers of a real server are read") {
       FAIL("a refusal was taken for success");
     } catch (k8s::api_error const& e) {
       CHECK(e.code() == t.code);
-      CHECK(e.reason() == expected["reason"]);
-      CHECK(e.message() == expected["message"]);
+      CHECK(expected["reason"] == e.reason());
+      CHECK(expected["message"] == e.message());
       CHECK(says(e.what(), {t.method.c_str(), path.c_str(), e.message().c_str()}));
     }
   }

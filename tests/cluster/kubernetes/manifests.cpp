@@ -315,7 +315,7 @@ TEST_CASE("the policy is for the pods that jobs have, and for the ports that the
   json const worker = member_pod(minikube(), {role::worker, 0}, 0, {}, {}, {"m", "u"})["metadata"]["labels"];
   auto const chosen = [](json const& selector, json const& labels) {
     for (auto const& [name, text] : selector["matchLabels"].items())
-      if (labels.value(name, "") != text) return false;
+      if (text != labels.value(name, "")) return false;
     return true;
   };
   for (json const& selector :

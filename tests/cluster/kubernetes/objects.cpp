@@ -359,7 +359,7 @@ TEST_CASE("the master's Service stands for the address of its pod") {
         json{{{"name", "master"}, {"port", 50001}, {"targetPort", 50001}, {"protocol", "TCP"}}});
   auto const found_by = [&](json const& pod) {
     for (auto const& [name, value] : service["spec"]["selector"].items())
-      if (pod["metadata"]["labels"].value(name, "") != value) return false;
+      if (value != pod["metadata"]["labels"].value(name, "")) return false;
     return true;
   };
   CHECK(found_by(master_pod(small())));

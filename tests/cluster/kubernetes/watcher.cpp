@@ -185,7 +185,6 @@ TEST_CASE("recorded watches are told event by event, however their bytes arrive"
     };
     test::wire_server server(&issued().server, std::ref(s));
     k8s::client c(to(server));
-    std::mutex mutex;
     std::vector<json> got;
     seen v;
     k8s::watcher const w(c, "/pods", "",

@@ -22,7 +22,7 @@ constexpr auto several = nn::sequential(
 constexpr edl::shape in{7, 8, 2};
 
 auto after_both_passes(nn::storage keep, edl::mode m, int batch = 3) {
-  lone_layer h{.l = several, .in = in, .batch = {batch, keep}};
+  lone_layer<std::remove_cvref_t<decltype(several)>> h{.l = several, .in = in, .batch = {batch, keep}};
   h.mode = m;
   h.forward();
   h.backward();
@@ -60,7 +60,7 @@ TEST_CASE("a pool finds what was the greatest, also where one of the two was rou
                      nn::max_pool{.window = 3, .stride = 2, .padding = nn::padding::same},
                      nn::conv2d{.filters = 4}, nn::gelu{}, nn::max_pool{.window = 2}, nn::dense{.units = 3});
   auto const gradients = [&](nn::storage keep) {
-    lone_layer h{.l = stem, .in = {13, 13, 2}, .batch = {8, keep}};
+    lone_layer<std::remove_cvref_t<decltype(stem)>> h{.l = stem, .in = {13, 13, 2}, .batch = {8, keep}};
     h.forward();
     h.backward();
     return h.gradients;
@@ -83,7 +83,7 @@ TEST_CASE("layer normalisations and gelus are computed again, with the same grad
                                   nn::gelu{}, nn::dense{.units = 3, .each_place = true})),
       nn::layer_norm{}, nn::dense{.units = 3, .each_place = true});
   auto const course = [&](nn::storage keep) {
-    lone_layer h{.l = block, .in = {1, 5, 3}, .batch = {4, keep}};
+    lone_layer<std::remove_cvref_t<decltype(block)>> h{.l = block, .in = {1, 5, 3}, .batch = {4, keep}};
     h.forward();
     h.backward();
     return h;
@@ -123,7 +123,7 @@ TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {
   for (auto keep :
        {nn::storage::float32, nn::storage::bfloat16, nn::storage::recomputed, nn::storage::compact}) {
     auto const apart = after_both_passes(keep, edl::mode::training);
-    lone_layer h{.l = several, .in = in, .batch = {3, keep}};
+    lone_layer<std::remove_cvref_t<decltype(several)>> h{.l = several, .in = in, .batch = {3, keep}};
     h.saved.assign(several.workspace(in, h.batch), lone_layer<nn::flatten>::poison);
     h.scratch.clear();
     h.forward();

@@ -47,8 +47,10 @@ struct plain {
 template <class... Layers>
 void check_fused(edl::shape in, Layers... layers) {
   for (auto const m : {edl::mode::training, edl::mode::evaluation}) {
-    lone_layer fused{.l = nn::sequential(layers...), .in = in};
-    lone_layer apart{.l = nn::sequential(plain<Layers>{layers}...), .in = in};
+    lone_layer<std::remove_cvref_t<decltype(nn::sequential(layers...))>> fused{.l = nn::sequential(layers...),
+                                                                               .in = in};
+    lone_layer<std::remove_cvref_t<decltype(nn::sequential(plain<Layers>{layers}...))>> apart{
+        .l = nn::sequential(plain<Layers>{layers}...), .in = in};
     fused.mode = apart.mode = m;
     fused.forward(), apart.forward();
     CHECK(greatest_difference(fused.y, apart.y) < 1e-12);

@@ -65,7 +65,7 @@ TEST_CASE("all workers with a copy killed at once: back to the newest checkpoint
     lines flags{"--num_epochs=2", "--checkpoint_dir=" + dir / "checkpoints"};
     if (checkpoints) flags.push_back("--checkpoint_steps=2");
     job::run j(replicas(2, flags), checkpoints ? held : slow);
-    REQUIRE(checkpoints ? j.says("Checkpoint of version ", 2) : j.says(" completed, ", 4));
+    REQUIRE((checkpoints ? j.says("Checkpoint of version ", 2) : j.says(" completed, ", 4)));
     pid_t const a = j.find("worker", 0), b = j.find("worker", 1);
     REQUIRE((a && b));
     ::kill(a, SIGKILL), ::kill(b, SIGKILL);

@@ -365,7 +365,10 @@ TEST_CASE("flags that are unknown or make no sense") {
 
 TEST_CASE("no name, path or content of a file drives the terminal") {
   job::scratch const dir;
-  std::string const evil = "\x1b]0;title\x07\x9b31m", table = dir / ("a" + evil + ".csv");
+  std::string const evil =
+                        "\x1b]0;title\x07\x9b"
+                        "31m",
+                    table = dir / ("a" + evil + ".csv");
   std::ofstream(table) << "x,label\n1,2\n" << evil << ",3\n";
   for (lines const& line :
        {lines{"train", "--training_data=" + dir / evil},

@@ -147,7 +147,7 @@ TEST_CASE("by all-reduce workers share large tables: the same bits as with all r
     CHECK(model(dir, name) == model(dir, "whole"));
   }
   // The parts are one model, whoever reads it; who predicts by all-reduce has a part, too.
-  for (std::string const from : {dir / "shared/model.safetensors", dir / "shared-c/version-32"}) {
+  for (std::string const& from : {dir / "shared/model.safetensors", dir / "shared-c/version-32"}) {
     CAPTURE(from);
     lines const predict{"predict", "--prediction_data=" + job::data().validation,
                         "--checkpoint_dir_for_init=" + from};

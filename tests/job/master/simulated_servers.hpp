@@ -211,7 +211,8 @@ class simulated : public simulated_time {
       case task_kind::finished:
         return;
       case task_kind::prediction:
-        failure = "a prediction task";
+      case task_kind::check:
+        failure = "a task that nobody has asked for";
         return;
       case task_kind::evaluation:
         return evaluate(w);

@@ -7,7 +7,8 @@
 namespace edl::controller {
 
 /// How many workers each job shall have. The same view gives the same plan. A plan that has been carried out
-/// is followed by one that changes nothing, or that uses the room which moved workers have left.
+/// is followed by one that changes nothing, or that uses the room which moved workers have left, or workers
+/// that made room for pods which wait: nobody leaves for that.
 ///
 /// - A job that has been let in never has less than its min; it is never suspended to make room.
 /// - Pods of others that wait for room have it first, as soon as workers above min can leave. Room that is

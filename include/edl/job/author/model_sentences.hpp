@@ -86,7 +86,7 @@ template <class Metrics, class Label>
 struct metrics_take;
 template <class... M, class Label>
 struct metrics_take<metrics<M...>, Label> {
-  static_assert((true & ... & explain_metric<M, Label>()));
+  static_assert((1 & ... & explain_metric<M, Label>()));
 };
 
 template <class Model>

@@ -35,7 +35,8 @@ TEST_CASE("branches are multiplied, and each gets the product of the others") {
   check_gradients(nn::product(nn::dense{.units = 3}, nn::sequential(nn::tanh{}, nn::dense{.units = 3}),
                               nn::sequential(nn::dense{.units = 3}, nn::relu{})),
                   {1, 2, 2});
-  lone_layer h{.l = nn::product(nn::identity{}, nn::identity{}, nn::identity{}), .in = {1, 1, 2}, .batch = 1};
+  lone_layer<std::remove_cvref_t<decltype(nn::product(nn::identity{}, nn::identity{}, nn::identity{}))>> h{
+      .l = nn::product(nn::identity{}, nn::identity{}, nn::identity{}), .in = {1, 1, 2}, .batch = 1};
   h.x = {2, -3};
   h.forward();
   CHECK(h.y == std::vector<double>{8, -27});
@@ -44,7 +45,8 @@ TEST_CASE("branches are multiplied, and each gets the product of the others") {
 }
 
 TEST_CASE("channels stand one after the other, at every place") {
-  lone_layer h{.l = nn::concat(nn::identity{}, nn::max_pool{.window = 1}), .in = {2, 1, 2}, .batch = 1};
+  lone_layer<std::remove_cvref_t<decltype(nn::concat(nn::identity{}, nn::max_pool{.window = 1}))>> h{
+      .l = nn::concat(nn::identity{}, nn::max_pool{.window = 1}), .in = {2, 1, 2}, .batch = 1};
   CHECK(h.out == edl::shape{2, 1, 4});
   h.x = {1, 2, 3, 4};
   h.forward();

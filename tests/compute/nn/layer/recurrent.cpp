@@ -117,7 +117,7 @@ TEST_CASE("gradients of a gru") { has_exact_gradients<nn::gru>(); }
 
 TEST_CASE("in both directions, a place knows what comes before and behind it") {
   auto const both = nn::bidirectional(nn::lstm{.units = 3});
-  lone_layer h{.l = both, .in = {1, 4, 2}, .batch = 1};
+  lone_layer<std::remove_cvref_t<decltype(both)>> h{.l = both, .in = {1, 4, 2}, .batch = 1};
   CHECK(h.out == edl::shape{1, 4, 6});
   h.forward();
   auto const before = h.y;

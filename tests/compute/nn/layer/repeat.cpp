@@ -24,8 +24,10 @@ std::vector<std::string> names_in(auto const& l, edl::shape in) {
 
 TEST_CASE(
     "a repeated block computes what the same chain of blocks does, with variables of its own each time") {
-  lone_layer repeated{.l = nn::repeat<3>(block), .in = {1, 1, 3}};
-  lone_layer chained{.l = nn::sequential(block, block, block), .in = {1, 1, 3}};
+  lone_layer<std::remove_cvref_t<decltype(nn::repeat<3>(block))>> repeated{.l = nn::repeat<3>(block),
+                                                                           .in = {1, 1, 3}};
+  lone_layer<std::remove_cvref_t<decltype(nn::sequential(block, block, block))>> chained{
+      .l = nn::sequential(block, block, block), .in = {1, 1, 3}};
   CHECK(repeated.counts.parameters == 3 * (3 * 3 + 3));
   repeated.forward();
   chained.forward();

@@ -25,7 +25,8 @@ TEST_CASE("gradients of residuals, with and without a projection") {
 }
 
 TEST_CASE("a residual adds its input") {
-  lone_layer h{.l = nn::residual(nn::relu{}), .in = {1, 1, 2}, .batch = 1};
+  lone_layer<std::remove_cvref_t<decltype(nn::residual(nn::relu{}))>> h{
+      .l = nn::residual(nn::relu{}), .in = {1, 1, 2}, .batch = 1};
   h.x = {3, -4};
   h.forward();
   CHECK(h.y == std::vector<double>{6, -4});

@@ -34,9 +34,11 @@ TEST_CASE("gradients through a chain, and through a chain in a chain") {
 }
 
 TEST_CASE("two layers of one kind draw from different streams") {
-  lone_layer h{.l = nn::sequential(nn::dropout{.rate = 0.5f}, nn::dropout{.rate = 0.5f}),
-               .in = {10, 10, 10},
-               .batch = 1};
+  lone_layer<
+      std::remove_cvref_t<decltype(nn::sequential(nn::dropout{.rate = 0.5f}, nn::dropout{.rate = 0.5f}))>>
+      h{.l = nn::sequential(nn::dropout{.rate = 0.5f}, nn::dropout{.rate = 0.5f}),
+        .in = {10, 10, 10},
+        .batch = 1};
   std::ranges::fill(h.x, 1.0);
   h.forward();
   auto const kept = std::ranges::count_if(h.y, [](double v) { return v != 0; });
@@ -45,8 +47,10 @@ TEST_CASE("two layers of one kind draw from different streams") {
 }
 
 TEST_CASE("what stands before the first trained layer computes no gradient") {
-  lone_layer h{.l = nn::sequential(never_backward{}, nn::tanh{}, nn::dense{.units = 2}, nn::tanh{}),
-               .in = {1, 1, 3}};
+  lone_layer<std::remove_cvref_t<decltype(nn::sequential(never_backward{}, nn::tanh{}, nn::dense{.units = 2},
+                                                         nn::tanh{}))>>
+      h{.l = nn::sequential(never_backward{}, nn::tanh{}, nn::dense{.units = 2}, nn::tanh{}),
+        .in = {1, 1, 3}};
   h.forward();
   h.backward(false);
   CHECK_FALSE(std::isnan(h.gradients[0]));

@@ -17,7 +17,8 @@ TEST_CASE("a slice is some channels of each place; the others get no gradient") 
   check_gradients(nn::concat(nn::slice{.first = 0, .count = 1},
                              nn::sequential(nn::slice{.first = 1, .count = 3}, nn::tanh{})),
                   {1, 2, 4});
-  lone_layer h{.l = nn::slice{.first = 1, .count = 2}, .in = {2, 1, 3}, .batch = 1};
+  lone_layer<std::remove_cvref_t<decltype(nn::slice{.first = 1, .count = 2})>> h{
+      .l = nn::slice{.first = 1, .count = 2}, .in = {2, 1, 3}, .batch = 1};
   CHECK(h.out == edl::shape{2, 1, 2});
   h.x = {1, 2, 3, 4, 5, 6};
   h.forward();

@@ -145,7 +145,7 @@ TEST_CASE("what the servers have written of a generation that is over becomes no
 TEST_CASE("a job that is suspended while one server is a step ahead is written, each as far as it is") {
   scratch const dir;
   auto const server_at = [&](std::uint64_t version) {
-    return [&dir, version](std::uint16_t what, edl::bytes message) -> std::string {
+    return [version](std::uint16_t what, edl::bytes message) -> std::string {
       if (what == method::configure) return configured();
       if (what == method::commit) {
         edl::wire::CommitReply reply;

@@ -69,7 +69,7 @@ TEST_CASE("a metric that is no number is never the best") {
 }
 
 TEST_CASE("a history is read again, without what was evaluated after the version that the job goes on from") {
-  job::scratch const dir;
+  ::job::scratch const dir;
   {
     auto h = history(dir / ".");
     h.add(10, accuracy(0.5));
@@ -91,7 +91,7 @@ TEST_CASE("a history is read again, without what was evaluated after the version
 }
 
 TEST_CASE("after going back, a version that comes out better is the best, and its model is to be written") {
-  job::scratch const dir;
+  ::job::scratch const dir;
   {
     auto h = history(dir / ".");
     h.add(10, accuracy(0.5));
@@ -110,7 +110,7 @@ TEST_CASE("after going back, a version that comes out better is the best, and it
 }
 
 TEST_CASE("an infinite value is none, and a run without --save_best leaves the best of others as it is") {
-  job::scratch const dir;
+  ::job::scratch const dir;
   metric_history least(dir / ".", 0, monitor{"loss", false}, {}, known);
   least.add(1, {{"accuracy", 0}, {"loss", -INFINITY}});
   CHECK(!least.best());
@@ -122,7 +122,7 @@ TEST_CASE("an infinite value is none, and a run without --save_best leaves the b
 }
 
 TEST_CASE("a metric that the model has not, and a file that is none, are refused") {
-  job::scratch const dir;
+  ::job::scratch const dir;
   CHECK_THROWS_WITH_AS(metric_history("", 0, monitor{"auc", true}, {}, known),
                        "--save_best=auc: the model's metrics are accuracy, loss", usage_error);
   CHECK_THROWS_AS(metric_history("", 0, {}, early_stopping{.monitor = {"auc", true}}, known), usage_error);
