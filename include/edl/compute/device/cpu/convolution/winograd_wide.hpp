@@ -7,7 +7,7 @@
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 
 /// Convolutions of float32 samples by Winograd's algorithm F(4 x 4, 3 x 3), by our own loops. It has a
-/// quarter of the multiplications, and errs by some ten times as much as plain products. A kernel is
+/// quarter of the multiplications, and errs by some four times as much as plain products. A kernel is
 /// transformed once, where the device keeps kernels.
 namespace edl::detail::winograd_wide {
 
