@@ -16,9 +16,8 @@
 
 namespace edl::detail::winograd_wide {
 
-/// Of a thread's rooms: transformed inputs and sums. A kernel's factors are in a room of the first
-/// thread, and so is a kernel that is turned.
-enum room_number : std::size_t { inputs_room, sums_room, factors_room, turned_room };
+/// Of a thread's rooms: transformed inputs and sums. A kernel's factors are in a room of the first thread.
+enum room_number : std::size_t { inputs_room, sums_room, factors_room };
 
 /// Kernels' factors, each as it was when the device was last told that kernels were written.
 struct kept_factors final : kernel_store {
@@ -46,52 +45,74 @@ inline std::size_t factors_size(conv_geometry const& g) {
 }
 constexpr std::size_t small_factors = places * 128 * 128;
 
-/// Panels of `columns` filters, which have a place after the other, and in it an input channel after the
+/// Some panels of `columns` filters of a kernel, and how it lies: for a gradient its last tap comes first,
+/// and its filters are what is summed over.
+struct panels_of_kernel {
+  float const* kernel;
+  bool turned;
+  std::size_t first, last;
+};
+
+/// Panels one after the other. A panel has a place after the other, and in it an input channel after the
 /// other.
-inline void lay_out(basic_cpu<float>& cpu, conv_geometry const& g, float const* kernel, float* factors) {
+inline void lay_out(basic_cpu<float>& cpu, conv_geometry const& g, panels_of_kernel const& p,
+                    float* factors) {
   auto const inputs = std::size_t(g.in.channels), outputs = std::size_t(g.out.channels),
-             columns = columns_of(outputs), plane = inputs * columns;
-  cpu.share(inputs, cpu.parts(inputs, 8), [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i)
-      for (std::size_t c = 0; c < outputs; c += block)
-        kernel_factors(kernel + i * outputs + c, inputs * outputs,
-                       factors + c / columns * places * plane + i * columns + c % columns, plane);
+             columns = columns_of(outputs), plane = inputs * columns, size = inputs * outputs;
+  auto const to = [&](std::size_t input, std::size_t filter) {
+    std::size_t const c = filter - p.first * columns;
+    return factors + c / columns * places * plane + input * columns + c % columns;
+  };
+  cpu.share(inputs / block, cpu.parts(inputs / block, 1), [&](std::size_t begin, std::size_t end, int) {
+    constexpr std::size_t taps = 9;
+    for (std::size_t i = begin * block; i < end * block; i += block)
+      for (std::size_t c = p.first * columns; c < p.last * columns; c += block)
+        if (p.turned) {
+          float square[taps][block][block];
+          for (std::size_t tap = 0; tap < taps; ++tap)
+            for (std::size_t column = 0; column < block; ++column)
+              for (std::size_t row = 0; row < block; ++row)
+                square[tap][row][column] =
+                    p.kernel[(taps - 1 - tap) * size + (c + column) * inputs + i + row];
+          for (std::size_t row = 0; row < block; ++row)
+            kernel_factors(square[0][row], block * block, to(i + row, c), plane);
+        } else {
+          for (std::size_t row = 0; row < block; ++row)
+            kernel_factors(p.kernel + (i + row) * outputs + c, size, to(i + row, c), plane);
+        }
   });
 }
 
-/// The factors of a kernel, in the first thread's room, or kept since the device was told of the kernel.
-inline float const* factors_of(basic_cpu<float>& cpu, conv_geometry const& g, int batch,
-                               float const* kernel) {
+/// All factors of a kernel as they are kept since the device was told of it. Null where they are not.
+inline float const* kept_factors_of(basic_cpu<float>& cpu, conv_geometry const& g, int batch,
+                                    float const* kernel) {
   std::size_t const size = factors_size(g);
   // Large ones are little of the work of a large batch, and would take the room of those that are not.
   constexpr int few = 4;
-  if (cpu.keeps() && (size <= small_factors || batch <= few)) {
-    if (!cpu.transformed()) cpu.transformed() = std::make_unique<kept_factors>();
-    auto& all = static_cast<kept_factors&>(*cpu.transformed()).all;
-    auto at = std::ranges::find_if(
-        all, [&](auto const& k) { return k.kernel == kernel && k.factors.size() == size; });
-    if (at == all.end() && cpu.keeps_more(size)) at = all.insert(at, {kernel, aligned_buffer<float>(size)});
-    if (at != all.end()) {
-      float* const kept = at->factors.span().data();
-      if (std::exchange(at->written, cpu.written()) != cpu.written()) lay_out(cpu, g, kernel, kept);
-      return kept;
-    }
-  }
-  float* const room = cpu.room(0, factors_room, size).data();
-  lay_out(cpu, g, kernel, room);
-  return room;
+  if (!cpu.keeps() || (size > small_factors && batch > few)) return nullptr;
+  if (!cpu.transformed()) cpu.transformed() = std::make_unique<kept_factors>();
+  auto& all = static_cast<kept_factors&>(*cpu.transformed()).all;
+  auto at = std::ranges::find_if(
+      all, [&](auto const& k) { return k.kernel == kernel && k.factors.size() == size; });
+  if (at == all.end() && cpu.keeps_more(size)) at = all.insert(at, {kernel, aligned_buffer<float>(size)});
+  if (at == all.end()) return nullptr;
+  float* const kept = at->factors.span().data();
+  if (std::exchange(at->written, cpu.written()) != cpu.written())
+    lay_out(cpu, g, {kernel, false, 0, std::size_t(g.out.channels) / columns_of(std::size_t(g.out.channels))},
+            kept);
+  return kept;
 }
 
 /// A share of the tiles of a batch and of the panels of a kernel. Some tiles at a time, as many as leave what
 /// is worked in within a core's second cache.
 class share_of_work {
  public:
-  share_of_work(conv_geometry const& g, activation f, float const* x, float const* factors, float const* bias,
-                float* y)
-      : g_(g), relu_(f == activation::relu), x_(x), factors_(factors), bias_(bias), y_(y) {}
+  share_of_work(conv_geometry const& g, activation f, float const* x, float const* bias, float* y)
+      : g_(g), relu_(f == activation::relu), x_(x), bias_(bias), y_(y) {}
 
+  /// `factors` are those of the panels from number `laid` on.
   void run(basic_cpu<float>& cpu, int thread, std::size_t begin, std::size_t end, std::size_t first_panel,
-           std::size_t last_panel) const {
+           std::size_t last_panel, float const* factors, std::size_t laid) const {
     constexpr std::size_t held = 512 << 10, unit = 12;
     std::size_t const each = places * (inputs_ + columns_) * sizeof(float),
                       most = std::clamp<std::size_t>(held / each / unit * unit, unit, 12 * unit);
@@ -105,9 +126,10 @@ class share_of_work {
       for (std::size_t i = 0; i < some; ++i) bring(first + i, in + i * inputs_, plane);
       for (std::size_t panel = first_panel; panel < last_panel; ++panel) {
         for (std::size_t p = 0; p < places; ++p)
-          (columns_ == 32 ? multiply<2> : multiply<1>)(some, in + p * plane, inputs_,
-                                                       factors_ + (panel * places + p) * inputs_ * columns_,
-                                                       inputs_, sums + p * sums_plane);
+          (columns_ == 32 ? multiply<2>
+                          : multiply<1>)(some, in + p * plane, inputs_,
+                                         factors + ((panel - laid) * places + p) * inputs_ * columns_,
+                                         inputs_, sums + p * sums_plane);
         for (std::size_t i = 0; i < some; ++i)
           finish(first + i, panel * columns_, sums + i * columns_, sums_plane);
       }
@@ -157,7 +179,7 @@ class share_of_work {
 
   conv_geometry g_;
   bool relu_;
-  float const *x_, *factors_, *bias_;
+  float const *x_, *bias_;
   float* y_;
   std::size_t inputs_ = std::size_t(g_.in.channels), columns_ = columns_of(std::size_t(g_.out.channels));
 };
@@ -179,51 +201,47 @@ EDL_INLINE bool faster(conv_geometry const& g, int batch) {
   return g.positions() >= 16 && (tiles_of(g, batch) >= enough || (small && g.positions() >= 36));
 }
 
-/// y = f(x ∗ kernel + bias), of a kernel that is laid out.
-inline void convolve(basic_cpu<float>& cpu, conv_geometry const& g, int batch, share_of_work const& work) {
-  std::size_t const tiles = tiles_of(g, batch), panels = work.panels();
-  // Threads share tiles, or panels where tiles are few: then each transforms all tiles.
-  constexpr std::size_t least = 12;
-  int const by_tiles = cpu.parts(tiles, least), by_panels = cpu.parts(panels, 1);
-  if (by_panels > by_tiles)
-    cpu.share(panels, by_panels,
-              [&](std::size_t begin, std::size_t end, int t) { work.run(cpu, t, 0, tiles, begin, end); });
-  else
-    cpu.share(tiles, by_tiles,
-              [&](std::size_t begin, std::size_t end, int t) { work.run(cpu, t, begin, end, 0, panels); });
+/// y = f(x ∗ kernel + bias), with all factors of the kernel, or as many panels of them at a time as do not
+/// take much memory.
+inline void convolve(basic_cpu<float>& cpu, conv_geometry const& g, int batch, share_of_work const& work,
+                     float const* kept, float const* kernel, bool turned) {
+  constexpr std::size_t held = (8 << 20) / sizeof(float), least = 12;
+  std::size_t const tiles = tiles_of(g, batch), panels = work.panels(), of_panel = factors_size(g) / panels,
+                    most = kept ? panels : std::clamp<std::size_t>(held / of_panel, 1, panels);
+  for (std::size_t first = 0; first < panels; first += most) {
+    std::size_t const last = std::min(first + most, panels);
+    float const* factors = kept;
+    if (!kept) {
+      float* const room = cpu.room(0, factors_room, (last - first) * of_panel).data();
+      lay_out(cpu, g, {kernel, turned, first, last}, room);
+      factors = room;
+    }
+    // Threads share tiles, or panels where tiles are few: then each transforms all tiles.
+    int const by_tiles = cpu.parts(tiles, least), by_panels = cpu.parts(last - first, 1);
+    if (by_panels > by_tiles)
+      cpu.share(last - first, by_panels, [&](std::size_t begin, std::size_t end, int t) {
+        work.run(cpu, t, 0, tiles, first + begin, first + end, factors, first);
+      });
+    else
+      cpu.share(tiles, by_tiles, [&](std::size_t begin, std::size_t end, int t) {
+        work.run(cpu, t, begin, end, first, last, factors, first);
+      });
+  }
 }
 
 EDL_INLINE void forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f, view<float> x,
                         view<float> kernel, view<float> bias, std::span<float> y) {
-  convolve(cpu, g, batch,
-           {g, f, x.data(), factors_of(cpu, g, batch, kernel.data()), bias.empty() ? nullptr : bias.data(),
-            y.data()});
+  share_of_work const work(g, f, x.data(), bias.empty() ? nullptr : bias.data(), y.data());
+  convolve(cpu, g, batch, work, kept_factors_of(cpu, g, batch, kernel.data()), kernel.data(), false);
 }
 
 EDL_INLINE void to_input(basic_cpu<float>& cpu, conv_geometry const& g, int batch, view<float> kernel,
                          view<float> dy, std::span<float> dx) {
-  auto const inputs = std::size_t(g.in.channels), outputs = std::size_t(g.out.channels),
-             taps = kernel.size() / inputs / outputs;
   conv_geometry back = g;
   std::swap(back.in, back.out);
   back.before = {2 - g.before.height, 2 - g.before.width};
-  float *const turned = cpu.room(0, turned_room, kernel.size()).data(),
-               *const factors = cpu.room(0, factors_room, factors_size(back)).data();
-  // The last tap first, and of each its outputs one after the other, in squares that a cache holds.
-  cpu.share(taps * inputs / block, cpu.parts(inputs / block, 1),
-            [&](std::size_t begin, std::size_t end, int) {
-              for (std::size_t i = begin; i < end; ++i) {
-                std::size_t const tap = i / (inputs / block), c = i % (inputs / block) * block;
-                float const* const from = kernel.data() + (tap * inputs + c) * outputs;
-                float* const to = turned + (taps - 1 - tap) * inputs * outputs + c;
-                for (std::size_t o = 0; o < outputs; o += block)
-                  for (std::size_t row = 0; row < block; ++row)
-                    for (std::size_t column = 0; column < block; ++column)
-                      to[(o + row) * inputs + column] = from[column * outputs + o + row];
-              }
-            });
-  lay_out(cpu, back, turned, factors);
-  convolve(cpu, back, batch, {back, activation::none, dy.data(), factors, nullptr, dx.data()});
+  convolve(cpu, back, batch, {back, activation::none, dy.data(), nullptr, dx.data()}, nullptr, kernel.data(),
+           true);
 }
 
 }  // namespace edl::detail::winograd_wide
