@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <utility>
+#include <limits>
 #include <vector>
 
 #include "compute/device/draw.hpp"
