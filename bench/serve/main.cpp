@@ -194,7 +194,7 @@ std::vector<flag> flags() {
   using enum flag::value_type;
   return {{.name = "network", .help = "these alone", .choices = {"mlp", "cifar"}, .repeats = true},
           {.name = "kernels",
-           .fallback = "direct",
+           .fallback = "fixed",
            .help = "of edl",
            .choices = {"fixed", "measured", "direct", "own"}},
           {.name = "rounds",

@@ -56,7 +56,7 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(s.model.predicting.threads == 2);
   CHECK(s.model.predicting.kernels == edl::kernels::own);
   CHECK(s.model.predicting.precision == edl::precision::int8);
-  CHECK(usual.model.predicting.kernels == edl::kernels::direct);
+  CHECK(usual.model.predicting.kernels == edl::kernels::fixed);
   CHECK(usual.model.predicting.precision == edl::precision::float32);
   CHECK(s.model.interval == 0ms);
   CHECK(s.model.keep == 3);

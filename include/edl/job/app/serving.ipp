@@ -50,10 +50,10 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
        .help = "file with what 'Authorization: Bearer' must say; probes are answered without"},
       number_flag("num_threads", "1", "threads that compute a batch", 1, 1024),
       {.name = "kernels",
-       .fallback = "direct",
+       .fallback = "fixed",
        .help =
            "which kernels compute; with measured the fastest on this machine, so that the last bits of an "
-           "answer may differ from start to start",
+           "answer may differ from start to start; with direct none that multiplies less and rounds more",
        .choices = {all_kernels.begin(), all_kernels.end()}},
       {.name = "precision",
        .fallback = "float32",

@@ -120,7 +120,15 @@ class basic_cpu final : public basic_backend<T> {
   std::uint64_t written() const { return written_; }
   /// Whether layouts of kernels are kept, too.
   bool keeps() const { return keeps_ && written_ > 0; }
+  /// Takes memory for so many scalars of what is kept. False: there is no more.
+  bool keeps_more(std::size_t scalars) {
+    constexpr std::size_t most = (64 << 20) / sizeof(T);
+    if (scalars > most - kept_) return false;
+    kept_ += scalars;
+    return true;
+  }
   std::unique_ptr<detail::kernel_store>& quantised() { return quantised_; }
+  std::unique_ptr<detail::kernel_store>& transformed() { return transformed_; }
 
   // ---- Host memory is the processor's: what other backends do besides is next to nothing here. ----
 
@@ -223,6 +231,8 @@ class basic_cpu final : public basic_backend<T> {
   std::vector<per_thread> threads_;
   std::unique_ptr<detail::kernel_store> store_, quantised_;
   std::uint64_t written_ = 0;
+  std::unique_ptr<detail::kernel_store> transformed_;
+  std::size_t kept_ = 0;  // scalars of what is kept
 };
 
 /// The processor at hand, in single precision.

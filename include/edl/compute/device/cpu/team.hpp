@@ -8,8 +8,8 @@
 namespace edl {
 
 /// Threads that do one piece of work together, the caller among them. Waiting for work they first spin for
-/// some microseconds, so that operations may follow each other closely, then sleep. Movable. Thread safety:
-/// `run` by one thread at a time.
+/// some microseconds, so that operations may follow each other closely, then sleep. Where others want their
+/// processors they hardly spin. Movable. Thread safety: `run` by one thread at a time.
 class thread_team {
  public:
   /// `size` counts the caller. With fewer threads than asked for, where the system gives no more, it still

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "edl/compute/device/cpu/crowd.hpp"
 #include "edl/compute/device/cpu/team.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/inline.hpp"
@@ -24,15 +25,19 @@ inline void relax() {
 #endif
 }
 
-using spin_clock = std::chrono::steady_clock;
+using spin_clock = crowd::clock;
 
-/// Waits, without sleeping, for `ready` to come true, for as long as operations follow each other within a
-/// step.
+/// Waits, without sleeping, for `ready` to come true.
 template <class Ready>
-void spin(Ready&& ready, spin_clock::duration longest = std::chrono::microseconds(200)) {
+void spin(Ready&& ready, spin_clock::duration longest) {
   auto const until = spin_clock::now() + longest;
   while (!ready() && spin_clock::now() < until)
     for (int i = 0; i < 16 && !ready(); ++i) relax();
+}
+
+/// For how long a thread waits for what comes next within a step, before it sleeps.
+inline spin_clock::duration longest_spin(bool crowded) {
+  return std::chrono::microseconds(crowded ? 5 : 200);
 }
 
 }  // namespace detail
@@ -57,12 +62,17 @@ struct thread_team::state {
   alignas(64) std::atomic<std::uint32_t> round{0};
   alignas(64) std::atomic<std::uint32_t> done{0};  // parts of this round that their own threads have done
   bool over = false, late = false;
-  std::vector<place> places;  // by part
+  detail::crowd callers{detail::spin_clock::now()};  // how it is around the caller
+  std::vector<place> places;                         // by part
   std::vector<std::thread> threads;
 
   void serve(int part) {
+    detail::crowd crowd(detail::spin_clock::now());
+    bool crowded = false;
     for (std::uint32_t seen = 0;;) {
-      detail::spin([&] { return round.load(std::memory_order_acquire) != seen; });
+      auto const begun = [&] { return round.load(std::memory_order_acquire) != seen; };
+      detail::spin(begun, detail::longest_spin(crowded));
+      if (!begun()) crowded = crowd.here(detail::spin_clock::now(), detail::processors_lost);
       round.wait(seen, std::memory_order_acquire);
       seen = round.load(std::memory_order_acquire);
       // What it has taken is waited for, and until then nothing of the round changes.
@@ -87,7 +97,8 @@ struct thread_team::state {
     std::uint32_t const now = round.load(std::memory_order_relaxed);
     auto left = std::uint32_t(threads.size());
     auto const all = [&] { return done.load(std::memory_order_acquire) == left; };
-    detail::spin(all, late ? own / 4 : own);
+    bool const crowded = late && callers.here(detail::spin_clock::now(), detail::processors_lost);
+    detail::spin(all, crowded ? std::min(own / 4, detail::longest_spin(true)) : late ? own / 4 : own);
     late = !all();
     if (late)
       for (int part = 1; part <= int(threads.size()); ++part) {
@@ -95,7 +106,7 @@ struct thread_team::state {
         --left;
         if (part < parts) work(context, part);
       }
-    detail::spin(all);
+    detail::spin(all, detail::longest_spin(crowded));
     for (std::uint32_t seen = done.load(std::memory_order_acquire); seen != left;
          seen = done.load(std::memory_order_acquire))
       done.wait(seen, std::memory_order_acquire);

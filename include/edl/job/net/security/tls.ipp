@@ -32,6 +32,7 @@ inline constexpr unsigned char psk_context[] = {'e', 'd',
 inline constexpr std::size_t record_size = 16u << 10;        // bytes of plain text, RFC 8446 §5.1
 inline constexpr std::size_t read_ahead = 4 * record_size;   // taken from the socket at once
 inline constexpr std::size_t small_piece = record_size / 2;  // below: copied together into one record
+inline constexpr std::size_t sent_at_once = 256u << 10;      // few large sends cost the system the least
 inline constexpr std::size_t write_turn = 4u << 20;          // in one call, so that others get a turn
 inline constexpr std::size_t read_turn = 1u << 20;
 // Both sides' handshakes have less than 1 KiB; a stranger gets no more memory than this.
@@ -84,11 +85,12 @@ inline int find_psk(SSL* ssl, unsigned char const* id, std::size_t size, SSL_SES
 
 inline constexpr std::size_t unlimited = SIZE_MAX;
 
-// What OpenSSL's engine sees of a socket: records go to the socket at once, and wait here for as long as it
-// takes none, so that a record is never half accepted.
+// What OpenSSL's engine sees of a socket. Records that follow one another go to it together. They wait here
+// for as long as it takes none, so that a record is never half accepted.
 struct tls_wire {
   int socket = -1;
-  bool more = false;  // another record follows at once
+  bool more = false;     // another record follows at once
+  bool blocked = false;  // the socket has taken less than it was given
   std::vector<unsigned char> waiting;
   std::size_t sent = 0;
   std::size_t allowed = handshake_size;  // bytes that the peer may still send
@@ -97,13 +99,14 @@ struct tls_wire {
   // Bytes that the socket has taken of some.
   std::size_t send(unsigned char const* data, std::size_t size) {
     std::size_t done = 0;
-    while (done < size && failed == 0) {
+    blocked = false;
+    while (done < size && !blocked && failed == 0) {
       ssize_t const n =
           ::send(socket, data + done, size - done, MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0));
       if (n >= 0)
         done += std::size_t(n);
       else if (errno == EAGAIN || errno == EWOULDBLOCK)
-        break;
+        blocked = true;
       else if (errno != EINTR)
         failed = errno;
     }
@@ -121,8 +124,9 @@ struct tls_wire {
 inline int write_wire(BIO* bio, char const* data, std::size_t size, std::size_t* taken) {
   auto& wire = *static_cast<tls_wire*>(BIO_get_data(bio));
   auto const* const bytes = reinterpret_cast<unsigned char const*>(data);
-  std::size_t const done = wire.empty() ? wire.send(bytes, size) : 0;
+  std::size_t const done = wire.empty() && !wire.more ? wire.send(bytes, size) : 0;
   wire.waiting.insert(wire.waiting.end(), bytes + done, bytes + size);
+  if (!wire.blocked && (!wire.more || wire.waiting.size() >= sent_at_once)) wire.drain();
   *taken = size;
   return wire.failed == 0;
 }
@@ -305,11 +309,11 @@ EDL_INLINE std::size_t tls_session::write(std::span<asio::const_buffer const> pa
                                           asio::error_code& failed) {
   state& s = *state_;
   failed = {};
-  s.wire.more = false;
+  s.wire.more = s.wire.blocked = false;
   if (!s.wire.empty()) s.wire.drain();
   std::size_t moved = 0, part = 0, at = 0, left = 0;
   for (auto const& p : parts) left += p.size();
-  while (left > 0 && s.wire.empty() && s.wire.failed == 0 && moved < detail::write_turn) {
+  while (left > 0 && !s.wire.blocked && s.wire.failed == 0 && moved < detail::write_turn) {
     while (at == parts[part].size()) ++part, at = 0;
     auto const* const here = static_cast<std::byte const*>(parts[part].data()) + at;
     std::size_t size = std::min(parts[part].size() - at, detail::record_size);

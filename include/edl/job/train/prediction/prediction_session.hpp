@@ -20,8 +20,8 @@
 namespace edl {
 
 struct prediction_options {
-  int threads = 1;                         ///< that compute a batch, the caller among them
-  edl::kernels kernels = kernels::direct;  ///< equal batches give equal bits
+  int threads = 1;                        ///< that compute a batch, the caller among them
+  edl::kernels kernels = kernels::fixed;  ///< equal batches give equal bits
   edl::precision precision = precision::float32;
   bool verify = true;  ///< read all of the model once, and compare it with its checksums
 };

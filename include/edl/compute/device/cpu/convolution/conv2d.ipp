@@ -11,6 +11,7 @@
 #include "edl/compute/device/cpu/bfloat16.hpp"
 #include "edl/compute/device/cpu/convolution/tiled_conv2d.hpp"
 #include "edl/compute/device/cpu/convolution/winograd.hpp"
+#include "edl/compute/device/cpu/convolution/winograd_wide.hpp"
 #include "edl/compute/device/cpu/gemm.hpp"
 #include "edl/compute/device/cpu/int8.hpp"
 #include "edl/compute/device/cpu/kernel_trial.hpp"
@@ -193,11 +194,16 @@ conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry cons
   bool const unit = narrow && tiled::fits(g), by_winograd = narrow && winograd::fits(g);
   if (narrow && (!cpu.rounds() || (!unit && !by_winograd))) return conv_way::direct;
   bool const of_kernel = pass == weights_pass;
-  conv_way const rule = cpu.kernels() == kernels::direct                         ? conv_way::direct
-                        : unit && tiled::faster(g, batch, of_kernel)             ? conv_way::tiled
-                        : !unit && by_winograd && winograd::faster(g, of_kernel) ? conv_way::winograd_narrow
-                        : cpu.rounds()                                           ? conv_way::direct
-                                       : onednn_conv2d_rule(g, batch, cpu.threads());
+  // Where kernels are kept, none whose layout cannot be.
+  bool const wide = !of_kernel && !cpu.rounds() && winograd_wide::fits(g);
+  conv_way const rule = cpu.kernels() == kernels::direct             ? conv_way::direct
+                        : unit && tiled::faster(g, batch, of_kernel) ? conv_way::tiled
+                        : !unit && by_winograd && !cpu.keeps() && winograd::faster(g, of_kernel)
+                            ? conv_way::winograd_narrow
+                        : cpu.rounds()                            ? conv_way::direct
+                        : wide && winograd_wide::faster(g, batch) ? conv_way::winograd_wide
+                        : cpu.keeps()                             ? conv_way::direct
+                                      : onednn_conv2d_rule(g, batch, cpu.threads());
   // Not worth trying: our own loops, in float32, against Winograd's algorithm or products of bfloat16, and to
   // cut the channels of large maps.
   auto const hopeless = [&](conv_way way) {
@@ -205,6 +211,7 @@ conv_way way_of(basic_cpu<float>& cpu, std::string_view pass, conv_geometry cons
       return way != conv_way::direct && !(way == conv_way::tiled && unit) &&
              !(way == conv_way::winograd_narrow && by_winograd);
     return way == conv_way::winograd_narrow || way == conv_way::tiled ||
+           (way == conv_way::winograd_wide && !wide) ||
            (way == conv_way::own && (rule != conv_way::direct || cpu.rounds())) ||
            (way == conv_way::winograd_by_channels && g.positions() > 64);
   };
@@ -219,6 +226,8 @@ inline conv_way forward_way(basic_cpu<float>& cpu, conv_geometry const& g, int b
   auto const run = [&](conv_way way, activation then, view<float> in, view<float> weights, view<float> b) {
     if (way == conv_way::winograd_narrow)
       return winograd::forward(cpu, g, batch, then, in, weights, b, y), true;
+    if (way == conv_way::winograd_wide)
+      return winograd_wide::forward(cpu, g, batch, then, in, weights, b, y), true;
     if (way == conv_way::tiled) return tiled::forward(cpu, g, batch, then, in, weights, b, y), true;
     if (way != conv_way::own) return onednn_conv2d_forward(cpu, g, batch, then, in, weights, b, y, way);
     own_conv2d_forward<float>(cpu, g, batch, then, in, weights, b, y);
@@ -256,6 +265,7 @@ inline conv_way data_way(basic_cpu<float>& cpu, conv_geometry const& g, int batc
                          view<float> kernel, view<float> dy, std::span<float> dx) {
   auto const run = [&](conv_way way, view<float> in, view<float> weights, view<float> out) {
     if (way == conv_way::winograd_narrow) return winograd::to_input(cpu, g, batch, weights, out, dx), true;
+    if (way == conv_way::winograd_wide) return winograd_wide::to_input(cpu, g, batch, weights, out, dx), true;
     if (way == conv_way::tiled) return tiled::to_input(cpu, g, batch, weights, out, dx), true;
     return way != conv_way::own &&
            onednn_conv2d_backward(cpu, g, batch, in, weights, out, dx, {}, {}, way, way);
@@ -282,6 +292,8 @@ void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation 
       if (way == conv_way::own) break;
       if (way == conv_way::winograd_narrow)
         return detail::winograd::forward(*this, g, batch, f, x, kernel, bias, y);
+      if (way == conv_way::winograd_wide)
+        return detail::winograd_wide::forward(*this, g, batch, f, x, kernel, bias, y);
       if (way == conv_way::tiled) return detail::tiled::forward(*this, g, batch, f, x, kernel, bias, y);
       if (detail::onednn_conv2d_forward(*this, g, batch, f, x, kernel, bias, y, way)) return;
     }
@@ -310,9 +322,12 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
           *this, g, batch, x, dy, dkernel, dbias);
       dkernel = dbias = {};
     }
-    if (!dx.empty() && (data == conv_way::winograd_narrow || data == conv_way::tiled)) {
-      (data == conv_way::tiled ? detail::tiled::to_input : detail::winograd::to_input)(*this, g, batch,
-                                                                                       kernel, dy, dx);
+    bool const of_ours =
+        data == conv_way::winograd_narrow || data == conv_way::winograd_wide || data == conv_way::tiled;
+    if (!dx.empty() && of_ours) {
+      (data == conv_way::tiled           ? detail::tiled::to_input
+       : data == conv_way::winograd_wide ? detail::winograd_wide::to_input
+                                         : detail::winograd::to_input)(*this, g, batch, kernel, dy, dx);
       dx = {};
     }
     if (dkernel.empty() && dx.empty()) return;
@@ -347,6 +362,7 @@ std::string basic_cpu<T>::describe_conv2d(conv_geometry const& g, int batch) {
     auto const name = [&](conv_way way) {
       bool const rounded = rounds() && (way == conv_way::own || way == conv_way::direct);
       if (way == conv_way::winograd_narrow) return std::string("Winograd's products, bfloat16");
+      if (way == conv_way::winograd_wide) return std::string("Winograd's products");
       if (way == conv_way::tiled) return std::string("matrix unit, bfloat16");
       return (way == conv_way::own ? own : "oneDNN, " + std::string(detail::conv_ways[std::size_t(way)])) +
              (rounded ? ", bfloat16" : "");

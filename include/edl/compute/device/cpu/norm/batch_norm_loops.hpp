@@ -105,6 +105,38 @@ void by_activation(activation f, Work&& work) {
   }
 }
 
+/// y = max(x · a + b + more, floor) of some rows of n channels. Those of `Vectors` at a time stay in
+/// registers.
+template <bool More, class V, int Vectors, class T>
+[[gnu::always_inline]] inline void normalise_strip(std::size_t n, std::size_t rows, T const* x, T const* a,
+                                                   T const* b, T const* more, T floor, T* y) {
+  constexpr std::size_t width = sizeof(V) / sizeof(T);
+  V scale[Vectors], offset[Vectors];
+  for (std::size_t v = 0; v < Vectors; ++v) {
+    scale[v] = load<V>(a + v * width);
+    offset[v] = load<V>(b + v * width);
+  }
+  for (std::size_t at = 0; at < rows * n; at += n)
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      V z = load<V>(x + at + v * width) * scale[v] + offset[v];
+      if constexpr (More) z += load<V>(more + at + v * width);
+      store<V>(y + at + v * width, z < floor ? V{} + floor : z);
+    }
+}
+template <bool More, class T>
+void normalise_rows(std::size_t n, std::size_t rows, T const* x, T const* a, T const* b, T const* more,
+                    T floor, T* y) {
+  using vector = typename lanes<T>::type;
+  constexpr std::size_t width = lanes<T>::count;
+  std::size_t k = 0;
+  auto const added = [&] { return More ? more + k : nullptr; };
+  for (; k + 4 * width <= n; k += 4 * width)
+    normalise_strip<More, vector, 4>(n, rows, x + k, a + k, b + k, added(), floor, y + k);
+  for (; k + width <= n; k += width)
+    normalise_strip<More, vector, 1>(n, rows, x + k, a + k, b + k, added(), floor, y + k);
+  for (; k < n; ++k) normalise_strip<More, T, 1>(n, rows, x + k, a + k, b + k, added(), floor, y + k);
+}
+
 /// y = f(x · a + b + more), then what the chain says, for some samples. `more` may be null.
 template <class T, activation F>
 void normalise(norm_chain const& c, std::size_t samples, T const* x, T const* a, T const* b, T const* more,
@@ -120,12 +152,8 @@ void normalise(norm_chain const& c, std::size_t samples, T const* x, T const* a,
     return;
   }
   if (c.window == 1) {
-    for (std::size_t r = 0; r < rows; ++r)
-      by_lanes<T>(n, [&]<class V>(std::size_t k) {
-        V z = load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k);
-        if (more) z += load<V>(more + r * n + k);
-        store<V>(y + r * n + k, z < floor ? V{} + floor : z);
-      });
+    more ? normalise_rows<true>(n, rows, x, a, b, more, floor, y)
+         : normalise_rows<false>(n, rows, x, a, b, more, floor, y);
     return;
   }
   for_each_norm_window(c, samples, [&](std::size_t to, std::size_t from) {

@@ -36,17 +36,15 @@ struct onednn_store final : kernel_store {
 
   /// The kernel in a convolution's layout, as it was when the device was last told that kernels were written.
   /// Null where that would be more than is kept.
-  float* kept(conv_kernel& k, float const* kernel, std::uint64_t written) {
+  float* kept(basic_cpu<float>& cpu, conv_kernel& k, float const* kernel) {
     auto at = std::ranges::find_if(layouts,
                                    [&](auto const& l) { return l.kernel == kernel && l.packed == k.packed; });
     if (at == layouts.end()) {
-      constexpr std::size_t most = (64 << 20) / sizeof(float);
-      if (k.packed == k.plain || kept_floats + k.packed_size > most) return nullptr;
-      kept_floats += k.packed_size;
+      if (k.packed == k.plain || !cpu.keeps_more(k.packed_size)) return nullptr;
       at = layouts.insert(at, {kernel, k.packed, aligned_buffer<float>(k.packed_size), 0});
     }
     float* const room = at->room.span().data();
-    if (std::exchange(at->written, written) != written) k.laid_out(0, kernel, room);
+    if (std::exchange(at->written, cpu.written()) != cpu.written()) k.laid_out(0, kernel, room);
     return room;
   }
 
@@ -58,7 +56,6 @@ struct onednn_store final : kernel_store {
     std::uint64_t written;
   };
   std::vector<layout> layouts;
-  std::size_t kept_floats = 0;
 
   template <class Key, class Kernel>
   Kernel* find(Key const& key, int threads, std::deque<Kernel>& known, std::vector<Key>& absent) {

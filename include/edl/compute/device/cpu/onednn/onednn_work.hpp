@@ -90,7 +90,7 @@ class conv_work {
     auto& rooms = store_of(cpu).rooms;
     auto const lay = [&](conv_kernel& k, aligned_buffer<float>& room) {
       if (keeps)
-        if (float* const kept = store_of(cpu).kept(k, kernel.data(), cpu.written())) return kept;
+        if (float* const kept = store_of(cpu).kept(cpu, k, kernel.data())) return kept;
       if (room.size() < k.packed_size && k.packed != k.plain) room = aligned_buffer<float>(k.packed_size);
       return k.laid_out(0, kernel.data(), room.span().data());
     };
