@@ -3,6 +3,7 @@
 
 #include <asio/awaitable.hpp>
 #include <cstdint>
+#include <set>
 
 #include "edl/core/log.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
@@ -37,7 +38,7 @@ class keeper_calls {
 
   /// Everybody holds a frozen version for its evaluation.
   asio::awaitable<void> claim(version_report r);
-  bool claiming() const { return claims_ > 0; }
+  bool claiming() const { return !claims_.empty(); }
 
   asio::awaitable<void> release(release_frozen c);
 
@@ -51,7 +52,7 @@ class keeper_calls {
   model_keepers const& keepers_;
   orders& orders_;
   logger log_;
-  int claims_ = 0;  // under way
+  std::multiset<std::uint64_t> claims_;  // under way: versions
 };
 
 }  // namespace edl::master

@@ -19,12 +19,13 @@
 namespace edl::master {
 namespace detail {
 
-/// Counts itself in a number as long as it lives.
+/// Is one of a set as long as it lives.
 struct one_more {
-  int& number;
-  explicit one_more(int& of) : number(of) { ++number; }
+  std::multiset<std::uint64_t>& all;
+  std::multiset<std::uint64_t>::iterator const self;
+  one_more(std::multiset<std::uint64_t>& of, std::uint64_t version) : all(of), self(of.insert(version)) {}
   one_more(one_more const&) = delete;
-  ~one_more() { --number; }
+  ~one_more() { all.erase(self); }
 };
 
 }  // namespace detail
@@ -120,12 +121,13 @@ EDL_INLINE asio::awaitable<void> keeper_calls::commit(std::uint64_t generation) 
 }
 
 EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
-  detail::one_more const under_way(claims_);
+  detail::one_more const under_way(claims_, r.version);
   wire::ClaimRequest request;
   request.set_generation(r.generation);
   request.set_version(r.version);
   // One that is being evaluated is told again by the next world, and has been claimed.
-  bool claimed = coordinator_.versions().evaluations().wants_frozen(r.version);
+  evaluation const& evaluations = coordinator_.versions().evaluations();
+  bool claimed = evaluations.wants_frozen(r.version);
   for (int tries = 0; !claimed && coordinator_.generation() == r.generation; ++tries) {
     bool again = false;
     try {
@@ -146,8 +148,11 @@ EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
   }
   if (!claimed) {
     r.evaluate = false;
-    release_frozen const nothing{r.version, true};
-    co_await release(nothing);
+    // What the next world was told of, too, is that one's to release.
+    if (!evaluations.wants_frozen(r.version) && claims_.count(r.version) == 1) {
+      release_frozen const nothing{r.version, true};
+      co_await release(nothing);
+    }
   }
   coordinator_.version_reached(r, clock::now());
   loop_.run_commands();
