@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include "edl/compute/optim/rule.hpp"
 #include "edl/compute/optim/sgd.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/memory_fault.hpp"
 
 namespace table_test {
 
@@ -31,6 +33,10 @@ std::vector<float> pulled(table const& t, ids const& of) {
   std::vector<float> to(of.size() * std::size_t(t.width()));
   t.pull(of, to);
   return to;
+}
+
+void flip(float const& x, int bit) {
+  const_cast<float&>(x) = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ (1u << bit));
 }
 
 /// Gives each id a row, and changes none.
@@ -236,6 +242,43 @@ TEST_CASE("one row is read as it is among many, and one that is not there as it 
       CHECK(one == pulled(t, {id}));
     }
     CHECK(t.size() == 2);
+  }
+}
+
+TEST_CASE("a bit of a row that flips between two steps is found; watched rows are the same bits") {
+  for (auto const kind : {edl::nn::row_values::float32, edl::nn::row_values::bfloat16}) {
+    table plain({.width = 3, .policy = {.values = kind}}, adagrad),
+        watched({.width = 3, .policy = {.values = kind}, .watches_memory = true}, adagrad);
+    ids const some{1, 2, 3, 1};
+    std::vector<float> const slopes{1, 2, 3, -1, 0, 1, 5, 5, 5, 2, 2, 2};
+    for (std::uint64_t step = 0; step < 20; ++step)
+      for (table* const t : {&plain, &watched}) t->push(some, slopes, 0.1f, step, std::uint32_t(step));
+    CHECK(pulled(plain, some) == pulled(watched, some));
+    CHECK(plain.payload() == watched.payload());
+    if (kind != edl::nn::row_values::float32) continue;  // of which a visitor sees a copy
+    auto const slot = edl::sparse::id_hash(2).slot();
+    edl::view<float> row;
+    auto const look = [&] {
+      watched.for_each(slot, [&](auto const& header, edl::view<float> values) {
+        if (header.id == 2) row = values;
+      });
+    };
+    look();
+    REQUIRE(row.size() == 6);
+    for (float const& x : row)
+      for (int bit = 0; bit < 32; ++bit) {
+        flip(x, bit);
+        CHECK_THROWS_AS(look(), edl::memory_fault);
+        flip(x, bit);
+      }
+    look();
+    flip(row[5], 3);
+    watched.push(ids{1}, std::vector<float>(3, 1), 0.1f, 21, 21);  // another row
+    CHECK_THROWS_WITH_AS(
+        watched.push(ids{2}, std::vector<float>(3, 1), 0.1f, 22, 22),
+        "the memory of this machine does not keep what is written to it: the row of id 2 has "
+        "changed without a step",
+        edl::memory_fault);
   }
 }
 

@@ -109,4 +109,24 @@ TEST_CASE("a bit that flips between two steps is found; steps of watched memory 
       memory_fault);
 }
 
+TEST_CASE("a bit that flips in accumulated gradients is found") {
+  edl::parameter_layout const large{{{"w", {10000}, 0}}, 10000, 0};
+  variables v(
+      {.layout = large, .elements = {0, 10000}, .rule = momentum, .when = pairs, .watches_memory = true});
+  std::vector<float> const slopes(10000, 2);
+  for (std::uint64_t made = 0; made < 3; ++made) {
+    v.accumulate({0, 10000}, slopes, {}, true);
+    v.accumulate({0, 10000}, slopes, {}, false);
+    v.step_accumulated({0, 10000}, 2, 1, made);
+  }
+  v.accumulate({0, 10000}, slopes, {}, true);
+  const_cast<float&>(v.accumulated()[9000]) = 3;
+  v.accumulate({0, 4096}, slopes, {}, false);  // of another block
+  CHECK_THROWS_WITH_AS(v.accumulate({4096, 10000}, slopes, {}, false),
+                       "the memory of this machine does not keep what is written to it: sums of gradients of "
+                       "elements [8192, 10000) have changed by themselves",
+                       memory_fault);
+  CHECK_THROWS_AS(v.step_accumulated({0, 10000}, 2, 1, 3), memory_fault);
+}
+
 }  // namespace variables_test

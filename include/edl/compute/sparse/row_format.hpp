@@ -11,6 +11,7 @@
 #include "edl/compute/nn/row_policy.hpp"
 #include "edl/compute/sparse/row_memory.hpp"
 #include "edl/core/bfloat16.hpp"
+#include "edl/core/digest.hpp"
 #include "edl/core/random.hpp"
 #include "edl/core/span.hpp"
 
@@ -20,14 +21,16 @@ namespace edl::sparse {
 /// float32. Thread safety: safe; the rows are the caller's.
 class row_format {
  public:
-  row_format(std::size_t width, std::size_t slots, nn::row_values weights)
+  row_format(std::size_t width, std::size_t slots, nn::row_values weights, bool watched = false)
       : width_(width),
         slots_(slots),
         rounded_(weights == nn::row_values::bfloat16),
+        watched_(watched),
         weight_floats_(rounded_ ? (width + 1) / 2 : width) {}
 
-  std::size_t values() const { return width_ * (1 + slots_); }             ///< weights, then each slot
-  std::size_t memory() const { return weight_floats_ + width_ * slots_; }  ///< floats that they take
+  std::size_t values() const { return width_ * (1 + slots_); }              ///< weights, then each slot
+  std::size_t payload() const { return weight_floats_ + width_ * slots_; }  ///< floats that they take
+  std::size_t memory() const { return payload() + watched_; }               ///< with their sum
   std::size_t weight_bytes() const { return weight_floats_ * sizeof(float); }
 
   float* slot(row r, std::size_t number) const { return r.values() + weight_floats_ + number * width_; }
@@ -78,7 +81,24 @@ class row_format {
     std::copy_n(from.data() + width_, width_ * slots_, slot(r, 0));
   }
 
+  /// The values are as they are to be, and their sum says so, where they are watched.
+  void note(row r) const {
+    if (!watched_) return;
+    std::uint32_t const sum = sum_of(r);
+    std::memcpy(r.values() + payload(), &sum, sizeof sum);
+  }
+  /// Whether they are as they were noted.
+  bool intact(row r) const {
+    std::uint32_t sum = 0;
+    if (watched_) std::memcpy(&sum, r.values() + payload(), sizeof sum);
+    return !watched_ || sum == sum_of(r);
+  }
+
  private:
+  std::uint32_t sum_of(row r) const {
+    std::uint64_t const all = digest(view<float>(r.values(), payload()), r.header->id);
+    return std::uint32_t(all ^ all >> 32);
+  }
   static std::uint16_t* bits(row r) { return reinterpret_cast<std::uint16_t*>(r.values()); }
 
   static std::uint16_t rounded_by(float x, std::uint16_t chance) {
@@ -88,7 +108,7 @@ class row_format {
   }
 
   std::size_t width_, slots_;
-  bool rounded_;
+  bool rounded_, watched_;
   std::size_t weight_floats_;
 };
 

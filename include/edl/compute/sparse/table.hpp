@@ -30,6 +30,7 @@ struct table_options {
   std::uint64_t seed = 0;
   nn::row_policy policy{};
   bool remembers_removed = false;  ///< for files of what has changed (`removals`)
+  bool watches_memory = false;     ///< values of rows that change between two steps are found
   /// Calls work(0), work(1), … side by side, and waits for all; none: a call's work is its own thread's.
   std::function<void(std::function<void(int)> const& work)> share = {};
 };
@@ -45,6 +46,10 @@ struct table_counts {
 /// share a row. It grows a hash slot at a time, without a stop. An id that is not admitted yet is a
 /// candidate: a header that counts, without values. Equal pushes and sweeps in equal order leave equal rows,
 /// whatever the number of threads or servers.
+///
+/// With `table_options::watches_memory` four bytes behind each row say what its values came to when they were
+/// last written, but for a chance of 2^-32. What trains or visits a row throws memory_fault where it is not
+/// so.
 ///
 /// Thread safety: all functions are safe; calls that train different rows go on beside one another. A row is
 /// never seen half written.
@@ -131,6 +136,7 @@ class table {
   template <class Work>
   void each_stripe(std::size_t ids, Work const& work) const;
   void initialise(row r) const;
+  void check(row r) const;
   void draw(std::uint64_t id, float* to) const;
   static void keep(stripe const& s, row r, bool fresh = false);
   static void keep_candidate(stripe const& s, row_header const& was, bool fresh = false);

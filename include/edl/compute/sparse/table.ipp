@@ -16,6 +16,7 @@
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/memory_fault.hpp"
 
 namespace edl::sparse {
 
@@ -96,7 +97,8 @@ EDL_INLINE table::table(table_options o, update_rule const& rule)
         for (std::size_t i = 0; i < all.size(); ++i) all[i] = rule.initial(i);
         return all;
       }()),
-      format_(std::size_t(std::max(options_.width, 0)), slot_initials_.size(), options_.policy.values),
+      format_(std::size_t(std::max(options_.width, 0)), slot_initials_.size(), options_.policy.values,
+              options_.watches_memory),
       most_(detail::most_of_slot(options_.policy.most_rows)),
       stripes_(std::make_unique<stripe[]>(stripes)),
       rows_(format_.memory()),
@@ -150,6 +152,16 @@ EDL_INLINE void table::initialise(row r) const {
   }
   for (std::size_t s = 0; s < slot_initials_.size(); ++s)
     std::fill_n(format_.slot(r, s), w, slot_initials_[s]);
+  format_.note(r);
+}
+
+EDL_INLINE void table::check(row r) const {
+  if (!format_.intact(r))
+    throw memory_fault(
+        fmt::format("the memory of this machine does not keep what is written to it: the row of id {} has "
+                    "changed without a "
+                    "step",
+                    r.header->id));
 }
 
 EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const {
@@ -188,6 +200,7 @@ EDL_INLINE void table::apply(std::span<row const> rows, view<float> gradients, f
   auto const w = std::size_t(options_.width), n = rows.size() * w;
   scratch.resize((1 + slot_initials_.size()) * n);
   std::vector<std::span<float>> slots;
+  for (row const r : rows) check(r);
   for (std::size_t i = 0; i < rows.size(); ++i) format_.read_weights(rows[i], &scratch[i * w]);
   for (std::size_t p = 0; p < slot_initials_.size(); ++p) {
     float* const to = &scratch[(p + 1) * n];
@@ -201,6 +214,7 @@ EDL_INLINE void table::apply(std::span<row const> rows, view<float> gradients, f
   for (std::size_t p = 0; p < slot_initials_.size(); ++p)
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::memcpy(format_.slot(rows[i], p), &scratch[(p + 1) * n + i * w], w * sizeof(float));
+  for (row const r : rows) format_.note(r);
 }
 
 EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, float learning_rate,
@@ -264,7 +278,10 @@ EDL_INLINE void table::for_each(std::uint32_t number,
                                 std::function<void(row_header const&, view<float>)> const& visit) const {
   std::vector<float> values(format_.values());
   std::lock_guard const lock(stripes_[number / slots_per_stripe].mutex);
-  slot(number).for_each(rows_, [&](row r) { visit(*r.header, format_.look(r, values)); });
+  slot(number).for_each(rows_, [&](row r) {
+    check(r);
+    visit(*r.header, format_.look(r, values));
+  });
 }
 
 EDL_INLINE void table::for_each_candidate(std::uint32_t number,
@@ -293,7 +310,7 @@ EDL_INLINE std::size_t table::bytes() const {
   return n;
 }
 
-EDL_INLINE std::size_t table::payload() const { return size() * format_.memory() * sizeof(float); }
+EDL_INLINE std::size_t table::payload() const { return size() * format_.payload() * sizeof(float); }
 
 EDL_INLINE summed_gradients sum_duplicates(view<std::uint64_t> ids, view<float> gradients, int width) {
   auto const w = std::size_t(width);

@@ -116,6 +116,7 @@ EDL_INLINE void table::put(row_header const& header, view<float> values) {
   keep(s, r);
   *r.header = header;
   format_.write(r, values);
+  format_.note(r);
 }
 
 EDL_INLINE void table::remove(std::uint64_t id) {

@@ -37,6 +37,7 @@ EDL_INLINE void table::keep_candidate(stripe const& s, row_header const& was, bo
 EDL_INLINE void table_snapshot::keep(row r, bool fresh) {
   auto const [at, first] = kept_[id_hash(r.header->id).slot()].try_emplace(r.header->id);
   if (!first || fresh) return;
+  table_.check(r);
   at->second.header = *r.header;
   at->second.values.resize(table_.values());
   table_.format_.read(r, at->second.values);
@@ -52,7 +53,9 @@ EDL_INLINE void table_snapshot::for_each(
   std::lock_guard const lock(table_.stripes_[slot / table::slots_per_stripe].mutex);
   auto const& kept = kept_[slot];
   table_.slot(slot).for_each(table_.rows_, [&](row r) {
-    if (!kept.contains(r.header->id)) visit(*r.header, table_.format_.look(r, values));
+    if (kept.contains(r.header->id)) return;
+    table_.check(r);
+    visit(*r.header, table_.format_.look(r, values));
   });
   for (auto const& [id, was] : kept)
     if (!was.values.empty()) visit(was.header, was.values);

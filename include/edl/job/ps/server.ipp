@@ -238,8 +238,18 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   if (std::string const tables = from.rows().describe(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   std::vector<checkpoint::manifest::file> files;
-  std::function<void()> const work = [&] { files = write(what, request); };
+  std::string fault;  // of rows that are written
+  std::function<void()> const work = [&] {
+    try {
+      files = write(what, request);
+    } catch (memory_fault const& e) {
+      fault = e.what();
+    }
+  };
   co_await disk_.run(std::string(), work);
+  use(options_, [&] {
+    if (!fault.empty()) throw store_failure(fault);
+  });
   wire::CheckpointReply reply;
   for (checkpoint::manifest::file const& file : files) {
     auto& out = *reply.add_files();

@@ -13,6 +13,7 @@
 #include "edl/compute/optim/moving_average.hpp"
 #include "edl/compute/optim/rated_rule.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/memory_fault.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/checkpoint/checkpoint.hpp"
@@ -27,10 +28,7 @@ namespace edl::ps {
 /// one without begins it at the weights.
 bool has_average(std::string const& path);
 
-/// Memory has changed without a step: a bit has flipped.
-struct memory_fault : error {
-  using error::error;
-};
+using edl::memory_fault;
 
 /// A range of the arena, parameters before carried state, with the optimiser's slots: what a store keeps of
 /// them, and how a step changes them. Gradients and changes are given for the whole range, and a step is
@@ -100,6 +98,8 @@ class variables {
   /// A step with the mean of what is accumulated, `count` times.
   void step_accumulated(element_range of, std::size_t count, float rate, std::uint64_t made);
 
+  view<float> accumulated() const { return sums_; }  ///< of gradients, then changes; empty: one is a step
+
   /// All of them now, as a snapshot has them.
   ps::full_snapshot snapshot(std::uint64_t version) const;
 
@@ -115,6 +115,8 @@ class variables {
   std::vector<view<float>> arrays() const;
   void check_memory(element_range of) const;
   void note_memory(element_range of);
+  template <class Work>
+  void change_sums(element_range of, Work const& work);
 
   parameter_layout const& layout_;
   element_range elements_;
@@ -128,7 +130,8 @@ class variables {
   mutable copy_on_write values_, slots_;  // here
   std::vector<float> sums_;               // accumulated gradients, then changes of state
   std::vector<std::span<float>> slot_views_;
-  std::optional<memory_sums> memory_;  // of values and slots, here
+  std::optional<memory_sums> memory_;          // of values and slots, here
+  std::optional<memory_sums> memory_of_sums_;  // of `sums_`
 };
 
 }  // namespace edl::ps

@@ -50,6 +50,11 @@ EDL_INLINE variables::variables(store_options const& o)
   fill(slots_.write());
   if (o.watches_memory) memory_.emplace(elements_.size());
   note_memory({0, elements_.size()});
+  if (memory_ && !sums_.empty()) {
+    memory_of_sums_.emplace(sums_.size());
+    view<float> const sums[]{sums_};
+    memory_of_sums_->take(sums, {0, sums_.size()});
+  }
 }
 
 // Of the elements, from the first: values, and each slot of the parameters.
@@ -71,6 +76,22 @@ EDL_INLINE void variables::check_memory(element_range of) const {
         "the memory of this machine does not keep what is written to it: elements [{}, {}) have changed "
         "without a step",
         elements_.first + where->first, elements_.first + where->last));
+}
+
+/// Work on what these elements have accumulated, which is looked at before.
+template <class Work>
+void variables::change_sums(element_range of, Work const& work) {
+  if (!memory_of_sums_) return work();
+  view<float> const sums[]{sums_};
+  element_range const here{of.first - elements_.first, of.last - elements_.first};
+  if (auto const where = memory_of_sums_->changed(sums, here))
+    throw memory_fault(
+        fmt::format("the memory of this machine does not keep what is written to it: sums of gradients of "
+                    "elements [{}, {}) "
+                    "have changed by themselves",
+                    elements_.first + where->first, elements_.first + where->last));
+  work();
+  memory_of_sums_->take(sums, here);
 }
 
 EDL_INLINE void variables::fill(std::span<float> slots) const {
@@ -251,13 +272,17 @@ EDL_INLINE void variables::accumulate(element_range of, view<float> gradients, v
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = first ? what[i] : to[i] + what[i];
   };
   auto const slopes = gradients_of(of, gradients), change = change_of(of, state_change);
-  add(sums.first(slopes.size()), slopes);
-  add(sums.last(change.size()), change);
+  change_sums(of, [&] {
+    add(sums.first(slopes.size()), slopes);
+    add(sums.last(change.size()), change);
+  });
 }
 
 EDL_INLINE void variables::step_accumulated(element_range of, std::size_t count, float rate,
                                             std::uint64_t made) {
-  for (float& sum : part(sums_, of)) sum /= float(count);
+  change_sums(of, [&] {
+    for (float& sum : part(sums_, of)) sum /= float(count);
+  });
   std::span<float> const sums = sums_;
   step(of, sums.first(parameters_), sums.subspan(parameters_), rate, made);
 }

@@ -203,14 +203,17 @@ EDL_INLINE std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table) {
 EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
                                               std::uint32_t part, std::uint32_t parts) {
   p.rule->check(p.layout);
+  bool const watches_memory =
+      j.command == command::train && j.verify_gradients > 0 && j.strategy == strategy::parameter_server;
   std::vector<sparse::table_options> tables;
   for (std::size_t t = 0; t < p.embeddings.tables.size(); ++t)
     tables.push_back({.width = p.embeddings.tables[t].width,
                       .initial = p.embeddings.initials[t],
                       .seed = table_seed(j.seed, t),
                       .policy = p.embeddings.policies[t],
-                      .remembers_removed = j.command == command::train && !j.checkpoint_dir.empty() &&
-                                           j.delta_checkpoints > 0});
+                      .remembers_removed =
+                          j.command == command::train && !j.checkpoint_dir.empty() && j.delta_checkpoints > 0,
+                      .watches_memory = watches_memory});
   auto fixed = fixed_elements(p.layout, j.freeze);
   auto rates = detail::rates_of(j, p);
   return {.layout = p.layout,
@@ -226,8 +229,7 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .moving_average = j.command == command::train ? j.moving_average : 0,
           .fixed = std::move(fixed),
           .rates = std::move(rates),
-          .watches_memory = j.command == command::train && j.verify_gradients > 0 &&
-                            j.strategy == strategy::parameter_server};
+          .watches_memory = watches_memory};
 }
 
 EDL_INLINE std::string evaluation_line(program const& p, master::evaluation_result const& r,
