@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
@@ -96,6 +97,20 @@ inline void put(std::string_view text) {
 }
 
 inline constexpr std::chrono::seconds storage_timeout{60}, storage_pause{1};
+
+/// Storage that fails for a while is waited for. A signal: it came before the work was done.
+template <class Work>
+std::optional<int> when_storage_allows(Work const& work, signals const& stop, logger const& log) {
+  for (auto const until = clock::now() + storage_timeout;;) try {
+      work();
+      return std::nullopt;
+    } catch (storage_error const& e) {
+      if (!e.may_pass() || clock::now() > until) throw;
+      log.warning(fmt::format("{}; it is tried again for a minute", e.what()));
+      if (auto const signal = stop.wait(storage_pause)) return signal;
+    }
+}
+
 inline constexpr std::size_t most_masters = 5;              // killed within a minute
 inline constexpr std::chrono::milliseconds latecomer{500};  // for a signal that others have got already
 
@@ -105,16 +120,12 @@ EDL_INLINE int run_master(train::program& p, arguments const& a, process_environ
                           logger const& log, signals const& stop, cli::status_sink const& show) {
   if (log.detailed())
     for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
-  // Storage that fails for a while is waited for: this may be the successor of a master, which must not begin
-  // with less than there is, and whose error would end the job.
+  // This may be the successor of a master, which must not begin with less than there is, and whose error
+  // would end the job.
   std::optional<master_role> role;
-  for (auto const until = clock::now() + detail::storage_timeout; !role;) try {
-      role.emplace(p, a.job, s, log, show);
-    } catch (storage_error const& e) {
-      if (!e.may_pass() || clock::now() > until) throw;
-      log.warning(fmt::format("{}; it is tried again for a minute", e.what()));
-      if (auto const signal = stop.wait(detail::storage_pause)) return 128 + *signal;
-    }
+  if (auto const signal =
+          detail::when_storage_allows([&] { role.emplace(p, a.job, s, log, show); }, stop, log))
+    return 128 + *signal;
   return role->run(stop);
 }
 
@@ -229,10 +240,11 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   }
   auto const metrics = serve_metrics(
       w.node, j, w.s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
-  bool stop_requested = false;  // a signal is told once, and all may ask
+  std::atomic<bool> stop_requested = false;  // a signal is told once, and all may ask, on any thread
   // A job that is suspended is over while a worker still has something in hand.
   auto const stopping = [&] {
-    return stop_requested = stop_requested || self.lost() || self.finished() || w.stop.wait(0ms).has_value();
+    if (self.lost() || self.finished() || w.stop.wait(0ms)) stop_requested = true;
+    return stop_requested.load();
   };
   work.stop_when(stopping);
   session.stop_when(stopping);
@@ -344,7 +356,8 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   using namespace detail;
   job const& j = a.job;
   if (j.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
-  train::records const r = train::open_records(j, p.open, log);
+  train::records r;
+  if (when_storage_allows([&] { r = train::open_records(j, p.open, log); }, stop, log)) return 0;
   bool const side_by_side = s.platform == "process";
   worker::trainer_options options =
       train::trainer_options_of(j, p, side_by_side ? j.num_workers : 1, int(s.id));

@@ -107,8 +107,9 @@ class replica final : public worker::remote_link {
   /// Serves `wire::method::follow`. On the node's thread.
   asio::awaitable<void> handle(net::request& r) { return log_.handle(r); }
 
-  /// Asked while `refresh` waits: true makes it throw `interrupted`.
-  void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
+  /// Asked on any thread from now on, until the node ends: true ends the world with its next step, makes
+  /// `refresh` throw `interrupted`, and so does what waits for others for longer than a step takes.
+  void stop_when(std::function<bool()> stopping);
 
  private:
   struct member {
@@ -117,9 +118,19 @@ class replica final : public worker::remote_link {
     std::unique_ptr<net::channel> to;  // null: itself
   };
 
+  /// It can go on only when others do, as long as this lives.
+  struct waiting {
+    std::atomic<int>& count;
+    explicit waiting(std::atomic<int>& of) : count(of) { ++count; }
+    waiting(waiting const&) = delete;
+    ~waiting() { --count; }
+  };
+
+  asio::awaitable<void> watch_stop();
   wire::World enter();
   bool take_place(wire::World const& w);
   void copy_from(wire::World const& w);
+  void restore(std::string const& checkpoint);
   bool share_rows(wire::World const& w);
   void begin(wire::World const& w);
   void join_gpus(std::shared_ptr<collective::group> const& group);
@@ -131,6 +142,7 @@ class replica final : public worker::remote_link {
   ps::push_result apply(std::vector<contribution> const& all,
                         std::vector<std::vector<sparse::row_gradients>> const& rows);
   bool make_pending(wire::World const& w);
+  net::reply await(net::started_call& call);
   std::vector<std::string> call_members(std::vector<member_call> const& calls);
   template <class F>
   auto on_node(F const& work);
@@ -163,6 +175,9 @@ class replica final : public worker::remote_link {
   ps::push_result last_;
   std::uint64_t here_ = 0;  // the version that the GPU holds
   std::function<bool()> stopping_;
+  std::atomic<int> waits_{0};
+  std::atomic<duration> step_time_{};  // of the last
+  time_point stepped_{};               // when it was made
 };
 
 }  // namespace edl::replica

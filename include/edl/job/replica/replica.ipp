@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <limits>
 #include <thread>
 
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/job/net/blocking.hpp"
 #include "edl/job/net/status.hpp"
 #include "edl/job/ps/copy.hpp"
@@ -28,9 +32,14 @@ namespace detail {
 inline constexpr std::chrono::seconds silence{300};
 
 inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
+inline constexpr std::chrono::seconds storage_timeout{60}, storage_pause{1};
 
 // How often a member that waits for another one's answer looks whether the world is over.
 inline constexpr std::chrono::milliseconds look_up{20}, ask_again{2};
+
+// How long others may keep one waiting that is told to stop: about a step, and less than those have who stop
+// it.
+inline constexpr std::chrono::milliseconds least_patience{1000}, most_patience{10'000};
 
 /// Why a job's sums are the host's wherever it runs; empty: they need not be.
 EDL_INLINE std::string keeps_to_ring(job const& j) {
@@ -87,6 +96,32 @@ EDL_INLINE void replica::world_is_over(std::uint64_t next) {
   if (group_ && number_ < next) group_->abort();
 }
 
+EDL_INLINE void replica::stop_when(std::function<bool()> stopping) {
+  stopping_ = std::move(stopping);
+  dependencies_.node.spawn([this] { return watch_stop(); });
+}
+
+// Another may hang, or be out of reach, and who is told to stop has no time to find that out. As where it had
+// died, what is under way is void.
+EDL_INLINE asio::awaitable<void> replica::watch_stop() {
+  asio::steady_timer timer(dependencies_.node.executor());
+  std::optional<time_point> since;
+  for (;;) {
+    timer.expires_after(detail::look_up);
+    co_await timer.async_wait(asio::use_awaitable);
+    auto const now = clock::now();
+    if (waits_ == 0 || !stopping_()) {
+      since.reset();
+    } else if (!since) {
+      since = now;
+    } else if (now - *since >
+               std::clamp<duration>(step_time_.load(), detail::least_patience, detail::most_patience)) {
+      dependencies_.log.info("told to stop: it leaves amid a step, in which others keep it waiting");
+      co_return world_is_over(std::numeric_limits<std::uint64_t>::max());
+    }
+  }
+}
+
 EDL_INLINE wire::World replica::enter() {
   wire::EnterRequest request;
   request.set_worker(self_.id);
@@ -127,6 +162,7 @@ EDL_INLINE void replica::leave() {
 }
 
 EDL_INLINE bool replica::refresh() {
+  waiting const others(waits_);
   leave();
   ends_ = false;
   for (;;) {
@@ -241,15 +277,20 @@ EDL_INLINE bool replica::make_pending(wire::World const& w) {
   return true;
 }
 
+// Throws call_error, and that soon when the world is over.
+EDL_INLINE net::reply replica::await(net::started_call& call) {
+  while (!call.wait_for(detail::look_up))
+    if (over_ > number_) call.cancel();
+  return call.get();
+}
+
 // Asks other members until they answer. Throws `broken` when the world is over, and where one is lost.
 EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_call> const& calls) {
   std::vector<net::started_call> started;
   for (member_call const& c : calls) started.push_back(net::start(*members_[c.member].to, c.request));
   std::vector<std::string> answers;
   for (std::size_t i = 0; i < calls.size();) try {
-      while (!started[i].wait_for(detail::look_up))
-        if (over_ > number_) started[i].cancel();
-      answers.push_back(started[i].get().message);
+      answers.push_back(await(started[i]).message);
       ++i;
     } catch (net::call_error const& e) {
       // It may not have heard of this world yet.
@@ -261,16 +302,29 @@ EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_cal
   return answers;
 }
 
+// Here, as the node's thread waits for no disk. Storage that fails for a while is waited for, as servers do.
+EDL_INLINE void replica::restore(std::string const& checkpoint) {
+  for (auto const until = clock::now() + detail::storage_timeout;;) try {
+      shares_.prepare(checkpoint);
+      train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, checkpoint);
+      return;
+    } catch (storage_error const& e) {
+      if (!e.may_pass() || clock::now() > until) throw;
+      if (over_ > number_) throw collective::broken("its world is over");
+      if (stopping_ && stopping_()) throw worker::interrupted("told to stop while the storage failed");
+      dependencies_.log.warning(fmt::format("{}; it is tried again", e.what()));
+      std::this_thread::sleep_for(detail::storage_pause);
+    }
+}
+
 // Makes the store what the world starts from, but for the rows of tables that others have.
 EDL_INLINE void replica::copy_from(wire::World const& w) {
   std::vector<std::size_t> sources;
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (members_[i].current) sources.push_back(i);
   if (sources.empty()) {
-    shares_.prepare(w.restore());
-    // Here, as the node's thread waits for no disk.
     on_node([&] { dependencies_.server.withdraw(); });
-    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, w.restore());
+    restore(w.restore());
     current_ = true;
   }
   if (current_) {
@@ -348,13 +402,15 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
 
 EDL_INLINE void replica::step() {
   go_over();
+  waiting const others(waits_);
   std::shared_ptr<collective::group> const group = group_;
   std::vector<contribution> all;
   std::vector<std::vector<sparse::row_gradients>> rows;
   bool complete = false;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    all = gpus_.joined() ? gpus_.sum() : sum_.sum(log_.wants_end());
+    // Where one is to leave, the others end this world with it, and lose nothing that they compute.
+    all = gpus_.joined() ? gpus_.sum() : sum_.sum(log_.wants_end() || (stopping_ && stopping_()));
     if (dependencies_.store->rows().tables() > 0) {
       rows = rows_.exchange(*group);
       // Nobody comes here before all have made the last step.
@@ -374,6 +430,7 @@ EDL_INLINE void replica::step() {
     if (complete = shares_.divided() && !all.empty(); complete) group->barrier();
     complete = false;
     if (!all.empty()) last_ = on_node([&] { return apply(all, rows); });
+    step_time_ = clock::now() - std::exchange(stepped_, clock::now());
     if (last_step_) end_world(*group);
   } catch (collective::broken const& e) {
     if (complete) pending_.emplace(number_, version_ + 1, all, sum_.sums(), rows);
@@ -419,7 +476,7 @@ EDL_INLINE void replica::go_over() {
   if (!std::exchange(ends_, false)) return;
   refresh();
   if (!finished_)
-    throw worker::rolled_back(fmt::format("a worker has joined; world {} follows", number_.load()), true);
+    throw worker::rolled_back(fmt::format("a worker comes or goes; world {} follows", number_.load()), true);
 }
 
 EDL_INLINE worker::lane_range replica::lanes() const {
@@ -488,6 +545,7 @@ EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
 
 // Nobody makes a step without this thread, so no row changes meanwhile.
 EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
+  waiting const others(waits_);
   try {
     shares_.pull(rows, number_, version_);
   } catch (collective::broken const& e) {
@@ -510,6 +568,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
   });
   if (here) return;
   // It came later than that version.
+  waiting const others(waits_);
   std::string why = "no other member";
   bool silent = false;
   for (member const& m : members_) {
@@ -521,11 +580,13 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
     net::outgoing what{
         .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::copy_in};
     what.into.push_back(std::as_writable_bytes(variables));
+    net::started_call call = net::start(*m.to, std::move(what));
     try {
-      net::wait(*m.to, std::move(what));
+      await(call);
       return;
     } catch (net::call_error const& e) {
       why = e.what();
+      if (over_ > number_) break;
       // What says no is a member that does not have it; all else is no fault of the task.
       if (e.code() != net::status::internal) {
         silent = true;
