@@ -23,6 +23,22 @@ TEST_CASE("a disk has a speed where it can be written to, and no file stays") {
   CHECK(disk_speed("") == 0);
 }
 
+TEST_CASE("what is in memory is no disk, and what was not measured is said to be so") {
+  for (std::string const memory : {"/dev/shm", "/sys/fs/cgroup"})
+    if (std::filesystem::exists(memory) && on_disk({memory}).empty())
+      CHECK(on_disk({memory, "/proc"}) == "/proc");
+  CHECK(on_disk({"", "/no/such", "/proc"}) == "/proc");
+  CHECK(on_disk({"/no/such"}).empty());
+  CHECK(speeds_in_words(9e7, "/tmp", 1.2e8) ==
+        "this machine writes 90 MB/s to /tmp, and sends 120 MB/s to the master");
+  CHECK(speeds_in_words(0, "/tmp", 0) ==
+        "this machine could not write to /tmp, so that its disk was not measured, and the way to the master "
+        "was not measured: it takes no probe");
+  CHECK(speeds_in_words(0, "", 1e6) ==
+        "this machine has no directory on a disk, so that its disk was not measured, and sends 1 MB/s to the "
+        "master");
+}
+
 TEST_CASE("the way to the master has a speed where it takes what is sent, and none where it does not") {
   edl::net::node there(options()), here(options());
   std::atomic<std::uint64_t> got{0};

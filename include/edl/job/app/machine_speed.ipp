@@ -2,6 +2,9 @@
 #pragma once
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,6 +65,26 @@ EDL_INLINE double disk_speed(std::string const& directory, std::size_t bytes) {
   auto const words = detail::incompressible(bytes);
   return detail::best_speed(
       bytes, [&] { return detail::write_and_force(directory, std::as_bytes(std::span(words))); });
+}
+
+EDL_INLINE std::string on_disk(std::vector<std::string> const& directories) {
+  for (std::string const& one : directories) {
+    struct statfs of {};
+    if (one.empty() || ::statfs(one.c_str(), &of) != 0) continue;
+    if (of.f_type != TMPFS_MAGIC && of.f_type != RAMFS_MAGIC) return one;
+  }
+  return {};
+}
+
+EDL_INLINE std::string speeds_in_words(double disk, std::string const& directory, double network) {
+  std::string const writes =
+      disk > 0 ? fmt::format("writes {:.3g} MB/s to {}", disk / 1e6, directory)
+      : directory.empty()
+          ? "has no directory on a disk, so that its disk was not measured"
+          : fmt::format("could not write to {}, so that its disk was not measured", directory);
+  return fmt::format("this machine {}, and {}", writes,
+                     network > 0 ? fmt::format("sends {:.3g} MB/s to the master", network / 1e6)
+                                 : "the way to the master was not measured: it takes no probe");
 }
 
 EDL_INLINE double network_speed(net::channel& master) try {

@@ -377,10 +377,11 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   // Only where it could be started elsewhere.
   if (j.leave_bad_nodes && s.platform == "kubernetes" && may_measure(master)) {
     std::error_code none;
-    w.disk = disk_speed(std::filesystem::temp_directory_path(none));
+    std::string const place =
+        on_disk({std::filesystem::temp_directory_path(none), "/var/tmp", j.checkpoint_dir});
+    w.disk = disk_speed(place);
     w.network = network_speed(master);
-    log.info(fmt::format("this machine writes {:.3g} MB/s to its disk, and sends {:.3g} MB/s to the master",
-                         w.disk / 1e6, w.network / 1e6));
+    log.info(speeds_in_words(w.disk, place, w.network));
   }
   if (j.strategy == strategy::allreduce) return run_replica(w);
   worker::identity const me{s.id, node.options().self.incarnation};
