@@ -342,11 +342,18 @@ TEST_CASE("a node that is short of something is told of once, until it is well a
   std::string const told =
       "NodePressure: node n, on which elasticdl-a-worker-0 runs, has DiskPressure: pods may be evicted from "
       "it";
+  // The master hears of it, as long as it is so.
+  auto const short_nodes = [&] {
+    return c.objects.at(cluster::pod_path(master))["metadata"]["annotations"].value("elasticdl/short-nodes",
+                                                                                    "");
+  };
   presses(true);
   CHECK(p.notes == std::vector{told});
+  CHECK(short_nodes() == "n=DiskPressure");
   presses(true);
   CHECK(p.notes == std::vector{told});
   presses(false);
+  CHECK(short_nodes() == "");
   presses(true);
   CHECK(p.notes == std::vector{told, told});
 }

@@ -53,6 +53,16 @@ TEST_CASE("Workers that are to leave are a list of ids") {
   CHECK_FALSE(ids_of(many));
 }
 
+TEST_CASE("Nodes that are short of something are named with what they lack") {
+  using nodes = std::map<std::string, std::string>;
+  auto const read = [](char const* text) { return short_nodes_of(pod({{"elasticdl/short-nodes", text}})); };
+  CHECK(short_nodes_of(json::object()).empty());
+  CHECK(read("").empty());
+  CHECK(read("n1=DiskPressure;n2=MemoryPressure, PIDPressure") ==
+        nodes{{"n1", "DiskPressure"}, {"n2", "MemoryPressure, PIDPressure"}});
+  CHECK(read(";n;=x;n1=;;n2=a=b") == nodes{{"n1", ""}, {"n2", "a=b"}});
+}
+
 TEST_CASE("A job is to be suspended when its master's pod says true") {
   CHECK(is_suspended(pod({{"elasticdl/suspend", "true"}})));
   CHECK_FALSE(is_suspended(pod({{"elasticdl/suspend", "false"}})));

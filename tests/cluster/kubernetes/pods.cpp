@@ -64,6 +64,41 @@ TEST_CASE("A worker that is being deleted is told of at once, and its successor 
   CHECK(ends[0].ending.outside);
 }
 
+TEST_CASE("Workers on nodes that are short of something are told of when that changes") {
+  drive d;
+  for (process_id const who : {worker(0), worker(1), server(0)}) {
+    auto s = d.run(who);
+    s.node = who == worker(1) ? "m" : "n";
+    d.all.changed(s, d.now);
+  }
+  auto const told = [&] {
+    d.all.tick(d.now);
+    return d.take<pods_pressed>();
+  };
+  CHECK(told().empty());
+  d.all.short_of({{"n", "DiskPressure"}, {"o", "MemoryPressure"}});
+  auto const first = told();
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].workers ==
+        std::map<std::uint32_t, std::string>{{0, "runs on node n, which has DiskPressure"}});
+  CHECK(told().empty());
+  d.all.stop(worker(0), 30s);  // it hands over
+  CHECK(told().at(0).workers.empty());
+}
+
+TEST_CASE("Nodes that a master avoids are avoided by the next") {
+  drive d;
+  CHECK(d.all.avoid(worker(0), "is slow") == "");
+  auto s = d.run(worker(0));
+  s.node = "n";
+  d.all.changed(s, d.now);
+  CHECK(d.all.avoid(worker(0), "is slow") == "n");
+  CHECK(d.all.avoid(worker(0), "is slow") == "");
+  d.all = pods({.job = "j", .avoided = {"n"}});
+  d.all.start(worker(1), std::nullopt, d.now);
+  CHECK(d.take<create_pod>().at(0).avoid == std::vector<std::string>{"n"});
+}
+
 TEST_CASE("A server's name is used again when its old pod is gone") {
   drive d;
   auto s = d.run(server(0));

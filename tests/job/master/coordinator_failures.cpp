@@ -310,6 +310,38 @@ TEST_CASE("a successor takes no copy of the model that the master before it has 
   }
 }
 
+TEST_CASE("workers on nodes that are short of something hand over one by one, as long as that is so") {
+  for (bool const leaves : {true, false}) {
+    CAPTURE(leaves);
+    auto o = small();
+    o.num_workers = 3;
+    o.leave_bad_nodes = leaves;
+    master m(o);
+    m.start();
+    for (std::uint32_t const id : {1, 2}) m.join(role::worker, id);
+    std::string const why = "runs on node n, which has MemoryPressure";
+    m.it.pressed({{0, why}, {1, why}, {9, why}});
+    for (int i = 0; i < 3; ++i) m.it.tick(m.now += seconds(1));
+    auto const first = m.take_all<stop_process>();
+    CHECK(first.size() == (leaves ? 1 : 0));
+    CHECK(m.said("worker 0 " + why) == leaves);
+    CHECK_FALSE(m.take<avoid_place>());  // its scheduler knows better for how long
+    if (!leaves) continue;
+    CHECK(first[0].id == 0);
+    CHECK(m.take<start_process>()->id == 3);
+    m.it.left(role::worker, 0, 1, m.now);
+    m.join(role::worker, 3);
+    m.it.tick(m.now += seconds(1));
+    CHECK(m.take<stop_process>()->id == 1);
+    m.it.left(role::worker, 1, 1, m.now);
+    m.join(role::worker, 4);
+    m.it.pressed({{2, why}});
+    m.it.pressed({});
+    m.it.tick(m.now += seconds(1));
+    CHECK_FALSE(m.take<stop_process>());
+  }
+}
+
 TEST_CASE(
     "a worker whose disk is slow beside its siblings' as it begins is told of, and hands over with the "
     "flag") {

@@ -24,6 +24,7 @@ TEST_CASE("a journal is read by the next master of the same run, and by no other
                     .servers = {.next = 2, .lines = {{0, 0, false}, {1, 0, false}}},
                     .events = 12,
                     .addresses = {"tcp:127.0.0.1:4000"},
+                    .avoided = {"node-3"},
                     .finished = true,
                     .good = {.workers = {{4, 30}, {8, 50}}, .copies = 40},
                     .undo = 30,

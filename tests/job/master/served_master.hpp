@@ -146,7 +146,10 @@ struct master_process {
       std::lock_guard const guard(lock);
       stopped.push_back(who);
     }
-    void avoid(edl::process_id who, std::string const& why) override { avoided.push_back({who, why}); }
+    std::string avoid(edl::process_id who, std::string const& why) override {
+      avoided.push_back({who, why});
+      return "node-" + std::to_string(who.id);
+    }
     void stop_all(std::chrono::milliseconds) override {}
     void waits(std::string const& what) override {
       std::lock_guard const guard(lock);

@@ -46,9 +46,10 @@ struct master_state {
   std::uint32_t attempt = 1, restart = 0;
   std::uint32_t first_size = 0;  ///< workers that it was made for
   std::string requested_size{},
-      leave{};              ///< a size, and who shall leave first, that the master has not answered yet
-  bool suspending = false;  ///< it has been told to
-  std::string scaled{};     ///< its answer to the last size request
+      leave{};                ///< a size, and who shall leave first, that the master has not answered yet
+  bool suspending = false;    ///< it has been told to
+  std::string short_nodes{};  ///< what it has been told of the nodes where its workers run
+  std::string scaled{};       ///< its answer to the last size request
   std::optional<platform::kubernetes::job_size> size{};  ///< that it says the job is to have
   std::optional<job_report> report{};
   bool started = false, ready = false;  ///< its container has run; it listens

@@ -62,6 +62,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   m->requested_size = short_text(field(notes, {annotation::num_workers}));
   m->leave = short_text(field(notes, {annotation::leave}));
   m->suspending = text(field(notes, {annotation::suspend})) == "true";
+  m->short_nodes = text(field(notes, {annotation::short_nodes}));
   m->scaled = short_text(field(notes, {annotation::scaled}));
   m->waits = short_text(field(notes, {annotation::waits}));
   m->size = platform::kubernetes::shown_size(pod);
@@ -171,9 +172,10 @@ EDL_INLINE bool same_for_job(pod_record const& a, pod_record const& b) {
   if (!same || !a.master) return same;
   master_state const &x = *a.master, &y = *b.master;
   return x.attempt == y.attempt && x.restart == y.restart && x.requested_size == y.requested_size &&
-         x.leave == y.leave && x.suspending == y.suspending && x.scaled == y.scaled && x.size == y.size &&
-         x.report == y.report && x.started == y.started && x.ready == y.ready && x.waits == y.waits &&
-         x.crashes == y.crashes && x.ending.code == y.ending.code && x.ending.words == y.ending.words;
+         x.leave == y.leave && x.suspending == y.suspending && x.short_nodes == y.short_nodes &&
+         x.scaled == y.scaled && x.size == y.size && x.report == y.report && x.started == y.started &&
+         x.ready == y.ready && x.waits == y.waits && x.crashes == y.crashes &&
+         x.ending.code == y.ending.code && x.ending.words == y.ending.words;
 }
 
 }  // namespace edl::controller

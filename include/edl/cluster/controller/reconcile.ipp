@@ -118,14 +118,18 @@ class reconciler {
     memo_.nodes_gone = std::move(gone);
   }
 
-  /// Kubelets that run out of something evict pods. Each node is told of once, until it is well again.
+  /// Kubelets that run out of something evict pods. Each node is told of once, until it is well again. The
+  /// master hears of those where its workers run.
   void tell_of_pressure() {
     if (!situation_.pressure_of) return;
     std::map<std::string, std::string> nodes;
+    std::set<std::string> of_workers;
     auto const look = [&](pod_record const& p) {
       if (p.node.empty() || p.at == pod_record::phase::over) return;
       std::string what = situation_.pressure_of(p.node);
-      if (what.empty() || !nodes.emplace(p.node, what).second) return;
+      if (what.empty()) return;
+      if (p.who.role == role::worker) of_workers.insert(fmt::format("{}={}", p.node, what));
+      if (!nodes.emplace(p.node, what).second) return;
       if (auto const told = memo_.nodes_short.find(p.node);
           told == memo_.nodes_short.end() || told->second != what)
         out_.notes.push_back({true, "NodePressure",
@@ -135,6 +139,14 @@ class reconciler {
     for (pod_record const* p : situation_.members) look(*p);
     if (master_) look(*master_);
     memo_.nodes_short = std::move(nodes);
+    std::string const told = fmt::format("{}", fmt::join(of_workers, ";"));
+    if (!master_ || master_->leaving || master_->at == pod_record::phase::over ||
+        master_->master->short_nodes == told)
+      return;
+    std::optional<std::string> note;
+    if (!told.empty()) note = told;
+    out_.actions.push_back(
+        annotate_master{master_->name(), master_->uid, {{annotation::short_nodes, std::move(note)}}});
   }
 
   // The life of the job.

@@ -9,6 +9,8 @@ inline constexpr char num_workers[] = "elasticdl/num-workers";  ///< a number of
 inline constexpr char num_servers[] = "elasticdl/num-ps-pods";  ///< a number of servers that is requested
 inline constexpr char leave[] = "elasticdl/leave";              ///< workers that are to leave first, as "3,5"
 inline constexpr char why[] = "elasticdl/why";                  ///< of that size, in words
+inline constexpr char short_nodes[] =
+    "elasticdl/short-nodes";  ///< by the controller: "n1=DiskPressure;n2=…", of nodes where workers run
 inline constexpr char suspend[] = "elasticdl/suspend";  ///< "true": the job is to end so that it can go on
 
 // On the pod of a master, written by the master.

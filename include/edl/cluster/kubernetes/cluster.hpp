@@ -50,13 +50,13 @@ struct retry_limits {
 class cluster final : public platform {
  public:
   /// `to` outlives it. `self`: the master's own pod. Its memory is raised when the container before this one
-  /// has used it up.
-  cluster(net::node& on, access via, job_spec spec, owner self, observer& to, logger log,
-          retry_limits p = {});
+  /// has used it up. `avoided`: nodes that a master before this one has named.
+  cluster(net::node& on, access via, job_spec spec, owner self, observer& to, logger log, retry_limits p = {},
+          std::vector<std::string> avoided = {});
   ~cluster() override;
 
   void start(process_id who, std::optional<std::uint32_t> instead_of) override;
-  void avoid(process_id who, std::string const& why) override;
+  std::string avoid(process_id who, std::string const& why) override;
   void stop(process_id who, std::chrono::milliseconds grace) override;
   void stop_all(std::chrono::milliseconds grace) override;
   void show(std::string const& status, std::string const& line) override;
@@ -69,6 +69,7 @@ class cluster final : public platform {
   void execute(delete_pod const& c);
   void execute(pod_ended const& c) { to_.ended(c.ending, 0); }
   void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
+  void execute(pods_pressed const& c) { to_.pressed(c.workers); }
   void execute(pods_found const& c) { to_.found(c.pods); }
   void execute(pod_note const& c);
   void execute(not_allowed const& c) { refused(c.why); }

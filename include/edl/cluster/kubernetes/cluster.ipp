@@ -41,8 +41,9 @@ inline std::string stamp(std::chrono::system_clock::time_point at) {
   return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(at));
 }
 
-inline pods::options options_of(job_spec const& spec) {
+inline pods::options options_of(job_spec const& spec, std::vector<std::string> avoided) {
   pods::options o{.job = spec.name, .server = spec.server, .worker = spec.worker};
+  o.avoided = std::move(avoided);
   for (role_spec* const of : {&o.server, &o.worker}) of->limit = limit_of(of->request, of->limit);
   if (!spec.server_template.empty()) o.server = role_of_template(spec.server_template);
   if (!spec.worker_template.empty()) o.worker = role_of_template(spec.worker_template);
@@ -52,7 +53,7 @@ inline pods::options options_of(job_spec const& spec) {
 }  // namespace detail
 
 EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self, observer& to, logger log,
-                            retry_limits p)
+                            retry_limits p, std::vector<std::string> avoided)
     : node_(on),
       client_(std::move(via), detail::impatient()),
       spec_(std::move(spec)),
@@ -60,7 +61,7 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       to_(to),
       log_(std::move(log)),
       retry_limits_(p),
-      pods_(detail::options_of(spec_)),
+      pods_(detail::options_of(spec_, std::move(avoided))),
       size_{spec_.initial_workers ? spec_.initial_workers : spec_.num_workers, spec_.num_servers} {
   watcher_ = std::make_unique<watcher>(
       client_, pod_path(""), job_selector(spec_.name),
@@ -138,9 +139,10 @@ EDL_INLINE void cluster::stop(process_id who, std::chrono::milliseconds grace) {
   run_commands();
 }
 
-EDL_INLINE void cluster::avoid(process_id who, std::string const& why) {
-  pods_.avoid(who, why);
+EDL_INLINE std::string cluster::avoid(process_id who, std::string const& why) {
+  std::string node = pods_.avoid(who, why);
   run_commands();
+  return node;
 }
 
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
@@ -365,6 +367,7 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
       run_commands();
     });
   if (is_suspended(pod)) node_.post([this] { to_.suspend(); });
+  node_.post([this, nodes = short_nodes_of(pod)] { pods_.short_of(nodes); });
   requested_size const request = requested_size_of(pod);
   if (request.empty()) return;
   {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -33,6 +34,10 @@ requested_size requested_size_of(nlohmann::json const& master);
 /// The ids of `elasticdl/leave`: "3,5"; an empty text has none. Nothing when it is no such list, or has more
 /// than 10,000.
 std::optional<std::vector<std::uint32_t>> ids_of(std::string const& text);
+
+/// What the annotation `elasticdl/short-nodes` of a master's pod says, "n1=DiskPressure;n2=MemoryPressure":
+/// nodes, and what each is short of. What cannot be read of it is not there.
+std::map<std::string, std::string> short_nodes_of(nlohmann::json const& master);
 
 /// Whether the annotation `elasticdl/suspend` of a master's pod is "true".
 bool is_suspended(nlohmann::json const& master);

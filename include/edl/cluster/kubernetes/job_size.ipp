@@ -12,6 +12,7 @@
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/job_size.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl::platform::kubernetes {
 namespace detail {
@@ -61,6 +62,18 @@ EDL_INLINE std::optional<std::vector<std::uint32_t>> ids_of(std::string const& t
     at = end + 1;
   }
   return ids;
+}
+
+EDL_INLINE std::map<std::string, std::string> short_nodes_of(nlohmann::json const& master) {
+  std::map<std::string, std::string> nodes;
+  std::string const all = text(field(master, {"metadata", "annotations", annotation::short_nodes}));
+  for (std::size_t at = 0; at < all.size();) {
+    std::size_t const end = std::min(all.find(';', at), all.size()), middle = all.find('=', at);
+    if (middle < end && middle > at && nodes.size() < detail::most_ids)
+      nodes[all.substr(at, middle - at)] = printable(all.substr(middle + 1, end - middle - 1), 100);
+    at = end + 1;
+  }
+  return nodes;
 }
 
 EDL_INLINE bool is_suspended(nlohmann::json const& master) {

@@ -42,6 +42,11 @@ struct pod_leaving {
   std::string why;
 };
 
+/// Workers on nodes that are short of something, and what of, in words: all of them.
+struct pods_pressed {
+  std::map<std::uint32_t, std::string> workers;
+};
+
 /// The first listing has been dealt with: these run, or are about to.
 struct pods_found {
   findings pods;
@@ -59,8 +64,8 @@ struct not_allowed {
   std::string why;
 };
 
-using pod_command =
-    std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_found, pod_note, not_allowed>;
+using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_pressed, pods_found,
+                                 pod_note, not_allowed>;
 
 /// The servers' and workers' pods of a job. What the API server tells and what the master wants go in, with
 /// the time, and commands come out. It has no clock, no thread and no connection.
@@ -88,14 +93,19 @@ class pods {
     std::chrono::milliseconds first_pause{500}, longest_pause{15'000};  ///< between tries to create
     std::chrono::seconds farewell{30};       ///< for the containers beside a program that has ended
     std::chrono::seconds pull_timeout{300};  ///< with an image or a volume that does not come
+    std::vector<std::string> avoided = {};   ///< nodes, since a master before this one
   };
-  explicit pods(options o) : options_(std::move(o)) {}
+  explicit pods(options o) : options_(std::move(o)), avoided_(options_.avoided) {}
 
   /// The master wants `who` to run, in the place of worker `instead_of` if it is given.
   void start(process_id who, std::optional<std::uint32_t> instead_of, time_point now);
 
-  /// No more processes on the node where `who` is, or was last: pods that are created from now on.
-  void avoid(process_id who, std::string const& why);
+  /// No more processes on the node where `who` is, or was last: pods that are created from now on. Returns
+  /// that node; empty: it is not known, or avoided already.
+  std::string avoid(process_id who, std::string const& why);
+
+  /// Nodes that are short of something, and what of: all of them.
+  void short_of(std::map<std::string, std::string> nodes) { short_ = std::move(nodes); }
 
   /// The master wants it to leave. Unknown, or ended already: nothing.
   void stop(process_id who, std::chrono::seconds grace);
@@ -155,6 +165,7 @@ class pods {
   void end(process_id who, pod& p, ending e);
   void watch_trouble(pod_status const& s, pod& p, time_point now);
   void out_of_memory(pod_status const& s, ending& e);
+  void look_at_nodes();
   resources grown(resources const& of, role what) const;
   role_spec const& spec(role of) const { return of == role::server ? options_.server : options_.worker; }
 
@@ -163,6 +174,8 @@ class pods {
   std::map<role, std::uint32_t> doublings_;
   std::map<process_id, std::string> ends_;  // why a worker's place became free
   std::vector<std::string> avoided_;        // nodes
+  std::map<std::string, std::string> short_;
+  std::map<std::uint32_t, std::string> pressed_;  // that have been told of
   std::vector<pod_command> commands_;
   bool found_ = false, closed_ = false;
   bool made_ = false;  // a pod has been there

@@ -66,15 +66,27 @@ EDL_INLINE void pods::create(process_id who, pod& p) {
       create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role), avoided_});
 }
 
-EDL_INLINE void pods::avoid(process_id who, std::string const& why) {
+EDL_INLINE std::string pods::avoid(process_id who, std::string const& why) {
   auto const it = pods_.find(who);
-  if (it == pods_.end() || it->second.node.empty()) return;
+  if (it == pods_.end() || it->second.node.empty()) return {};
   std::string const& node = it->second.node;
-  if (std::ranges::find(avoided_, node) != avoided_.end()) return;
+  if (std::ranges::find(avoided_, node) != avoided_.end()) return {};
   avoided_.push_back(node);
   commands_.emplace_back(
       pod_note{severity::warning, "NodeAvoided",
                fmt::format("node {} is avoided by this job from now on: {} {}", node, to_string(who), why)});
+  return node;
+}
+
+EDL_INLINE void pods::look_at_nodes() {
+  std::map<std::uint32_t, std::string> now;
+  for (auto const& [who, p] : pods_)
+    if (auto const node = short_.find(p.node); node != short_.end() && who.role == role::worker && p.wanted &&
+                                               !p.uid.empty() && !p.over && !p.leaving && !p.stop_requested)
+      now[who.id] = fmt::format("runs on node {}, which has {}", node->first, node->second);
+  if (now == pressed_) return;
+  pressed_ = now;
+  commands_.emplace_back(pods_pressed{std::move(now)});
 }
 
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
@@ -286,6 +298,7 @@ EDL_INLINE void pods::tick(time_point now) {
   if (closed_) return;
   for (auto& [who, p] : pods_)
     if (p.retry_at && now >= *p.retry_at && p.wanted && p.uid.empty() && !p.creating) create(who, p);
+  look_at_nodes();
 }
 
 }  // namespace edl::platform::kubernetes

@@ -206,7 +206,8 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
     return std::make_unique<platform::kubernetes::cluster>(
         node_, platform::kubernetes::find_access(), *cluster_,
         platform::kubernetes::owner{s.pod_name, s.pod_uid}, server_.processes(), log_,
-        platform::kubernetes::retry_limits{.allowed_before = before_ && before_->members > 0});
+        platform::kubernetes::retry_limits{.allowed_before = before_ && before_->members > 0},
+        before_ ? before_->avoided : std::vector<std::string>());
   if (s.launcher.empty()) return nullptr;
   return std::make_unique<platform::launched>(
       node_, s.launcher, net::token(s.launcher_token),

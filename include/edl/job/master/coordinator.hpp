@@ -4,8 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/job/master/command.hpp"
@@ -89,6 +92,10 @@ class coordinator {
 
   /// The platform takes a worker away, which hands back what it has leased: another is started meanwhile.
   void leaving(std::uint32_t worker, std::string const& why);
+
+  /// Workers whose machines are short of something for a while, and what of, in words: all of them. With
+  /// `leave_bad_nodes` one after the other hands over to another place.
+  void pressed(std::map<std::uint32_t, std::string> workers) { pressed_ = std::move(workers); }
 
   /// Recovered training tasks go first, then evaluation, then training; in a job with lanes, of that lane.
   /// Who is not a member, or too early, waits. `rests_at`: the version that the worker has come to, where it
@@ -203,6 +210,8 @@ class coordinator {
   void find_silent(time_point now);
   void find_slow(time_point now);
   void find_rotting(time_point now);
+  void hand_over_one();
+  void hand_over(std::uint32_t worker, std::string const& why);
   void heed(gradient_checks::verdict const& v, time_point now);
   void keep_state(time_point now);
   void finish();
@@ -222,9 +231,11 @@ class coordinator {
     std::uint64_t incarnation = 0;
     std::string why;
   };
-  std::deque<rotting> rotting_;                     // who is to hand over to another place
-  std::uint64_t model_of_ = 0, model_written_ = 0;  // generations; 0: none
-  std::uint64_t lost_ = 0;                          // members, without a word
+  std::deque<rotting> rotting_;                                    // who is to hand over to another place
+  std::map<std::uint32_t, std::string> pressed_;                   // likewise, as long as it is so
+  std::set<std::pair<std::uint32_t, std::uint64_t>> handed_over_;  // who was, with its incarnation
+  std::uint64_t model_of_ = 0, model_written_ = 0;                 // generations; 0: none
+  std::uint64_t lost_ = 0;                                         // members, without a word
 };
 
 }  // namespace edl::master

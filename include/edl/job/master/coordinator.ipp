@@ -247,13 +247,29 @@ EDL_INLINE void coordinator::find_rotting(time_point now) {
     if (options_.leave_bad_nodes && options_.trains())
       rotting_.push_back({id, workers().find(id)->incarnation, why});
   }
-  if (rotting_.empty() || !job_.leasing() || suspending() || !roster_.complete(role::worker)) return;
-  auto const [id, incarnation, why] = rotting_.front();
-  rotting_.pop_front();
-  if (!workers().known(id, incarnation)) return;
-  job_.add(avoid_place{id, why});
-  roster_.leaving(id, why);
-  job_.add(stop_process{role::worker, id});
+  if (job_.leasing() && !suspending() && roster_.complete(role::worker)) hand_over_one();
+}
+
+EDL_INLINE void coordinator::hand_over_one() {
+  if (!rotting_.empty()) {
+    auto const [id, incarnation, why] = rotting_.front();
+    rotting_.pop_front();
+    if (!workers().known(id, incarnation)) return;
+    job_.add(avoid_place{id, why});
+    return hand_over(id, why);
+  }
+  // Of these the platform knows that nothing is to be started there, and for how long.
+  if (!options_.leave_bad_nodes || !options_.trains()) return;
+  for (auto const& [id, why] : pressed_)
+    if (member const* const m = workers().find(id); m && handed_over_.emplace(id, m->incarnation).second) {
+      job_.say(severity::warning, fmt::format("worker {} {}", id, why), topic::note);
+      return hand_over(id, why);
+    }
+}
+
+EDL_INLINE void coordinator::hand_over(std::uint32_t worker, std::string const& why) {
+  roster_.leaving(worker, why);
+  job_.add(stop_process{role::worker, worker});
 }
 
 // ---- Tasks ----

@@ -23,6 +23,7 @@ struct persisted_state {
   lineages::record workers, servers;
   std::uint64_t events = 0;             ///< of the platform that have been dealt with
   std::vector<std::string> addresses;   ///< where the master listens
+  std::vector<std::string> avoided{};   ///< names of places where the platform is to start nothing
   bool finished = false;                ///< the job: members may have left for that
   gradient_checks::known good{};        ///< what has been found to be right
   std::optional<std::uint64_t> undo{};  ///< checkpoints of later versions are wrong, and still there

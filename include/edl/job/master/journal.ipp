@@ -88,6 +88,7 @@ EDL_INLINE std::optional<persisted_state> read_journal(std::string const& path, 
   if (j.contains("good")) m.good = known_from(j.at("good"));
   if (j.contains("undo")) m.undo = j.at("undo").get<std::uint64_t>();
   m.void_until = j.value("void_until", std::uint64_t{0});
+  m.avoided = j.value("avoided", std::vector<std::string>());
   return m;
 } catch (nlohmann::json::exception const& e) {
   throw error(fmt::format("{} is damaged: {}", path, e.what()));
@@ -168,6 +169,7 @@ EDL_INLINE void journal::write(persisted_state const& now, forced what) {
                    {"servers", detail::to_json(now.servers)},
                    {"events", now.events},
                    {"addresses", now.addresses},
+                   {"avoided", now.avoided},
                    {"finished", now.finished},
                    {"good", detail::to_json(now.good)},
                    {"void_until", now.void_until}};

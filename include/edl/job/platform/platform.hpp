@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,6 +72,10 @@ class observer {
   /// A worker is told to leave by others than the master, and will end.
   virtual void leaving(process_id who, std::string const& why) = 0;
 
+  /// Workers whose machines are short of something, and what of, in words: all of them. For a while: nothing
+  /// else is started there meanwhile.
+  virtual void pressed(std::map<std::uint32_t, std::string> const& /*workers*/) {}
+
   /// At the start, once all earlier endings have been told: what runs.
   virtual void found(findings const& what) = 0;
 
@@ -103,9 +108,10 @@ class platform {
   /// Starts `who`, for the first time or in the place of process `instead_of`. On the node's thread.
   virtual void start(process_id who, std::optional<std::uint32_t> instead_of) = 0;
 
-  /// Starts no more processes where worker `who` runs, as far as the platform has other places. On the node's
-  /// thread.
-  virtual void avoid(process_id /*who*/, std::string const& /*why*/) {}
+  /// Starts no more processes where worker `who` runs, as far as the platform has other places. Returns a
+  /// name of that place, for a platform of the master after this one; empty: it has none, or knows. On the
+  /// node's thread.
+  virtual std::string avoid(process_id /*who*/, std::string const& /*why*/) { return {}; }
 
   /// Asks `who` to leave, and kills it when it has not within `grace`. On the node's thread.
   virtual void stop(process_id who, std::chrono::milliseconds grace) = 0;

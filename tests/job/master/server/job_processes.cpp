@@ -92,7 +92,12 @@ TEST_CASE("who says goodbye has left, until it is there again") {
 }
 
 TEST_CASE("workers whose machines are not to be trusted are replaced elsewhere, and fail no job") {
-  watched_master m([](server_options& o) { o.job.worker_failures = 0; });
+  scratch const dir;
+  std::string const path = dir / "journal.json";
+  watched_master m([&](server_options& o) {
+    o.job.worker_failures = 0;
+    o.journal = journal(path, "run");
+  });
   m.found({first_server, first_worker});
   for (std::uint32_t id = 0; id < 5; ++id)
     m.on_node([&] {
@@ -100,12 +105,17 @@ TEST_CASE("workers whose machines are not to be trusted are replaced elsewhere, 
           {.who = {role::worker, id}, .code = edl::platform::bad_machine, .words = "is on a bad machine"}, 0);
     });
   CHECK_FALSE(m.ended());
-  CHECK(m.started().size() == 5);
+  CHECK(eventually([&] { return m.started().size() == 5; }));
   m.on_node([&] {
     REQUIRE(m.around.avoided.size() == 5);
     CHECK(m.around.avoided[4].first == process_id{role::worker, 4});
     CHECK(m.around.avoided[4].second == "is on a bad machine");
   });
+  // For the master after this one.
+  CHECK(eventually([&] {
+    auto const kept = journal(path, "run").read();
+    return kept && kept->avoided.size() == 5 && kept->avoided[4] == "node-4";
+  }));
 }
 
 }  // namespace job_processes_test

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/core/log.hpp"
@@ -45,9 +46,11 @@ class decision_loop {
   /// Notified after each event.
   net::event& changed() { return changed_; }
 
-  /// For a successor: where the master listens, and the platform's events that have been dealt with.
+  /// For a successor: where the master listens, the platform's events that have been dealt with, and the
+  /// places where it is to start nothing.
   void listens_at(std::vector<std::string> addresses);
   void dealt_with(std::uint64_t events) { events_ = events; }
+  void avoids(std::string place) { avoided_.push_back(std::move(place)); }
 
   /// The job is over, and so is all that was to be done for that. False: it was already.
   bool end();
@@ -72,11 +75,11 @@ class decision_loop {
   std::uint64_t events_;
   struct remembered {
     std::array<std::uint64_t, 6> promised;  // to others, before they are told
-    std::array<std::uint64_t, 4> rest;
+    std::array<std::uint64_t, 5> rest;
     bool operator==(remembered const&) const = default;
   };
   std::optional<remembered> remembered_;  // what the journal is to be written for
-  std::vector<std::string> addresses_;
+  std::vector<std::string> addresses_, avoided_;
   std::deque<std::function<void()>> unkept_;  // what waits for it
   bool ended_ = false;
   journal_keeper keeper_;

@@ -24,6 +24,7 @@ EDL_INLINE decision_loop::decision_loop(net::node& on, server_options const& o, 
       coordinator_(o.job, clock::now(), o.before),
       changed_(on.executor()),
       events_(o.before ? o.before->events : 0),
+      avoided_(o.before ? o.before->avoided : std::vector<std::string>()),
       keeper_(on, o.journal, o.storage_pause, std::move(log), [this] { run_commands(); }) {}
 
 EDL_INLINE void decision_loop::listens_at(std::vector<std::string> addresses) {
@@ -47,7 +48,7 @@ EDL_INLINE void decision_loop::remember() {
   // What has been judged stands in the list of evaluations, too.
   std::uint64_t const ahead = kept_ahead(generation);
   remembered const now{{ahead, servers, worker_lines, server_lines, finished, undo},
-                       {members, events_, judges_ ? 0 : evaluated, good}};
+                       {members, events_, judges_ ? 0 : evaluated, good, avoided_.size()}};
   if (remembered_ == now) return;
   bool const promised = !remembered_ || remembered_->promised != now.promised;
   remembered_ = now;
@@ -55,6 +56,7 @@ EDL_INLINE void decision_loop::remember() {
   all.generation = ahead;
   all.events = events_;
   all.addresses = addresses_;
+  all.avoided = avoided_;
   keeper_.keep(std::move(all), promised);
 }
 

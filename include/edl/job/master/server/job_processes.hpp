@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -44,6 +45,7 @@ class job_processes final : public platform::observer {
 
   void ended(platform::ending const& how, std::uint64_t number) override;
   void leaving(process_id who, std::string const& why) override;
+  void pressed(std::map<std::uint32_t, std::string> const& workers) override;
   void found(platform::findings const& what) override;
   std::string scale(platform::size_request const& wanted) override;
   void failed(std::string const& why) override { loop_.fail(why); }
@@ -71,6 +73,7 @@ class job_processes final : public platform::observer {
 
  private:
   void start(process_id who, std::optional<std::uint32_t> instead_of = {});
+  void avoid(process_id who, std::string const& why);
   void reconcile(std::vector<process_id> const& running);
 
   server_options const& options_;

@@ -59,8 +59,11 @@ EDL_INLINE void job_processes::execute(stop_process const& c) {
   if (platform_) platform_->stop({c.role, c.id}, detail::goodbye);
 }
 
-EDL_INLINE void job_processes::execute(avoid_place const& c) {
-  if (platform_) platform_->avoid({role::worker, c.worker}, c.why);
+EDL_INLINE void job_processes::execute(avoid_place const& c) { avoid({role::worker, c.worker}, c.why); }
+
+EDL_INLINE void job_processes::avoid(process_id who, std::string const& why) {
+  if (!platform_) return;
+  if (std::string const place = platform_->avoid(who, why); !place.empty()) loop_.avoids(place);
 }
 
 EDL_INLINE void job_processes::start(process_id who, std::optional<std::uint32_t> instead_of) {
@@ -79,7 +82,7 @@ EDL_INLINE void job_processes::ended(platform::ending const& how, std::uint64_t 
   if (adopting_) return;  // what has ended before was not of this master's doing
   if (!over_ && how.failed()) log_.warning(fmt::format("{} {}", to_string(how.who), describe(how)));
   loop_.dealt_with(number);
-  if (how.code == platform::bad_machine && platform_) platform_->avoid(how.who, describe(how));
+  if (how.code == platform::bad_machine) avoid(how.who, describe(how));
   coordinator_.exited(how.who.role, how.who.id,
                       options_.relaunch ? detail::kind_of(how, over_) : exit_kind::failed, describe(how),
                       clock::now());
@@ -90,6 +93,10 @@ EDL_INLINE void job_processes::leaving(process_id who, std::string const& why) {
   if (!options_.relaunch || adopting_) return;
   coordinator_.leaving(who.id, why);
   loop_.run_commands();
+}
+
+EDL_INLINE void job_processes::pressed(std::map<std::uint32_t, std::string> const& workers) {
+  coordinator_.pressed(workers);
 }
 
 // At the start nothing runs; a master that takes another's place starts and stops what that one could not. It
