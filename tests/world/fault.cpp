@@ -65,7 +65,7 @@ fault parse_fault(std::string const& text) {
 /// Draws one fault after the other.
 class drawing {
  public:
-  explicit drawing(plan const& of) : plan_(of), d_(of.seed, 2), aimed_(40 * d_.below(3)) {
+  explicit drawing(plan const& of) : plan_(of), d_(of.seed, 2), more_(of.seed, 5), aimed_(40 * d_.below(3)) {
     if (d_.one_in(2)) return;
     for (auto& [kind, weight] : weights_)  // few kinds, often, meet what many do not
       if (kind != kill && d_.below(3) > 0) weight = 0;
@@ -96,6 +96,8 @@ class drawing {
                 ? milliseconds(d_.between(0, 2000))
                 : std::min(f.length, milliseconds(8'000)) + milliseconds(d_.between(300, 5000));
     }
+    for (fault const& f : std::vector(out_)) follow(f);
+    if (plan_.has_servers() && more_.one_in(6)) pause_amid_write();
     std::ranges::stable_sort(out_, {}, &fault::at);
     return out_;
   }
@@ -126,6 +128,50 @@ class drawing {
       default:
         return milliseconds(d_.between(2000, 8000));
     }
+  }
+
+  std::string one_of(char const* role, int of) {
+    return fmt::format("{}-{}", role, more_.below(std::uint64_t(of)));
+  }
+
+  /// A server stands still while it writes, and something happens before it goes on: there files and
+  /// decisions meet.
+  void pause_amid_write() {
+    fault pause{
+        .at = milliseconds(more_.between(500, 8000)), .what = stop, .place = one_of("server", plan_.servers)};
+    pause.length = milliseconds(more_.one_in(2) ? more_.between(1500, 5000) : more_.between(5000, 30'000));
+    pause.on = {.what = "fsync", .of = pause.place, .nth = 1 + more_.below(6)};
+    out_.push_back(pause);
+    fault next{.at = pause.at, .what = more_.one_in(2) ? terminate : kill, .on = pause.on};
+    next.place = next.what == kill ? one_of("server", plan_.servers) : one_of("worker", plan_.workers);
+    next.on.later = milliseconds(more_.between(300, std::min<std::int64_t>(pause.length.count(), 5000)));
+    if (next.place != pause.place) out_.push_back(next);
+  }
+
+  /// What comes amid what another fault has begun.
+  void follow(fault const& f) {
+    auto const moment = [&](char const* line, std::int64_t latest) {
+      fault next{.at = f.at, .what = kill, .place = "master", .on = {.what = line, .of = "master"}};
+      next.on.later = milliseconds(more_.between(0, latest));
+      if (plan_.launched && more_.one_in(2)) next.what = reset, next.other = "launcher";
+      out_.push_back(next);
+    };
+    // What has been decided is being carried out: some of it is, or is only on its way.
+    if ((f.what == workers || f.what == servers) && more_.one_in(3)) return moment("Scaling", 30);
+    if (f.what == kill && f.place != "master" && plan_.launched && more_.one_in(6))
+      return moment("is started", 5);
+    // Others wait for who is away, or for a disk. People lose their patience, and one trouble does not end
+    // the next.
+    milliseconds const lasts = std::min(f.length, milliseconds(20'000));
+    if (lasts < milliseconds(3000) || f.what == clock || !more_.one_in(4)) return;
+    bool const told = more_.one_in(2);
+    fault next{.at = f.at, .what = told ? terminate : kill, .on = f.on};
+    next.place = !told && plan_.has_servers() && more_.one_in(2) ? one_of("server", plan_.servers)
+                                                                 : one_of("worker", plan_.workers);
+    if (next.place == f.place || next.place == f.other) return;
+    auto const later = milliseconds(more_.between(300, lasts.count()));
+    f.on.what.empty() ? next.at += later : next.on.later += later;
+    if (next.at < plan_.quiet) out_.push_back(next);
   }
 
   /// At a moment instead of a time.
@@ -226,7 +272,7 @@ class drawing {
   }
 
   plan const& plan_;
-  draws d_;
+  draws d_, more_;
   std::uint64_t aimed_;  // of a hundred
   std::pair<fault::kind, int> weights_[19]{{kill, 32},     {terminate, 6}, {stop, 8},         {hang, 3},
                                            {power, 5},     {cut, 8},       {isolate, 7},      {reset, 10},

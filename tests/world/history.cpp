@@ -2,6 +2,7 @@
 #include "world/history.hpp"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -32,6 +33,21 @@ nlohmann::json facts_of(std::string const& file) {
   if (head > file.size() - sizeof head) return {};
   auto const begin = file.begin() + sizeof head;
   return nlohmann::json::parse(begin, begin + std::ptrdiff_t(head), nullptr, false);
+}
+
+/// What a valid checkpoint lacks of what its manifest says; empty: nothing, or it is none.
+std::string damage_of(std::string const& checkpoint) {
+  auto const text = world::read_file("master", checkpoint + "/manifest.json");
+  if (!text) return {};
+  auto const manifest = nlohmann::json::parse(*text, nullptr, false);
+  if (!manifest.is_object()) return checkpoint + "/manifest.json is no manifest";
+  for (auto const& f : manifest.at("checkpoint").at("files")) {
+    std::string const path = checkpoint + "/" + std::string(f.at("name"));
+    auto const file = world::read_file("master", path);
+    if (!file || crc32_z(0, reinterpret_cast<Bytef const*>(file->data()), file->size()) != f.at("crc32"))
+      return path + " is not what its manifest says";
+  }
+  return {};
 }
 
 world::duration work_of(plan const& p) {
@@ -96,6 +112,9 @@ class checks {
                       .environment = {}});
     if (!world::wait_for(audit, 60s) || world::ended(audit)->code != 0)
       find("the audit of the last checkpoint is not exact");
+    std::string const checkpoints = std::string(job::directory) + "/checkpoints";
+    for (std::string const& name : world::list("master", checkpoints))
+      if (std::string const wrong = damage_of(checkpoints + "/" + name); !wrong.empty()) find(wrong);
     auto const model = world::read_file("master", std::string(job::directory) + "/model/model.safetensors");
     if (!model) return find("there is no exported model");
     if (std::string const wrong = miscounted(h_.job, *model); !wrong.empty()) find(wrong);

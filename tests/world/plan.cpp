@@ -32,6 +32,7 @@ plan draw_plan(std::uint64_t seed) {
   draws more(seed, 111);
   if (more.one_in(3)) p.record *= more.between(2, 6);
   if (more.one_in(2)) p.kept = int(more.between(1, 3));
+  p.elsewhere = !p.launched && more.one_in(3);
   return p;
 }
 
@@ -43,8 +44,11 @@ std::string to_string(plan const& p) {
       "evaluations every {}{}, {} ms a record, {:.1f} ms of latency, {}{}, quiet from {:.1f} s on",
       names[std::size_t(p.how)], p.workers, p.servers, p.copies, p.epochs, p.grads_to_wait,
       p.checkpoint_steps, p.evaluation_steps, p.judged ? " judged" : "", p.record.count(),
-      double(p.latency.count()) / 1000, p.launched ? "with a launcher" : "by hand", p.tls ? ", TLS" : "",
-      double(p.quiet.count()) / 1000);
+      double(p.latency.count()) / 1000,
+      p.launched    ? "with a launcher"
+      : p.elsewhere ? "by hand, at once"
+                    : "by hand",
+      p.tls ? ", TLS" : "", double(p.quiet.count()) / 1000);
 }
 
 }  // namespace simulation

@@ -42,7 +42,8 @@ struct plan {
   std::chrono::milliseconds record{20};    ///< how long a pass takes for each record
   std::chrono::microseconds latency{100};  ///< of the network, one way
   std::chrono::milliseconds quiet{};       ///< from then on nothing happens any more
-  bool harsh = false;  ///< faults overlap; otherwise most come when the one before has been dealt with
+  bool elsewhere = false;  ///< by hand, another takes the place of who is given up while that one still lives
+  bool harsh = false;      ///< faults overlap; otherwise most come when the one before has been dealt with
 
   bool has_servers() const { return servers > 0; }
 };

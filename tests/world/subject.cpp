@@ -111,9 +111,9 @@ process* job::living_of(std::string const& role, std::uint32_t id) {
 }
 
 std::string job::free_place(std::string const& role, std::uint32_t id) const {
-  if (role != "worker") return fmt::format("server-{}", id);
-  for (int i = 0;; ++i) {
-    std::string const place = fmt::format("worker-{}", i);
+  bool const worker = role == "worker";
+  for (std::uint32_t i = worker ? 0 : id;; i += worker ? 1 : 4) {
+    std::string const place = fmt::format("{}-{}", worker ? role : "server", i);
     if (std::ranges::none_of(all_, [&](process const& p) { return p.place == place && !p.ended; }))
       return place;
   }
@@ -135,8 +135,8 @@ std::vector<std::string> job::living() const {
 
 std::vector<std::string> job::places() const {
   std::vector<std::string> all{"master"};  // and who may come
-  for (int i = 0; i < 8; ++i) all.push_back(fmt::format("worker-{}", i));
-  for (int i = 0; i < 4; ++i) all.push_back(fmt::format("server-{}", i));
+  for (int i = 0; i < 16; ++i) all.push_back(fmt::format("worker-{}", i));
+  for (int i = 0; i < 16; ++i) all.push_back(fmt::format("server-{}", i));
   for (process const& p : all_)
     if (p.role != "launcher" && std::ranges::find(all, p.place) == all.end()) all.push_back(p.place);
   return all;
@@ -240,8 +240,7 @@ void job::look() {
                            std::chrono::duration<double>(now - last_pass_).count()));
     expected_ = now + 1h;
   }
-  // Who sums with one that hangs, or cannot be reached, leaves when that has been found.
-  auto const grace = plan_.has_servers() ? 20s : 75s;
+  constexpr auto grace = 20s;
   for (process& p : all_)
     if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + grace) {
       find_fault(fmt::format("{} was told to stop by SIGTERM {} s ago", p.name, grace.count()));
@@ -289,8 +288,12 @@ void job::order_stop(std::string const& role, std::uint32_t id, std::chrono::mil
     p->wanted = false;
     lines_.say("launcher", fmt::format("stops {}", p->name));
     world::kill(p->pid, SIGTERM);
-    after(grace, [pid = p->pid] {
-      if (world::alive(pid)) world::kill(pid, SIGKILL);
+    after(grace, [this, grace, pid = p->pid] {
+      process const* const late = find(pid);
+      if (!late || late->ended) return;
+      if (grace > 0ms && !late->hit && !over_ && !ending_)
+        find_fault(fmt::format("{} was told to stop, and had to be killed", late->name));
+      world::kill(pid, SIGKILL);
     });
   });
 }
@@ -362,7 +365,19 @@ void job::member_ended(process const& who) {
     return pump();
   }
   // Who leaves by itself has heard of the end.
-  if (over_ || (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns)) return;
+  if (over_ || who.replaced || (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns)) return;
+  come(who.role, who.role == "worker" ? next_worker_++ : who.id, milliseconds(draws_.between(100, 3000)));
+}
+
+// As a cluster does with a node that nobody hears: its pod is made elsewhere, and may live on there for a
+// while, with all of the storage.
+void job::replace_by_hand(process& who) {
+  after(30s, [pid = who.pid] {
+    if (world::alive(pid)) world::kill(pid, SIGKILL);
+  });
+  bool const again = coming_.contains({who.role, who.id}) || who.replaced;
+  if (!plan_.elsewhere || ending_ || again) return;
+  who.replaced = true;
   come(who.role, who.role == "worker" ? next_worker_++ : who.id, milliseconds(draws_.between(100, 3000)));
 }
 
@@ -409,6 +424,11 @@ void job::judge_line(process& who, log_line const& l) {
   if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
   if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1)
     acknowledged_ = version, void_ = true;
+  // A member of an earlier world may have come back with its copy, to a master that has gone back behind it.
+  if (auto const from = l.text.rfind(" from version ");
+      l.text.starts_with("World ") && from != l.text.npos &&
+      std::sscanf(l.text.c_str() + from, " from version %llu", &version) == 1)
+    acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
   // Some may have been on their way to servers, or answered by the first of them.
   if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1) {
     if (version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
@@ -439,10 +459,7 @@ void job::judge_line(process& who, log_line const& l) {
       find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
     p.hit = p.given_up = true;
     // By hand somebody ends what does not end by itself.
-    if (!plan_.launched)
-      after(30s, [pid = p.pid] {
-        if (world::alive(pid)) world::kill(pid, SIGKILL);
-      });
+    if (!plan_.launched) replace_by_hand(p);
   }
 }
 

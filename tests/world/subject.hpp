@@ -28,6 +28,7 @@ struct process {
   std::optional<world::ending> ended;
   bool hit = false;  ///< something was done to it, or to its network: whatever becomes of it is no wonder
   bool given_up = false;           ///< by the master
+  bool replaced = false;           ///< while it lived
   std::uint64_t joined = 0;        ///< the number of the master that it has joined last
   world::duration told_to_stop{};  ///< by a fault, when
   int hits = 0;                    ///< faults that met it
@@ -96,6 +97,7 @@ class job {
   void on_line(world::line const& l);
   void master_ended(process const& who);
   void member_ended(process const& who);
+  void replace_by_hand(process& who);
   void judge_line(process& who, log_line const& l);
   void find_fault(std::string what);
 
