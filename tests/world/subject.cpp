@@ -453,8 +453,14 @@ void job::judge_line(process& who, log_line const& l) {
     std::string const name = fmt::format("{} {} ", p.role == "ps" ? "server" : "worker", p.id);
     if (l.text == name + "joined") p.joined = who.number;
     if (l.text.starts_with(name + "is refused: the job has ")) p.hit = true;  // it is made smaller
-    if (!l.text.starts_with(name + "is lost: ") || l.text.ends_with("a new process takes its place"))
+    if (!l.text.starts_with(name + "is lost: ")) continue;
+    if (l.text.ends_with("a new process takes its place")) {
+      // Of two that live a new master knows only who joins it last.
+      p.hit = p.hit || std::ranges::any_of(all_, [&](process const& other) {
+                return &other != &p && other.role == p.role && other.id == p.id && !other.ended;
+              });
       continue;
+    }
     if (!p.hit && p.wanted && p.joined == who.number && !less_known_ && world::now() > disk_trouble_)
       find_fault(fmt::format("{} was not hit, and the master says: {}", p.name, l.text));
     p.hit = p.given_up = true;
