@@ -48,7 +48,8 @@ inline std::string head_of(response const& r, bool keep, bool chunks) {
 
 EDL_INLINE void connection::enter(phase p, clock::duration limit) {
   now = p;
-  until = clock::now() + limit;
+  since = clock::now();
+  until = since + limit;
 }
 
 EDL_INLINE void connection::enter_answer() {
