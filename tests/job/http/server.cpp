@@ -165,6 +165,13 @@ TEST_CASE("a body that has to be asked for is asked for, unless it is too long")
   CHECK(c.answer().starts_with("HTTP/1.1 413"));
 }
 
+TEST_CASE("who has sent a body that is too long hears so, though nobody wants it") {
+  fixture f({.bounds = {.body = 8}});
+  connection c(f.server.port());
+  CHECK(c.say(post("/echo/a", std::string(16 << 20, 'x'))).answer().starts_with("HTTP/1.1 413"));
+  CHECK(c.rest().empty());
+}
+
 TEST_CASE("without the token nothing is answered but what is open") {
   fixture f({.token = "secret"});
   auto const port = f.server.port();
