@@ -214,13 +214,21 @@ class Model:
         if not hasattr(inputs, "items"):
             raise Error(f"predict takes arrays by their names, as {{'x': …}}, and not {type(inputs).__name__}")
         dtypes = {f.name: f.dtype for f in self.inputs}
-        columns = {name: _Column(name, given, dtypes.get(name, "float32")) for name, given in inputs.items()}
+        columns = {name: _Column(name, given, dtypes[name]) for name, given in inputs.items() if name in dtypes}
         rows = {name: column.rows for name, column in columns.items()}
-        if not rows:
-            raise Error("no input is given: which records is it about?")
-        if len(set(rows.values())) != 1:
+        if len(set(rows.values())) > 1:
             raise Error("inputs of different numbers of records: " + ", ".join(f"'{n}' {r}" for n, r in rows.items()))
-        count = next(iter(rows.values()))
+        count = next(iter(rows.values()), None)
+        # `feed` may still ask for another one, of some record: it gets what can be one.
+        for name, given in inputs.items():
+            try:
+                column = None if name in dtypes else _Column(name, given, "float32")
+            except Error:
+                continue
+            if column and column.rows == (count := column.rows if count is None else count):
+                columns[name] = column
+        if count is None:
+            raise Error("no input is given: which records is it about?")
         passed = (_Values * len(columns))(*(column.passed(name) for name, column in columns.items()))
         said = np.empty((count, self._size), np.float32)
         self._check(self._lib.edl_predictor_predict(self._handle, passed, len(passed), count, said.ctypes.data, said.size))

@@ -75,6 +75,11 @@ TEST_CASE("help lists flags by group, with choices and what holds without them")
 TEST_CASE("a list is split without blanks and without empty parts") {
   CHECK(split(" a, b ,,c,", ',') == words{"a", "b", "c"});
   CHECK(split("", ',').empty());
+  CHECK(edl::cli::list_of("f", " a, b") == words{"a", "b"});
+  CHECK(edl::cli::list_of("f", "").empty());
+  for (std::string const list : {"a,,b", "a,", ",a", ",", " "})
+    CHECK(refusal([&] { edl::cli::list_of("f", list); }) == "--f=" + list + ": a part of the list is empty");
+  CHECK(refusal([] { edl::cli::list_of("f", "a,b,a"); }) == "--f=a,b,a: 'a' stands there twice");
 }
 
 }  // namespace flag_test

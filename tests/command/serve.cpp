@@ -27,8 +27,9 @@ TEST_CASE("what serves a model is a Deployment and a Service that find each othe
   CHECK(deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]);
   CHECK(service["metadata"]["name"] == "mnist-serve");
   CHECK(pod["containers"][0]["image"] == "registry.example.com/team/mnist:1");
-  CHECK(pod["containers"][0]["command"] == json{"mnist", "serve", "--model_path=/d/ck", "--host=0.0.0.0",
-                                                "--port=8080", "--drain_delay_ms=5000"});
+  CHECK(pod["containers"][0]["command"] ==
+        json{"mnist", "serve", "--model_path=/d/ck", "--host=0.0.0.0", "--port=8080"});
+  CHECK(pod["terminationGracePeriodSeconds"] == 30);
   CHECK(pod["containers"][0]["volumeMounts"][0]["mountPath"] == "/d");
   CHECK(pod["containers"][0]["resources"] ==
         json{{"requests", {{"cpu", "2"}, {"memory", "3Gi"}}}, {"limits", {{"memory", "3Gi"}}}});

@@ -124,6 +124,12 @@ class Predictor(unittest.TestCase):
             self.same(said(ids=[[1, 2, 3], [7]]), said(ids=[[[1, 2], [3]], np.array([7], np.uint8)]))
             self.same(said(x=np.ma.array(self.x[:2], mask=False)), said())
 
+    def test_what_the_model_does_not_ask_for(self):
+        with edl.open(self.at("mixed"), library(MIXED)) as m:
+            good = {"x": self.x[:2], "text": ["a", "b"], "ids": [[1], []]}
+            more = {"row": [1, 2], "day": np.array(["2026-11-27"], "datetime64[D]"), "n": 1, "few": [1, 2, 3]}
+            self.same(m.predict({**more, **good})["kind"], m.predict(good)["kind"])
+
     def test_errors(self):
         m = edl.open(self.at("mixed"), library(MIXED))
         good = {"x": self.x[:2], "text": ["a", "b"], "ids": [[1], []]}
@@ -145,6 +151,8 @@ class Predictor(unittest.TestCase):
             ({**good, "text": ["\udc80", "b"]}, "'text' has a text, and .* UTF-8"),
             ({**good, "x\0y": [1, 2]}, "has a zero byte"),
             ({"x": [], "text": [], "ids": []}, "a batch for 0 records"),
+            ({"y": 1.0, "z": [1j]}, "no input is given"),
+            ({"y": [1]}, "the record has no"),
             ({**good, "text": ["a", "\ud800"]}, "'text' has a text, and '.ud800', which UTF-8 has no bytes for"),
             (["a"], "predict takes arrays by their names, as .*, and not list"),
         ):

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "edl/core/text.hpp"
@@ -54,6 +55,10 @@ T parse_number(std::string const& text) {
 
 /// The parts of `text` between `at`, without blanks around them and without empty ones.
 words split(std::string const& text, char at);
+
+/// The parts of a flag's value with ',' between them; none of an empty one. Throws usage_error where a part
+/// is empty or stands there twice.
+words list_of(std::string_view name, std::string const& text);
 
 /// The flags by group, one or more lines each, with what holds without them.
 std::string describe(std::vector<flag> const& flags);

@@ -10,6 +10,7 @@
 #include "edl/cli/flag.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::cli {
@@ -101,6 +102,18 @@ EDL_INLINE words split(std::string const& text, char at) {
       all.emplace_back(part);
     i = end + 1;
   }
+  return all;
+}
+
+EDL_INLINE words list_of(std::string_view name, std::string const& text) {
+  words all = split(text, ',');
+  auto const refuse = [&](std::string const& why) {
+    throw usage_error(fmt::format("--{}={}: {}", name, printable(text), why));
+  };
+  if (!text.empty() && all.size() != std::size_t(std::ranges::count(text, ',')) + 1)
+    refuse("a part of the list is empty");
+  for (auto it = all.begin(); it != all.end(); ++it)
+    if (std::find(all.begin(), it, *it) != it) refuse(fmt::format("'{}' stands there twice", printable(*it)));
   return all;
 }
 

@@ -14,6 +14,7 @@
 #include "compute/data/support.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/data/order.hpp"
+#include "edl/compute/data/source.hpp"
 #include "edl/compute/data/split.hpp"
 
 namespace loader_test {
@@ -292,6 +293,34 @@ TEST_CASE("records that the feed refuses are left out one by one, as those that 
   work resumed = all;
   resumed.first_minibatch = 2;
   CHECK(l.damaged_before(resumed) == 3);
+}
+
+TEST_CASE(
+    "a cell that is no number is the damage of its own record, also in a list of files and in a part of "
+    "them") {
+  support::scratch const dir;
+  std::string text = "label,name\n";
+  for (int i = 0; i < 24; ++i) text += (i == 20 ? std::string("n/a") : std::to_string(i)) + ",\"a\nb\"\n";
+  support::write(dir / "a.csv", text);
+  std::shared_ptr<source const> const from =
+      open_source((support::write(dir / "b.csv", "label,name\n1,x\n")) + "," + (dir / "a.csv"));
+  std::string const told =
+      "record 20 of a.csv, line 42: the record has not integers as feature 'label', but 'n/a'; it has label "
+      "(1 "
+      "byte strings), name (1 byte strings)";
+  auto const last_batch = [&](source const& s, bool skip) {
+    loader l(s, {.minibatch_size = 8, .shuffle = false, .skip_damaged = skip}, make, decode);
+    std::uint64_t const records = s.shards().back().records;
+    l.submit({{0, 0}, std::uint32_t(s.shards().size() - 1), records - 8, records});
+    return batch(*l.next());
+  };
+  CHECK(last_batch(*from, false).error == told + "; mend the record, or leave it out with --skip_damaged");
+  batch const b = last_batch(*from, true);
+  CHECK(b.error == "");
+  CHECK(b.rows == 7);
+  CHECK(b.damage == std::vector<std::string>{told});
+  split_source const part(from, 0.02, 3, split_part::training);
+  CHECK(has(last_batch(part, false).error, "record 20 of a.csv, line 42: "));
 }
 
 TEST_CASE("a file that has changed is no damage, and a label of no output no reason to leave records out") {

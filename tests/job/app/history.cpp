@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "edl/core/error.hpp"
 #include "edl/job/app/arguments.hpp"
@@ -40,6 +41,28 @@ TEST_CASE("a table has a row for each step, and no column that says nothing") {
   CHECK_FALSE(has(table, "SERVERS"));
   CHECK_FALSE(has(table, "LOST"));
   CHECK(job::count(table, "\n") == 4);
+}
+
+TEST_CASE("the numbers of a column are written alike") {
+  auto const column = [](std::string const& values) {
+    std::string text;
+    std::istringstream in(values);
+    int step = 0;
+    for (std::string v; in >> v;) text += "{\"step\":" + std::to_string(++step) + ",\"x\":" + v + "}\n";
+    std::istringstream table(to_text(history_from(text, "m"), "table"));
+    std::string cells, line, number;
+    for (std::getline(table, line); table >> step >> number;) cells += (cells.empty() ? "" : " ") + number;
+    return cells;
+  };
+  CHECK(column("1 200000 3e6") == "1 200000 3000000");
+  CHECK(column("24345.7 8563.25 9000") == "24346 8563 9000");
+  CHECK(column("1 0.98341 null 0") == "1.0000 0.9834 - 0.0000");
+  CHECK(column("0.001 0.0005") == "0.0010 0.0005");
+  CHECK(column("2.3026 0.00043217") == "2.3026000 0.0004322");
+  CHECK(column("2.5 1e38 1") == "2.500e+00 1.000e+38 1.000e+00");
+  CHECK(column("1e38 2e38") == "1.000e+38 2.000e+38");
+  CHECK(column("0 0") == "0 0");
+  CHECK(column("0 -2.5 1e-12") == "0.000e+00 -2.500e+00 1.000e-12");
 }
 
 TEST_CASE("CSV has all columns, JSON the lines as they are") {

@@ -30,7 +30,8 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(usual.model_name == "mnist");
   CHECK(usual.listening.host == "127.0.0.1");
   CHECK(usual.listening.port == 8080);
-  CHECK(usual.listening.token.empty());
+  CHECK(usual.listening.token_file.empty());
+  CHECK(usual.drain_delay + usual.drain < 30s);  // which pods have to end
   CHECK(usual.batching.max_wait.count() == 0);
   job::scratch const dir;
   std::ofstream(dir / "token") << "0123456789abcdef\n";
@@ -48,7 +49,7 @@ TEST_CASE("each flag of serve arrives") {
   CHECK(s.listening.host == "0.0.0.0");
   CHECK(s.listening.certificate == "c");
   CHECK(s.listening.key == "k");
-  CHECK(s.listening.token == "0123456789abcdef");
+  CHECK(s.listening.token_file == dir / "token");
   CHECK(s.listening.bounds.body == 2 << 20);
   CHECK(s.listening.bounds.bodies == 64 << 20);
   CHECK(s.listening.bounds.connections == 3);
@@ -148,9 +149,10 @@ TEST_CASE("changes of tables are taken over while requests run, and answers are 
   job::options const tabled{.env = {{"TINY_TABLES", "1"}, {"TINY_DELAY_US", "300"}}};
   job::scratch const dir;
   std::string const checkpoints = dir / "checkpoints";
+  // A master, servers that have the rows, and workers.
   auto const trained = [&](lines more) {
     more.insert(more.end(), {"--checkpoint_dir=" + checkpoints, "--num_epochs=9"});
-    CHECK(job::run(train(more), tabled).wait() == 0);
+    CHECK(job::run(cluster(2, 2, more), tabled).wait() == 0);
   };
   trained({"--max_step=8"});
   job::run r({"serve", "--model_path=" + checkpoints, "--port=0", "--poll_interval_ms=5"}, tabled);

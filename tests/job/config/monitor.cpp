@@ -38,6 +38,7 @@ TEST_CASE("early stopping has a patience and a least difference") {
   CHECK(s.patience == 7);
   CHECK(s.min_delta == 1e-3);
   CHECK(edl::read_early_stopping("early_stopping", "auc").patience == 3);
+  CHECK(refusal("loss,,patience=7") == "--early_stopping=loss,,patience=7: a part of the list is empty");
   for (char const* wrong : {"auc,patience=0", "auc,patience=1.5", "auc,patience=", "auc,patience",
                             "auc,min_delta=-1", "auc,min_delta=nan", "auc,x=1", "auc,patience=2x", ""})
     CHECK(refusal(wrong) != "accepted");

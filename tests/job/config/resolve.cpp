@@ -131,6 +131,9 @@ TEST_CASE("an array of predictions has no columns of the records") {
   std::vector<std::string> line{"predict", "--prediction_data=d", "--checkpoint_dir_for_init=c",
                                 "--prediction_columns=id,name", "--prediction_format=jsonl"};
   CHECK(job(line).prediction_columns == "id,name");
+  auto wrong = line;
+  wrong[3] = "--prediction_columns=id,,";
+  CHECK(refusal(wrong) == "--prediction_columns=id,,: a part of the list is empty");
   CHECK(job(line).prediction_format == edl::prediction_format::jsonl);
   line.back() = "--prediction_format=npy";
   CHECK(contains(refusal(line), "an array has numbers of the model alone; take jsonl"));

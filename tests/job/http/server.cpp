@@ -165,6 +165,13 @@ TEST_CASE("a body that has to be asked for is asked for, unless it is too long")
   CHECK(c.answer().starts_with("HTTP/1.1 413"));
 }
 
+TEST_CASE("who has sent a body that is too long hears so, though nobody wants it") {
+  fixture f({.bounds = {.body = 8}});
+  connection c(f.server.port());
+  CHECK(c.say(post("/echo/a", std::string(16 << 20, 'x'))).answer().starts_with("HTTP/1.1 413"));
+  CHECK(c.rest().empty());
+}
+
 TEST_CASE("without the token nothing is answered but what is open") {
   fixture f({.token = "secret"});
   auto const port = f.server.port();
@@ -283,9 +290,46 @@ TEST_CASE("a server that parts answers on, and ends each connection") {
   CHECK(has(ask(f.server.port(), get("/open")), "Connection: close"));
 }
 
+TEST_CASE("who has connected is heard before the server ends, also whom nobody has accepted yet") {
+  fixture f({.bounds = {.first = 1h}});
+  std::promise<void> held, drains;
+  f.node.post([&] {
+    held.set_value();
+    drains.get_future().wait();
+  });
+  held.get_future().wait();
+  auto c = std::make_unique<connection>(f.server.port());  // of which only the system knows
+  auto drained = std::async(std::launch::async, [&] {
+    drains.set_value();
+    return f.server.drain(1h);
+  });
+  while (true) try {  // until it listens no more
+      connection another(f.server.port());
+    } catch (std::exception const&) {
+      break;
+    }
+  std::string const said = c->say(get("/hello")).answer();
+  CAPTURE(said);
+  CHECK(has(said, "200 OK"));
+  CHECK(c->rest().empty());
+  c.reset();
+  CHECK(drained.get());
+}
+
+TEST_CASE("where too many are connected, who was quiet for long makes room") {
+  fixture f({.bounds = {.connections = 2, .quiet = 0ms}});
+  connection first(f.server.port()), second(f.server.port());
+  CHECK(has(first.say(get("/open")).answer(), "200 OK"));
+  CHECK(has(second.say(get("/open")).answer(), "200 OK"));
+  CHECK(has(ask(f.server.port(), get("/open")), "200 OK"));
+  CHECK(first.rest().empty());
+  CHECK(has(second.say(get("/open")).answer(), "200 OK"));
+}
+
 TEST_CASE("a request that has come when draining begins is answered") {
   fixture f;
-  connection c(f.server.port());
+  auto open = std::make_unique<connection>(f.server.port());
+  connection& c = *open;
   CHECK(has(c.say(get("/open")).answer(), "200 OK"));
   std::promise<void> held, drains;
   f.node.post([&] {
@@ -300,6 +344,7 @@ TEST_CASE("a request that has come when draining begins is answered") {
   });
   CHECK(has(c.answer(), "200 OK"));
   CHECK(c.rest().empty());
+  open.reset();
   CHECK(drained.get());
 }
 

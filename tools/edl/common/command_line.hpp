@@ -15,7 +15,7 @@
 
 namespace edl::tool {
 
-using cli::words, cli::flag, cli::split, cli::describe, cli::parse_truth;
+using cli::words, cli::flag, cli::split, cli::list_of, cli::describe, cli::parse_truth;
 
 /// What the tool ends with; `edl --help` lists them.
 enum exit_code : int { done = 0, failed = 1, wrong_usage = 2, refused = 3, cannot_reach = 4 };

@@ -420,7 +420,7 @@ class examination {
   void check_image() {
     std::string const &image = l_.text("image_name"), &policy = l_.text("image_pull_policy");
     if (!image.empty()) check_reference(image, policy);
-    for (std::string const& name : split(l_.text("image_pull_secrets"), ','))
+    for (std::string const& name : list_of("image_pull_secrets", l_.text("image_pull_secrets")))
       if (ask("pull secret", c().path("secrets", name))) add("ok", "pull secret", name + " is there");
     try {
       container_engine(engine_name()).check();

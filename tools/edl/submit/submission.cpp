@@ -213,7 +213,7 @@ submission read_submission(std::string const& command, words const& line, std::s
   k8s::worker_priority(j.worker.priority, 0, std::max(1u, j.num_workers));
   j.image_pull_policy = l.text("image_pull_policy");
   j.restart_policy = l.text("restart_policy");
-  j.image_pull_secrets = split(l.text("image_pull_secrets"), ',');
+  j.image_pull_secrets = list_of("image_pull_secrets", l.text("image_pull_secrets"));
   j.service_account = l.text("service_account");
   j.volumes = k8s::parse_volumes(l.text("volume"));
   j.variables = k8s::parse_environment("--envs", l.text("envs"));

@@ -151,8 +151,7 @@ struct loader::state {
       }
       if (!b.error.empty()) break;
       try {
-        at_record(b.shard, from.number_in_file(b.shard_number, number),
-                  [&] { decode(record, b, b.rows, b.identity.m); });
+        at_record(from, b.shard_number, number, [&] { decode(record, b, b.rows, b.identity.m); });
         sound.store(true, std::memory_order_relaxed);
       } catch (data_error const& e) {
         b.error = e.what();

@@ -57,6 +57,9 @@ class source {
   /// The number of a record in the file that a person has, where this is a part of it.
   virtual std::uint64_t number_in_file(std::size_t /*shard*/, std::uint64_t record) const { return record; }
 
+  /// The line of a record in that file, from 1 on; 0: it has no lines. Asked for where something is wrong.
+  virtual std::uint64_t line_in_file(std::size_t /*shard*/, std::uint64_t /*record*/) const { return 0; }
+
   /// With `skip_damaged`: what had to be left out when the source was opened, one line each.
   virtual std::span<std::string const> damage() const { return {}; }
 
@@ -119,9 +122,12 @@ std::unique_ptr<source> make_source(Of&&... of) {
 
 /// Does something with a record; an error of it says which record that is.
 template <class Act>
-void at_record(std::string const& shard, std::uint64_t number, Act&& act) {
+void at_record(source const& from, std::size_t shard, std::uint64_t record, Act&& act) {
   auto const placed = [&](char const* what) {
-    return "record " + std::to_string(number) + " of " + shard + ": " + what;
+    std::uint64_t const line = from.line_in_file(shard, record);
+    return "record " + std::to_string(from.number_in_file(shard, record)) + " of " +
+           from.shards()[shard].name + (line > 0 ? ", line " + std::to_string(line) : std::string()) + ": " +
+           what;
   };
   try {
     act();

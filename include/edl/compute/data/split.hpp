@@ -51,6 +51,9 @@ class split_source : public forwarding_source {
   std::uint64_t number_in_file(std::size_t shard, std::uint64_t record) const override {
     return inner().number_in_file(whole_shard(shard), place(shard, record));
   }
+  std::uint64_t line_in_file(std::size_t shard, std::uint64_t record) const override {
+    return inner().line_in_file(whole_shard(shard), place(shard, record));
+  }
 
   /// The place in the whole of a record of the part.
   std::uint64_t place(std::size_t shard, std::uint64_t record) const;

@@ -83,16 +83,36 @@ inline bool says_nothing(history const& h, std::size_t column) {
   });
 }
 
-inline std::string cell(std::string const& column, double v) {
-  if (std::isnan(v)) return "-";
-  if (column == "time") {
-    auto const seconds = std::time_t(std::clamp(v, 0.0, 1e11));
-    std::tm at{};
-    ::gmtime_r(&seconds, &at);
-    char text[32];
-    return {text, std::strftime(text, sizeof text, "%F %T", &at)};
+inline std::string time_cell(double v) {
+  auto const seconds = std::time_t(std::clamp(v, 0.0, 1e11));
+  std::tm at{};
+  ::gmtime_r(&seconds, &at);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%F %T", &at)};
+}
+
+/// The numbers of a column, all with as many decimals: as many as give the smallest four digits. Where
+/// numbers are too different for that, or too large, all are powers of ten.
+inline std::vector<std::string> number_cells(std::vector<double> const& values) {
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  bool whole = true;
+  for (double const v : values) {
+    if (!std::isfinite(v)) continue;
+    whole = whole && std::trunc(v) == v;
+    most = std::max(most, std::abs(v));
+    if (v != 0) least = std::min(least, std::abs(v));
   }
-  return std::trunc(v) == v && std::abs(v) < 1e15 ? fmt::format("{:.0f}", v) : fmt::format("{:.4g}", v);
+  bool const powers =
+      most >= (whole ? 1e15 : 1e9) || (!whole && most / least >= 1e6) || (most > 0 && most < 1e-6);
+  int decimals = whole || powers ? 0 : std::clamp(3 - int(std::floor(std::log10(least))), 0, 12);
+  auto const text = [&](double v) {
+    return std::isnan(v) ? "-" : powers ? fmt::format("{:.3e}", v) : fmt::format("{:.{}f}", v, decimals);
+  };
+  auto const ends_in_zero = [&](double v) { return !std::isfinite(v) || text(v).ends_with('0'); };
+  while (decimals > 0 && std::ranges::all_of(values, ends_in_zero)) --decimals;
+  std::vector<std::string> cells;
+  for (double const v : values) cells.push_back(text(v));
+  return cells;
 }
 
 inline std::string heading(std::string const& column) {
@@ -105,12 +125,18 @@ inline std::string heading(std::string const& column) {
 
 inline std::string table_of(history const& h) {
   std::vector<std::vector<std::string>> rows{{"STEP"}};
-  std::vector<std::size_t> shown;
-  for (std::size_t c = 0; c < h.columns.size(); ++c)
-    if (!says_nothing(h, c)) shown.push_back(c), rows[0].push_back(heading(h.columns[c]));
-  for (history::row const& r : h.rows) {
-    auto& row = rows.emplace_back(1, std::to_string(r.step));
-    for (std::size_t const c : shown) row.push_back(cell(h.columns[c], value(r, c)));
+  for (history::row const& r : h.rows) rows.emplace_back(1, std::to_string(r.step));
+  for (std::size_t c = 0; c < h.columns.size(); ++c) {
+    if (says_nothing(h, c)) continue;
+    std::vector<double> values;
+    for (history::row const& r : h.rows) values.push_back(value(r, c));
+    std::vector<std::string> cells;
+    if (h.columns[c] == "time")
+      for (double const v : values) cells.push_back(std::isnan(v) ? "-" : time_cell(v));
+    else
+      cells = number_cells(values);
+    rows[0].push_back(heading(h.columns[c]));
+    for (std::size_t i = 0; i < cells.size(); ++i) rows[i + 1].push_back(std::move(cells[i]));
   }
   std::vector<std::size_t> widths(rows[0].size());
   for (auto& row : rows)

@@ -21,15 +21,16 @@ struct serving {
   serve::followed_model::options model;
   serve::batcher::options batching;
   http::server_options listening;
-  std::chrono::milliseconds drain_delay{0};  ///< it serves on, and is not ready, when it is told to end
-  std::chrono::milliseconds drain{30'000};   ///< for the answers that are being made when it is told to end
+  std::chrono::milliseconds drain_delay{5'000};  ///< it serves on, and is not ready, after SIGTERM
+  std::chrono::milliseconds drain{20'000};       ///< for the answers that are being made after that
 };
 
 std::vector<cli::flag> serving_flags(std::string const& program);
 /// Throws usage_error.
 serving serving_of(cli::command_line const& l);
 
-/// Serves until a signal comes, then answers what has been asked. The exit code.
+/// Serves until a signal comes, then answers what has been asked. After SIGTERM it first goes on for a while.
+/// The exit code.
 int run_serving(train::program const& p, serving const& what, signals const& stop);
 
 }  // namespace edl::app

@@ -6,19 +6,22 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
-#include "edl/core/printable.hpp"
-#include "edl/core/text.hpp"
 #include "edl/job/app/serving.hpp"
+#include "edl/job/http/credentials.hpp"
 #include "edl/job/serve/service.hpp"
 
 namespace edl::app {
+namespace detail {
+
+/// Longer than load balancers and clients keep connections (Google's 600 s), so that they close them: what a
+/// client sends in the moment when a server closes is lost.
+inline constexpr std::chrono::seconds idle_limit{620};
+
+}  // namespace detail
 
 EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
   using enum cli::flag::value_type;
@@ -47,7 +50,7 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
        .help = "PEM file of a certificate and what vouches for it; without it: HTTP"},
       {.name = "tls_key", .help = "PEM file of its private key"},
       {.name = "token_file",
-       .help = "file with what 'Authorization: Bearer' must say; probes are answered without"},
+       .help = "file whose first line 'Authorization: Bearer' must say; probes are answered without"},
       number_flag("num_threads", "1", "threads that compute a batch", 1, 1024),
       {.name = "kernels",
        .fallback = "fixed",
@@ -75,11 +78,12 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
                   "newest versions that may be asked for by number, the one at work among them; each is a "
                   "whole model in memory",
                   1, 64),
-      number_flag("drain_delay_ms", "0",
-                  "for which it goes on when it is told to end, and says that it is not ready", 0,
-                  86'400'000),
-      number_flag("drain_ms", "30000", "for answers that are being made when it is told to end", 0,
-                  86'400'000),
+      number_flag(
+          "drain_delay_ms", "5000",
+          "for which it goes on after SIGTERM, says that it is not ready, and ends each connection with "
+          "its next answer",
+          0, 86'400'000),
+      number_flag("drain_ms", "20000", "after that, for answers that are still being made", 0, 86'400'000),
       {.name = "set",
        .help = "hyperparameters NAME=VALUE of a model that does not say its own",
        .repeats = true}};
@@ -104,24 +108,22 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
                    .timeout = ms("timeout_ms")},
       .listening = {.host = l.text("host"),
                     .port = std::uint16_t(whole("port")),
+                    .token_file = l.text("token_file"),
                     .certificate = l.text("tls_certificate"),
                     .key = l.text("tls_key"),
                     .bounds = {.body = std::size_t(whole("max_body_mib")) << 20,
                                .bodies = std::size_t(std::max<std::int64_t>(16 * whole("max_body_mib"), 64))
                                          << 20,
-                               .connections = std::size_t(whole("max_connections"))}},
+                               .connections = std::size_t(whole("max_connections")),
+                               .idle = detail::idle_limit}},
       .drain_delay = ms("drain_delay_ms"),
       .drain = ms("drain_ms")};
   supported({.kernels = s.model.predicting.kernels, .precision = s.model.predicting.precision});
-  if (std::string const file = l.text("token_file"); !file.empty()) {
-    std::ifstream in(file);
-    if (!in) throw usage_error(fmt::format("--token_file={}: {}", printable(file), std::strerror(errno)));
-    std::getline(in, s.listening.token);
-    s.listening.token = std::string(trimmed(s.listening.token));
-    if (s.listening.token.size() < 16)
-      throw usage_error(
-          fmt::format("--token_file={}: its first line is no token of 16 characters or more", file));
-  }
+  if (!s.listening.token_file.empty()) try {
+      http::token_in(s.listening.token_file);
+    } catch (error const& e) {
+      throw usage_error(e.what());
+    }
   if (s.model_name.empty()) throw usage_error("--model_name is empty: no address could have it");
   if (s.batching.max_queue < std::size_t(s.batching.max_batch))
     throw usage_error(fmt::format(
@@ -167,7 +169,12 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   while (!signal) signal = stop.wait(std::chrono::hours(1));
   service.drain();
   server.part();
-  stop.wait(what.drain_delay);  // a second signal ends the wait
+  // Who routes requests hears later than this process that it ends. A person at the terminal routes none.
+  if (*signal == SIGTERM && what.drain_delay.count() > 0) {
+    log.info(fmt::format("told to end: serves on for {:.3g} s, until all have heard that it is not ready",
+                         std::chrono::duration<double>(what.drain_delay).count()));
+    stop.wait(what.drain_delay);  // a second signal ends the wait
+  }
   bool const all = server.drain(what.drain);
   log.info(all ? "told to end: all that was asked is answered" : "told to end: some answers took too long");
   return all ? 0 : 1;

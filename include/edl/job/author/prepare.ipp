@@ -18,7 +18,7 @@ EDL_INLINE std::size_t feed_first(data::source const& from, std::size_t most, bo
       if (fed == most) return fed;
       try {
         reader->read(shard, i, record);
-        data::at_record(from.shards()[shard].name, from.number_in_file(shard, i), [&] { feed(record, fed); });
+        data::at_record(from, shard, i, [&] { feed(record, fed); });
         ++fed;
       } catch (changed_error const&) {
         throw;

@@ -52,7 +52,7 @@ EDL_INLINE early_stopping read_early_stopping(std::string_view flag, std::string
     throw usage_error(fmt::format(
         "--{}={}: '{}' is not patience=N, of at least 1, or min_delta=X, of at least 0", flag, text, part));
   };
-  cli::words const parts = cli::split(text, ',');
+  cli::words const parts = cli::list_of(flag, text);
   early_stopping s{.monitor = read_monitor(flag, parts.empty() ? "" : parts.front())};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     auto const at = parts[i].find('=');

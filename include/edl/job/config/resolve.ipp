@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include "edl/cli/flag.hpp"
 #include "edl/compute/optim/part_rates.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -152,6 +153,7 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
         "is put together there");
   if (j.dashboard_certificate.empty() != j.dashboard_key.empty())
     throw usage_error("--dashboard_certificate and --dashboard_key belong together: give both, or none");
+  cli::list_of("prediction_columns", j.prediction_columns);
   if (j.prediction_format == prediction_format::npy && !j.prediction_columns.empty())
     throw usage_error(
         "--prediction_columns and --prediction_format=npy: an array has numbers of the model alone; take "

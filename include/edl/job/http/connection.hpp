@@ -41,7 +41,8 @@ struct connection final : stream_writer {
   http::socket socket;
   std::chrono::milliseconds write_limit;
   phase now = phase::idle;
-  clock::time_point until = clock::time_point::max();
+  clock::time_point since{}, until = clock::time_point::max();  // of the phase
+  bool heard = false;                                           // something has come
   bool late = false, streaming = false, chunked = false;
   std::string buffer = std::string(8 << 10, '\0');
   std::size_t begin = 0, end = 0;  // of what is unread

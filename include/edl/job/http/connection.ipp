@@ -13,8 +13,9 @@
 
 namespace edl::http::detail {
 
-inline constexpr std::chrono::seconds linger_limit{2};
-inline constexpr std::size_t most_discarded = 1 << 20;
+inline constexpr std::chrono::seconds linger_limit{2};    // while nothing comes
+inline constexpr std::chrono::seconds discard_limit{30};  // in all
+inline constexpr std::size_t most_discarded = 256 << 20;
 inline constexpr std::size_t most_read = 128 << 10;
 
 /// The time as HTTP tells it, made once a second.
@@ -48,7 +49,8 @@ inline std::string head_of(response const& r, bool keep, bool chunks) {
 
 EDL_INLINE void connection::enter(phase p, clock::duration limit) {
   now = p;
-  until = clock::now() + limit;
+  since = clock::now();
+  until = since + limit;
 }
 
 EDL_INLINE void connection::enter_answer() {
@@ -106,10 +108,13 @@ EDL_INLINE asio::awaitable<void> connection::write(std::string_view piece) {
 EDL_INLINE asio::awaitable<void> connection::linger() {
   enter(phase::linger, linger_limit);
   co_await socket.end();
+  auto const end = clock::now() + discard_limit;
   for (std::size_t read = 0; read < most_discarded;) {
     std::size_t const n = co_await socket.read_some(buffer);
     if (n == 0) break;
     read += n;
+    // Who sends a body that is refused hears it only behind the last byte.
+    if (clock::now() < end) enter(phase::linger, linger_limit);
   }
 }
 

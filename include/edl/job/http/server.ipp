@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -18,11 +17,13 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/http/connection.hpp"
+#include "edl/job/http/credentials.hpp"
 #include "edl/job/http/request_parser.hpp"
 #include "edl/job/http/server.hpp"
 
@@ -68,6 +69,7 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   state(net::node& on, server_options o, router r)
       : executor(on.executor()),
         options(std::move(o)),
+        known(options),
         routes(std::move(r)),
         acceptor(executor),
         timer(executor) {
@@ -82,6 +84,7 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   asio::awaitable<void> accept();
   asio::awaitable<void> look();
   void take(asio::ip::tcp::socket s);
+  bool make_room();
   asio::awaitable<void> serve(connection& c, bool surplus);
   asio::awaitable<bool> exchange(connection& c);
   asio::awaitable<bool> receive_request(connection& c, request_parser& parser, route const*& to,
@@ -89,28 +92,27 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   asio::awaitable<response> answer(route const& to, request& r);
   void admit(route const& to, request const& r) const;
   void begin_drain();
+  void count();
   void shut() override;
 
   asio::any_io_executor executor;
   server_options options;
+  credentials known;
   router routes;
-  std::optional<server_certificate> certificate;
   asio::ip::tcp::acceptor acceptor;
   asio::steady_timer timer;
   std::uint16_t port = 0;
   std::set<shared_connection> open;  // on the node's thread, as all above
   std::size_t bodies = 0;            // bytes of all
-  bool parting = false, draining = false, closed = false;
-  std::mutex mutex;  // guards `connections`
+  bool parting = false, draining = false, closed = false, full = false;
+  std::mutex mutex;  // guards `connections` and `counted`
   std::condition_variable changed;
   std::size_t connections = 0;
+  bool counted = false;  // no more of them come
   std::promise<void> gone;
 };
 
 EDL_INLINE void server::state::listen() {
-  if (options.certificate.empty() != options.key.empty())
-    throw usage_error("TLS needs a certificate and its private key, both");
-  if (!options.certificate.empty()) certificate.emplace(options.certificate, options.key);
   try {
     asio::ip::tcp::resolver resolver(executor);
     auto const end = resolver.resolve(options.host, std::to_string(options.port))->endpoint();
@@ -131,9 +133,11 @@ EDL_INLINE asio::awaitable<void> server::state::accept() {
     asio::error_code failed;
     asio::ip::tcp::socket s(executor);
     co_await acceptor.async_accept(s, asio::redirect_error(asio::use_awaitable, failed));
-    if (closed || draining) break;
+    if (closed) break;
     if (!failed) {
-      take(std::move(s));
+      take(std::move(s));  // also one that came before `draining`
+    } else if (draining) {
+      break;
     } else if (failed != asio::error::connection_aborted) {
       options.log.warning(fmt::format("cannot accept on port {}: {}", port, failed.message()));
       asio::steady_timer rest(executor, std::chrono::seconds(1));  // out of descriptors or memory
@@ -152,7 +156,21 @@ EDL_INLINE asio::awaitable<void> server::state::look() {
     co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, failed));
     auto const now = connection::clock::now();
     for (auto const& c : open) c->look(now);
+    known.look();
   }
+}
+
+/// Closes who has been idle for longest. False: all have something to do.
+EDL_INLINE bool server::state::make_room() {
+  auto const before = connection::clock::now() - options.bounds.quiet;
+  asio::error_code ignored;
+  connection* longest = nullptr;
+  for (auto const& c : open)
+    if (c->now == phase::idle && c->since <= before && (!longest || c->since < longest->since) &&
+        c->socket.plain().is_open() && c->socket.plain().available(ignored) == 0)
+      longest = c.get();
+  if (longest) longest->socket.close();
+  return longest;
 }
 
 EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
@@ -161,10 +179,12 @@ EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
   s.set_option(asio::socket_base::keep_alive(true), ignored);
   // Some more are told that there are too many.
   std::size_t const most = options.bounds.connections;
-  if (open.size() >= most + detail::told_more) return;
-  bool const surplus = open.size() >= most;
-  auto const c =
-      std::make_shared<connection>(std::move(s), certificate ? &*certificate : nullptr, options.bounds.write);
+  bool const surplus = open.size() >= most && !make_room();
+  if (open.size() + most / 8 < most) full = false;
+  if (surplus && !std::exchange(full, true))
+    options.log.warning(fmt::format("{} clients are connected, which is the most: others are refused", most));
+  if (surplus && open.size() >= most + detail::told_more) return;
+  auto const c = std::make_shared<connection>(std::move(s), known.certificate(), options.bounds.write);
   open.insert(c);
   {
     std::lock_guard const lock(mutex);
@@ -240,12 +260,14 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
                                                                 detail::share_of_bodies& share) {
   bool starved = c.unread().empty();
   c.enter(starved ? phase::idle : phase::head, starved ? options.bounds.idle : options.bounds.head);
+  if (draining && !c.heard) c.enter(c.now, options.bounds.first);
   for (;;) {
     if (starved) {
-      if (draining && c.now == phase::idle) co_return false;
+      if (draining && c.now == phase::idle && c.heard) co_return false;
       bool const more = co_await c.receive();
       if (!more && c.now == phase::idle) co_return false;
       if (!more) throw failure(400, "the request is cut off");
+      c.heard = true;
       if (c.now == phase::idle) c.enter(phase::head, options.bounds.head);
     }
     c.take(parser.feed(c.unread()));
@@ -262,15 +284,12 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
 }
 
 EDL_INLINE void server::state::admit(route const& to, request const& r) const {
-  if (options.token.empty() || to.open) return;
-  auto const same = [](std::string_view given, std::string_view wanted) {
-    return given.size() == wanted.size() && CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0;
-  };
+  if (!known.wants_token() || to.open) return;
   std::string_view const given = r.field("authorization");
   constexpr std::string_view scheme = "bearer ";
   bool const bears = lower(given.substr(0, scheme.size())) == scheme;  // in any case, as RFC 9110 has it
-  if (!(bears && same(given.substr(scheme.size()), options.token)) &&
-      !(options.token_in_address && same(r.parameter("token"), options.token)))
+  if (!(bears && known.takes(given.substr(scheme.size()))) &&
+      !(options.token_in_address && known.takes(r.parameter("token"))))
     throw failure(401, "the request's field 'Authorization' must be 'Bearer' and the server's token",
                   {{"WWW-Authenticate", "Bearer"}});
 }
@@ -293,20 +312,39 @@ EDL_INLINE asio::awaitable<response> server::state::answer(route const& to, requ
 
 EDL_INLINE void server::state::begin_drain() {
   parting = draining = true;
-  asio::error_code ignored;
+  asio::error_code ignored, failed;
+  // Whom the system has connected already is heard, too.
+  acceptor.non_blocking(true, failed);
+  for (int i = 0; i < SOMAXCONN && !failed && !closed; ++i) {
+    asio::ip::tcp::socket s(executor);
+    acceptor.accept(s, failed);
+    if (!failed) take(std::move(s));
+  }
   acceptor.close(ignored);
   for (auto const& c : open) {
     // What has come already is answered.
     bool const asks = c->now == phase::idle && c->socket.plain().available(ignored) > 0;
-    if ((c->now == phase::idle && !asks) || c->now == phase::linger) c->socket.close();
+    if (c->now == phase::idle && !c->heard && !asks)
+      c->enter(phase::idle, options.bounds.first);
+    else if ((c->now == phase::idle && !asks) || c->now == phase::linger)
+      c->socket.close();
     if (c->streaming) c->cancel.emit(asio::cancellation_type::terminal);
   }
+  // One that is accepted already comes before this.
+  asio::post(executor, [me = shared_from_this()] { me->count(); });
+}
+
+EDL_INLINE void server::state::count() {
+  std::lock_guard const lock(mutex);
+  counted = true;
+  changed.notify_all();
 }
 
 EDL_INLINE void server::state::shut() {
   if (closed) return;
   closed = true;
   begin_drain();
+  count();
   timer.cancel();
   for (auto const& c : open) {
     c->socket.close();
@@ -343,7 +381,8 @@ EDL_INLINE void server::part() {
 EDL_INLINE bool server::drain(std::chrono::milliseconds timeout) {
   node_.post([s = state_] { s->begin_drain(); });
   std::unique_lock lock(state_->mutex);
-  bool const all = state_->changed.wait_for(lock, timeout, [this] { return state_->connections == 0; });
+  bool const all =
+      state_->changed.wait_for(lock, timeout, [this] { return state_->counted && state_->connections == 0; });
   lock.unlock();
   close();
   return all;
@@ -354,7 +393,7 @@ EDL_INLINE std::uint16_t server::port() const { return state_->port; }
 EDL_INLINE std::string server::address() const {
   std::string const& host = state_->options.host;
   bool const six = host.find(':') != host.npos;
-  return fmt::format("{}://{}{}{}:{}", state_->certificate ? "https" : "http", six ? "[" : "", host,
+  return fmt::format("{}://{}{}{}:{}", state_->known.certificate() ? "https" : "http", six ? "[" : "", host,
                      six ? "]" : "", state_->port);
 }
 

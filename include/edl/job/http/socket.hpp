@@ -11,11 +11,16 @@
 
 namespace edl::http {
 
+/// The text of a PEM file, and how an error calls it: "--tls_key=FILE".
+struct pem {
+  std::string text, name;
+};
+
 /// The certificate that a server shows. Thread safety: shared objects: safe.
 class server_certificate {
  public:
-  /// Throws `edl::error` that names the file.
-  server_certificate(std::string const& chain, std::string const& key);
+  /// Throws `edl::error` that names the one which cannot be used. Nobody is asked for a passphrase.
+  server_certificate(pem const& chain, pem const& key);
 
  private:
   friend class socket;

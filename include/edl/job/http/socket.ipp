@@ -19,15 +19,37 @@ struct server_certificate::state {
   asio::ssl::context context{asio::ssl::context::tls_server};
 };
 
-EDL_INLINE server_certificate::server_certificate(std::string const& chain, std::string const& key)
+namespace detail {
+
+/// Instead of OpenSSL's own, which asks at the terminal.
+inline int no_passphrase(char*, int, int, void* asked) {
+  *static_cast<bool*>(asked) = true;
+  return -1;
+}
+
+}  // namespace detail
+
+EDL_INLINE server_certificate::server_certificate(pem const& chain, pem const& key)
     : state_(std::make_shared<state>()) {
   auto& c = state_->context;
   c.set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
-  asio::error_code failed;
-  c.use_certificate_chain_file(chain, failed);
-  if (failed) throw error(fmt::format("{}: no certificates in PEM: {}", chain, failed.message()));
-  c.use_private_key_file(key, asio::ssl::context::pem, failed);
-  if (failed) throw error(fmt::format("{}: no private key of {}: {}", key, chain, failed.message()));
+  bool encrypted = false;
+  ::SSL_CTX* const native = c.native_handle();
+  ::SSL_CTX_set_default_passwd_cb(native, detail::no_passphrase);
+  ::SSL_CTX_set_default_passwd_cb_userdata(native, &encrypted);
+  asio::error_code no_chain, no_key;
+  c.use_certificate_chain(asio::buffer(chain.text), no_chain);
+  if (!no_chain) c.use_private_key(asio::buffer(key.text), asio::ssl::context::pem, no_key);
+  ::SSL_CTX_set_default_passwd_cb_userdata(native, nullptr);  // which asio would free
+  if (no_chain) throw error(fmt::format("{}: no certificates in PEM: {}", chain.name, no_chain.message()));
+  if (encrypted)
+    throw error(
+        fmt::format("{}: the private key is encrypted, and nobody is asked for its passphrase: give it "
+                    "without one (openssl pkey -in FILE -out NEW)",
+                    key.name));
+  if (no_key || ::SSL_CTX_check_private_key(native) != 1)
+    throw error(fmt::format("{}: no private key of {}{}", key.name, chain.name,
+                            no_key ? ": " + no_key.message() : std::string()));
 }
 
 struct socket::tls {

@@ -71,7 +71,10 @@ TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
   CHECK(kinds == std::vector<kind>{kind::integers, kind::floats, kind::floats, kind::strings, kind::none});
   auto const in = s.open();
   example e;
+  in->read(0, 0, e);
+  CHECK(e.integer("mixed") == 1);
   in->read(0, 1, e);
+  CHECK(has(failure([&] { e.integer("mixed"); }), "has not integers as feature 'mixed', but 2500; it has"));
   CHECK(e.integer("whole") == 9223372036854775807);
   CHECK(e.floating("mixed") == 2500);
   CHECK(e.floating("huge") == 1e20f);
@@ -96,6 +99,8 @@ TEST_CASE("a whole number that no integer holds makes its column a text, and lea
   CHECK(has(failure([&] { e.integer("id"); }), "the record has not integers as feature 'id'"));
   in->read(0, 0, e);
   CHECK(e.bytes("id") == "1");
+  CHECK(e.integer("id") == 1);
+  CHECK(has(failure([&] { e.floating("id"); }), "has not one number as feature 'id', but '1'"));
 }
 
 TEST_CASE("another delimiter, a byte order mark, a quoted header, no line end at the end") {
@@ -217,6 +222,21 @@ TEST_CASE("a cell that makes a column of numbers a text is named once") {
   REQUIRE(s.notes().size() == 1);
   CHECK(s.notes()[0] ==
         (dir / "a.csv") + ":27: 'n/a' makes column 'age' a text; 39 of its cells are numbers, 1 are not");
+  // Only its own record lacks the number.
+  auto const in = s.open();
+  example e;
+  in->read(0, 24, e);
+  CHECK(e.bytes("age") == "24");
+  CHECK(e.integer("age") == 24);
+  CHECK(e.floating("age") == 24);
+  CHECK(e.floats("age")[0] == 24);
+  CHECK(
+      has(failure([&] { e.floating("name"); }), "the record has not one number as feature 'name', but 'a'"));
+  in->read(0, 25, e);
+  CHECK(s.line_in_file(0, 25) == 27);
+  for (auto const& why : {failure([&] { e.floating("age"); }), failure([&] { e.integer("age"); }),
+                          failure([&] { e.floats("age"); })})
+    CHECK(has(why, "as feature 'age', but 'n/a'; it has"));
 }
 
 TEST_CASE("a header of numbers alone may be a record that lost its header") {

@@ -85,6 +85,22 @@ TEST_CASE("a line that is no record is named with its number, and the column whe
   CHECK(e.integer("a") == 2);
 }
 
+TEST_CASE("a text among numbers is the fault of its own line, also of the first") {
+  support::scratch const dir;
+  json_lines_source const s(
+      support::write(dir / "f.jsonl", "\n{\"x\": \"a\"}\n{\"x\": [1, 2]}\n{\"x\": 2.5}\n"));
+  auto const in = s.open();
+  example e;
+  CHECK(
+      has(failure([&] { in->read(0, 0, e); }), "f.jsonl:2: expected a number in feature 'x', found a text"));
+  CHECK(s.line_in_file(0, 0) == 2);
+  in->read(0, 1, e);
+  CHECK(e.integers("x")[1] == 2);
+  CHECK(e.floats("x")[1] == 2);
+  in->read(0, 2, e);
+  CHECK(has(failure([&] { e.integer("x"); }), "has not integers as feature 'x', but 2.5; it has"));
+}
+
 TEST_CASE("what other languages write in place of JSON is named, with its feature") {
   support::scratch const dir;
   auto const said = [&](std::string const& line) {

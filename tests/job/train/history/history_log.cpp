@@ -10,7 +10,7 @@
 namespace history_log_test {
 
 using edl::train::history_log;
-using job::slurp;
+using job::has, job::slurp;
 using namespace std::chrono_literals;
 
 namespace {
@@ -66,6 +66,19 @@ TEST_CASE("a line has the mean since the one before, and speeds by the clock tha
         "{\"step\":29,\"time\":1.500,\"epoch\":0,\"records\":1856,\"loss\":7,\"learning_rate\":0.0344828,"
         "\"records_per_s\":192,\"steps_per_s\":3,\"workers\":1,\"servers\":0,\"lost\":0,\"repeated\":0,"
         "\"recovered\":0}\n");
+}
+
+TEST_CASE("the last line has the members that made its steps, though they have left") {
+  small_job j;
+  history_log log = j.make(10);
+  log.look(j.decisions, j.p, j.start);
+  j.train(4, 1);
+  j.p.workers = 3, j.p.servers = 2;
+  log.look(j.decisions, j.p, j.start + 1s);
+  j.train(7, 1);
+  j.p.workers = j.p.servers = 0;
+  log.close(j.decisions, j.p, j.start + 2s);
+  CHECK(has(slurp(j.dir / "history.jsonl"), "\"workers\":3,\"servers\":2,"));
 }
 
 TEST_CASE("with 0 steps only evaluations have lines") {

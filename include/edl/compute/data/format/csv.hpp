@@ -28,10 +28,11 @@ struct csv_options {
 
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
 /// header row names the features and is no record, unless the options name them; empty lines are none either.
-/// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. Where
-/// a field of a column of numbers is empty, the record lacks the feature. It does so, too, where no row of
-/// the file has a value. The whole file is scanned once, for the rows' offsets and the columns' kinds. A file
-/// is one shard. It may be packed (compute/data/format/text_file.hpp).
+/// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. A
+/// cell is also what its own text says, so that one bad cell is the fault of its record alone. Where a field
+/// of a column of numbers is empty, the record lacks the feature. It does so, too, where no row of the file
+/// has a value. The whole file is scanned once, for the rows' offsets and the columns' kinds. A file is one
+/// shard. It may be packed (compute/data/format/text_file.hpp).
 class csv_source : public table {
  public:
   using column = table_column;
@@ -45,6 +46,9 @@ class csv_source : public table {
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
   std::uint64_t digest(std::size_t shard) const override;
+  std::uint64_t line_in_file(std::size_t /*shard*/, std::uint64_t record) const override {
+    return line_of(record);
+  }
   /// A column without any value has no kind.
   std::vector<column> const& columns() const override { return columns_; }
 
@@ -62,6 +66,7 @@ class csv_source : public table {
   detail::text_file file_;
   csv_options options_;
   std::vector<column> columns_;
+  std::vector<bool> have_numbers_;    // of the columns: here, whatever other files have
   std::vector<std::uint64_t> rows_;   // offset of each, then the file's size
   std::vector<std::uint64_t> lines_;  // of some rows
   std::vector<shard> shards_;

@@ -137,6 +137,10 @@ class csv_reader final : public reader {
       auto const text = trimmed(fields_[i], detail::cell_blanks);
       if (what == example::kind::strings) {
         build.bytes(name, trimmed(fields_[i], from_.options_.blanks));
+        if (!from_.have_numbers_[i]) continue;
+        if (auto const value = number_from<std::int64_t>(text)) build.also(*value);
+        // Of numbers that are too large for an integer, a float would be another one.
+        if (auto const value = spelled ? std::nullopt : number_from<double>(text)) build.also(float(*value));
       } else if (text.empty() || what == example::kind::none) {
         continue;
       } else if (what == example::kind::integers) {
@@ -151,6 +155,7 @@ class csv_reader final : public reader {
           throw refuse(
               fmt::format("expected a number in column '{}', found '{}'", name, edl::printable(text, 64)));
         build.floating(name, float(*value));
+        if (auto const exact = number_from<std::int64_t>(text)) build.also(*exact);
       }
     }
   }
@@ -257,6 +262,8 @@ EDL_INLINE void csv_source::scan() {
   if (columns_.empty()) throw data_error(fmt::format("{}: has no header row", file_.path()));
   file_.check_unchanged();
   rows_.push_back(file_.size());
+  have_numbers_.resize(columns_.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) have_numbers_[i] = cells[i].numbers > 0;
   // A float would be another number, and who does not ask for the column does not mind.
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (auto const& c = cells[i];

@@ -115,8 +115,9 @@ inline constexpr bool is_value_view<value_view<T, 1>> = true;
 /// One record: named features, each a list of floats, of integers or of byte strings, as in tf.train.Example
 /// (tensorflow/core/example/example.proto). Storage is kept from record to record. Whatever it hands out is
 /// valid until the next record is read into it. Asking for a feature that the record lacks, or that is of
-/// another kind, is a feature_error. It names the feature and lists what the record has. Thread safety:
-/// distinct objects: safe. Shared objects: safe while only read.
+/// another kind, is a feature_error. It names the feature and lists what the record has. A cell of a table is
+/// also what its own text says: a whole number in a column of fractions, or a number in one of texts. Thread
+/// safety: distinct objects: safe. Shared objects: safe while only read.
 class example {
  public:
   enum class kind : std::uint8_t { none, strings, floats, integers };
@@ -184,6 +185,7 @@ class example {
     kind type = kind::none;
     std::size_t first = 0, count = 0;  // in the pool of its kind
     std::size_t as_floats = none;      // where integers stand among the floats, once they are all there
+    std::size_t as_integers = none;    // where others that are whole numbers stand among the integers
   };
   struct slice {
     std::size_t first = 0, size = 0;  // in text_
@@ -192,6 +194,7 @@ class example {
   std::string_view text_of(entry const& f) const {
     return std::string_view(text_).substr(f.name, f.name_size);
   }
+  std::string_view bytes_at(entry const& f, std::size_t index) const;
   entry const* find(std::string_view name) const;
   entry const& need(std::string_view name, kind what) const;
   [[noreturn]] void refuse(std::string_view name, std::string_view wanted, kind what, bool one = true,

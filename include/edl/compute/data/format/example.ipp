@@ -46,6 +46,11 @@ EDL_INLINE void detail::refuse_value(std::string_view name, std::int64_t at, std
                       name, example::kind::none, {std::size_t(at) + 1});
 }
 
+EDL_INLINE std::string_view example::bytes_at(entry const& f, std::size_t index) const {
+  auto const& s = slices_[f.first + index];
+  return std::string_view(text_).substr(s.first, s.size);
+}
+
 EDL_INLINE void example::clear() {
   features_.clear();
   floats_.clear();
@@ -71,9 +76,15 @@ EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted, 
                        features_[i].count, data::detail::kind_names[std::size_t(features_[i].type)]);
   if (features_.size() > 20) has += fmt::format(" and {} more", features_.size() - 20);
   auto const* const found = find(name);
-  throw feature_error(fmt::format("the record has {}{} as feature '{}'; it has {}", found ? "not " : "no ",
-                                  wanted, data::detail::printable(name), has.empty() ? "no features" : has),
-                      name, what, values > 1 ? std::vector{values} : std::vector<std::size_t>{}, one);
+  std::string value;  // of a cell of a table, for one
+  if (found && found->count == 1 && found->type == kind::floats)
+    value = fmt::format(", but {}", floats_[found->first]);
+  if (found && found->count == 1 && found->type == kind::strings)
+    value = fmt::format(", but '{}'", data::detail::printable(bytes_at(*found, 0)));
+  throw feature_error(
+      fmt::format("the record has {}{} as feature '{}'{}; it has {}", found ? "not " : "no ", wanted,
+                  data::detail::printable(name), value, has.empty() ? "no features" : has),
+      name, what, values > 1 ? std::vector{values} : std::vector<std::size_t>{}, one);
 }
 
 EDL_INLINE example::entry const& example::need(std::string_view name, kind what) const {
@@ -90,6 +101,8 @@ EDL_INLINE value_list<float> example::float_values(std::string_view name) const 
 }
 
 EDL_INLINE value_list<std::int64_t> example::integer_values(std::string_view name) const {
+  if (auto const* const f = find(name); f && f->as_integers != none)
+    return {{integers_.data() + f->as_integers, f->count}, text_of(*f)};
   auto const& f = need(name, kind::integers);
   return {{integers_.data() + f.first, f.count}, text_of(f)};
 }
@@ -102,9 +115,10 @@ EDL_INLINE std::int64_t example::integer(std::string_view name) const {
 
 EDL_INLINE float example::floating(std::string_view name) const {
   auto const* const f = find(name);
-  if (!f || f->count != 1 || (f->type != kind::floats && f->type != kind::integers))
+  if (f && f->count == 1 && f->type == kind::integers) return float(integers_[f->first]);
+  if (!f || f->count != 1 || (f->type != kind::floats && f->as_floats == none))
     refuse(name, "one number", kind::floats);
-  return f->type == kind::floats ? floats_[f->first] : float(integers_[f->first]);
+  return floats_[f->type == kind::floats ? f->first : f->as_floats];
 }
 
 EDL_INLINE std::string_view example::bytes(std::string_view name) const {
@@ -116,8 +130,7 @@ EDL_INLINE std::string_view example::bytes(std::string_view name, std::size_t in
   auto const& f = need(name, kind::strings);
   if (index >= f.count)
     refuse(name, fmt::format("{} byte strings", index + 1), kind::strings, false, index + 1);
-  auto const& s = slices_[f.first + index];
-  return std::string_view(text_).substr(s.first, s.size);
+  return bytes_at(f, index);
 }
 
 EDL_INLINE std::size_t example::count(std::string_view name) const {

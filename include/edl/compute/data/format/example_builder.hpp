@@ -31,6 +31,11 @@ class example_builder {
   void floating(std::string_view name, float value) { floats(name, 1)[0] = value; }
   void integer(std::string_view name, std::int64_t value) { integers(name, 1)[0] = value; }
   void bytes(std::string_view name, std::string_view value);
+
+  /// The feature that was put last may be asked for as these, too; as many as it has.
+  void also(view<std::int64_t> values);
+  void also(std::int64_t value) { also(view<std::int64_t>(&value, 1)); }
+  void also(float value);
   void bytes(std::string_view name, std::span<std::string_view const> values);
 
  private:

@@ -60,6 +60,16 @@ EDL_INLINE void example_builder::bytes(std::string_view name, std::span<std::str
   }
 }
 
+EDL_INLINE void example_builder::also(view<std::int64_t> values) {
+  into_.features_.back().as_integers = into_.integers_.size();
+  into_.integers_.insert(into_.integers_.end(), values.begin(), values.end());
+}
+
+EDL_INLINE void example_builder::also(float value) {
+  into_.features_.back().as_floats = into_.floats_.size();
+  into_.floats_.push_back(value);
+}
+
 namespace data::detail {
 
 constexpr std::size_t varint_size(std::uint64_t value) {

@@ -21,21 +21,23 @@ class json_reader;
 /// a number, or true as 1 and false as 0, gives an integer or a float. A list of these is a list, and lists
 /// within lists are read one after the other. What stands in an object `a` by the name `b` is `a.b`. Where a
 /// member is null or missing, the record lacks the feature. Empty lines are no records. A feature of which
-/// one value has a fraction gives floats in all records. One of whole numbers, of which one is too large for
-/// 64 bits, gives their texts.
+/// one value has a fraction gives floats in all records, and a whole number there may be asked for as such.
+/// One of whole numbers, of which one is too large for 64 bits, gives their texts.
 ///
 /// The whole file is scanned once, for the lines' offsets and the features' kinds. A file is one shard. It
 /// may be packed (compute/data/format/text_file.hpp).
 class json_lines_source : public table {
  public:
   /// A data_error names file and line if a line is longer than 16 MiB, or there are more than 16,384
-  /// features. A line that is no object, or has a text where others have numbers, is an error when it is
-  /// read.
+  /// features. A line that is no object, or has a text where most have numbers, is an error when it is read.
   explicit json_lines_source(std::string const& path);
 
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
   std::uint64_t digest(std::size_t shard) const override;
+  std::uint64_t line_in_file(std::size_t /*shard*/, std::uint64_t record) const override {
+    return numbers_.at(std::size_t(record));
+  }
   std::vector<table_column> const& columns() const override { return columns_; }
   std::span<std::string const> notes() const override { return notes_; }
 

@@ -252,6 +252,7 @@ class json_reader final : public reader {
       } else {
         std::ranges::transform(v.floats, build.floats(v.name, v.floats.size()).begin(),
                                [](double d) { return float(d); });
+        if (v.type == example::kind::integers) build.also(v.integers);
       }
     }
   }
@@ -270,7 +271,9 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   std::string block, text;
   std::uint64_t begin = 0, number = 0;
   struct seen {
-    std::uint64_t long_line = 0;  // the first with a whole number that is too large
+    example::kind number = example::kind::none;
+    std::uint64_t numbers = 0, texts = 0;  // records
+    std::uint64_t long_line = 0;           // the first with a whole number that is too large
     std::string too_long;
     bool fraction = false;
   };
@@ -290,10 +293,9 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
         auto& s = of[known->second];
         if (!row[i].too_long.empty() && s.long_line == 0) s.long_line = number, s.too_long = row[i].too_long;
         s.fraction = s.fraction || row[i].fraction;
-        auto& what = columns_[known->second].kind;
-        bool const both = what != example::kind::none && row[i].type != example::kind::none &&
-                          (what == example::kind::strings) != (row[i].type == example::kind::strings);
-        if (!both) what = wider(what, row[i].type);
+        if (row[i].type == example::kind::none) continue;
+        (row[i].type == example::kind::strings ? s.texts : s.numbers) += 1;
+        if (row[i].type != example::kind::strings) s.number = wider(s.number, row[i].type);
       }
       if (columns_.size() > detail::json_columns)
         throw data_error(fmt::format("{}:{}: more than {} features are in the lines up to here", path, number,
@@ -315,6 +317,8 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   }
   if (!text.empty()) finish();
   file_.check_unchanged();
+  for (std::size_t i = 0; i < of.size(); ++i)
+    columns_[i].kind = of[i].texts > of[i].numbers ? example::kind::strings : of[i].number;
   for (std::size_t i = 0; i < of.size(); ++i)
     if (of[i].long_line > 0 && !of[i].fraction) {
       columns_[i].kind = example::kind::strings;

@@ -25,6 +25,9 @@ class libfm_source : public source {
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
   std::uint64_t digest(std::size_t shard) const override;
+  std::uint64_t line_in_file(std::size_t /*shard*/, std::uint64_t record) const override {
+    return rows_.at(std::size_t(record)).line;
+  }
 
  private:
   struct row {

@@ -87,6 +87,7 @@ EDL_INLINE page_server::state::state(page_options o)
                            .token_in_address = true,
                            .certificate = options.certificate,
                            .key = options.key,
+                           .flags = "--dashboard_",
                            .bounds = {.body = 0, .connections = detail::most_readers},
                            .log = options.log},
       routes());

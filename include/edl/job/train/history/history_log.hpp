@@ -65,6 +65,7 @@ class history_log {
   bool begun(master::coordinator const& of, master::job_progress const& p);
   void write(master::job_progress const& p, time_point now);
   void begin_events(std::uint64_t version);
+  void remember_members(master::job_progress const& p);
   void append(history_file::kind of, std::uint64_t step, std::string line);
   bool wanted() const { return !options_.path.empty() || !options_.events.empty() || options_.to.line; }
 
@@ -72,6 +73,7 @@ class history_log {
   std::uint64_t due_ = 0, newest_ = 0;       // the next line's version; any line's
   std::optional<std::uint64_t> generation_;  // whose begin is known
   master::job_progress last_;                // at the last line
+  std::uint64_t workers_ = 0, servers_ = 0;  // when there last were workers
   std::optional<time_point> since_;          // when that was
   logger log_;
   history_file file_;

@@ -108,6 +108,7 @@ EDL_INLINE void history_log::look(master::coordinator const& of, master::job_pro
                                   time_point now) {
   if (!begun(of, p)) return;
   if (!since_) since_ = now;
+  remember_members(p);
   if (due(p.version) && p.trained.minibatches > last_.trained.minibatches) write(p, now);
 }
 
@@ -119,12 +120,20 @@ EDL_INLINE void history_log::close(master::coordinator const& of, master::job_pr
   flush();
 }
 
+/// At a job's end they have left before its last line is written.
+EDL_INLINE void history_log::remember_members(master::job_progress const& p) {
+  if (p.workers == 0) return;
+  workers_ = p.workers;
+  servers_ = p.servers;
+}
+
 EDL_INLINE void history_log::append(history_file::kind of, std::uint64_t step, std::string line) {
   if (options_.to.line) options_.to.line(of, step, line);
   file_.append(of, step, std::move(line));
 }
 
 EDL_INLINE void history_log::write(master::job_progress const& p, time_point now) {
+  remember_members(p);
   trained const done = p.trained - last_.trained;
   double const seconds = std::chrono::duration<double>(now - since_.value_or(now)).count(),
                time = options_.clock(), loss = done.loss / double(done.minibatches),
@@ -140,7 +149,7 @@ EDL_INLINE void history_log::write(master::job_progress const& p, time_point now
                   R"("recovered":{}}})"
                   "\n",
                   p.version, time, p.epoch, p.done.records_done, detail::rounded(loss), detail::rounded(rate),
-                  detail::rounded(records), detail::rounded(steps), p.workers, p.servers, p.lost - last_.lost,
+                  detail::rounded(records), detail::rounded(steps), workers_, servers_, p.lost - last_.lost,
                   p.repeated - last_.repeated, p.recovered - last_.recovered));
   if (!events_.empty())
     events_.back().append(history_file::kind::training, p.version,
@@ -148,7 +157,7 @@ EDL_INLINE void history_log::write(master::job_progress const& p, time_point now
                                            {{"training/loss", loss},
                                             {"training/learning_rate", rate},
                                             {"training/records_per_s", records},
-                                            {"training/workers", double(p.workers)}}));
+                                            {"training/workers", double(workers_)}}));
   last_ = p;
   newest_ = std::max(newest_, p.version);
   since_ = now;

@@ -214,7 +214,9 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
   if (j.format != result_format::json)
     for (seen const& s : worst)
       fmt::print(
-          to, "loss {:.4f}, record {} of {}{}\n", s.loss, s.in_file, printable(s.file),
+          to, "loss {}, record {} of {}{}\n",
+          s.loss < 1e6 ? fmt::format("{:.4f}", s.loss) : fmt::format("{:.4e}", s.loss), s.in_file,
+          printable(s.file),
           !s.said ? "" : fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said, s.probability));
   else if (j.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));

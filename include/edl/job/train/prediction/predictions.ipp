@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "edl/cli/flag.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/data/format/recordio.hpp"
 #include "edl/core/durable_file.hpp"
@@ -34,16 +35,6 @@ inline void append(text& to, std::string_view what) { to.append(what.data(), wha
 
 inline std::string path_of_part(job const& j, std::uint32_t task) {
   return fmt::format("{}/part-{:05}.{}", j.prediction_outputs, task, name_of(j.prediction_format));
-}
-
-inline std::vector<std::string> words_of(std::string_view list) {
-  std::vector<std::string> all;
-  while (!list.empty()) {
-    std::size_t const end = std::min(list.find(','), list.size());
-    if (end > 0) all.emplace_back(list.substr(0, end));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return all;
 }
 
 /// Names of what is said of an output begin so; its values have its own name.
@@ -298,12 +289,8 @@ EDL_INLINE std::vector<std::uint64_t> numbers_among_all(data::source const& from
 }
 
 EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, data::source const& from)
-    : job_(j), program_(p), from_(from), columns_(detail::words_of(j.prediction_columns)) {
+    : job_(j), program_(p), from_(from), columns_(cli::list_of("prediction_columns", j.prediction_columns)) {
   if (columns_.empty()) return;
-  for (auto c = columns_.begin(); c != columns_.end(); ++c)
-    if (std::find(columns_.begin(), c, *c) != c)
-      throw usage_error(fmt::format("--prediction_columns={}: '{}' stands there twice",
-                                    printable(job_.prediction_columns), printable(*c)));
   reader_ = from.open();
   // A record may lack what another one has.
   constexpr int most_looked_at = 1000;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "edl/core/log.hpp"
+#include "edl/job/http/server.hpp"
+#include "edl/job/http/socket.hpp"
+
+namespace edl::http {
+
+/// The first line of a file, as a token. Throws `edl::error` when it has no 16 characters, or is not there.
+std::string token_in(std::string const& file);
+
+/// A server's token and certificate, from files that may be replaced while it runs, as Kubernetes renews
+/// those of a Secret. What two calls of `look` in a row find the same is taken over, or told of once if it
+/// cannot be used: then what was there stays. A token is taken from the moment when the file has it, and the
+/// one before for a while, as clients read their own copy earlier or later. Reads small files where it is
+/// called. Thread safety: unsafe.
+class credentials {
+ public:
+  /// Throws `edl::error` that names a file that cannot be used, and its flag.
+  explicit credentials(server_options const& o);
+
+  void look();
+
+  bool wants_token() const { return !token_.empty(); }
+  bool takes(std::string_view token) const;
+
+  /// Of new connections; null: without TLS.
+  server_certificate const* certificate() const { return certificate_ ? &*certificate_ : nullptr; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  /// Files as they were found last, and whether that has been dealt with.
+  struct found {
+    std::string text{};
+    bool done = true;
+    bool again(std::string now);
+  };
+  void look_at_token();
+  void look_at_certificate();
+
+  std::string token_file_, certificate_file_, key_file_, flags_;
+  std::chrono::milliseconds grace_;
+  logger log_;
+  std::string token_, token_before_;
+  clock::time_point before_until_{};
+  std::optional<server_certificate> certificate_;
+  found token_found_, pems_found_;
+};
+
+}  // namespace edl::http
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/http/credentials.ipp"
+#endif
