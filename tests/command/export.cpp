@@ -49,7 +49,7 @@ TEST_CASE("edl export runs the model's program by its path, with the flags as th
   CHECK(contains(said({program, "--checkpoint=m"}), "--export_onnx is missing"));
   CHECK(contains(said({program, "--checkpoint=m", "--export_onnx="}), "names no file"));
   CHECK(contains(said({program, "--export_onnx=m"}), "--checkpoint_dir_for_init is missing"));
-  CHECK(contains(said({program, "--checkpoint=m", "--export_onnx=m", "--export_rows"}), "did you mean"));
+  CHECK(contains(said({program, "--checkpoint=m", "--export_onnx=m", "--export_preproces"}), "did you mean"));
 }
 
 }  // namespace export_test
