@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# usage: onnx.sh NETWORKS MNIST FRAPPE WORK
+# usage: onnx.sh NETWORKS MNIST FRAPPE EDL WORK
 # Models of ONNX are valid, and ONNX Runtime makes of records what edl makes of them: of NETWORKS with random variables, and
 # of the trained programs MNIST and FRAPPE (tables). Without onnxruntime-node or python3-onnx that part is skipped; npm fetches
 # the former where there is npm.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-networks=$1 mnist=$2 frappe=$3 work=$4
+networks=$1 mnist=$2 frappe=$3 edl=$4 work=$5
 rm -rf "$work"
 mkdir -p "$work/models" "$work/files"
 cd "$work"
@@ -22,7 +22,9 @@ with open("files/t10k-images-idx3-ubyte", "wb") as f:
     f.write(struct.pack(">4i", 2051, n, 28, 28) + pixels)
 with open("files/t10k-labels-idx1-ubyte", "wb") as f:
     f.write(struct.pack(">2i", 2049, n) + bytes(i % 10 for i in range(n)))
-json.dump({"input": {"type": "float32", "dims": [n, 28, 28, 1], "data": [p / 255 for p in pixels]}}, open("mnist.json", "w"))
+picture = lambda data: {"type": "float32", "dims": [n, 28, 28, 1], "data": data}
+json.dump({"input": picture([p / 255 for p in pixels])}, open("mnist.json", "w"))
+json.dump({"image": picture(list(pixels))}, open("mnist-record.json", "w"))
 rows = [[(i * 31 + k * k) % 97 + 100 * k for k in range(10)] for i in range(200)]
 with open("rows.libfm", "w") as f:
     for i, row in enumerate(rows):
@@ -52,6 +54,13 @@ json.dump({"inputs": json.load(open(name + ".json")), "outputs": outputs}, open(
 }
 try mnist "$mnist" files
 try frappe "$frappe" rows.libfm
+
+# What a record has is the input of what `feed` is put into, with the same predictions.
+"$edl" export "$mnist" --checkpoint_dir_for_init=mnist-c --export_onnx=models/record_mnist.onnx --export_preprocess \
+  --export_fold_batch_norm 2>>mnist.log
+python3 -c 'import json
+json.dump({"inputs": json.load(open("mnist-record.json")), "outputs": json.load(open("models/trained_mnist.json"))["outputs"]},
+          open("models/record_mnist.json", "w"))'
 
 code=0
 if /usr/bin/python3 -c 'import onnx' 2>/dev/null; then

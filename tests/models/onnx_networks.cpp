@@ -12,8 +12,11 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <xtensor/xview.hpp>
 
+#include "edl/compute/onnx/batch_norm_folding.hpp"
 #include "edl/compute/onnx/network.hpp"
+#include "edl/job/train/feed_arithmetic.hpp"
 #if __has_include(<httplib.h>)
 #include "../../examples/remote/http_recordio.hpp"
 #endif
@@ -69,6 +72,17 @@ constexpr auto norms =
     nn::sequential(picture, nn::batch_norm{}, nn::conv2d{.filters = 8}, nn::group_norm{.groups = 4},
                    nn::batch_norm{.scale = false, .shift_gain = 4}, nn::layer_norm{},
                    nn::dense{.units = 5, .each_place = true}, nn::flatten{}, nn::batch_norm{});
+/// Batch normalisation behind whatever it is folded into, and behind others.
+constexpr auto foldable = nn::sequential(
+    picture, nn::batch_norm{}, nn::conv2d{.filters = 6, .kernel = 3, .padding = same, .groups = 2},
+    nn::batch_norm{}, nn::batch_norm{.scale = false, .shift_gain = 4}, nn::relu{},
+    nn::conv2d_transpose{.filters = 5, .kernel = 2, .stride = 2, .use_bias = false}, nn::batch_norm{},
+    nn::residual(nn::sequential(
+        nn::batch_norm{}, nn::dense{.units = 5, .each_place = true, .use_bias = false}, nn::batch_norm{})),
+    nn::dense{.units = 4, .each_place = true}, nn::batch_norm{}, nn::gelu{},
+    nn::conv2d{.filters = 3, .kernel = {14, 18}, .use_bias = false}, nn::batch_norm{}, nn::flatten{},
+    nn::batch_norm{}, nn::dense{.units = 4, .use_bias = false}, nn::batch_norm{}, nn::dense{.units = 3},
+    nn::batch_norm{});
 constexpr auto activations = nn::sequential(
     nn::features{.count = 9},
     nn::concat(nn::relu{}, nn::leaky_relu{}, nn::sigmoid{}, nn::tanh{}, nn::gelu{}, nn::silu{}, nn::elu{},
@@ -142,6 +156,12 @@ class records {
     draw(net.start);
   }
   json const& inputs() const { return inputs_; }
+  /// With rows of tables in place of their ids.
+  json inputs_of_rows() const {
+    json all = inputs_;
+    for (auto const& [name, value] : rows_of_.items()) all.erase(name), all[name + "_rows"] = value;
+    return all;
+  }
   edl::view<float> rows() const { return rows_; }
   std::vector<edl::onnx::table_rows> const& tables() const { return tables_; }
 
@@ -195,11 +215,13 @@ class records {
       bool mean = false;
       if constexpr (bag) mean = kind.combiner == nn::combiner::mean;
       int const count = nn::ids_of_sample(kind);
+      std::vector<float> looked_up;
       for (int s = 0; s < samples; ++s) {
         float sum = 0;
         for (int i = 0; i < count; ++i) {
           int const which = below(int(t.ids.size()) + 1);  // one of them has no row
           ids.push_back(which < int(t.ids.size()) ? t.ids[std::size_t(which)] : -7);
+          for (int k = 0; k < kind.width; ++k) looked_up.push_back(row_of(t, which, k));
           float const weight = bag ? (s == 0 ? 0 : float(below(3))) : 1;
           sum += weight;
           numbers.push_back(weight);
@@ -210,6 +232,7 @@ class records {
           for (int k = 0; k < kind.width; ++k) row(s)[k] /= sum;
       }
       add(name, {count}, ids);
+      rows_of_[name] = {{"type", "float32"}, {"dims", {samples, count, kind.width}}, {"data", looked_up}};
       if (bag) add(name + "_weights", {count}, numbers);
     } else if constexpr (std::is_same_v<Kind, nn::weighted_ids>) {
       for (int s = 0; s < samples; ++s)
@@ -266,7 +289,7 @@ class records {
   std::mt19937 random_{7};
   std::map<int, int> below_;
   std::vector<edl::onnx::table_rows> tables_;
-  json inputs_;
+  json inputs_, rows_of_;
 };
 
 /// Writes DIR/NAME.onnx and DIR/NAME.json.
@@ -286,13 +309,89 @@ void write(std::string const& directory, std::string const& name, edl::onnx::out
       else if (v.name.ends_with("embeddings"))
         x *= 20;
   records const given(Net);
-  edl::onnx::graph g(layout, net.variables(), given.tables());
-  g.set(set);
-  edl::onnx::add_network(g, Net, heads);
-  g.write(directory + "/" + name + ".onnx", most);
   auto const y = net.forward(given.rows(), samples, edl::mode::prediction);
-  std::ofstream(directory + "/" + name + ".json")
-      << json{{"inputs", given.inputs()}, {"outputs", std::vector<float>(y.begin(), y.end())}};
+  auto const one = [&](std::string const& variant, json const& inputs, auto const& change) {
+    edl::onnx::graph g(layout, net.variables(), given.tables());
+    g.set(set);
+    if (!change(g, false)) return;
+    edl::onnx::add_network(g, Net, heads);
+    if (!change(g, true)) return;
+    g.write(directory + "/" + name + variant + ".onnx", most);
+    std::ofstream(directory + "/" + name + variant + ".json")
+        << json{{"inputs", inputs}, {"outputs", std::vector<float>(y.begin(), y.end())}};
+  };
+  one("", given.inputs(), [](auto&, bool) { return true; });
+  one("_folded", given.inputs(),
+      [](auto& g, bool added) { return !added || !edl::onnx::fold_batch_norms(g).gone.empty(); });
+  one("_rows", given.inputs_of_rows(), [&](auto& g, bool) {
+    g.leave_tables_out();
+    return !given.tables().empty();
+  });
+}
+
+/// Inputs that arithmetic makes of a record: a turned part of a picture by means of channels, numbers of
+/// several features, and one that nothing changes.
+struct prepared {
+  static constexpr auto in =
+      nn::inputs(nn::input<"picture">(nn::image{.height = 2, .width = 3, .channels = 2}),
+                 nn::input<"numbers">(nn::features{.count = 4}), nn::input<"plain">(nn::features{.count = 3}),
+                 nn::input<"word">(nn::ids{.count = 1}));
+  static constexpr auto network = nn::sequential(
+      in, nn::concat(in.from<"picture">(nn::conv2d{.filters = 2, .kernel = 2}, nn::flatten{}),
+                     in.from<"numbers">(nn::dense{.units = 3}), in.from<"plain">(),
+                     in.from<"word">(nn::embedding{.vocabulary = 9, .width = 2}, nn::flatten{})));
+  static constexpr nn::mean_squared_error loss{};
+  static void feed(edl::example const& record, edl::sample<prepared>& into, edl::mode) {
+    static xt::xtensor_fixed<float, xt::xshape<2>> const mean{0.5f, 0.25f}, deviation{0.2f, 0.3f};
+    into.input<"picture">() =
+        (xt::view(record.floats("image", {4, 3, 2}), xt::range(1, 3)) / 255.0f - mean) / deviation;
+    auto numbers = into.input<"numbers">();
+    numbers(0) = (float(record.integer("year")) - 1990) / 12;
+    numbers(1) = 1;
+    numbers(2) = record.contains("height") ? record.floating("height") * -2 : 0;
+    numbers(3) = record.floats("image", {4, 3, 2})(0, 1, 1);
+    into.input<"plain">() = record.floats("plain");
+    into.input<"word">()(0) = float(record.bytes("word").size());
+  }
+};
+
+void write_prepared(std::string const& directory) {
+  auto const p = edl::author::make_program<prepared>();
+  std::vector<float> variables(p.layout.size());
+  p.initialise(5, 0, variables);
+  auto const trainer = p.make_trainer({.max_batch = samples, .predicts_with = variables});
+  trainer->variables_written();
+  auto batch = trainer->make_batch();
+  json inputs;
+  auto const input = [&](char const* name, char const* type, std::vector<int> dims) -> json& {
+    inputs[name] = {{"type", type}, {"dims", dims}};
+    return inputs[name]["data"];
+  };
+  json &image = input("image", "float32", {samples, 4, 3, 2}), &year = input("year", "float32", {samples, 1}),
+       &height = input("height", "float32", {samples, 1}), &plain = input("plain", "float32", {samples, 3}),
+       &word = input("word", "int64", {samples, 1});
+  for (int s = 0; s < samples; ++s) {
+    edl::example record;
+    {
+      edl::example_builder to(record);
+      for (int i = 0; std::int64_t & x : to.integers("image", 24))
+        image.push_back(x = (s * 91 + i++ * 37) % 256);
+      year.push_back(to.integers("year", 1)[0] = 1980 + 7 * s);
+      height.push_back(to.floats("height", 1)[0] = 0.3f * float(s) - 1);
+      for (float i = 0; float& x : to.floats("plain", 3)) plain.push_back(x = float(s) - i++);
+      to.bytes("word", std::string_view("abcdefgh").substr(0, std::size_t(s)));
+      word.push_back(std::to_string(s));
+    }
+    trainer->feed(record, batch, s, edl::mode::prediction);
+  }
+  batch.rows = samples;
+  auto const y = trainer->predict(batch);
+  edl::onnx::graph g(p.layout, variables);
+  for (auto const& [name, of] : edl::train::arithmetic_of_feed(p)) g.prepare(name, of);
+  p.to_onnx(g);
+  g.write(directory + "/prepared.onnx");
+  std::ofstream(directory + "/prepared.json")
+      << json{{"inputs", inputs}, {"outputs", std::vector<float>(y.begin(), y.end())}};
 }
 
 }  // namespace onnx_networks
@@ -402,6 +501,8 @@ int main(int, char** argv) {
   write<transpose>(to, "transpose");
   write<pools>(to, "pools");
   write<norms>(to, "norms");
+  write<foldable>(to, "foldable");
+  write_prepared(to);
   write<activations>(to, "activations");
   write<branches>(to, "branches");
   write<bags>(to, "bags");

@@ -26,6 +26,7 @@
 #include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
 #include "edl/version.hpp"
+#include "export.hpp"
 #include "simulate/simulate.hpp"
 #include "submit/convert.hpp"
 #include "submit/doctor.hpp"
@@ -265,6 +266,11 @@ std::vector<command> const& commands() {
       {"serve", "--image=IMAGE --model_path=PATH [flags]", "print what serves a model in a cluster",
        "edl serve --image=registry.example.com/mnist:1 --model_path=/data/checkpoints | kubectl apply -f -",
        serve_flags, serve},
+      {"export", "PROGRAM --checkpoint_dir_for_init=MODEL --export_onnx=FILE [flags]",
+       "write a trained model as ONNX, by its program on this machine",
+       "edl export build/mnist --checkpoint_dir_for_init=checkpoints --export_onnx=mnist.onnx\n"
+       "edl export build/mnist --checkpoint_dir_for_init=model --export_onnx=mnist.onnx --export_preprocess",
+       export_flags, export_model},
       {"controller install", "[flags]", "make TrainingJobs known to a cluster, and run their controller",
        "edl controller install\nedl controller install --image=registry.example.com/edl-controller:1\n"
        "edl controller install --yaml=- | kubectl delete -f -",

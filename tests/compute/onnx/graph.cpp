@@ -12,6 +12,7 @@
 
 #include "edl/compute/onnx/elements.hpp"
 #include "edl/compute/onnx/ids.hpp"
+#include "edl/compute/onnx/initializers.hpp"
 #include "edl/compute/onnx/join.hpp"
 #include "edl/compute/onnx/message.hpp"
 #include "edl/compute/onnx/network.hpp"
@@ -86,6 +87,46 @@ TEST_CASE("large tensors stand beside the model") {
   CHECK(fs::file_size(cut) < 1000);
   CHECK(read(cut).find("cut.onnx.data") != std::string::npos);
   CHECK(read(whole).find("dense/kernel") != std::string::npos);
+
+  // The last byte decides, and what is left over of the limit's other side is replaced.
+  std::string const edge = dir / "edge.onnx";
+  std::uint64_t least = 0, most = one;  // of what has to be set for one file
+  while (least < most)
+    if (std::uint64_t const limit = (least + most) / 2; g.write(dir / "try.onnx", limit) == one)
+      most = limit;
+    else
+      least = limit + 1;
+  CHECK(g.write(edge, most) == one);
+  CHECK(!fs::exists(edge + ".data"));
+  CHECK(g.write(edge, most - 1) == fs::file_size(edge) + fs::file_size(edge + ".data"));
+  edl::onnx::initializers const back(edge);
+  CHECK(back.read(*back.find("dense/kernel")) == std::vector<float>(900, 2));
+}
+
+TEST_CASE("a message that readers refuse is not written") {
+  scratch const dir;
+  edl::parameter_layout const layout;
+  edl::onnx::table_rows t{.name = "words", .width = 2, .ids = std::vector<std::int64_t>(500, 7), .each = {}};
+  edl::onnx::graph g(layout, {}, {&t, 1});
+  g.output("output", {g.rows_for("words", "words", 3, 2), {3, 1, 2}, edl::onnx::form::places});
+  CHECK_THROWS_WITH_AS(g.write(dir / "m.onnx", 1, 1000),
+                       doctest::Contains("has room for 1000: train with fewer rows"), edl::error);
+  CHECK(!fs::exists(dir / "m.onnx"));
+  CHECK(!fs::exists(dir / "m.onnx.data"));
+}
+
+TEST_CASE("tables may be left out: their rows are inputs, and their ids stand nowhere") {
+  scratch const dir;
+  edl::parameter_layout const layout;
+  edl::onnx::table_rows t{.name = "words", .width = 2, .ids = {1, 2}, .each = {}};
+  edl::onnx::graph g(layout, {}, {&t, 1});
+  g.leave_tables_out();
+  g.output("output", {g.rows_for("words", "words", 3, 2), {3, 1, 2}, edl::onnx::form::places});
+  g.write(dir / "m.onnx");
+  std::string const file = read(dir / "m.onnx");
+  CHECK(file.find("words_rows") != std::string::npos);
+  CHECK(file.find("LabelEncoder") == std::string::npos);
+  CHECK(file.find("tables/words") == std::string::npos);
 }
 
 }  // namespace graph_test

@@ -104,7 +104,8 @@ TEST_CASE("export is a command of its own, and a flag of train beside the model 
   auto const run =
       parse("mnist", {"export", "--checkpoint=c", "--export_onnx=m.onnx", "--set", "rate=1"}).run.value();
   REQUIRE(run.exported);
-  CHECK(run.exported->onnx == "m.onnx");
+  CHECK(run.job.export_onnx == "m.onnx");
+  CHECK(!run.job.export_fold_batch_norm);
   CHECK(run.job.checkpoint_dir_for_init == "c");
   CHECK(run.job.set == "rate=1");
   CHECK(contains(refusal({"export", "--checkpoint=c"}), "--export_onnx"));
@@ -112,6 +113,36 @@ TEST_CASE("export is a command of its own, and a flag of train beside the model 
   CHECK(parse("mnist", {"train", "--training_data=d", "--output=o", "--export_onnx=m.onnx"})
             .run->job.export_onnx == "m.onnx");
   CHECK(contains(refusal({"sweep", "--training_data=d", "--export_onnx=m.onnx"}), "is of one model"));
+}
+
+TEST_CASE("what an ONNX file is to have are flags of export and of train, and mean nothing without a file") {
+  for (std::vector<std::string> const& line : std::vector<std::vector<std::string>>{
+           {"export", "--checkpoint=c", "--export_onnx=m.onnx"},
+           {"train", "--training_data=d", "--output=o", "--export_onnx=m.onnx"}}) {
+    auto all = line;
+    all.insert(all.end(), {"--export_fold_batch_norm", "--export-preprocess", "--export_rows_as_inputs=yes"});
+    auto const job = parse("mnist", all).run.value().job;
+    CHECK(job.export_fold_batch_norm);
+    CHECK(job.export_preprocess);
+    CHECK(job.export_rows_as_inputs);
+    all.push_back("--export_preprocess");
+    CHECK(contains(refusal(all), "--export_preprocess is given twice"));
+    all.back() = "--export_fold_batch_norms";
+    CHECK(contains(refusal(all), "did you mean --export_fold_batch_norm?"));
+    all = line;
+    all.push_back("--export_rows_as_inputs=7");
+    CHECK(contains(refusal(all), "--export_rows_as_inputs"));
+    all = line;
+    all.back() = "--export_onnx=";
+    CHECK(contains(refusal(all), "--export_onnx= names no file: give one"));
+  }
+  for (std::string const flag : {"export_fold_batch_norm", "export_preprocess", "export_rows_as_inputs"}) {
+    CHECK(contains(refusal({"train", "--training_data=d", "--" + flag}),
+                   "--" + flag + " is of the file that --export_onnx=FILE writes"));
+    CHECK(!job({"train", "--training_data=d", "--" + flag + "=false"}).export_preprocess);
+    CHECK(contains(refusal({"sweep", "--training_data=d", "--" + flag}), "is of one model"));
+    CHECK(contains(refusal({"evaluate", "--validation_data=d", "--" + flag}), "--" + flag));
+  }
 }
 
 TEST_CASE("a number out of bounds is refused with bounds that can be read") {

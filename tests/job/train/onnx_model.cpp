@@ -31,6 +31,15 @@ struct turned {
   }
 };
 
+struct folds {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3},
+                                                 nn::batch_norm{}, nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<folds>& into, edl::mode) {
+    into.features = record.floats("x", {2});
+  }
+};
+
 TEST_CASE(
     "an exported model is taken back: predictions are the same bits, with hyperparameters and version") {
   scratch const dir;
@@ -45,7 +54,9 @@ TEST_CASE(
   auto const p = edl::author::make_program<turned>(set);
   edl::job j;
   j.hyperparameters = "slope=0.25";
-  edl::train::export_onnx(p, j, dir / "m.safetensors", dir / "m.onnx", edl::logger(edl::severity::critical));
+  j.export_onnx = dir / "m.onnx";
+  edl::logger const quiet(edl::severity::critical);
+  edl::train::export_onnx(p, j, dir / "m.safetensors", quiet);
 
   edl::predictor<turned> const before(dir / "m.safetensors"), after(dir / "m.onnx");
   CHECK(after.version() == 17);
@@ -56,20 +67,64 @@ TEST_CASE(
   auto const wanted = before(record), got = after(record);
   CHECK(std::vector(got.outputs().begin(), got.outputs().end()) ==
         std::vector(wanted.outputs().begin(), wanted.outputs().end()));
+
+  // What feed does to a record, and rows, are no weights.
+  j.export_preprocess = true;
+  edl::train::export_onnx(p, j, dir / "m.safetensors", quiet);
+  CHECK(edl::predictor<turned>(dir / "m.onnx").version() == 17);
+}
+
+TEST_CASE(
+    "weights that batch normalisation is folded into are not taken back, and the error names the flag") {
+  scratch const dir;
+  using network = edl::model<folds::network, edl::cpu>;
+  auto const layout = network::layout();
+  std::vector<float> const values(layout.size(), 1);
+  edl::checkpoint::export_model(dir / "m.safetensors", layout, values, {}, 3, {});
+  auto const p = edl::author::make_program<folds>();
+  edl::job j;
+  j.export_onnx = dir / "m.onnx";
+  j.export_fold_batch_norm = true;
+  CHECK(edl::train::check_onnx(p, j).empty());
+  edl::train::export_onnx(p, j, dir / "m.safetensors", edl::logger(edl::severity::critical));
+  CHECK_THROWS_WITH_AS(edl::predictor<folds>(dir / "m.onnx"),
+                       doctest::Contains("without --export_fold_batch_norm"), edl::error);
 }
 
 TEST_CASE(
     "before a job begins, a file that could not be written and a layer that cannot be exported are told") {
   edl::train::program p;
+  edl::job j;
   p.to_onnx = [](edl::onnx::graph&) {};
-  CHECK_NOTHROW(edl::train::check_onnx(p, "model.onnx"));
+  auto const check = [&](std::string const& file) {
+    j.export_onnx = file;
+    return edl::train::check_onnx(p, j);
+  };
+  CHECK(check("model.onnx").empty());
   CHECK_THROWS_WITH_AS(
-      edl::train::check_onnx(p, "/nowhere/at/all/model.onnx"),
+      check("/nowhere/at/all/model.onnx"),
       "--export_onnx=/nowhere/at/all/model.onnx: there is no directory /nowhere/at/all; make it first",
       edl::error);
-  p.to_onnx = [](edl::onnx::graph& g) { g.refuse("doubled"); };
-  CHECK_THROWS_WITH_AS(edl::train::check_onnx(p, "model.onnx"), doctest::Contains("layer 'doubled'"),
+  CHECK_THROWS_WITH_AS(check("/tmp"), "--export_onnx=/tmp: that is a directory; name a file in it",
                        edl::error);
+  CHECK_THROWS_WITH_AS(check("new/"), doctest::Contains("that is a directory"), edl::error);
+  p.to_onnx = [](edl::onnx::graph& g) { g.refuse("doubled"); };
+  CHECK_THROWS_WITH_AS(check("model.onnx"), doctest::Contains("layer 'doubled'"), edl::error);
+}
+
+TEST_CASE("flags of a file that do nothing for a model are told before a job begins") {
+  edl::job j;
+  j.export_onnx = "model.onnx";
+  j.export_fold_batch_norm = j.export_rows_as_inputs = true;
+  CHECK(edl::train::check_onnx(edl::author::make_program<turned>(), j) ==
+        std::vector<std::string>{
+            "--export_rows_as_inputs does nothing here: the model has no embedding tables",
+            "--export_fold_batch_norm does nothing here: 'batch_normalization' (behind 'leaky_relu', no "
+            "convolution or dense layer) stays"});
+  edl::train::program p;
+  p.to_onnx = [](edl::onnx::graph&) {};
+  CHECK(edl::train::check_onnx(p, j).back() ==
+        "--export_fold_batch_norm does nothing here: the model has no batch normalisation");
 }
 
 }  // namespace onnx_model_test

@@ -29,17 +29,16 @@ namespace k8s = platform::kubernetes;
 
 /// What a sweep says to its jobs itself, and what is about one job that somebody waits for.
 bool is_set_by_sweep(std::string const& name) {
-  static std::set<std::string> const all{"export_onnx",    "save_best",    "keep_checkpoint_max",
-                                         "early_stopping", "output",       "yaml",
-                                         "dry_run",        "detach",       "wait",
-                                         "follow",         "start_timeout"};
-  return all.contains(name);
+  static std::set<std::string> const all{
+      "save_best", "keep_checkpoint_max", "early_stopping", "output", "yaml", "dry_run", "detach", "wait",
+      "follow",    "start_timeout"};
+  return name.starts_with("export_") || all.contains(name);
 }
 
 std::string why_not_in_sweep(std::string const& name) {
   if (name == "early_stopping")
     return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
-  if (name == "export_onnx")
+  if (name.starts_with("export_"))
     return "is of one model: export the best trial's by the command export; leave it out";
   if (name == "yaml") return "is not for a sweep; --dry_run prints the objects of its jobs";
   if (name == "save_best" || name == "keep_checkpoint_max")

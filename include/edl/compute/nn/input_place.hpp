@@ -18,6 +18,7 @@ struct input_place {
   std::size_t first = 0, count = 0;   ///< numbers, each of which `feed` writes
   std::size_t first_id = 0, ids = 0;  ///< ids of tables, likewise
   bool list = false;                  ///< it has as many ids as a record likes, and maybe none
+  bool numbers = false;               ///< it has no ids
 };
 
 namespace detail {
@@ -32,7 +33,8 @@ constexpr input_place place_of(std::string_view name, Kind const& kind, std::siz
           .count = weighted || holds_rows<Kind> ? 0 : kind.input().size(),
           .first_id = first_id,
           .ids = bag ? 0 : std::size_t(ids_of_sample(kind)),
-          .list = weighted || bag};
+          .list = weighted || bag,
+          .numbers = !weighted && !holds_rows<Kind> && !holds_ids<Kind>};
 }
 
 }  // namespace detail

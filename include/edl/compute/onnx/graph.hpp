@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "edl/compute/onnx/preprocessing.hpp"
 #include "edl/core/hyperparameter.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/shape.hpp"
@@ -53,6 +54,8 @@ struct table_rows {
   std::vector<std::int64_t> ids;
   std::function<void(sink const&)> each;
 };
+
+struct folding;
 
 /// A network that becomes a graph of ONNX, opset 17. Layers add nodes to it. Thread safety: unsafe.
 class graph {
@@ -95,6 +98,10 @@ class graph {
   };
   mask mask_of(shape in) const { return mask_.places == in.height * in.width ? mask_ : mask{}; }
 
+  /// Of a node that multiplies each channel of its first input and adds to it: `fold_batch_norms` may put
+  /// that into the weights of the node before.
+  void scales_channels(std::string const& output, std::vector<double> factor, std::vector<double> shift);
+
   // ---- For what goes through a network ----
 
   /// The names of layers, from the outermost, while they add nodes.
@@ -103,10 +110,16 @@ class graph {
   std::string const& path() const { return path_; }
   mask exchange(mask within) { return std::exchange(mask_, std::move(within)); }
 
+  /// An input; of numbers that `prepare` has been told of, what is made of the record's. Throws error where
+  /// something else of the graph has the name.
   value input(std::string_view name, shape of, form as, bool ids = false);
   void output(std::string_view name, value const& of);
-  /// The rows of a table for ids: (n, ids, width).
-  std::string rows_of(std::string_view table, std::string const& ids);
+  /// Before the network is added: this input is made of a record, whose values are inputs in its place.
+  void prepare(std::string_view input, preprocessing from);
+  /// The rows of a table for `ids` ids of an input: (n, ids, width).
+  std::string rows_for(std::string_view input, std::string_view table, int ids, int width);
+  /// Before the network is added: tables are left out, and rows are inputs in place of ids, as `…_rows`.
+  void leave_tables_out() { rows_are_inputs_ = true; }
   /// A named input, by where it begins in the row of a sample.
   void place(int first, value of) { inputs_[first] = std::move(of); }
   value const* placed(int first) const;
@@ -117,19 +130,36 @@ class graph {
   void note(std::string_view name, std::string_view text) { notes_.emplace_back(name, text); }
   std::vector<std::pair<std::string, std::string>> const& notes() const { return notes_; }
 
-  /// Gives the tensors of numbers, without those of tables, in an order that is the network's.
+  /// Gives the tensors of numbers, without those of tables, in an order that is the network's; with
+  /// `computed_only` without those that are variables as they lie.
   void each_tensor(std::function<void(std::string const& name, std::vector<std::int64_t> const& dims,
-                                      view<float>)> const& to) const;
+                                      view<float>)> const& to,
+                   bool computed_only = false) const;
+  /// The variables that tensors are as they lie, of the same names, and those that `elements` was asked for.
+  std::set<std::string, std::less<>> const& whole_variables() const { return whole_; }
+  std::set<std::string, std::less<>> const& read_variables() const { return read_; }
 
   /// Throws error: a layer has no `to_onnx`.
   [[noreturn]] void refuse(std::string_view layer) const;
 
   /// Writes it as `path`, which exists whole or not at all. Where tensors are larger together than `most`
   /// bytes, they stand beside it in `path`.data, which readers of ONNX find by themselves. Returns the bytes
-  /// of both. Throws error where what cannot stand there, ids of tables, is more than a message of 2 GiB.
-  std::uint64_t write(std::string const& path, std::uint64_t most = std::uint64_t(1) << 30) const;
+  /// of both. Throws error where what cannot stand there, ids of tables, is more than `longest` bytes, which
+  /// readers of Protocol Buffers refuse.
+  std::uint64_t write(std::string const& path, std::uint64_t most = std::uint64_t(1) << 30,
+                      std::uint64_t longest = 0x7fff'0000) const;
 
  private:
+  friend struct folding;
+  struct node {
+    std::string op;
+    std::vector<std::string> inputs, outputs;
+    std::string rest;                      // attributes and domain, as they are written
+    std::vector<std::int64_t> order = {};  // of a Transpose
+  };
+  struct channel_scale {
+    std::vector<double> factor, shift;
+  };
   struct stored {
     std::string name;
     std::vector<std::int64_t> dims;
@@ -141,19 +171,31 @@ class graph {
   edl::variable const& find(std::string_view name) const;
   std::string unique(std::string name);
   std::string store(stored s);
+  value declare(value v);
+  std::string tensor_of_ids(std::string_view name, std::vector<std::int64_t> ids);
+  value prepared(std::string const& name, preprocessing const& p, shape of, form as);
+  value as_sample(value const& x, shape of, form as);
+  std::string rows_of(std::string_view table, std::string const& ids);
+  std::string nodes() const;
   std::string of_model(std::string const& names_and_nodes, std::uint64_t tensors) const;
 
   parameter_layout const& layout_;
   view<float> variables_;
   hyperparameter_view set_;
   std::span<table_rows const> tables_;
-  std::string path_, nodes_, ends_;
-  std::set<std::string, std::less<>> taken_;
+  std::string path_, ends_;
+  std::vector<node> nodes_;
+  std::set<std::string, std::less<>> taken_, whole_;
+  mutable std::set<std::string, std::less<>> read_;
   std::vector<stored> stored_;
   std::map<std::pair<std::string, form>, std::string> forms_;
   std::map<int, value> inputs_;
   std::optional<value> row_;
   std::vector<std::pair<std::string, std::string>> notes_;
+  std::map<std::string, channel_scale, std::less<>> scales_;        // by output
+  std::map<std::string, preprocessing, std::less<>> preprocessed_;  // by input
+  std::map<std::string, value, std::less<>> record_;                // inputs that a record has
+  bool rows_are_inputs_ = false;
   mask mask_;
   bool ml_ = false;  // it has a node of ONNX's domain for classical models
 };

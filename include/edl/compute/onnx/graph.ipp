@@ -80,14 +80,13 @@ EDL_INLINE std::vector<std::string> graph::add(std::string_view op, std::size_t 
                                                std::vector<std::string> const& inputs,
                                                std::vector<attribute> const& attributes,
                                                std::string_view domain) {
-  message node;
   std::vector<std::string> all;
-  for (std::string const& i : inputs) node.text(1, i);
-  for (std::size_t i = 0; i < outputs; ++i) node.text(2, all.emplace_back(unique(path_ + std::string(op))));
-  node.text(3, all[0]).text(4, op);
-  for (attribute const& a : attributes) node.text(5, detail::attribute_proto(a));
-  if (!domain.empty()) node.text(7, domain), ml_ = true;
-  nodes_ += message().text(1, node.bytes()).bytes();
+  for (std::size_t i = 0; i < outputs; ++i) all.push_back(unique(path_ + std::string(op)));
+  message rest;
+  for (attribute const& a : attributes) rest.text(5, detail::attribute_proto(a));
+  if (!domain.empty()) rest.text(7, domain), ml_ = true;
+  nodes_.push_back({.op = std::string(op), .inputs = inputs, .outputs = all, .rest = rest.bytes()});
+  if (op == "Transpose") nodes_.back().order = std::get<std::vector<std::int64_t>>(attributes.at(0).value);
   return all;
 }
 
@@ -124,6 +123,14 @@ EDL_INLINE value graph::as(value const& x, form wanted) {
   return y;
 }
 
+/// The same numbers with other extents.
+EDL_INLINE value graph::as_sample(value const& x, shape of, form as) {
+  auto dims = detail::dims_of(of, as);
+  if (detail::dims_of(x.extents, x.as) == dims) return {.name = x.name, .extents = of, .as = as};
+  dims.insert(dims.begin(), 0);
+  return {.name = add("Reshape", {x.name, numbers(dims)}), .extents = of, .as = as};
+}
+
 EDL_INLINE std::string graph::store(stored s) {
   std::uint64_t n = 1;
   for (std::int64_t const d : s.dims) n *= std::uint64_t(d);
@@ -144,6 +151,7 @@ EDL_INLINE edl::variable const& graph::find(std::string_view name) const {
 
 EDL_INLINE std::vector<float> graph::elements(std::string_view name) const {
   edl::variable const& v = find(name);
+  read_.insert(v.name);
   if (variables_.empty()) return std::vector<float>(v.dims.size());
   auto const all = variables_.subspan(v.offset, v.dims.size());
   return {all.begin(), all.end()};
@@ -153,12 +161,14 @@ EDL_INLINE std::string graph::variable(std::string_view name, std::vector<int> c
   edl::variable const& v = find(name);
   auto const rank = std::size_t(v.dims.rank);
   std::vector<std::int64_t> dims(v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank);
-  if (order.empty())
+  if (order.empty()) {
+    if (!taken_.contains(v.name)) whole_.insert(v.name);
     return store({.name = v.name,
                   .dims = dims,
                   .each = [part = std::pair(v.offset, v.dims.size()), all = variables_](auto const& to) {
                     to(std::as_bytes(all.subspan(part.first, part.second)));
                   }});
+  }
   std::vector<std::size_t> stride(rank, 1), steps(rank);
   std::vector<std::int64_t> turned(rank);
   for (std::size_t i = rank - 1; i-- > 0;) stride[i] = stride[i + 1] * std::size_t(dims[i + 1]);
@@ -205,18 +215,41 @@ EDL_INLINE void graph::leave() {
   path_.resize(path_.find_last_of('/') + 1);  // npos + 1 is 0
 }
 
+EDL_INLINE void graph::scales_channels(std::string const& output, std::vector<double> factor,
+                                       std::vector<double> shift) {
+  scales_[output] = {std::move(factor), std::move(shift)};
+}
+
 EDL_INLINE value graph::input(std::string_view name, shape of, form as, bool ids) {
-  value v{.name = std::string(name), .extents = of, .as = as, .ids = ids};
-  taken_.insert(v.name);
-  ends_ += message().text(11, detail::value_info(name, v)).bytes();
+  if (auto const p = preprocessed_.find(name); p != preprocessed_.end() && !ids)
+    return prepared(p->first, p->second, of, as);
+  return declare({.name = std::string(name), .extents = of, .as = as, .ids = ids});
+}
+
+EDL_INLINE value graph::declare(value v) {
+  if (!taken_.insert(v.name).second)
+    throw error(
+        fmt::format("two inputs of the ONNX file would be called '{}': give one of them another name in the "
+                    "model, or leave --export_preprocess out",
+                    v.name));
+  ends_ += message().text(11, detail::value_info(v.name, v)).bytes();
   return v;
 }
 
 EDL_INLINE void graph::output(std::string_view name, value const& of) {
-  message node;  // so that the output has its name wherever it comes from
-  node.text(1, of.name).text(2, name).text(3, name).text(4, "Identity");
-  nodes_ += message().text(1, node.bytes()).bytes();
+  // A node, so that the output has its name wherever it comes from.
+  if (!taken_.insert(std::string(name)).second)
+    throw error(fmt::format(
+        "an output of the ONNX file would be called '{}', as an input is: give the input another name, or "
+        "leave --export_preprocess out",
+        name));
+  nodes_.push_back({.op = "Identity", .inputs = {of.name}, .outputs = {std::string(name)}, .rest = {}});
   ends_ += message().text(12, detail::value_info(name, of)).bytes();
+}
+
+EDL_INLINE std::string graph::rows_for(std::string_view name, std::string_view table, int ids, int width) {
+  if (!rows_are_inputs_) return rows_of(table, input(name, {1, 1, ids}, form::rows, true).name);
+  return input(std::string(name) + "_rows", {ids, 1, width}, form::places).name;
 }
 
 EDL_INLINE std::string graph::rows_of(std::string_view table, std::string const& ids) {
@@ -263,9 +296,10 @@ EDL_INLINE value graph::whole_row() {
 
 EDL_INLINE void graph::each_tensor(
     std::function<void(std::string const& name, std::vector<std::int64_t> const& dims, view<float>)> const&
-        to) const {
+        to,
+    bool computed_only) const {
   for (stored const& s : stored_) {
-    if (s.ids || s.name.starts_with("tables/")) continue;
+    if (s.ids || s.name.starts_with("tables/") || (computed_only && whole_.contains(s.name))) continue;
     std::vector<float> elements;
     s.each([&](bytes some) {
       std::size_t const before = elements.size();
@@ -283,6 +317,18 @@ EDL_INLINE void graph::refuse(std::string_view layer) const {
       path_.empty() ? std::string(layer) : path_.substr(0, path_.size() - 1), layer));
 }
 
+EDL_INLINE std::string graph::nodes() const {
+  std::string all;
+  for (node const& n : nodes_) {
+    message m;
+    for (std::string const& i : n.inputs) m.text(1, i);
+    for (std::string const& o : n.outputs) m.text(2, o);
+    m.text(3, n.outputs[0]).text(4, n.op);
+    all += message().begin(1, m.bytes().size() + n.rest.size()).bytes() + m.bytes() + n.rest;
+  }
+  return all;
+}
+
 EDL_INLINE std::string graph::of_model(std::string const& names_and_nodes, std::uint64_t tensors) const {
   message head;
   head.number(1, 8).text(2, "edl").text(3, package_version);
@@ -293,9 +339,11 @@ EDL_INLINE std::string graph::of_model(std::string const& names_and_nodes, std::
   return head.bytes() + names_and_nodes;
 }
 
-EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t most) const {
+EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t most,
+                                      std::uint64_t longest) const {
   constexpr std::uint64_t small = 1024, aligned = 4096;  // readers map tensors that begin on a page
-  std::uint64_t all = nodes_.size();
+  std::string const nodes = this->nodes();
+  std::uint64_t all = nodes.size();
   for (stored const& s : stored_) all += s.bytes;
   bool const apart = all > most;
   std::string const beside = path + ".data";
@@ -325,17 +373,15 @@ EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t mos
     heads.push_back(message().begin(5, size).bytes() + m.bytes());
     tensors += heads.back().size() + (outside ? 0 : s.bytes);
   }
-  constexpr std::uint64_t longest =
-      0x7fff'0000;  // of a message, which readers of Protocol Buffers refuse then
-  if (nodes_.size() + tensors > longest)
+  if (nodes.size() + tensors > longest)
     throw error(
         fmt::format("{} would have {} bytes beside its tensors, most of them ids of tables, and a model of "
                     "ONNX has room for "
                     "{}: train with fewer rows (`.rows = {{.most_rows = N}}`), or hash ids in `feed` for an "
                     "`nn::embedding`",
-                    path, nodes_.size() + tensors, longest));
+                    path, nodes.size() + tensors, longest));
   durable_file file(path);
-  file.write(of_model(nodes_ + message().text(2, "edl").bytes() + ends_, tensors));
+  file.write(of_model(nodes + message().text(2, "edl").bytes() + ends_, tensors));
   for (std::size_t i = 0; i < stored_.size(); ++i) {
     file.write(heads[i]);
     if (!apart || stored_[i].bytes <= small) stored_[i].each([&](bytes some) { file.write(some); });

@@ -103,12 +103,11 @@ value add_input(graph& g, std::string const& name, std::string_view table, Kind 
     ids.weights = g.input(name + "_weights", {1, 1, kind.most}, form::rows).name;
     return ids;
   } else if constexpr (std::is_same_v<Kind, nn::served_embedding_bag>) {
-    std::string const ids = g.input(name, {1, 1, kind.most}, form::rows, true).name;
+    std::string const rows = g.rows_for(name, table, kind.most, kind.width);
     std::string const weights = g.input(name + "_weights", {1, 1, kind.most}, form::rows).name;
-    return {combine(g, g.rows_of(table, ids), weights, kind.combiner), s};
+    return {combine(g, rows, weights, kind.combiner), s};
   } else if constexpr (nn::holds_rows<Kind>) {
-    std::string const ids = g.input(name, {1, 1, kind.count}, form::rows, true).name;
-    return {g.rows_of(table, ids), s, form::places};
+    return {g.rows_for(name, table, kind.count, kind.width), s, form::places};
   } else {
     return g.input(name, s, std::is_same_v<Kind, nn::image> ? form::pictures : form::rows,
                    nn::holds_ids<Kind>);

@@ -26,11 +26,12 @@ struct tensor_origin {
 
   std::string name;
   std::vector<std::uint64_t> dims;
-  std::vector<element> elements;
+  std::vector<element> elements;  ///< none: it is the variable of its name, as that lies
 };
 
 /// Where the variables of a network stand in its export: whatever layers turn, cut or join comes back to its
-/// place. It is found out by exports of variables that are not weights, but tell their own place.
+/// place. It is found out by exports of variables that are not weights, but tell their own place. What is not
+/// changed, as the rows of an embedding, takes no memory.
 /// `build` adds the network. Throws what it throws.
 std::vector<tensor_origin> origins(parameter_layout const& layout, std::span<table_rows const> tables,
                                    std::function<void(graph&)> const& build);

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "edl/compute/onnx/origins.hpp"
@@ -41,26 +43,40 @@ inline tensor_origin::element element_of(std::array<float, 5> const& x, std::siz
 EDL_INLINE std::vector<tensor_origin> origins(parameter_layout const& layout,
                                               std::span<table_rows const> tables,
                                               std::function<void(graph&)> const& build) {
-  std::vector<float> marked(layout.size());
   std::vector<tensor_origin> all;
+  graph first(layout, {}, tables);
+  build(first);
+  for (variable const& v : layout.variables)
+    if (first.whole_variables().contains(v.name))
+      all.push_back({v.name, {v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank}, {}});
+  std::size_t const whole = all.size();
+  // Pages that nobody writes are none.
+  auto const memory = std::make_unique_for_overwrite<float[]>(layout.size());
+  std::span const marked(memory.get(), layout.size());
   std::vector<std::vector<std::array<float, 5>>> seen;
   for (std::size_t which = 0; which < 5; ++which) {
-    for (std::size_t i = 0; i < marked.size(); ++i) marked[i] = detail::marks_of(i)[which];
+    for (variable const& v : layout.variables)
+      if (first.read_variables().contains(v.name))
+        for (std::size_t i = v.offset; i < v.offset + v.dims.size(); ++i)
+          marked[i] = detail::marks_of(i)[which];
     graph g(layout, marked, tables);
     build(g);
     std::size_t t = 0;
-    g.each_tensor([&](std::string const& name, std::vector<std::int64_t> const& dims, view<float> elements) {
-      if (which == 0) {
-        all.push_back({name, {dims.begin(), dims.end()}, {}});
-        seen.emplace_back(elements.size());
-      }
-      for (std::size_t i = 0; i < elements.size(); ++i) seen[t][i][which] = elements[i];
-      ++t;
-    });
+    g.each_tensor(
+        [&](std::string const& name, std::vector<std::int64_t> const& dims, view<float> elements) {
+          if (which == 0) {
+            all.push_back({name, {dims.begin(), dims.end()}, {}});
+            seen.emplace_back(elements.size());
+          }
+          for (std::size_t i = 0; i < elements.size(); ++i) seen[t][i][which] = elements[i];
+          ++t;
+        },
+        true);
   }
-  for (std::size_t t = 0; t < all.size(); ++t) {
-    all[t].elements.reserve(seen[t].size());
-    for (auto const& x : seen[t]) all[t].elements.push_back(detail::element_of(x, marked.size()));
+  for (std::size_t t = 0; t < seen.size(); ++t) {
+    auto& elements = all[whole + t].elements;
+    elements.reserve(seen[t].size());
+    for (auto const& x : seen[t]) elements.push_back(detail::element_of(x, marked.size()));
     seen[t] = {};
   }
   return all;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -124,16 +125,25 @@ EDL_INLINE value to_onnx(graph& g, nn::upsample const& l, value const& x) {
 
 EDL_INLINE value to_onnx(graph& g, nn::batch_norm const& l, value const& x) {
   auto const c = std::size_t(x.extents.channels);
+  std::vector<float> const scale = l.scale ? g.elements("gamma") : std::vector<float>(c, 1);
   std::vector<float> beta = g.elements("beta");
   for (float& b : beta) b *= l.shift_gain;
-  std::string const gamma = l.scale ? g.variable("gamma")
-                                    : g.tensor("gamma", {x.extents.channels}, std::vector<float>(c, 1)),
+  std::vector<double> factor, add;
+  for (std::size_t i = 0; auto const variance : g.elements("moving_variance")) {
+    factor.push_back(double(scale[i]) / std::sqrt(double(variance) + double(l.epsilon)));
+    add.push_back(double(beta[i++]));
+  }
+  for (std::size_t i = 0; auto const mean : g.elements("moving_mean"))
+    add[i] -= double(mean) * factor[i], ++i;
+  std::string const gamma = l.scale ? g.variable("gamma") : g.tensor("gamma", {x.extents.channels}, scale),
                     shift = g.tensor("beta", {x.extents.channels}, std::move(beta));
   value const from = g.as(x, x.extents.flat() && x.as == form::rows ? form::rows : form::channels_first);
-  return {g.add("BatchNormalization",
-                {from.name, gamma, shift, g.variable("moving_mean"), g.variable("moving_variance")},
-                {{"epsilon", l.epsilon}}),
-          x.extents, from.as};
+  std::string const y =
+      g.add("BatchNormalization",
+            {from.name, gamma, shift, g.variable("moving_mean"), g.variable("moving_variance")},
+            {{"epsilon", l.epsilon}});
+  g.scales_channels(y, std::move(factor), std::move(add));
+  return {y, x.extents, from.as};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::group_norm const& l, value const& x) {

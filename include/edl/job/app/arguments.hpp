@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/cli/flag.hpp"
 #include "edl/compute/data/format/recordio.hpp"
 #include "edl/job/app/history.hpp"
 #include "edl/job/app/serving.hpp"
@@ -29,18 +30,13 @@ struct scaling {
   std::optional<int> workers, servers;
 };
 
-/// What `export` is asked to do with `job::checkpoint_dir_for_init`.
-struct export_format {
-  std::string onnx;  ///< the file to write
-};
-
 struct arguments {
   edl::job job;
   std::optional<conversion> data;                          ///< the `data` subcommand
   std::optional<std::string> audit;                        ///< what the `audit` subcommand is to look at
   std::optional<history_request> history;                  ///< the `history` subcommand
   std::optional<app::sweep> sweep;                         ///< the `sweep` subcommand
-  std::optional<export_format> exported;                   ///< the `export` subcommand
+  bool exported = false;                                   ///< the `export` subcommand, by flags of the job
   std::optional<app::serving> serving;                     ///< the `serve` subcommand
   std::optional<scaling> scale;                            ///< the `scale` subcommand
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
@@ -60,6 +56,9 @@ struct parsed {
 /// that is missing or contradicts another.
 parsed parse(std::string const& program, std::vector<std::string> const& line,
              train::hyperparameters const& set = {}, std::vector<std::string> const& metrics = {});
+
+/// What the command `export` of a program takes.
+std::vector<cli::flag> export_flags(std::string const& program);
 
 }  // namespace edl::app
 

@@ -81,16 +81,6 @@ inline conversion conversion_of(cli::command_line const& l) {
           .fraction = cli::parse_number<double>(l.text("fraction"))};
 }
 
-/// Those of an evaluation that tell which model it is, and where it goes.
-inline std::vector<cli::flag> export_flags(std::string const& program) {
-  std::vector<cli::flag> all;
-  for (cli::flag& f : edl::flags_of(command::evaluate, program))
-    if (f.name == "checkpoint_dir_for_init" || f.name == "set") all.push_back(std::move(f));
-  all.front().aliases.push_back("checkpoint");
-  all.push_back({.name = "export_onnx", .help = "file to write", .needed = true});
-  return all;
-}
-
 inline std::vector<cli::flag> scaling_flags(std::string const& program) {
   using enum cli::flag::value_type;
   return {{.name = "job_name", .fallback = program, .help = "which job; of this machine's and this user's"},
@@ -140,15 +130,15 @@ inline std::vector<cli::flag> own_sweep_flags() {
 
 /// What a sweep says itself to its runs.
 inline bool set_by_sweep(std::string const& name) {
-  static std::array<std::string_view, 6> const own{"output",    "export_onnx",         "checkpoint_dir",
-                                                   "save_best", "keep_checkpoint_max", "early_stopping"};
-  return std::ranges::find(own, name) != own.end();
+  static std::array<std::string_view, 5> const own{"output", "checkpoint_dir", "save_best",
+                                                   "keep_checkpoint_max", "early_stopping"};
+  return name.starts_with("export_") || std::ranges::find(own, name) != own.end();
 }
 
 inline std::string why_not_in_sweep(std::string const& name) {
   if (name == "early_stopping")
     return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
-  if (name == "export_onnx")
+  if (name.starts_with("export_"))
     return "is of one model: export the best trial's by the command export; leave it out";
   if (set_by_sweep(name)) return "is set by the sweep, for each trial; leave it out";
   return why_not_here(name);
@@ -270,6 +260,22 @@ inline void check_metrics(cli::command_line const& l, std::vector<cli::flag> con
 
 }  // namespace detail
 
+/// Those of an evaluation that tell which model it is, and those of a training that tell where it goes.
+EDL_INLINE std::vector<cli::flag> export_flags(std::string const& program) {
+  std::vector<cli::flag> all;
+  for (cli::flag& f : edl::flags_of(command::evaluate, program))
+    if (f.name == "checkpoint_dir_for_init" || f.name == "set") all.push_back(std::move(f));
+  all.front().aliases.push_back("checkpoint");
+  for (cli::flag& f : edl::flags_of(command::train, program))
+    if (f.name.starts_with("export_")) all.push_back(std::move(f));
+  for (cli::flag& f : all)
+    if (f.name == "export_onnx") {
+      f.needed = true;
+      f.help = "file to write; where it is larger than 1 GiB, its tensors lie beside it in FILE.data";
+    }
+  return all;
+}
+
 EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> const& line,
                         train::hyperparameters const& set, std::vector<std::string> const& metrics) {
   if (!line.empty() && line.front() == "--version")
@@ -314,7 +320,12 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   } else if (name == "sweep") {
     a.sweep = detail::sweep_of(l);
   } else if (name == "export") {
-    a.exported = {l.text("export_onnx")};
+    check_export_file(l);
+    a.exported = true;
+    a.job.export_onnx = l.text("export_onnx");
+    a.job.export_fold_batch_norm = l.truth("export_fold_batch_norm");
+    a.job.export_preprocess = l.truth("export_preprocess");
+    a.job.export_rows_as_inputs = l.truth("export_rows_as_inputs");
     a.job.command = command::evaluate;
     a.job.checkpoint_dir_for_init = l.text("checkpoint_dir_for_init");
     a.job.set = fmt::format("{}", fmt::join(l.all("set"), ";"));

@@ -212,11 +212,11 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   auto const trained = take_trained(p, a.job, s);
   if (a.exported) {
     for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, printable(note.text));
-    logger const log(severity::info, s.role, {});
-    train::check_onnx(p, a.exported->onnx);
+    logger const log(severity::info, s.role, log_target{.detailed = false});
+    for (std::string const& line : train::check_onnx(p, a.job)) log.warning(line);
     a.job.hyperparameters = train::write_settings(train::values_of(p.set));
     std::string const from = train::find_model(a.job.checkpoint_dir_for_init, log);
-    fmt::print("{}\n", train::export_onnx(p, a.job, from, a.exported->onnx, log));
+    fmt::print("{}\n", train::export_onnx(p, a.job, from, log));
     return 0;
   }
   if (a.job.explain_plan) {
@@ -226,7 +226,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     return 0;
   }
   if (!a.job.export_onnx.empty() && (s.role.empty() || s.role == "master"))
-    train::check_onnx(p, a.job.export_onnx);
+    for (std::string& line : train::check_onnx(p, a.job)) a.notes.push_back(std::move(line));
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;

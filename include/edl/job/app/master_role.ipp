@@ -367,7 +367,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   // Who gives the same command with the same token again begins anew.
   journal_.remove();
   if (!job_.export_onnx.empty())
-    log_.info(train::export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
+    log_.info(train::export_onnx(program_, job_, job_.output + "/model.safetensors", log_));
   reporter_.complete(server_.decisions(), users_command(),
                      fmt::format("job '{}' is finished", environment_.job_name));
   return 0;

@@ -9,6 +9,7 @@
 
 #include "edl/compute/device/any_device.hpp"
 #include "edl/compute/nn/explain.hpp"
+#include "edl/compute/nn/input_place.hpp"
 #include "edl/compute/onnx/network.hpp"
 #include "edl/compute/sparse/network_embeddings.hpp"
 #include "edl/job/app/command.hpp"
@@ -53,6 +54,8 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.embeddings = sparse::embedding_layout_of(Model::network.start);
   p.layout.tables = p.embeddings.tables;
   p.input = network::input;
+  for (nn::input_place const& in : nn::input_places(Model::network.start))
+    if (in.numbers) p.numbers.push_back({in.name, in.first, in.count});
   p.outputs = network::output.size();
   p.heads = model_outputs<typename model_traits<Model>::unweighted_loss>(network::output);
   p.rule = std::make_unique<typename model_traits<Model>::rule_type>(

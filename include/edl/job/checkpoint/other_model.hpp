@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ struct variable_match {
   std::vector<std::string> found;        ///< names of the model's variables
   std::vector<std::string> missing;      ///< likewise, with the other name that they may have there
   std::vector<std::string> other_shape;  ///< likewise, with both shapes
+  std::string why{};                     ///< what is missing is, if that is known
 
   bool whole() const { return missing.empty() && other_shape.empty(); }
 
@@ -75,10 +77,11 @@ class other_model {
   std::string path_;
   std::optional<safetensors_file> file_;
   std::optional<onnx::initializers> onnx_;
-  bool exported_ = false;       // the file of ONNX is edl's
-  std::vector<float> values_;   // of its variables, as they were before
-  std::vector<bool> restored_;  // which of them have been found
-  parameter_layout layout_;     // of a checkpoint
+  bool exported_ = false;        // the file of ONNX is edl's
+  std::set<std::string> whole_;  // its tensors that are variables as they lie
+  std::vector<float> values_;    // of its variables, as they were before
+  std::vector<bool> restored_;   // which of them have been found
+  parameter_layout layout_;      // of a checkpoint
 };
 
 }  // namespace edl::checkpoint

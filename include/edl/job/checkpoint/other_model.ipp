@@ -119,8 +119,8 @@ EDL_INLINE std::string variable_match::describe() const {
     return names.empty() ? fmt::format("{}: none", what)
                          : fmt::format("{}: {} ({})", what, names.size(), detail::listed(names));
   };
-  return fmt::format("{}; {}; {}", part("found", found), part("not found", missing),
-                     part("of another shape", other_shape));
+  return fmt::format("{}; {}; {}{}", part("found", found), part("not found", missing),
+                     part("of another shape", other_shape), why.empty() ? "" : "; " + why);
 }
 
 EDL_INLINE other_model::other_model(std::string path, export_places const& places) : path_(std::move(path)) {
@@ -151,6 +151,10 @@ EDL_INLINE void other_model::restore(std::vector<onnx::tensor_origin> const& pla
   for (onnx::tensor_origin const& t : places) {
     auto const* const there = onnx_->find(t.name);
     if (!there || !there->floats() || there->dims != t.dims) continue;
+    if (t.elements.empty()) {
+      whole_.insert(t.name);
+      continue;
+    }
     auto const numbers = onnx_->read(*there);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       auto const [at, factor, offset] = t.elements[i];
@@ -189,7 +193,8 @@ EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v
                                                                std::span<weight_name const> names) const {
   if (is_restored(v)) return place{.name = v.name, .dtype = "F32", .dims = detail::extents_of(v)};
   if (auto own = find(v.name)) {
-    if (exported_ && own->dims == detail::extents_of(v)) return std::nullopt;  // perhaps it is turned
+    if (exported_ && own->dims == detail::extents_of(v) && !whole_.contains(v.name))
+      return std::nullopt;  // perhaps it is turned
     return own;
   }
   auto const other = std::ranges::find(names, std::string_view(v.name), &weight_name::ours);
@@ -218,6 +223,9 @@ EDL_INLINE variable_match other_model::match(parameter_layout const& layout,
       m.found.push_back(v.name);
     }
   }
+  if (!m.missing.empty() && onnx_ && onnx_->notes().contains("folded_batch_norms"))
+    m.why =
+        "batch normalisation is folded into other weights there: export it without --export_fold_batch_norm";
   return m;
 }
 

@@ -426,6 +426,19 @@ inline void model(table& t) {
          "file that the trained model of --output is written to as ONNX, too; where it is larger than 1 GiB, "
          "its tensors lie beside it in FILE.data")
       .only({train});
+  t.flag("export_fold_batch_norm", &job::export_fold_batch_norm, "master",
+         "with --export_onnx: put batch normalisation into the weights of the convolution or dense layer "
+         "before "
+         "it")
+      .only({train});
+  t.flag(
+       "export_preprocess", &job::export_preprocess, "master",
+       "with --export_onnx: the file takes the record's numbers, and has the factors and constants by which "
+       "`feed` makes inputs of them")
+      .only({train});
+  t.flag("export_rows_as_inputs", &job::export_rows_as_inputs, "master",
+         "with --export_onnx: leave embedding tables out of the file, which takes their rows in place of ids")
+      .only({train});
   t.flag("output_format", &job::format, "master",
          "how the metrics are printed: a line for a person, or an object of JSON")
       .alias("o")

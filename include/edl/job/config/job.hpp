@@ -130,6 +130,9 @@ struct job {
   int keep_checkpoint_max = 0;                     ///< 0: all
   std::string output;                              ///< directory of the trained model
   std::string export_onnx;                         ///< file that it is written to as ONNX, too
+  bool export_fold_batch_norm = false;             ///< there: in the weights of the layer before
+  bool export_preprocess = false;                  ///< there: with what `feed` computes of a record's numbers
+  bool export_rows_as_inputs = false;              ///< there: without tables, whose rows are inputs
   std::string prediction_outputs = "predictions";  ///< directory of the predictions
   std::uint64_t worst = 0;                         ///< records with the highest loss that an evaluation tells
   std::string wrong;  ///< directory for records of which the model says a wrong class; empty: none

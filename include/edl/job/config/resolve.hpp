@@ -19,6 +19,9 @@ struct resolved {
 /// Throws usage_error for flags that contradict each other.
 resolved resolve(command what, cli::command_line const& given);
 
+/// Throws usage_error where --export_onnx is given and names no file.
+void check_export_file(cli::command_line const& given);
+
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY

@@ -105,7 +105,23 @@ inline void resolve_metrics(job& j, parsed_flags const& a) {
     throw usage_error("--save_best needs --checkpoint_dir: where should the best model go?");
 }
 
+inline void resolve_export(job const& j, cli::command_line const& given) {
+  if (j.command != command::train) return;
+  check_export_file(given);
+  if (!j.export_onnx.empty() && j.output.empty())
+    throw usage_error("--export_onnx needs --output: the model that is exported lies there");
+  for (char const* const flag : {"export_fold_batch_norm", "export_preprocess", "export_rows_as_inputs"})
+    if (given.truth(flag) && j.export_onnx.empty())
+      throw usage_error(fmt::format("--{} is of the file that --export_onnx=FILE writes: name one", flag));
+}
+
 }  // namespace detail
+
+EDL_INLINE void check_export_file(cli::command_line const& given) {
+  if (given.given("export_onnx") && given.text("export_onnx").empty())
+    throw usage_error(
+        "--export_onnx= names no file: give one, as --export_onnx=model.onnx, or leave the flag out");
+}
 
 EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
   parsed_flags a;
@@ -132,8 +148,7 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
   if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty() &&
       j.validation_split == 0)
     throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
-  if (!j.export_onnx.empty() && j.output.empty())
-    throw usage_error("--export_onnx needs --output: the model that is exported lies there");
+  detail::resolve_export(j, given);
   if (j.tensorboard_histograms > 0 || j.tensorboard_pictures > 0) {
     std::string const flag =
         j.tensorboard_histograms > 0 ? "--tensorboard_histograms" : "--tensorboard_pictures";

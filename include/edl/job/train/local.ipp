@@ -164,7 +164,7 @@ class local_master final : public worker::master_link {
     if (complete && !job_.output.empty())
       retry("the model", [this] { export_model(job_.output, store_.averaged()); });
     if (complete && !job_.export_onnx.empty())
-      log_.info(export_onnx(program_, job_, job_.output + "/model.safetensors", job_.export_onnx, log_));
+      log_.info(export_onnx(program_, job_, job_.output + "/model.safetensors", log_));
     reporter_.view().update(progress(), now());
     reporter_.view().clear();
     if (std::string const line = store_.rows().describe(); !line.empty()) log_.info(line);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "edl/core/log.hpp"
 #include "edl/job/checkpoint/other_model.hpp"
@@ -11,13 +12,13 @@
 namespace edl::train {
 
 /// Throws error, before anything is trained, where --export_onnx could not be done: a layer of the network
-/// cannot be exported, or there is no directory for the file.
-void check_onnx(program const& p, std::string const& file);
+/// cannot be exported, --export_preprocess finds more than arithmetic, or there is no directory for the file.
+/// Returns a line for each flag that is given and will do nothing.
+std::vector<std::string> check_onnx(program const& p, job const& j);
 
-/// Writes what a job evaluates of the model at `from`, as `configure` takes it, as an ONNX model to `file`,
-/// and returns a sentence that says so. Throws error.
-std::string export_onnx(program const& p, job const& j, std::string const& from, std::string const& file,
-                        logger const& log);
+/// Writes what a job evaluates of the model at `from`, as `configure` takes it, as an ONNX model to
+/// --export_onnx, as its other flags say, and returns a sentence that says so. Throws error.
+std::string export_onnx(program const& p, job const& j, std::string const& from, logger const& log);
 
 /// What of a model's variables stands in a checkpoint or a file, also in one that `export_onnx` has written.
 /// The program outlives it.

@@ -2,12 +2,18 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <system_error>
 #include <variant>
 #include <vector>
 
+#include "edl/compute/onnx/batch_norm_folding.hpp"
 #include "edl/compute/onnx/graph.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
@@ -15,6 +21,7 @@
 #include "edl/core/printable.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/ps/store.hpp"
+#include "edl/job/train/feed_arithmetic.hpp"
 #include "edl/job/train/onnx_model.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/start.hpp"
@@ -36,21 +43,52 @@ inline std::vector<onnx::table_rows> tables_of(program const& p) {
   return all;
 }
 
+/// The network, as the flags want it.
+inline std::map<std::string, onnx::preprocessing> add_model(onnx::graph& g, program const& p, job const& j) {
+  std::map<std::string, onnx::preprocessing> made;
+  if (j.export_preprocess) made = arithmetic_of_feed(p);
+  for (auto const& [input, of] : made) g.prepare(input, of);
+  if (j.export_rows_as_inputs) g.leave_tables_out();
+  p.to_onnx(g);
+  return made;
+}
+
+/// Batch normalisations that are not folded: the first ones.
+inline std::string staying(std::vector<std::string> const& layers) {
+  std::size_t const n = std::min<std::size_t>(layers.size(), 3);
+  return fmt::format("{} {}{}", fmt::join(layers.begin(), layers.begin() + std::ptrdiff_t(n), ", "),
+                     layers.size() > n ? fmt::format("and {} more ", layers.size() - n) : "",
+                     layers.size() == 1 ? "stays" : "stay");
+}
+
 }  // namespace detail
 
-EDL_INLINE void check_onnx(program const& p, std::string const& file) {
-  auto const tables = detail::tables_of(p);
-  onnx::graph g(p.layout, {}, tables);
-  p.to_onnx(g);
-  auto const parent = std::filesystem::path(file).parent_path();
+EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
+  std::string const& file = j.export_onnx;
   std::error_code code;
+  if (file.ends_with('/') || std::filesystem::is_directory(file, code))
+    throw error(fmt::format("--export_onnx={}: that is a directory; name a file in it", file));
+  auto const parent = std::filesystem::path(file).parent_path();
   if (!parent.empty() && !std::filesystem::is_directory(parent, code))
     throw error(
         fmt::format("--export_onnx={}: there is no directory {}; make it first", file, parent.native()));
+  auto const tables = detail::tables_of(p);
+  std::vector<float> const any(j.export_fold_batch_norm ? p.layout.size() : 0);  // weights that are folded
+  onnx::graph g(p.layout, any, tables);
+  detail::add_model(g, p, j);
+  std::vector<std::string> notes;
+  if (j.export_rows_as_inputs && tables.empty())
+    notes.emplace_back("--export_rows_as_inputs does nothing here: the model has no embedding tables");
+  if (!j.export_fold_batch_norm) return notes;
+  if (auto const [gone, stay] = onnx::fold_batch_norms(g); gone.empty())
+    notes.push_back("--export_fold_batch_norm does nothing here: " +
+                    (stay.empty() ? "the model has no batch normalisation" : detail::staying(stay)));
+  return notes;
 }
 
 EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string const& from,
-                                   std::string const& file, logger const& log) {
+                                   logger const& log) {
+  std::string const& file = j.export_onnx;
   job reads;  // as an evaluation does, whatever the job was
   reads.command = edl::command::evaluate;
   reads.seed = j.seed;
@@ -60,7 +98,7 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
   ps::snapshot const what = store.averaged();
   ps::full_snapshot const snapshot = store.full_snapshot();
   auto tables = detail::tables_of(p);
-  for (std::size_t t = 0; t < tables.size(); ++t) {
+  for (std::size_t t = 0; t < tables.size() && !j.export_rows_as_inputs; ++t) {
     auto const rows = checkpoint::rows_of(*snapshot.tables[t]);
     rows.each([&](view<std::uint64_t> ids, view<float>) {
       tables[t].ids.insert(tables[t].ids.end(), ids.begin(), ids.end());
@@ -79,7 +117,21 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
   onnx::graph g(p.layout, what.variables(), tables);
   g.note("edl_version_of_model", std::to_string(what.version()));
   if (!j.hyperparameters.empty()) g.note("hyperparameters", j.hyperparameters);
-  p.to_onnx(g);
+  for (auto const& [input, made] : detail::add_model(g, p, j))
+    for (onnx::record_values const& r : made.from)
+      log.info(fmt::format("input '{}' is made of the record's '{}'{}, which the file takes", input,
+                           printable(r.name, 64),
+                           r.extents.empty() ? "" : fmt::format(" ({})", fmt::join(r.extents, " × "))));
+  if (j.export_rows_as_inputs)
+    for (auto const& t : tables)
+      log.info(fmt::format("table '{}': its rows are inputs of the file, {} numbers each", t.name, t.width));
+  if (j.export_fold_batch_norm)
+    if (auto const [gone, stay] = onnx::fold_batch_norms(g); !gone.empty()) {
+      g.note("folded_batch_norms", std::to_string(gone.size()));
+      log.info(fmt::format("{} folded into the layers before{}",
+                           counted(gone.size(), "batch normalisation is", "batch normalisations are"),
+                           stay.empty() ? "" : "; " + detail::staying(stay)));
+    }
   for (auto const& [key, text] : g.notes())
     if (key == "left_out") log.warning(fmt::format("{} lacks {}", file, text));
   return fmt::format("ONNX model written to {} ({} bytes)", printable(file), g.write(file));

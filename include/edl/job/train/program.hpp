@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,13 +32,20 @@ class graph;
 
 namespace edl::train {
 
+/// An input of a network whose values are numbers.
+struct number_input {
+  std::string_view name;             ///< empty: it is the only one
+  std::size_t first = 0, count = 0;  ///< in the row of a sample
+};
+
 /// All that a binary knows of its model, so that what runs it is compiled once.
 struct program {
   parameter_layout layout;
   sparse::embedding_layout embeddings;
-  std::size_t outputs = 0;          ///< numbers that the network gives for one record
-  std::vector<model_output> heads;  ///< what these are
-  shape input;                      ///< of the network
+  std::size_t outputs = 0;            ///< numbers that the network gives for one record
+  std::vector<model_output> heads;    ///< what these are
+  shape input;                        ///< of the network
+  std::vector<number_input> numbers;  ///< of its inputs, those of numbers
   std::unique_ptr<update_rule> rule;
   edl::rates rates;     ///< of parts, if the model says so
   hyperparameters set;  ///< with the values that hold

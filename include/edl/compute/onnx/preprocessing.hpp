@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace edl::onnx {
+
+/// Values of a record that a model takes: float32, or as many ids.
+struct record_values {
+  std::string name;
+  std::vector<std::size_t> extents;  ///< of a record's; none: one value
+};
+
+/// An input of numbers that arithmetic makes of a record: number i is factors[i] · x[places[i]] + offsets[i],
+/// x being the values of `from`, one feature behind the other.
+struct preprocessing {
+  std::vector<record_values> from;
+  std::vector<std::int64_t> places;
+  std::vector<float> factors, offsets;
+};
+
+}  // namespace edl::onnx
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/onnx/preprocessing.ipp"
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "edl/cli/program.hpp"
+#include "edl/core/error.hpp"
+#include "edl/job/app/arguments.hpp"
+#include "edl/job/config/resolve.hpp"
+
+namespace edl::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool runs(std::string const& path) {
+  std::error_code code;
+  return fs::is_regular_file(path, code) && ::access(path.c_str(), X_OK) == 0;
+}
+
+/// As a shell finds it.
+std::string path_of(std::string const& program) {
+  std::error_code code;
+  if (program.ends_with(".safetensors") || fs::is_directory(program, code))
+    throw usage_error(
+        fmt::format("{} is a model or a directory: name the program that trained it, and the model by "
+                    "--checkpoint_dir_for_init",
+                    program));
+  if (program.find('/') != program.npos) {
+    if (!fs::exists(program, code)) throw usage_error(fmt::format("there is no program {}", program));
+    if (!runs(program)) throw usage_error(fmt::format("{} is no program: it cannot be run", program));
+    return program;
+  }
+  char const* const path = std::getenv("PATH");
+  for (std::string const& folder : split(path ? path : "", ':'))
+    if (std::string const file = folder + '/' + program; runs(file)) return file;
+  throw usage_error(fmt::format("there is no program '{}' in PATH: {}", program,
+                                runs("./" + program) ? "the one that is here is ./" + program
+                                                     : "give the path of the one that edl_add_model made"));
+}
+
+}  // namespace
+
+std::vector<flag> export_flags() { return app::export_flags("edl"); }
+
+words export_line(words const& line) {
+  command_line const l("export", export_flags(), line, 1, 1, "the model's program");
+  check_export_file(l);
+  words all{path_of(l.arguments().front()), "export"};
+  for (auto const& [name, value] : l.in_order()) all.push_back(fmt::format("--{}={}", name, value));
+  return all;
+}
+
+int export_model(words const& line) {
+  words all = export_line(line);
+  std::vector<char*> argv;
+  for (std::string& word : all) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  cli::flush_output();
+  ::execv(argv[0], argv.data());
+  throw error(fmt::format("{} cannot be run: {}", all[0], std::strerror(errno)));
+}
+
+}  // namespace edl::tool
