@@ -16,6 +16,17 @@ foreach(project IN ITEMS examples/mnist examples/cifar10 examples/census example
     message(FATAL_ERROR "${project} has found another edl than that in ${STAGE}")
   endif()
 endforeach()
+file(GLOB_RECURSE config ${STAGE}/edl-config.cmake)
+file(STRINGS ${config} by_gcc REGEX "compiled by GNU")
+find_program(other clang++-16)
+if(other AND by_gcc)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${ROOT}/examples/mnist -B ${WORK}/other -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${STAGE}
+                          -DCMAKE_CXX_COMPILER=${other}
+                  ERROR_VARIABLE said RESULT_VARIABLE result)
+  if(result EQUAL 0 OR NOT said MATCHES "was compiled by GNU")
+    message(FATAL_ERROR "what Clang compiles is to be linked with what GCC has compiled: ${result}\n${said}")
+  endif()
+endif()
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/consumer --parallel 2 COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${WORK}/consumer/consumer train ERROR_VARIABLE said RESULT_VARIABLE result)
 if(result EQUAL 0 OR NOT said MATCHES "--training_data")

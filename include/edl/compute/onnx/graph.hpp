@@ -215,4 +215,5 @@ class inside {
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/compute/onnx/graph.ipp"
+#include "edl/compute/onnx/preprocessing.ipp"
 #endif

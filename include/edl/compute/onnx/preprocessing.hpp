@@ -23,7 +23,3 @@ struct preprocessing {
 };
 
 }  // namespace edl::onnx
-
-#ifdef EDL_HEADER_ONLY
-#include "edl/compute/onnx/preprocessing.ipp"
-#endif
