@@ -213,7 +213,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   if (a.exported) {
     for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, printable(note.text));
     logger const log(severity::info, s.role, log_target{.detailed = false});
-    for (std::string const& line : train::check_onnx(p, a.job)) log.warning(line);
+    for (std::string const& warning : train::check_onnx(p, a.job)) log.warning(warning);
     a.job.hyperparameters = train::write_settings(train::values_of(p.set));
     std::string const from = train::find_model(a.job.checkpoint_dir_for_init, log);
     fmt::print("{}\n", train::export_onnx(p, a.job, from, log));
@@ -226,7 +226,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     return 0;
   }
   if (!a.job.export_onnx.empty() && (s.role.empty() || s.role == "master"))
-    for (std::string& line : train::check_onnx(p, a.job)) a.notes.push_back(std::move(line));
+    for (std::string& warning : train::check_onnx(p, a.job)) a.notes.push_back(std::move(warning));
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;

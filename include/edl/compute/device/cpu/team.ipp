@@ -47,10 +47,10 @@ struct thread_team::state {
   struct alignas(64) place {
     std::atomic<std::uint32_t> taken{0};
 
-    bool take(std::uint32_t round) {
-      std::uint32_t before = round - 1;
+    bool take(std::uint32_t next) {
+      std::uint32_t before = next - 1;
       return taken.load(std::memory_order_relaxed) == before &&
-             taken.compare_exchange_strong(before, round, std::memory_order_acq_rel);
+             taken.compare_exchange_strong(before, next, std::memory_order_acq_rel);
     }
   };
 
