@@ -108,13 +108,13 @@ EDL_INLINE asio::awaitable<void> connection::write(std::string_view piece) {
 EDL_INLINE asio::awaitable<void> connection::linger() {
   enter(phase::linger, linger_limit);
   co_await socket.end();
-  auto const end = clock::now() + discard_limit;
+  auto const until = clock::now() + discard_limit;
   for (std::size_t read = 0; read < most_discarded;) {
     std::size_t const n = co_await socket.read_some(buffer);
     if (n == 0) break;
     read += n;
     // Who sends a body that is refused hears it only behind the last byte.
-    if (clock::now() < end) enter(phase::linger, linger_limit);
+    if (clock::now() < until) enter(phase::linger, linger_limit);
   }
 }
 
