@@ -143,7 +143,7 @@ TEST_CASE("a browser lists 10,000 runs, finds one, and compares two by keys alon
   edl::tool::overview const page(over({dir / ""}));
   browser b;
   b.open(page.address());
-  b.until("document.querySelector('#list p').innerText.startsWith('10,000 in the list')");
+  b.until("document.querySelector('#list p')?.innerText.startsWith('10,000 in the list')");
   CHECK(b.run("document.querySelectorAll('#list tbody tr').length") == 200);
   b.run(
       "const find = document.querySelector('input[type=search]'); find.value = 'rate=2'; "

@@ -40,7 +40,7 @@ def trained(program, data, model, folder):
     """What the program predicts of the data that it has just learnt."""
     run(program, "train", f"--training_data={data}", "--num_epochs=2", "--minibatch_size=16", f"--output={model}")
     run(program, "predict", f"--prediction_data={data}", f"--checkpoint_dir_for_init={model}", f"--minibatch_size={N}",
-        "--kernels=direct", "--num_threads=1", "--prediction_format=npy", f"--prediction_outputs={folder}")
+        "--kernels=fixed", "--num_threads=1", "--prediction_format=npy", f"--prediction_outputs={folder}")
     return np.load(os.path.join(folder, "predictions.npy"))
 
 
