@@ -66,7 +66,7 @@ EDL_INLINE wire::ConfigureRequest keeper_calls::configuration(std::uint32_t id,
 EDL_INLINE asio::awaitable<void> keeper_calls::configure(std::uint32_t id, configure_servers c) {
   auto const found = keepers_.find(id);
   if (!found) co_return;  // lost already: another generation follows
-  keeper k = *found;  // it may be replaced meanwhile
+  keeper k = *found;      // it may be replaced meanwhile
   std::string failed;
   std::optional<copy_position> kept;
   bool ahead = false;
