@@ -31,7 +31,7 @@ enum edl_meaning {
 
 typedef struct edl_model {
   char const* path;            /* of the checkpoint or file that was read */
-  char const* hyperparameters; /* of its training: "rate=0.1,depth=2" */
+  char const* hyperparameters; /* of its training: "rate=0.1;depth=2" */
   uint64_t version;            /* steps that it was trained for */
   uint64_t outputs_size;       /* numbers that it says of one record */
   int32_t inputs, outputs;     /* how many there are */

@@ -135,6 +135,8 @@ TEST_CASE("what an ONNX file is to have are flags of export and of train, and me
     all = line;
     all.back() = "--export_onnx=";
     CHECK(contains(refusal(all), "--export_onnx= names no file: give one"));
+    all.back() = "--export_onnx=m/model.safetensors";
+    CHECK(contains(refusal(all), "a model of edl's own form, which is not to be lost"));
   }
   for (std::string const flag : {"export_fold_batch_norm", "export_preprocess", "export_rows_as_inputs"}) {
     CHECK(contains(refusal({"train", "--training_data=d", "--" + flag}),

@@ -74,6 +74,9 @@ TEST_CASE("each flag of serve arrives") {
   CHECK_THROWS_AS(serving_of({"--model_name="}), edl::usage_error);
   CHECK_THROWS_AS(serving_of({"--max_wait_us=7000", "--timeout_ms=7"}), edl::usage_error);
   CHECK_NOTHROW(serving_of({"--max_wait_us=6999", "--timeout_ms=7"}));
+  for (std::string const flag : {"--host=", "--token_file=", "--tls_certificate=", "--tls_key="})
+    CHECK_THROWS_WITH_AS(serving_of({flag}),
+                         (flag + " has no value: give one, or leave the flag out").c_str(), edl::usage_error);
   CHECK_THROWS_WITH_AS(serving_of({"--token_file=/nowhere"}),
                        "--token_file=/nowhere: No such file or directory", edl::usage_error);
   CHECK_THROWS_AS(edl::app::parse("mnist", {"serve"}), edl::usage_error);

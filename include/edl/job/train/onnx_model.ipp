@@ -69,7 +69,9 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
   if (file.ends_with('/') || std::filesystem::is_directory(file, code))
     throw error(fmt::format("--export_onnx={}: that is a directory; name a file in it", file));
   auto const parent = std::filesystem::path(file).parent_path();
-  if (!parent.empty() && !std::filesystem::is_directory(parent, code))
+  bool const made_here = !j.output.empty() && (parent / "").lexically_normal() ==
+                                                  (std::filesystem::path(j.output) / "").lexically_normal();
+  if (!parent.empty() && !made_here && !std::filesystem::is_directory(parent, code))
     throw error(
         fmt::format("--export_onnx={}: there is no directory {}; make it first", file, parent.native()));
   auto const tables = detail::tables_of(p);

@@ -147,6 +147,11 @@ TEST_CASE("parts that are not all here stay parts, and a column that records lac
           edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "idd"), p, from);
         }) == "--prediction_columns=idd: the records have no 'idd'; they have id, name, x");
   CHECK(complaint([&] {
+          edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "id,record"), p, from);
+        }) ==
+        "--prediction_columns=id,record: the predictions have a column 'record' of their own; give that of "
+        "the records another name");
+  CHECK(complaint([&] {
           edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "id,x,id"), p, from);
         }) == "--prediction_columns=id,x,id: 'id' stands there twice");
 }

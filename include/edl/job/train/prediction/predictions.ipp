@@ -291,6 +291,16 @@ EDL_INLINE std::vector<std::uint64_t> numbers_among_all(data::source const& from
 EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, data::source const& from)
     : job_(j), program_(p), from_(from), columns_(cli::list_of("prediction_columns", j.prediction_columns)) {
   if (columns_.empty()) return;
+  std::vector<std::string> own{"record"};
+  for (model_output const& o : p.heads) own.push_back(o.name);
+  detail::each_number(p, std::vector<float>(p.outputs),
+                      [&](std::string const& name, auto) { own.push_back(name); });
+  for (std::string const& c : columns_)
+    if (std::ranges::find(own, c) != own.end())
+      throw usage_error(
+          fmt::format("--prediction_columns={}: the predictions have a column '{}' of their own; "
+                      "give that of the records another name",
+                      job_.prediction_columns, printable(c)));
   reader_ = from.open();
   // A record may lack what another one has.
   constexpr int most_looked_at = 1000;
