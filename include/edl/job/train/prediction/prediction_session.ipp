@@ -54,15 +54,15 @@ struct prediction_batch::core {
   }
 
   std::unique_ptr<workspace> make(int most) {
-    auto made = std::make_unique<workspace>(program.make_trainer({.max_batch = most,
-                                                                  .on = worker::device_kind::cpu,
-                                                                  .device = {.threads = options.threads,
-                                                                             .kernels = options.kernels,
-                                                                             .precision = options.precision,
-                                                                             .keep_kernels = true},
-                                                                  .predicts_with = model.variables()}));
-    made->trainer->variables_written();
-    return made;
+    auto fresh = std::make_unique<workspace>(program.make_trainer({.max_batch = most,
+                                                                   .on = worker::device_kind::cpu,
+                                                                   .device = {.threads = options.threads,
+                                                                              .kernels = options.kernels,
+                                                                              .precision = options.precision,
+                                                                              .keep_kernels = true},
+                                                                   .predicts_with = model.variables()}));
+    fresh->trainer->variables_written();
+    return fresh;
   }
 
   static std::size_t size_class(int most) { return std::size_t(std::bit_width(unsigned(most - 1))); }
