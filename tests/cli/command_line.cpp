@@ -89,6 +89,13 @@ TEST_CASE("what cannot be is refused, with the way out") {
   CHECK(why({"--seed=1"}, g) == "--job_name is missing; `mnist train --help` tells more");
 }
 
+TEST_CASE("a flag may have to say something where it is given") {
+  command_line const l(any(), {"--job_name=", "--seed=1"});
+  CHECK_NOTHROW(edl::cli::refuse_empty(l, {"seed", "use_async"}));
+  CHECK_THROWS_WITH_AS(edl::cli::refuse_empty(l, {"seed", "job_name"}),
+                       "--job_name= has no value: give one, or leave the flag out", edl::usage_error);
+}
+
 TEST_CASE("help is asked for before the arguments of others") {
   CHECK(asks_for_help({"x", "--help"}));
   CHECK(asks_for_help({"-h"}));

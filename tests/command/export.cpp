@@ -47,7 +47,7 @@ TEST_CASE("edl export runs the model's program by its path, with the flags as th
   CHECK(contains(with(dir / "m.safetensors"), "is a model or a directory: name the program"));
   CHECK(contains(with(dir.path()), "is a model or a directory"));
   CHECK(contains(said({program, "--checkpoint=m"}), "--export_onnx is missing"));
-  CHECK(contains(said({program, "--checkpoint=m", "--export_onnx="}), "names no file"));
+  CHECK(contains(said({program, "--checkpoint=m", "--export_onnx="}), "--export_onnx= has no value"));
   CHECK(contains(said({program, "--export_onnx=m"}), "--checkpoint_dir_for_init is missing"));
   CHECK(contains(said({program, "--checkpoint=m", "--export_onnx=m", "--export_preproces"}), "did you mean"));
 }

@@ -26,6 +26,13 @@ if(other AND by_gcc)
   if(result EQUAL 0 OR NOT said MATCHES "was compiled by GNU")
     message(FATAL_ERROR "what Clang compiles is to be linked with what GCC has compiled: ${result}\n${said}")
   endif()
+  file(WRITE ${WORK}/headers/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
+project(headers LANGUAGES CXX)
+find_package(edl REQUIRED CONFIG COMPONENTS header_only)
+")
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK}/headers -B ${WORK}/headers/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${STAGE}
+                          -DCMAKE_CXX_COMPILER=${other}
+                  COMMAND_ERROR_IS_FATAL ANY)
 endif()
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/consumer --parallel 2 COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${WORK}/consumer/consumer train ERROR_VARIABLE said RESULT_VARIABLE result)

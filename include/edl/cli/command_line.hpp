@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <utility>
@@ -56,6 +57,10 @@ class command_line {
   std::vector<std::pair<std::string, std::string>> in_order_;
   words arguments_;
 };
+
+/// Throws usage_error for the first of these flags that is given without a value, as by a script whose
+/// variable is not set: to leave the flag out may be something else.
+void refuse_empty(command_line const& given, std::initializer_list<char const*> flags);
 
 /// Whether the line asks for help: --help, -h or --help=all, before "--".
 bool asks_for_help(words const& line);

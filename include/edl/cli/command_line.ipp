@@ -131,6 +131,12 @@ EDL_INLINE std::int64_t command_line::number(std::string const& name) const {
   return parse_number<std::int64_t>(text(name));
 }
 
+EDL_INLINE void refuse_empty(command_line const& given, std::initializer_list<char const*> flags) {
+  for (char const* const flag : flags)
+    if (given.given(flag) && given.text(flag).empty())
+      throw usage_error(fmt::format("--{}= has no value: give one, or leave the flag out", flag));
+}
+
 EDL_INLINE bool asks_for_help(words const& line) {
   auto const end = std::find(line.begin(), line.end(), "--");
   return std::any_of(line.begin(), end,

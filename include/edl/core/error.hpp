@@ -28,6 +28,11 @@ struct misfit_error : data_error {
   using data_error::data_error;
 };
 
+/// Memory has changed without a step: a bit has flipped.
+struct memory_fault : error {
+  using error::error;
+};
+
 /// The user's command line asks for what cannot be done.
 struct usage_error : error {
   using error::error;

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/log.hpp"
 
 namespace edl {
 
@@ -39,5 +42,20 @@ class storage_error : public error {
  private:
   int code_;
 };
+
+/// Does what the file system may refuse for a while, again and again, for a minute at most; then the error is
+/// thrown. `rest(duration)` waits between two tries, and says whether to go on; false: it said no.
+template <class Work, class Rest>
+bool when_storage_allows(Work const& work, Rest const& rest, logger const& log) {
+  constexpr std::chrono::seconds timeout{60}, pause{1};
+  for (auto const until = clock::now() + timeout;;) try {
+      work();
+      return true;
+    } catch (storage_error const& e) {
+      if (!e.may_pass() || clock::now() > until) throw;
+      log.warning(std::string(e.what()) + "; it is tried again for a minute");
+      if (!rest(pause)) return false;
+    }
+}
 
 }  // namespace edl

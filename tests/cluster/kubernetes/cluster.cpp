@@ -200,7 +200,7 @@ TEST_CASE("who was allowed to follow its pods goes on while that is refused, and
     // An hour at the start would be too long to wait for; the outage's time is what the test waits for.
     k8s::cluster it(node, to(server), {.name = "j", .num_workers = 1}, {"elasticdl-j-master", "m"}, hears,
                     edl::logger(edl::severity::critical),
-                    {.allowed_before = resumed, .right = 0ms, .outage = 3s});
+                    {.allowed_before = resumed, .right = 0ms, .outage = 3s, .pause = 200ms});
     if (!resumed) {
       CHECK(reach(watches, 1));
       set(refused);

@@ -71,4 +71,20 @@ inline double error_of(std::vector<float> const& a, std::vector<double> const& e
   return std::sqrt(errors / all);
 }
 
+/// Twenty convolutions of 3 x 3, whose channels are multiples of `unit`: compare(geometry, batch, threads).
+template <class Compare>
+void compare_some(std::uint64_t seed, int unit, int largest, Compare const& compare) {
+  edl::random_stream const random(seed, 0);
+  std::uint64_t drawn = 0;
+  auto const upto = [&](int n) { return int(random.below(std::uint64_t(n), drawn++)) + 1; };
+  for (int i = 0; i < 20; ++i) {
+    int const height = 2 + upto(largest), width = 2 + upto(largest);
+    edl::extent const before{upto(3) - 1, upto(3) - 1};
+    edl::shape const in{height, width, unit * upto(3)},
+        out{height + 2 * before.height - 2, width + 2 * before.width - 2, unit * upto(3)};
+    int const batch = upto(5);
+    compare({in, out, 3, 1, before, 1}, batch, upto(3));
+  }
+}
+
 }  // namespace narrow_convolution

@@ -17,7 +17,6 @@
 #include "edl/compute/optim/rule.hpp"
 #include "edl/compute/optim/sgd.hpp"
 #include "edl/core/error.hpp"
-#include "edl/core/memory_fault.hpp"
 
 namespace table_test {
 

@@ -134,7 +134,7 @@ TEST_CASE("what an ONNX file is to have are flags of export and of train, and me
     CHECK(contains(refusal(all), "--export_rows_as_inputs"));
     all = line;
     all.back() = "--export_onnx=";
-    CHECK(contains(refusal(all), "--export_onnx= names no file: give one"));
+    CHECK(contains(refusal(all), "--export_onnx= has no value: give one, or leave the flag out"));
     all.back() = "--export_onnx=m/model.safetensors";
     CHECK(contains(refusal(all), "a model of edl's own form, which is not to be lost"));
   }

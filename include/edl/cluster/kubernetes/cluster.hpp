@@ -32,6 +32,7 @@ struct retry_limits {
   std::chrono::milliseconds right{3'000};      ///< 403 at the start: one just given is there a moment later
   std::chrono::milliseconds identity{30'000};  ///< 401 and 404 at the start: who one is may take longer
   std::chrono::milliseconds outage{300'000};   ///< of what has been allowed before
+  std::chrono::milliseconds pause{5'000};      ///< between two tries, at most
 };
 
 /// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to

@@ -70,7 +70,7 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
           .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); },
           .refused = [this](api_error const& why, std::chrono::milliseconds since,
                             bool before) { refused(why, since, before); }},
-      log_);
+      log_, watcher::options{.longest_pause = p.pause});
   net::carry(
       node_, [this] { return tick(); },
       [this](std::string const& why) { to_.failed("the cluster cannot be followed: " + why); });

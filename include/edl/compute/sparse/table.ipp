@@ -16,7 +16,6 @@
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/memory_fault.hpp"
 
 namespace edl::sparse {
 

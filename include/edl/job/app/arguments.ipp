@@ -317,6 +317,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     a.history = history_request{.path = l.arguments().empty() ? "." : l.arguments().front(),
                                 .format = l.text("output_format"),
                                 .picture = l.text("plot")};
+    cli::refuse_empty(l, {"plot"});
   } else if (name == "sweep") {
     a.sweep = detail::sweep_of(l);
   } else if (name == "export") {

@@ -96,19 +96,13 @@ inline void put(std::string_view text) {
   }
 }
 
-inline constexpr std::chrono::seconds storage_timeout{60}, storage_pause{1};
-
 /// Storage that fails for a while is waited for. A signal: it came before the work was done.
 template <class Work>
-std::optional<int> when_storage_allows(Work const& work, signals const& stop, logger const& log) {
-  for (auto const until = clock::now() + storage_timeout;;) try {
-      work();
-      return std::nullopt;
-    } catch (storage_error const& e) {
-      if (!e.may_pass() || clock::now() > until) throw;
-      log.warning(fmt::format("{}; it is tried again for a minute", e.what()));
-      if (auto const signal = stop.wait(storage_pause)) return signal;
-    }
+std::optional<int> unless_stopped(Work const& work, signals const& stop, logger const& log) {
+  std::optional<int> signal;
+  when_storage_allows(
+      work, [&](auto pause) { return !(signal = stop.wait(pause)); }, log);
+  return signal;
 }
 
 inline constexpr std::size_t most_masters = 5;              // killed within a minute
@@ -123,8 +117,7 @@ EDL_INLINE int run_master(train::program& p, arguments const& a, process_environ
   // This may be the successor of a master, which must not begin with less than there is, and whose error
   // would end the job.
   std::optional<master_role> role;
-  if (auto const signal =
-          detail::when_storage_allows([&] { role.emplace(p, a.job, s, log, show); }, stop, log))
+  if (auto const signal = detail::unless_stopped([&] { role.emplace(p, a.job, s, log, show); }, stop, log))
     return 128 + *signal;
   return role->run(stop);
 }
@@ -357,7 +350,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   job const& j = a.job;
   if (j.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
   train::records r;
-  if (when_storage_allows([&] { r = train::open_records(j, p.open, log); }, stop, log)) return 0;
+  if (unless_stopped([&] { r = train::open_records(j, p.open, log); }, stop, log)) return 0;
   bool const side_by_side = s.platform == "process";
   worker::trainer_options options =
       train::trainer_options_of(j, p, side_by_side ? j.num_workers : 1, int(s.id));

@@ -11,7 +11,6 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
 #include "edl/job/app/serving.hpp"
-#include "edl/job/config/resolve.hpp"
 #include "edl/job/http/credentials.hpp"
 #include "edl/job/serve/service.hpp"
 
@@ -91,7 +90,8 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
 }
 
 EDL_INLINE serving serving_of(cli::command_line const& l) {
-  refuse_empty(l, {"host", "token_file", "tls_certificate", "tls_key"});  // nobody serves openly by mistake
+  cli::refuse_empty(l,
+                    {"host", "token_file", "tls_certificate", "tls_key"});  // nobody serves openly by mistake
   auto const whole = [&](char const* name) { return l.number(name); };
   auto const ms = [&](char const* name) { return std::chrono::milliseconds(whole(name)); };
   serving s{

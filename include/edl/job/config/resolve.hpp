@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -23,10 +22,6 @@ resolved resolve(command what, cli::command_line const& given);
 /// Throws usage_error where --export_onnx is given and names no file, or one that is a model of edl's own
 /// form.
 void check_export_file(cli::command_line const& given);
-
-/// Throws usage_error for the first of these flags that is given without a value, as by a script whose
-/// variable is not set: to leave it out would be something else.
-void refuse_empty(cli::command_line const& given, std::initializer_list<char const*> flags);
 
 }  // namespace edl
 

@@ -11,6 +11,7 @@
 #include "edl/compute/optim/part_rates.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/config/idle_flags.hpp"
 #include "edl/job/config/resolve.hpp"
@@ -117,23 +118,14 @@ inline void resolve_export(job const& j, cli::command_line const& given) {
 
 }  // namespace detail
 
-EDL_INLINE void refuse_empty(cli::command_line const& given, std::initializer_list<char const*> flags) {
-  for (char const* const flag : flags)
-    if (given.given(flag) && given.text(flag).empty())
-      throw usage_error(fmt::format("--{}= has no value: give one, or leave the flag out", flag));
-}
-
 EDL_INLINE void check_export_file(cli::command_line const& given) {
-  if (!given.given("export_onnx")) return;
-  std::string const file = given.text("export_onnx");
-  if (file.empty())
-    throw usage_error(
-        "--export_onnx= names no file: give one, as --export_onnx=model.onnx, or leave the flag out");
+  cli::refuse_empty(given, {"export_onnx"});
+  std::string const& file = given.text("export_onnx");
   if (file.ends_with(".safetensors"))
     throw usage_error(
         fmt::format("--export_onnx={}: a file of that name is a model of edl's own form, which is "
                     "not to be lost; name one that ends in .onnx",
-                    file));
+                    printable(file)));
 }
 
 EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
@@ -146,7 +138,7 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
       f.put(a, given.text(f.flag.name));
     }
   }
-  if (what == command::predict) refuse_empty(given, {"prediction_outputs"});
+  if (what == command::predict) cli::refuse_empty(given, {"prediction_outputs"});
   job& j = a.job;
   j.command = what;
   bool const processes = j.num_workers > 0 || j.num_ps_pods > 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "edl/core/log.hpp"
 #include "edl/job/http/server.hpp"
@@ -19,8 +20,8 @@ std::string token_in(std::string const& file);
 /// A server's token and certificate, from files that may be replaced while it runs, as Kubernetes renews
 /// those of a Secret. What two calls of `look` in a row find the same is taken over, or told of once if it
 /// cannot be used: then what was there stays. A token is taken from the moment when the file has it, and the
-/// one before for a while, as clients read their own copy earlier or later. Reads small files where it is
-/// called. Thread safety: unsafe.
+/// one before for a while, as clients read their own copy earlier or later, however often it changes
+/// meanwhile. Reads small files where it is called. Thread safety: unsafe.
 class credentials {
  public:
   /// Throws `edl::error` that names a file that cannot be used, and its flag.
@@ -49,8 +50,12 @@ class credentials {
   std::string token_file_, certificate_file_, key_file_, flags_;
   std::chrono::milliseconds grace_;
   logger log_;
-  std::string token_, token_before_;
-  clock::time_point before_until_{};
+  struct former {
+    std::string token;
+    clock::time_point until;
+  };
+  std::string token_;
+  std::vector<former> before_;  // that are still taken
   std::optional<server_certificate> certificate_;
   found token_found_, pems_found_;
 };

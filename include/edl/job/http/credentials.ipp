@@ -104,8 +104,8 @@ EDL_INLINE void credentials::look_at_token() {
   if (!token_found_.again(why.empty() ? token : "\n" + why)) return;
   if (!why.empty()) return log_.warning(why + "; the token that was there stays");
   if (token == token_) return;
-  token_before_ = std::exchange(token_, std::move(token));
-  before_until_ = clock::now() + grace_;
+  std::erase_if(before_, [](former const& f) { return f.until <= clock::now(); });
+  before_.push_back({std::exchange(token_, std::move(token)), clock::now() + grace_});
   log_.info(fmt::format("--token_file={}: a new token; the one before is taken for {:.3g} s more",
                         printable(token_file_), std::chrono::duration<double>(grace_).count()));
 }
@@ -133,7 +133,8 @@ EDL_INLINE bool credentials::takes(std::string_view given) const {
   using detail::same_secret;
   if (same_secret(given, token_)) return true;
   if (token_file_.empty() || given.size() < detail::shortest_token) return false;
-  if (same_secret(given, token_before_) && clock::now() < before_until_) return true;
+  for (former const& f : before_)
+    if (same_secret(given, f.token) && clock::now() < f.until) return true;
   try {
     return same_secret(given, token_in(token_file_));  // newer than the last look
   } catch (error const&) {

@@ -13,7 +13,6 @@
 #include "edl/compute/optim/moving_average.hpp"
 #include "edl/compute/optim/rated_rule.hpp"
 #include "edl/core/error.hpp"
-#include "edl/core/memory_fault.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/checkpoint/checkpoint.hpp"

@@ -32,7 +32,6 @@ namespace detail {
 inline constexpr std::chrono::seconds silence{300};
 
 inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
-inline constexpr std::chrono::seconds storage_timeout{60}, storage_pause{1};
 
 // How often a member that waits for another one's answer looks whether the world is over.
 inline constexpr std::chrono::milliseconds look_up{20}, ask_again{2};
@@ -304,17 +303,17 @@ EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_cal
 
 // Here, as the node's thread waits for no disk. Storage that fails for a while is waited for, as servers do.
 EDL_INLINE void replica::restore(std::string const& checkpoint) {
-  for (auto const until = clock::now() + detail::storage_timeout;;) try {
-      shares_.prepare(checkpoint);
-      train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, checkpoint);
-      return;
-    } catch (storage_error const& e) {
-      if (!e.may_pass() || clock::now() > until) throw;
-      if (over_ > number_) throw collective::broken("its world is over");
-      if (stopping_ && stopping_()) throw worker::interrupted("told to stop while the storage failed");
-      dependencies_.log.warning(fmt::format("{}; it is tried again", e.what()));
-      std::this_thread::sleep_for(detail::storage_pause);
-    }
+  auto const work = [&] {
+    shares_.prepare(checkpoint);
+    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, checkpoint);
+  };
+  auto const rest = [&](auto pause) {
+    if (over_ > number_) throw collective::broken("its world is over");
+    if (stopping_ && stopping_()) throw worker::interrupted("told to stop while the storage failed");
+    std::this_thread::sleep_for(pause);
+    return true;
+  };
+  when_storage_allows(work, rest, dependencies_.log);
 }
 
 // Makes the store what the world starts from, but for the rows of tables that others have.

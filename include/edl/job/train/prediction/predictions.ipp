@@ -300,7 +300,7 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
       throw usage_error(
           fmt::format("--prediction_columns={}: the predictions have a column '{}' of their own; "
                       "give that of the records another name",
-                      job_.prediction_columns, printable(c)));
+                      printable(job_.prediction_columns), printable(c)));
   reader_ = from.open();
   // A record may lack what another one has.
   constexpr int most_looked_at = 1000;
