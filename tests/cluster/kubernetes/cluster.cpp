@@ -197,10 +197,13 @@ TEST_CASE("who was allowed to follow its pods goes on while that is refused, and
     }
   } hears;
   {
-    // An hour at the start would be too long to wait for; the outage's time is what the test waits for.
-    k8s::cluster it(node, to(server), {.name = "j", .num_workers = 1}, {"elasticdl-j-master", "m"}, hears,
-                    edl::logger(edl::severity::critical),
-                    {.allowed_before = resumed, .right = 0ms, .outage = 3s, .pause = 200ms});
+    auto const follow = [&](std::chrono::milliseconds outage) {
+      return std::make_unique<k8s::cluster>(
+          node, to(server), k8s::job_spec{.name = "j", .num_workers = 1},
+          k8s::owner{"elasticdl-j-master", "m"}, hears, edl::logger(edl::severity::critical),
+          k8s::retry_limits{.allowed_before = resumed, .right = 0ms, .outage = outage, .pause = 100ms});
+    };
+    auto it = follow(1h);
     if (!resumed) {
       CHECK(reach(watches, 1));
       set(refused);
@@ -210,6 +213,9 @@ TEST_CASE("who was allowed to follow its pods goes on while that is refused, and
     set(again);
     CHECK(reach(watches, resumed ? 1 : 2));
     CHECK(hears.told == 0);
+    it.reset();
+    it = follow(300ms);
+    if (!resumed) CHECK(reach(watches, 3));
     set(refused);
     CHECK(hears.gone.wait());
     CHECK(hears.why.find("may not look after its pods: refused for ") != hears.why.npos);
