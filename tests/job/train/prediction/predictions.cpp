@@ -190,11 +190,11 @@ TEST_CASE("with several workers, one of which is killed, each record is predicte
   CHECK(has(alone.log(), "the predictions are in " + dir / "alone/predictions.csv"));
   job::run j(with(base, {"--prediction_outputs=" + dir / "several", "--num_workers=2", "--num_ps_pods=1",
                          "--log_level=debug"}),
-             {.env = {{"TINY_PREDICTION_DELAY_US", "20000"}, {"TINY_GATE", dir / "gate"}}});
+             {.env = {{"TINY_PREDICTION_DELAY_US", "20000"}}});
   REQUIRE(j.says(" completed, ", 2));
   ::kill(j.find("worker"), SIGKILL);
   REQUIRE(j.says("worker 2 joined"));
-  std::ofstream(dir / "gate") << "open";
+  j.open_gate();
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   std::string const found = slurp(dir / "several/predictions.csv");
