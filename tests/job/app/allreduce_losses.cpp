@@ -71,7 +71,7 @@ TEST_CASE("all workers with a copy killed at once: back to the newest checkpoint
     ::kill(a, SIGKILL), ::kill(b, SIGKILL);
     j.open_gate();
     CHECK(j.says("] World 2: "));
-    std::string const world = last_world(j.log());
+    std::string const world = last_world(j.log(), "2: ");
     CAPTURE(world);
     CHECK(has(world, "from version "));
     CHECK(world.ends_with("from version 0") == !checkpoints);

@@ -84,9 +84,9 @@ inline std::string predictions(std::string const& directory) {
   return all;
 }
 
-/// The line of the newest world.
-inline std::string last_world(std::string const& log) {
-  auto const at = log.rfind("] World ");
+/// The line of the newest world, or of the one whose line begins so: "2: ".
+inline std::string last_world(std::string const& log, std::string const& numbered = "") {
+  auto const at = log.rfind("] World " + numbered);
   return at == std::string::npos ? "" : log.substr(at + 2, log.find('\n', at) - at - 2);
 }
 
