@@ -82,7 +82,7 @@ EDL_INLINE durable_file::durable_file(std::string path) : path_(std::move(path))
     temporary_ = detail::temporary_of(path_);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd_ < 0)
-      throw storage_error(errno, fmt::format("cannot create {}: {}", temporary_, detail::file_reason(errno)));
+      throw storage_error(errno, fmt::format("cannot create {}: {}", path_, detail::file_reason(errno)));
     if (!detail::claim_temporary(fd_)) ::close(std::exchange(fd_, -1));
   }
 }
