@@ -47,6 +47,16 @@ TEST_CASE("a file exists from commit on, and not before") {
   CHECK(contains(complaint([&] { file.commit(); }), "it is closed"));
 }
 
+TEST_CASE("a file may get its name when all is written") {
+  scratch const dir;
+  durable_file file(dir / "a");
+  file.write("123456789");
+  file.rename(dir / "b");
+  CHECK(file.path() == dir / "b");
+  file.commit();
+  CHECK(entries(dir.path()) == std::vector<std::string>{"b"});
+}
+
 TEST_CASE("the old file stays whole until the new one is") {
   scratch const dir;
   spill(dir / "a", "old");

@@ -33,6 +33,9 @@ class durable_file {
   /// Puts other bytes in the place of some that were written; `crc32` does not hear of it.
   void overwrite(std::uint64_t at, std::string_view text);
 
+  /// Another name in the same directory, for who knows it only when all is written.
+  void rename(std::string path);
+
   /// Makes what was written be the file `path`. Waits for the disk twice, with less than `name` once or
   /// never.
   void commit(forced what = forced::name);

@@ -130,6 +130,8 @@ EDL_INLINE void durable_file::overwrite(std::uint64_t at, std::string_view text)
 
 EDL_INLINE void durable_file::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
+EDL_INLINE void durable_file::rename(std::string path) { path_ = std::move(path); }
+
 EDL_INLINE void durable_file::commit(forced what) {
   if (fd_ < 0) throw error(fmt::format("cannot write {}: it is closed", path_));
   int code = what == forced::nothing || ::fsync(fd_) == 0 || errno == EINVAL ? 0 : errno;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,24 @@ constexpr auto unknown =
 std::string read(std::string const& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::set<std::string> names_in(scratch const& dir) {
+  std::set<std::string> all;
+  for (auto const& entry : fs::directory_iterator(dir.path())) all.insert(entry.path().filename());
+  return all;
+}
+
+/// The file of a model's large tensors; empty: it has none.
+std::string only_beside(std::string const& model) {
+  std::vector<std::string> all;
+  std::string const begin = fs::path(model).filename().native() + '.';
+  for (auto const& entry : fs::directory_iterator(fs::path(model).parent_path()))
+    if (std::string const name = entry.path().filename();
+        name.starts_with(begin) && name.ends_with(".data") && name.size() == begin.size() + 13)
+      all.push_back(entry.path());
+  CHECK(all.size() <= 1);
+  return all.empty() ? "" : all.front();
 }
 
 }  // namespace
@@ -81,11 +100,12 @@ TEST_CASE("large tensors stand beside the model") {
   std::string const whole = dir / "whole.onnx", cut = dir / "cut.onnx";
   std::uint64_t const one = g.write(whole);
   CHECK(one == fs::file_size(whole));
-  CHECK(!fs::exists(whole + ".data"));
+  CHECK(names_in(dir) == std::set<std::string>{"whole.onnx"});
   std::uint64_t const both = g.write(cut, 4000);
-  CHECK(both == fs::file_size(cut) + fs::file_size(cut + ".data"));
+  std::string const beside = only_beside(cut);
+  CHECK(both == fs::file_size(cut) + fs::file_size(beside));
   CHECK(fs::file_size(cut) < 1000);
-  CHECK(read(cut).find("cut.onnx.data") != std::string::npos);
+  CHECK(read(cut).find(fs::path(beside).filename()) != std::string::npos);
   CHECK(read(whole).find("dense/kernel") != std::string::npos);
 
   // The last byte decides, and what is left over of the limit's other side is replaced.
@@ -97,11 +117,33 @@ TEST_CASE("large tensors stand beside the model") {
     else
       least = limit + 1;
   CHECK(g.write(edge, most) == one);
-  CHECK(!fs::exists(edge + ".data"));
+  CHECK(only_beside(edge).empty());
   std::uint64_t const apart = g.write(edge, most - 1);
-  CHECK(apart == fs::file_size(edge) + fs::file_size(edge + ".data"));
+  CHECK(apart == fs::file_size(edge) + fs::file_size(only_beside(edge)));
   edl::onnx::initializers const back(edge);
   CHECK(back.read(*back.find("dense/kernel")) == std::vector<float>(900, 2));
+}
+
+TEST_CASE("no model names another's tensors, and those of earlier models are removed") {
+  scratch const dir;
+  auto const layout = nn::layout_of(plain.body, plain.input);
+  std::string const path = dir / "m.onnx";
+  auto const write = [&](float all, std::uint64_t most) {
+    std::vector<float> const values(layout.size(), all);
+    edl::onnx::graph g(layout, values);
+    edl::onnx::add_network(g, plain, {});
+    g.write(path, most);
+    return only_beside(path);
+  };
+  for (char const* mine : {"m.onnx.data", "m.onnx.notes.data", "other.onnx.01234567.data"})
+    std::ofstream(dir / mine) << "mine";
+  std::string const first = write(1, 1), second = write(2, 1);
+  CHECK(first != second);  // a reader that has the first model finds no other numbers
+  CHECK(!fs::exists(first));
+  CHECK(write(2, 1) == second);
+  CHECK(write(2, 1 << 20).empty());
+  CHECK(names_in(dir) ==
+        std::set<std::string>{"m.onnx", "m.onnx.data", "m.onnx.notes.data", "other.onnx.01234567.data"});
 }
 
 TEST_CASE("a message that readers refuse is not written") {

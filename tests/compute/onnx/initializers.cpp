@@ -176,7 +176,7 @@ TEST_CASE("a graph that edl writes is read, in one file and in two") {
     CHECK(m.producer() == "edl");
     CHECK(m.notes().at("edl_version_of_model") == "12");
     CHECK(m.find("dense/kernel")->dims == std::vector<std::uint64_t>{2, 300});
-    CHECK(m.find("dense/kernel")->file == (most == 100 ? "g.onnx.data" : ""));
+    CHECK(m.find("dense/kernel")->file.starts_with("g.onnx.") == (most == 100));
     auto const kernel = m.read(*m.find("dense/kernel"));
     CHECK(kernel[1] == values[2]);
     CHECK(kernel[300] == values[1]);

@@ -339,39 +339,66 @@ EDL_INLINE std::string graph::of_model(std::string const& names_and_nodes, std::
   return head.bytes() + names_and_nodes;
 }
 
+namespace detail {
+
+/// Removes tensors of earlier models that were written as `path`. What cannot be removed does no harm.
+inline void remove_earlier_data(std::string const& path, std::string const& but) {
+  namespace fs = std::filesystem;
+  constexpr std::string_view digits = "0123456789abcdef", end = ".data";
+  std::string const begin = fs::path(path).filename().native() + '.';
+  std::vector<std::string> found;
+  std::error_code code;
+  fs::path const parent = fs::path(path).parent_path();
+  for (fs::directory_iterator it(parent.empty() ? "." : parent, code), last; !code && it != last;
+       it.increment(code)) {
+    std::string const name = it->path().filename().native();
+    if (name.size() == begin.size() + 8 + end.size() && name.starts_with(begin) && name.ends_with(end) &&
+        name.find_first_not_of(digits, begin.size()) == begin.size() + 8 &&
+        name != fs::path(but).filename().native())
+      found.push_back(it->path().native());
+  }
+  for (std::string const& file : found) fs::remove(file, code);
+}
+
+}  // namespace detail
+
 EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t most,
                                       std::uint64_t longest) const {
   constexpr std::uint64_t small = 1024, aligned = 4096;  // readers map tensors that begin on a page
   std::string const nodes = this->nodes();
   std::uint64_t all = nodes.size();
   for (stored const& s : stored_) all += s.bytes;
-  bool const apart = all > most;
-  std::string const beside = path + ".data";
   std::optional<durable_file> data;
-  if (apart) data.emplace(beside);
+  if (all > most) data.emplace(path + ".data");
+  auto const outside = [&](stored const& s) { return data && s.bytes > small; };
+  std::vector<std::uint64_t> places;  // of the tensors outside
+  for (stored const& s : stored_) {
+    if (!outside(s)) continue;
+    data->write(std::string((aligned - data->size() % aligned) % aligned, '\0'));
+    places.push_back(data->size());
+    s.each([&](bytes some) { data->write(some); });
+  }
+  if (data) data->rename(fmt::format("{}.{:08x}.data", path, data->crc32()));
   std::vector<std::string> heads;
   std::uint64_t tensors = 0;
+  auto place = places.begin();
   for (stored const& s : stored_) {
     message m;
     m.packed(1, s.dims).number(2, s.ids ? detail::of_int64 : detail::of_float).text(8, s.name);
-    bool const outside = apart && s.bytes > small;
-    if (outside) {
-      std::uint64_t const at = data->size(), padding = (aligned - at % aligned) % aligned;
-      data->write(std::string(padding, '\0'));
+    if (outside(s)) {
       auto const entry = [&](std::string_view key, std::string const& is) {
         m.text(13, message().text(1, key).text(2, is).bytes());
       };
-      entry("location", std::filesystem::path(beside).filename().native());
-      entry("offset", std::to_string(at + padding));
+      entry("location", std::filesystem::path(data->path()).filename().native());
+      entry("offset", std::to_string(*place++));
       entry("length", std::to_string(s.bytes));
       m.number(14, 1);
-      s.each([&](bytes some) { data->write(some); });
     } else {
       m.begin(9, s.bytes);
     }
-    std::uint64_t const size = m.bytes().size() + (outside ? 0 : s.bytes);
+    std::uint64_t const size = m.bytes().size() + (outside(s) ? 0 : s.bytes);
     heads.push_back(message().begin(5, size).bytes() + m.bytes());
-    tensors += heads.back().size() + (outside ? 0 : s.bytes);
+    tensors += heads.back().size() + (outside(s) ? 0 : s.bytes);
   }
   if (nodes.size() + tensors > longest)
     throw error(
@@ -384,10 +411,11 @@ EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t mos
   file.write(of_model(nodes + message().text(2, "edl").bytes() + ends_, tensors));
   for (std::size_t i = 0; i < stored_.size(); ++i) {
     file.write(heads[i]);
-    if (!apart || stored_[i].bytes <= small) stored_[i].each([&](bytes some) { file.write(some); });
+    if (!outside(stored_[i])) stored_[i].each([&](bytes some) { file.write(some); });
   }
   if (data) data->commit();
-  file.commit();
+  file.commit();  // from here on it is this model
+  detail::remove_earlier_data(path, data ? data->path() : "");
   return file.size() + (data ? data->size() : 0);
 }
 

@@ -271,7 +271,7 @@ EDL_INLINE std::vector<cli::flag> export_flags(std::string const& program) {
   for (cli::flag& f : all)
     if (f.name == "export_onnx") {
       f.needed = true;
-      f.help = "file to write; where it is larger than 1 GiB, its tensors lie beside it in FILE.data";
+      f.help = "file to write; where it is larger than 1 GiB, its tensors lie beside it in FILE.CRC32.data";
     }
   return all;
 }

@@ -424,7 +424,7 @@ inline void model(table& t) {
       .elasticdl();
   t.flag("export_onnx", &job::export_onnx, "master",
          "file that the trained model of --output is written to as ONNX, too; where it is larger than 1 GiB, "
-         "its tensors lie beside it in FILE.data")
+         "its tensors lie beside it in FILE.CRC32.data")
       .only({train});
   t.flag("export_fold_batch_norm", &job::export_fold_batch_norm, "master",
          "with --export_onnx: put batch normalisation into the weights of the convolution or dense layer "
