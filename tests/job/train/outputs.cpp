@@ -2,6 +2,7 @@
 // What a job writes, beside what others have written there.
 #include "edl/job/train/outputs.hpp"
 
+#include "edl/job/checkpoint/model_file.hpp"
 #include "job/app/job.hpp"
 #include "job/train/files.hpp"
 
@@ -82,6 +83,30 @@ TEST_CASE("predictions of an earlier, longer run do not lie beside the new ones"
     CHECK(lines_in(dir / "p") == 1 + 512);
     CHECK(names_in(dir / "p") == lines{".edl-lock", "notes.txt", "predictions.csv"});
   }
+}
+
+TEST_CASE("predictions of an earlier run stay where the next command is refused") {
+  job::scratch const dir;
+  std::filesystem::create_directory(dir / "p");
+  std::ofstream(dir / "p/predictions.csv") << "earlier";
+  edl::checkpoint::export_model(dir / "other.safetensors",
+                                {.variables = {{"dense/kernel", {2, 3}, 0}}, .parameters = 6},
+                                std::vector<float>(6), {}, 1, {});
+  for (lines const& processes : {lines{}, several})
+    for (auto const& [flags, why] :
+         {std::pair{lines{"--prediction_columns=none", "--checkpoint_dir_for_init=" + model().output},
+                    "the records have no 'none'"},
+          std::pair{lines{"--checkpoint_dir_for_init=" + dir / "other.safetensors"},
+                    "is not of this model"}}) {
+      job::run j(with(with({"predict", "--prediction_data=" + job::data().validation,
+                            "--prediction_outputs=" + dir / "p"},
+                           flags),
+                      processes));
+      CHECK(j.wait() == 1);
+      CAPTURE(j.log());
+      CHECK(has(j.log(), why));
+      CHECK(slurp(dir / "p/predictions.csv") == "earlier");
+    }
 }
 
 TEST_CASE("a directory of results whose earlier files may be the data is refused, and the data stay") {

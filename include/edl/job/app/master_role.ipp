@@ -183,7 +183,9 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       ended_(server_.processes().result()) {
   train::tell_of(records_, j, log_);
   if (!before_) reporter_.view().goes_on_from(options_.start.applied);
+  // What workers would refuse is refused before anything is removed.
   train::hard_records::check(j, p);
+  train::predictions_of(j, p, records_.prediction.get(), 0);
   if (!owned() || before_) train::clean_outputs(j, before_.has_value(), log);
   if (before_)
     reporter_.say({severity::warning, "another master has ended before its job: this one takes its place",

@@ -357,19 +357,20 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   if (j.tensorboard_histograms > 0)
     parameters.watch(
         [&](std::uint64_t version, view<float> gradients) { master.learned(version, gradients); });
+  worker::prediction_sink const sink = predictions_of(j, p, r.prediction.get(), 0);
+  std::optional<hard_records> hard;
+  if (hard_records::wanted(j)) hard.emplace(j, p, *r.evaluation);
   master.begin();
-  clean_outputs(j, false, log);
+  clean_outputs(j, false, log);  // nothing is refused from here on
   if (j.tensorboard_pictures > 0) master.show(sample_pictures(j, p, r, *trainer));
   worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,
-                          predictions_of(j, p, r.prediction.get(), 0));
+                          sink);
   master.watch(session.seen());
   session.stop_when([&] {
     if (auto const lost = lock ? lock->lost() : std::nullopt) throw error(*lost);
     return around.interrupted();
   });
-  std::optional<hard_records> hard;
-  if (hard_records::wanted(j)) {
-    hard.emplace(j, p, *r.evaluation);
+  if (hard) {
     session.inspect_with([&](data::batch const& b) { hard->look(*trainer, b); });
     if (j.command == command::train) master.tell_worst([&hard] { return hard->take_worst(); });
   }

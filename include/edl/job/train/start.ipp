@@ -185,6 +185,13 @@ inline void tell_what_fits(job const& j, program const& p, std::string const& pa
           "table '{}' begins without rows: only an exported model with such a table gives any", t.name));
 }
 
+/// Who evaluates or predicts needs all of the model.
+inline void check_whole(program const& p, std::string const& path) {
+  if (auto const match = open_other_model(p, path).match(p.layout, p.weight_names); !match.whole())
+    throw error(fmt::format("{} is not of this model: {}", path, match.describe()));
+  if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // says that there are none
+}
+
 /// Whoever makes a new model reads the training data for itself: all see the same.
 inline initial_variables prepared(job const& j, program const& p) {
   initial_variables all(p.layout);
@@ -287,8 +294,11 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
   if (j.command == command::train)
     if (auto const own = detail::own_progress(j, r, log)) return *own;
   master::restore_point point = beginning(j, log);
-  if (j.command == command::train && !point.directory.empty())
+  if (point.directory.empty()) return point;
+  if (j.command == command::train)
     detail::tell_what_fits(j, p, point.directory, log);
+  else if (!j.skip_mismatch)
+    detail::check_whole(p, point.directory);
   return point;
 }
 
