@@ -108,6 +108,18 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(check("/tmp"), "--export_onnx=/tmp: that is a directory; name a file in it",
                        edl::error);
   CHECK_THROWS_WITH_AS(check("new/"), doctest::Contains("that is a directory"), edl::error);
+  CHECK_THROWS_WITH_AS(check("/dev/full"),
+                       "--export_onnx=/dev/full: cannot replace /dev/full: it is no regular file",
+                       edl::error);
+  CHECK_THROWS_WITH_AS(check("/proc/model.onnx"),  // where even root makes no file
+                       "--export_onnx=/proc/model.onnx: cannot create /proc/model.onnx: No such file or "
+                       "directory",
+                       edl::error);
+  scratch const dir;
+  CHECK(check(dir / "model.onnx").empty());
+  CHECK(std::filesystem::is_empty(dir.path()));
+  j.output = dir / "made later";
+  CHECK(check(dir / "made later/model.onnx").empty());
   p.to_onnx = [](edl::onnx::graph& g) { g.refuse("doubled"); };
   CHECK_THROWS_WITH_AS(check("model.onnx"), doctest::Contains("layer 'doubled'"), edl::error);
 }

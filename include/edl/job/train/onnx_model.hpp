@@ -12,7 +12,8 @@
 namespace edl::train {
 
 /// Throws error, before anything is trained, where --export_onnx could not be done: a layer of the network
-/// cannot be exported, --export_preprocess finds more than arithmetic, or there is no directory for the file.
+/// cannot be exported, --export_preprocess finds more than arithmetic, or the file cannot be made where it is
+/// to be.
 /// Returns a line for each flag that is given and will do nothing.
 std::vector<std::string> check_onnx(program const& p, job const& j);
 

@@ -16,6 +16,7 @@
 #include "edl/compute/onnx/batch_norm_folding.hpp"
 #include "edl/compute/onnx/graph.hpp"
 #include "edl/core/counted.hpp"
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
@@ -74,6 +75,11 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
   if (!parent.empty() && !made_here && !std::filesystem::is_directory(parent, code))
     throw error(
         fmt::format("--export_onnx={}: there is no directory {}; make it first", file, parent.native()));
+  if (parent.empty() || std::filesystem::is_directory(parent, code)) try {
+      durable_file const tried(file);  // and not committed
+    } catch (error const& e) {
+      throw error(fmt::format("--export_onnx={}: {}", file, e.what()));
+    }
   auto const tables = detail::tables_of(p);
   std::vector<float> const any(j.export_fold_batch_norm ? p.layout.size() : 0);  // weights that are folded
   onnx::graph g(p.layout, any, tables);
