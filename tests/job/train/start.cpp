@@ -413,6 +413,11 @@ TEST_CASE("rows of tables come from an exported model, and a line says where the
     CHECK(has(run(with(skip, {"--checkpoint_dir_for_init=" + dir / "c"})),
               "table 'coarse' begins without rows"));
   }
+  run({"--output=" + dir / "a", "--export_onnx=" + dir / "a.onnx"});
+  job::run j(train({"--checkpoint_dir_for_init=" + dir / "a.onnx"}), {.env = {{"TINY_TABLES", "1"}}});
+  CHECK(j.wait() == 1);
+  CHECK(has(j.log(), "a.onnx: of an ONNX file no rows are read for table 'coarse': give a checkpoint"));
+  CHECK(has(j.log(), "or add --skip_mismatch, with which the table begins without rows"));
 }
 
 TEST_CASE("evaluation and prediction take the hyperparameters of the training, in every strategy") {

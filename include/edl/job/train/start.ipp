@@ -177,6 +177,16 @@ inline void tell_what_fits(job const& j, program const& p, std::string const& pa
     throw error(what + "; a file of others needs weight_names in the model");
   if (!match.whole() && !j.skip_mismatch)
     throw error(what + "; --skip_mismatch takes what fits, and leaves the rest at its initial values");
+  if (!j.skip_mismatch && is_model_file(path))
+    for (table_shape const& t : p.layout.tables)
+      if (!from.has_rows(t))
+        throw error(fmt::format(
+            "--checkpoint_dir_for_init={}: {} for table '{}': give a checkpoint, or what --output "
+            "writes, or add --skip_mismatch, with which the table begins without rows",
+            j.checkpoint_dir_for_init,
+            checkpoint::is_onnx(path) ? "of an ONNX file no rows are read"
+                                      : fmt::format("it has no rows of {} values", t.width),
+            t.name));
   if (!j.skip_mismatch) return;
   log.info("beginning with what fits of " + what);
   for (table_shape const& t : p.layout.tables)
