@@ -211,6 +211,9 @@ TEST_CASE("a history goes on after a kill without a gap or a step twice") {
   job::run plot({"history", dir / "killed", "--plot=" + dir / "curve.svg"});
   CHECK(plot.wait() == 0);
   CHECK(has(slurp(dir / "curve.svg"), ">accuracy, validation<"));
+  job::run both({"history", dir / "killed", "--plot=" + dir / "both.svg", "-o", "csv"});
+  CHECK(both.wait() == 1);
+  CHECK(has(both.log(), "both.svg draws instead of printing csv: give the command once for each"));
   job::run png({"history", dir / "killed", "--plot=" + dir / "curve.png"});
   CHECK(png.wait() == 1);
   CHECK(has(png.log(), "curve.png: the picture is SVG: give a name that ends in .svg"));

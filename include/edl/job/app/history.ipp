@@ -292,6 +292,9 @@ EDL_INLINE std::string to_picture(history const& h) {
 EDL_INLINE void show(history const& h, std::string const& format, std::string const& picture) {
   for (std::string const& note : h.notes) fmt::print(stderr, "{}\n", printable(note));
   if (picture.empty()) return fmt::print("{}", to_text(h, format));
+  if (format != "table")
+    throw usage_error(fmt::format("--plot={} draws instead of printing {}: give the command once for each",
+                                  printable(picture), format));
   if (std::string const end = std::filesystem::path(picture).extension(); !end.empty() && end != ".svg")
     throw usage_error(
         fmt::format("--plot={}: the picture is SVG: give a name that ends in .svg", printable(picture)));
