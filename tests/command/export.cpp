@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// That the program is run is the matter of tests/onnx.sh.
+// What a model's program writes is the matter of tests/onnx.sh.
 #include "export.hpp"
 
 #include <doctest/doctest.h>
@@ -50,6 +50,20 @@ TEST_CASE("edl export runs the model's program by its path, with the flags as th
   CHECK(contains(said({program, "--checkpoint=m", "--export_onnx="}), "--export_onnx= has no value"));
   CHECK(contains(said({program, "--export_onnx=m"}), "--checkpoint_dir_for_init is missing"));
   CHECK(contains(said({program, "--checkpoint=m", "--export_onnx=m", "--export_preproces"}), "did you mean"));
+}
+
+TEST_CASE("a program that ends well and has written nothing is no model's") {
+  scratch const dir;
+  std::string const file = dir / "m.onnx", program = dir / "program";
+  auto const run = [&](std::string const& does) {
+    std::ofstream(program) << "#!/bin/sh\n" << does << "\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    return edl::tool::export_model({program, "--checkpoint=m", "--export_onnx=" + file});
+  };
+  CHECK(run("echo model >'" + file + "'") == 0);
+  CHECK(contains(complaint([&] { run("exit 0"); }), "has not written " + file + ": name a program"));
+  CHECK(run("exit 3") == 3);
+  CHECK(run("kill -TERM $$") == 128 + 15);
 }
 
 }  // namespace export_test

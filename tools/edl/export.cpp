@@ -2,12 +2,18 @@
 #include "export.hpp"
 
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
+#include <tuple>
 
 #include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
@@ -45,6 +51,13 @@ std::string path_of(std::string const& program) {
                                                      : "give the path of the one that edl_add_model made"));
 }
 
+/// What changes when a file is written anew.
+auto state_of(std::string const& file) {
+  struct stat s {};
+  bool const there = ::stat(file.c_str(), &s) == 0;
+  return std::tuple(there, s.st_ino, s.st_size, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
+}
+
 }  // namespace
 
 std::vector<flag> export_flags() { return app::export_flags("edl"); }
@@ -59,12 +72,26 @@ words export_line(words const& line) {
 
 int export_model(words const& line) {
   words all = export_line(line);
+  constexpr std::string_view names_file = "--export_onnx=";
+  auto const given =
+      std::ranges::find_if(all, [&](std::string const& word) { return word.starts_with(names_file); });
+  std::string const file = given->substr(names_file.size());
+  auto const before = state_of(file);
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
   cli::flush_output();
-  ::execv(argv[0], argv.data());
-  throw error(fmt::format("{} cannot be run: {}", all[0], std::strerror(errno)));
+  pid_t pid = 0;
+  if (int const code = ::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ); code != 0)
+    throw error(fmt::format("{} cannot be run: {}", all[0], std::strerror(code)));
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+  if (status == 0 && state_of(file) == before)
+    throw error(fmt::format("{} has ended, and has not written {}: name a program that edl_add_model made",
+                            all[0], file));
+  return WEXITSTATUS(status);
 }
 
 }  // namespace edl::tool

@@ -5,8 +5,8 @@
 
 namespace edl::tool {
 
-/// `edl export PROGRAM [flags]`: what the model's own program does by its command `export`, which takes the
-/// place of this one. The network is in the program, and nowhere else.
+/// `edl export PROGRAM [flags]`: what the model's own program does by its command `export`, with its exit
+/// code. The network is in the program, and nowhere else. Throws error where it ends well without a file.
 std::vector<flag> export_flags();
 int export_model(words const& line);
 
