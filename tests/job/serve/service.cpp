@@ -132,6 +132,16 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
   CHECK(has(f.ask(http_client::post("/v1/models/m/versions/5:predict", rows)), "[[3,0,0]]"));
   CHECK(has(f.ask(http_client::post("/v1/models/m/versions/4:predict", rows)), "404"));
   CHECK(has(f.ask(http_client::post("/v1/models/m:classify", rows)), "404"));
+  for (char const* path : {"/v1/models/m:predict", "/v1/models/m/versions/5:predict", "/v2/models/m/infer"}) {
+    std::string const said = f.ask(http_client::get(path));
+    CHECK(has(said, "405"));
+    CHECK(has(said, "Allow: POST\r\n"));
+  }
+  for (char const* path : {"/v1/models/m", "/v1/models/m/versions/5"}) {
+    std::string const said = f.ask(http_client::post(path, rows));
+    CHECK(has(said, "405"));
+    CHECK(has(said, "Allow: GET, HEAD\r\n"));
+  }
   CHECK(has(f.ask("POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\n"
                   "Connection: close\r\nContent-Length: 0\r\n\r\n"),
             "415 Unsupported Media Type"));

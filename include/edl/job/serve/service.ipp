@@ -148,6 +148,9 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
 EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
   detail::check_encoding(r);
   std::string& target = r.arguments.back();
+  if (target.find(':') == target.npos)
+    throw http::failure(405, fmt::format("{} takes GET, HEAD, not {}", r.path, r.method),
+                        {{"Allow", "GET, HEAD"}});
   if (!target.ends_with(":predict"))
     throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
   target.resize(target.size() - 8);
@@ -217,6 +220,8 @@ EDL_INLINE std::vector<http::route> service::routes() {
                                     printable(r.arguments.at(1))));
   };
   auto const status = [this](request const& r) -> response {
+    if (r.arguments.back().ends_with(":predict"))
+      throw http::failure(405, fmt::format("{} takes POST, not {}", r.path, r.method), {{"Allow", "POST"}});
     model const asked = model_of(r);
     auto all = nlohmann::json::array();
     for (std::string const& v :
