@@ -437,11 +437,14 @@ TEST_CASE("a newer checkpoint of a wrong size is told of once, and the model at 
                                          [&] { changed.release(); });
   put(7, false);
   CHECK(eventually([&] { return sink->count("version-7 is passed over") == 1; }));
+  CHECK(eventually([&] { return model.failed() == 1 && model.lag() > 0; }));
   put(6, true);
   changed.acquire();
   put(8, true);
   changed.acquire();
   CHECK(model.now()->version() == 8);
+  CHECK(model.failed() == 1);
+  CHECK(model.lag() == 0);
   CHECK(sink->count("version-5 is taken instead") == 1);
   CHECK(sink->count("version-6 is taken instead") == 1);
   std::filesystem::rename(dir / "all", dir / "away");

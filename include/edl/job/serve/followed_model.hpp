@@ -46,7 +46,7 @@ class followed_model {
   double lag(prediction_session const* of = nullptr) const;
 
   std::uint64_t loaded() const { return loaded_; }  ///< models that took another's place
-  std::uint64_t failed() const { return failed_; }  ///< models that could not be read
+  std::uint64_t failed() const { return failed_; }  ///< models that could not be read, or are passed over
 
  private:
   using clock = std::chrono::steady_clock;
@@ -74,6 +74,7 @@ class followed_model {
   std::vector<loaded_model> all_;  // the one at work first
   std::string tried_;              // the newest that was looked at, with the time of its last change
   std::string told_;               // what hindered it at the last look
+  std::string damaged_;            // a newer checkpoint that is passed over
   clock::time_point again_{};      // when it may be looked at again
   std::chrono::milliseconds pause_{};
   bool over_ = false;

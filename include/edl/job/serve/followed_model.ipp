@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -78,6 +79,7 @@ EDL_INLINE double followed_model::lag(prediction_session const* of) const {
 EDL_INLINE std::string followed_model::newest() {
   auto const found = train::find_model(options_.path, checkpoint::check::sizes, {});
   tell(found.warning);
+  if (std::exchange(damaged_, found.damaged) != found.damaged && !damaged_.empty()) ++failed_;
   return fmt::format("{}@{}", found.path,
                      std::filesystem::last_write_time(found.path).time_since_epoch().count());
 }
@@ -161,14 +163,16 @@ EDL_INLINE void followed_model::look() {
     // A job that begins anew has no model for a while.
     return tell(fmt::format("{}; the model at work stays", e.what()));
   }
+  bool const at_work = found == tried_ && again_ == clock::time_point::max();
+  {
+    std::lock_guard const lock(mutex_);
+    clock::time_point& since = all_.front().newer_since;
+    since = at_work && damaged_.empty() ? never : std::min(since, clock::now());
+  }
   if (found == tried_ && clock::now() < again_) return;
   if (found != tried_) pause_ = options_.interval;
   tried_ = found;
   again_ = clock::time_point::max();
-  {
-    std::lock_guard const lock(mutex_);
-    if (all_.front().newer_since == never) all_.front().newer_since = clock::now();
-  }
   auto next = load(found.substr(0, found.rfind('@')));
   log_.info(fmt::format("serves version {} of {}", next->version(), next->path()));
   {

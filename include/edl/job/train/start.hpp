@@ -23,6 +23,7 @@ struct found_model {
   std::string path;
   std::string directory{};  ///< whose newest checkpoint it is; empty: it was named itself
   std::string warning{};    ///< which newer checkpoints are damaged; empty: none
+  std::string damaged{};    ///< the newest of these
 };
 
 /// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of

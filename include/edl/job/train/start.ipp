@@ -239,7 +239,8 @@ inline found_model model_at(std::string const& given, checkpoint::check how, std
   auto const found = checkpoint::find_checkpoint(path, how);
   std::string const model = path + "/model.safetensors";
   if (!found.newest && !found.passed_over.empty()) refuse(found.warning());
-  if (found.newest) return {*found.newest, path, found.warning()};
+  if (found.newest && found.passed_over.empty()) return {*found.newest, path};
+  if (found.newest) return {*found.newest, path, found.warning(), found.passed_over.front().path};
   if (fs::exists(model, code)) {
     if (how == checkpoint::check::checksums) checkpoint::check_model(model);
     return {model};
