@@ -160,7 +160,9 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   detail::allow_clients(what.listening.bounds.connections);
   logger const log(severity::info, "serve", log_target{.detailed = false});
   net::node node({.job = "serve", .secret = net::token::random(), .log = log});
-  serve::followed_model model(p, what.model, log);
+  serve::followed_model::options following = what.model;
+  following.predicting.log = logger(severity::warning, "serve", log_target{.detailed = false});
+  serve::followed_model model(p, following, log);
   serve::service service(node, what.model_name, model, what.batching);
   http::server_options listening = what.listening;
   listening.log = log;

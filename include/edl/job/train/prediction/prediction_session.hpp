@@ -11,6 +11,7 @@
 
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/device/cpu/options.hpp"
+#include "edl/core/log.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/train/hyperparameters.hpp"
 #include "edl/job/train/prediction/model_output.hpp"
@@ -23,7 +24,8 @@ struct prediction_options {
   int threads = 1;                        ///< that compute a batch, the caller among them
   edl::kernels kernels = kernels::fixed;  ///< equal batches give equal bits
   edl::precision precision = precision::float32;
-  bool verify = true;  ///< read all of the model once, and compare it with its checksums
+  bool verify = true;                      ///< read all of the model once, and compare it with its checksums
+  logger log = logger(severity::warning);  ///< is told what is passed over of the model
 };
 
 class prediction_session;

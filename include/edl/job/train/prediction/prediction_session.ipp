@@ -34,15 +34,14 @@ struct prediction_batch::workspace {
 struct prediction_batch::core {
   core(train::program const& p, std::string const& given, prediction_options const& o)
       : options(o),
-        path(train::find_model(given, logger(severity::warning),
+        path(train::find_model(given, o.log,
                                o.verify ? checkpoint::check::checksums : checkpoint::check::sizes, {})),
-        program(trained(p, path)),
+        program(trained(p, path, o.log)),
         model(program, path) {}
 
   /// The program with the hyperparameters that a model was trained with.
-  static train::program trained(train::program const& p, std::string const& path) {
+  static train::program trained(train::program const& p, std::string const& path, logger const& log) {
     train::hyperparameters all = p.set;
-    logger const log(severity::warning);
     try {
       for (auto const& note :
            train::set_trained(all, train::read_settings(train::hyperparameters_at(path)), {}, path))
