@@ -45,6 +45,8 @@ TEST_CASE("numbers, shares and truths") {
   CHECK(accept(load, "0.5") == "0.5");
   for (char const* bad : {"0", "1.01", "nan", "x", "0.5x"})
     CHECK(why(load, bad) == "--load=" + std::string(bad) + ": expected a number from 0.01 to 1");
+  CHECK(why({.name = "n", .type = number, .lowest = 0}, "nan") ==
+        "--n=nan: expected a number from 0 to 1.8e+308");
   flag const fraction{.name = "fraction", .type = share};
   CHECK(accept(fraction, "1") == "1");
   for (char const* bad : {"0", "-1", "1.5", "nan", "all"})

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <system_error>
 
 #include "edl/cli/flag.hpp"
@@ -26,6 +28,15 @@ inline bool within(flag const& f, std::string const& text) {
 inline std::string bounds(flag const& f) {
   bool const open = f.most == std::numeric_limits<std::uint64_t>::max();
   return open ? fmt::format("of at least {}", f.least) : fmt::format("from {} to {}", f.least, f.most);
+}
+
+/// Of numbers. The largest that a type holds need not be read digit by digit.
+inline std::string range(flag const& f) {
+  auto const text = [](double bound) {
+    return std::abs(bound) < std::numeric_limits<float>::max() ? fmt::format("{}", bound)
+                                                               : fmt::format("{:.2g}", bound);
+  };
+  return fmt::format("from {} to {}", text(f.lowest), text(f.highest));
 }
 
 /// What is allowed beside a number.
@@ -78,7 +89,7 @@ EDL_INLINE std::string accept(flag const& f, std::string const& value) {
     refuse(fmt::format("a whole number {}{}", detail::bounds(f), detail::alternatives(f)));
   auto const n = number_from<double>(value);
   if (f.type == flag::value_type::number && !(n && *n >= f.lowest && *n <= f.highest))
-    refuse(fmt::format("a number from {} to {}", f.lowest, f.highest));
+    refuse(fmt::format("a number {}", detail::range(f)));
   if (f.type == flag::value_type::share && !(n && *n > 0 && *n <= 1))
     refuse("a number of more than 0, and at most 1");
   if (f.type == flag::value_type::text && !f.choices.empty())

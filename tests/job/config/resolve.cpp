@@ -43,8 +43,11 @@ TEST_CASE("the tutorials' flags are understood") {
 TEST_CASE("a moving average keeps less than all, and is not made by GPUs that sum") {
   CHECK(job({"train", "--training_data=d"}).moving_average == 0);
   CHECK(job({"train", "--training_data=d", "--max_damaged=0.5"}).max_damaged == 0.5f);
-  CHECK(refusal({"train", "--training_data=d", "--max_damaged=1.5"}) ==
-        "--max_damaged=1.5: expected a share from 0 to 1");
+  for (char const* bad : {"1.5", "-1", "nan", "inf"})
+    CHECK(refusal({"train", "--training_data=d", std::string("--max_damaged=") + bad}) ==
+          "--max_damaged=" + std::string(bad) + ": expected a number from 0 to 1");
+  CHECK(refusal({"train", "--training_data=d", "--clip_norm=nan"}) ==
+        "--clip_norm=nan: expected a number from 0 to 3.4e+38");
   CHECK(job({"train", "--training_data=d", "--moving_average=0.999"}).moving_average == 0.999f);
   CHECK(refusal({"train", "--training_data=d", "--moving_average=1"}) ==
         "--moving_average=1: expected at least 0 and less than 1");

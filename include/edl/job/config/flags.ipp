@@ -76,6 +76,7 @@ class table {
       entry_.flag.least = least, entry_.flag.most = most;
       return *this;
     }
+    row upto(double highest) { return entry_.flag.highest = highest, *this; }
     row alias(std::string name) { return entry_.flag.aliases.push_back(std::move(name)), *this; }
     row only(std::vector<command> commands) { return entry_.commands = std::move(commands), *this; }
     row needed_by(std::vector<command> commands) { return entry_.needs = std::move(commands), *this; }
@@ -223,9 +224,10 @@ inline void data(table& t) {
   t.flag("skip_damaged", &job::skip_damaged, "master, workers",
          "leave damaged records and files out, and count them, instead of stopping");
   t.flag(
-      "max_damaged", &job::max_damaged, "master",
-      "with --skip_damaged: the share of the records that may be left out, and always one; more of them end "
-      "the job with an error");
+       "max_damaged", &job::max_damaged, "master",
+       "with --skip_damaged: the share of the records that may be left out, and always one; more of them end "
+       "the job with an error")
+      .upto(1);
   t.flag("loader_threads", &job::loader_threads, "workers",
          "threads that read and decode ahead, for each data set; 0: the computing ones do, between steps "
          "(beside a GPU: as many as cores)")
@@ -539,6 +541,8 @@ inline std::string type_cell(cli::flag const& f) {
   using enum cli::flag::value_type;
   if (!f.choices.empty()) return fmt::format("`{}`", fmt::join(f.choices, "`, `"));
   if (f.type == truth) return "true or false";
+  if (f.type == number && f.highest < double(std::numeric_limits<float>::max()))
+    return fmt::format("{} to {}", f.lowest, f.highest);
   if (f.type == number) return fmt::format("{} or more", f.lowest);
   if (f.type != whole) return "text";
   bool const open = f.most == std::numeric_limits<std::uint64_t>::max();

@@ -60,8 +60,6 @@ inline void resolve_steps(job& j) {
     throw usage_error(
         fmt::format("--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
                     j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
-  if (!(j.max_damaged <= 1))
-    throw usage_error(fmt::format("--max_damaged={}: expected a share from 0 to 1", j.max_damaged));
   if (!(j.moving_average < 1))
     throw usage_error(
         fmt::format("--moving_average={}: expected at least 0 and less than 1", j.moving_average));
