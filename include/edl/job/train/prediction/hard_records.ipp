@@ -221,10 +221,11 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
   else if (j.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();
-  if (std::filesystem::exists(j.wrong + "/wrong.jsonl"))
-    log.info(
-        fmt::format("{} of a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
-                    wrong > most_wrong ? fmt::format("the first {} are", most_wrong) : "they are", j.wrong));
+  if (!std::filesystem::exists(j.wrong + "/wrong.jsonl")) return;
+  if (wrong == 0) return log.info("no record is of a wrong class");
+  log.info(
+      fmt::format("{} of a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
+                  wrong > most_wrong ? fmt::format("the first {} are", most_wrong) : "they are", j.wrong));
 }
 
 EDL_INLINE void hard_records::tell(std::ostream& to, logger const& log) {
