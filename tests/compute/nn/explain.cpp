@@ -35,6 +35,20 @@ TEST_CASE("what stands within a step is indented under it") {
   CHECK(text.find("\n  max_pool ") != std::string::npos);
 }
 
+TEST_CASE("a plan says what is computed again for a bound of memory") {
+  static constexpr auto deep = edl::nn::sequential(
+      edl::nn::image{.height = 8, .width = 8, .channels = 4},
+      edl::nn::repeat<4>(edl::nn::sequential(edl::nn::residual(block(4)), edl::nn::relu{})),
+      edl::nn::dense{.units = 2});
+  edl::cpu device;
+  std::ostringstream whole, bounded;
+  edl::nn::explain<deep>(whole, device, 64);
+  edl::nn::explain<deep>(bounded, device, 64, edl::model<deep, edl::cpu>::memory(64).total() * 8 / 10);
+  CHECK(whole.str().find("computed again") == std::string::npos);
+  CHECK(bounded.str().find(" of 4 steps within step 1 are computed again in the backward pass: about ") !=
+        std::string::npos);
+}
+
 TEST_CASE("a plan counts two bytes where samples are bfloat16") {
   edl::cpu own({.kernels = edl::kernels::own, .precision = edl::precision::bfloat16});
   std::ostringstream said;

@@ -84,7 +84,7 @@ struct chain {
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
                activation f = activation::none, bool narrow_more = false) const {
-    auto const m = memory(a.in, a.batch.of_sides(a.narrow));
+    auto const m = memory(a.in, sized(a));
     forward_shares shares(a);
     auto x = a.x;
     std::size_t index = 0, place = 0;
@@ -94,9 +94,13 @@ struct chain {
       auto const& behind = m.between[index + 1];
       std::size_t const size = scalars_of(std::size_t(a.batch) * out.size(), behind.narrow);
       auto const narrow = m.narrow(index, a.narrow);
-      auto call = shares.next(count(s, in), out, s.saved(in, a.batch.of_sides(narrow)), in, x, a.y);
+      auto call = shares.next(count(s, in), out, 0, in, x, a.y);
       call.narrow = narrow;
-      auto const kept = last ? a.y : shares.saved.next(behind.kept);
+      call.batch = a.batch.of_step(index, narrow);
+      call.saved = a.saved.subspan(m.saved_at[index], s.saved(in, call.batch));
+      if (m.again[index] != 0)
+        p.device.copy(call.state, a.saved.subspan(m.state_at[index], call.state.size()));
+      auto const kept = last ? a.y : a.saved.subspan(behind.at, behind.kept);
       auto const arena = arena_of(p, a.saved, m.live[index]);
       if (!last) call.y = behind.result_in(kept, arena).first(size);
       pass<D> own = p.child(p.random, m.below(index, arena));
@@ -121,7 +125,7 @@ struct chain {
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
                 bool masked = false, bool narrow_more = false) const {
     using T = typename D::scalar;
-    auto const m = memory(a.in, a.batch.of_sides(a.narrow));
+    auto const m = memory(a.in, sized(a));
     backward_shares shares(a);
     std::array<backward_args<T>, length> calls;
     std::array<std::span<T>, length> results, kepts;
@@ -133,9 +137,10 @@ struct chain {
     each_step(a.in, [&](auto const& s, shape in) {
       shape const out = s.output(in);
       auto const narrow = m.narrow(index, a.narrow);
-      auto& call = calls[index] =
-          shares.next(count(s, in), out, s.saved(in, a.batch.of_sides(narrow)), in, x, a.y);
+      auto& call = calls[index] = shares.next(count(s, in), out, 0, in, x, a.y);
       call.narrow = narrow;
+      call.batch = a.batch.of_step(index, narrow);
+      call.saved = a.saved.subspan(m.saved_at[index], s.saved(in, call.batch));
       auto const arena = arena_of(p, a.saved, m.live[index]);
       if (index == 0)
         call.dx = a.dx;
@@ -145,7 +150,7 @@ struct chain {
       if (index > 0) calls[index - 1].dy = call.dx;
       if (index + 1 < length) {
         auto const& behind = m.between[index + 1];
-        kepts[index] = shares.saved.next(behind.kept);
+        kepts[index] = a.saved.subspan(behind.at, behind.kept);
         call.y = results[index] = behind.result_in(kepts[index], arena)
                                       .first(scalars_of(std::size_t(a.batch) * out.size(), behind.narrow));
       }
@@ -155,7 +160,22 @@ struct chain {
     });
     calls[length - 1].dy = a.dy;
     auto const all = steps();
+    auto const again = [&]<std::size_t I>() {
+      auto const& c = calls[I];
+      // The state as it was: that of the pass before has moved.
+      forward_args<T> const call{c.in,       c.out,        c.batch,
+                                 c.x,        c.parameters, a.saved.subspan(m.state_at[I], c.state.size()),
+                                 results[I], c.saved,      c.narrow};
+      pass<D> own = p.child(p.random, m.below(I, arena_of(p, a.saved, m.live[I])));
+      forward_child(own, child_of{*this, a.in, places[I]}, std::get<I>(all), call);
+      if (m.between[I + 1].bfloat16) p.device.store_bfloat16(call.y, std::as_writable_bytes(kepts[I]));
+    };
+    auto const group = [&]<std::size_t... I>([[maybe_unused]] std::size_t end, std::index_sequence<I...>) {
+      ((m.again[I] == end ? again.template operator()<I>() : void()), ...);
+    };
     auto const one = [&]<std::size_t I>() {
+      if (m.again[I] == I + 1 && !(calls[I].dx.empty() && calls[I].gradients.empty()))
+        group(I + 1, std::make_index_sequence<length - 1>{});
       if constexpr (I > 0) {
         using before = std::tuple_element_t<I - 1, steps_type>;
         bool const used = !calls[I].dx.empty() || !calls[I].gradients.empty();
@@ -223,6 +243,16 @@ struct chain {
     return {all.in && in.channels % 2 == 0, all.out && s.output(in).channels % 2 == 0};
   }
   constexpr chain_memory<length> memory(shape in, pass_size batch) const {
+    auto const all = asked(in, batch);
+    return chain_memory<length>(all.of, all.sides, batch);
+  }
+
+  /// What the steps ask for, and which places between them are narrow.
+  struct needs {
+    std::array<step_memory, length> of;
+    std::array<bool, length + 1> sides;
+  };
+  constexpr needs asked(shape in, pass_size batch) const {
     std::array<bfloat16_io, length> able;
     std::size_t index = 0;
     each_step(in, [&](auto const& s, shape from) {
@@ -234,15 +264,23 @@ struct chain {
     std::array<step_memory, length> of;
     index = 0;
     each_step(in, [&](auto const& s, shape from) {
-      auto const size = batch.of_sides({sides[index], sides[index + 1]});
+      auto const size = batch.of_step(index, {sides[index], sides[index + 1]});
       of[index++] = {s.saved(from, size),
                      s.scratch(from, size),
                      std::size_t(batch) * s.output(from).size(),
+                     count(s, from).state,
                      s.recomputes,
                      s.exact,
                      s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep})};
     });
-    return chain_memory<length>(of, sides, batch);
+    return {of, sides};
+  }
+  /// The size of a pass for this chain itself.
+  template <class Args>
+  static constexpr pass_size sized(Args const& a) {
+    pass_size own = a.batch;
+    own.sides = a.narrow;
+    return own;
   }
   /// Where a step may work: the pass's scratch, or, without any, what the steps up to it leave of the saved.
   template <class D, class T>

@@ -14,7 +14,7 @@ namespace edl::nn {
 
 /// What a step of a chain asks for, in scalars.
 struct step_memory {
-  std::size_t saved = 0, scratch = 0, result = 0;
+  std::size_t saved = 0, scratch = 0, result = 0, state = 0;
   bool recomputes = false;  ///< its result can be computed again
   bool exact = false;       ///< it must not be rounded: bfloat16 has 256 whole numbers, too few for ids
   bool by_samples = false;  ///< it can be computed again for some samples alone, from the same saved memory
@@ -36,12 +36,15 @@ constexpr int recomputed_samples(int batch) { return (batch + 7) / 8; }
 
 /// A result between two steps, and its gradient: where they are.
 struct between_steps {
-  std::size_t kept = 0;                  ///< of the saved memory
+  std::size_t kept = 0, at = 0;          ///< of the saved memory: size and beginning
   std::size_t result = 0, gradient = 0;  ///< of the scratch: sizes; no `result` where it is kept as it is
   std::size_t reach = 0;                 ///< how far below the end of the scratch they begin
   std::size_t source = 0;  ///< of the scratch: size for a part of what it is computed from again
   bool bfloat16 = false, recomputed = false;  ///< what is done to have it in the backward pass
   bool narrow = false;                        ///< both are bfloat16 wherever they are
+
+  /// Whether the backward pass finds the result as it was computed.
+  constexpr bool plain() const { return !bfloat16 && !recomputed; }
 
   template <class T>
   std::span<T> result_in(std::span<T> kept_memory, std::span<T> arena) const {
@@ -58,46 +61,67 @@ struct between_steps {
 /// time, one result and one gradient before a step and one of each behind it. Those of even places lie at the
 /// very end, those of odd ones below their neighbours. So the scratch may begin wherever the saved memory
 /// ends at that time, and both take little more than what is kept.
+///
+/// Of a group of steps that is computed again (`pass_size::again`), the states as they were and the last
+/// result are kept. All else is written over by what comes behind. The backward pass fills it once more, and
+/// so the group's results lie below the last one's gradient, which is there by then.
 template <std::size_t Length>
 struct chain_memory {
   std::array<between_steps, Length + 1>
-      between{};                           ///< before step i; the first and the last are the caller's
-  std::array<std::size_t, Length> live{};  ///< saved memory that is in use when step i computes
+      between{};                            ///< before step i; the first and the last are the caller's
+  std::array<std::size_t, Length> live{};   ///< saved memory that is in use when step i computes
+  std::array<std::size_t, Length> takes{};  ///< the same with the scratch that it needs
+  std::array<std::size_t, Length> saved_at{}, state_at{};  ///< where a step's own lie in the saved memory
+  std::array<std::size_t, Length> again{};  ///< where the group of step i ends; 0: it is not computed again
   std::size_t saved = 0, scratch = 0, workspace = 0;
 
   constexpr chain_memory(std::array<step_memory, Length> const& of,
                          std::array<bool, Length + 1> const& narrow_at, pass_size batch) {
     bool const compact = batch.keep == storage::compact, halved = compact || batch.keep == storage::bfloat16;
-    for (std::size_t i = 0; i < Length; ++i) {
+    for (std::size_t i = 0; i + 1 < Length; ++i) {
       step_memory const& s = of[i];
-      saved += rounded(s.saved);
-      if (i + 1 < Length) {
-        between_steps& b = between[i + 1];
-        b.narrow = narrow_at[i + 1];
-        b.gradient = rounded(scalars_of(s.result, b.narrow));
-        b.recomputed = s.recomputes && !between[i].recomputed &&
-                       (batch.keep == storage::recomputed || (compact && s.by_samples));
-        b.bfloat16 = halved && !b.recomputed && !s.exact && !b.narrow;
-        if (b.recomputed && between[i].bfloat16)
-          b.source = rounded(of[i - 1].result / std::size_t(std::max(1, batch.samples)) *
-                             std::size_t(recomputed_samples(batch.samples)));
-        b.result = b.bfloat16 || b.recomputed ? b.gradient : 0;
-        b.kept = b.recomputed ? 0 : rounded(scalars_of(s.result, b.bfloat16 || b.narrow));
-        saved += b.kept;
-      }
-      live[i] = saved;
+      between_steps& b = between[i + 1];
+      b.narrow = narrow_at[i + 1];
+      b.gradient = rounded(scalars_of(s.result, b.narrow));
+      b.recomputed = s.recomputes && !between[i].recomputed &&
+                     (batch.keep == storage::recomputed || (compact && s.by_samples));
+      b.bfloat16 = halved && !b.recomputed && !s.exact && !b.narrow;
+      if (b.recomputed && between[i].bfloat16)
+        b.source = rounded(of[i - 1].result / std::size_t(std::max(1, batch.samples)) *
+                           std::size_t(recomputed_samples(batch.samples)));
+      b.result = b.bfloat16 || b.recomputed ? b.gradient : 0;
+      b.kept = b.recomputed ? 0 : rounded(scalars_of(s.result, b.bfloat16 || b.narrow));
     }
-    for (std::size_t i = 2; i < Length; i += 2) between[i].reach = between[i].result + between[i].gradient;
-    for (std::size_t i = 1; i < Length; i += 2)
-      between[i].reach =
-          between[i].result + between[i].gradient + std::max(between[i - 1].reach, between[i + 1].reach);
+    if (batch.again && batch.inner == 0)
+      for (std::size_t first = 0; first < Length; ++first)
+        for (std::size_t i = first; is_group(first, batch.again[first]) && i < batch.again[first]; ++i)
+          again[i] = batch.again[first];
+    place_saved(of);
+    for (std::size_t i = 1; i < Length; ++i) {
+      between[i].reach = size(i);
+      if (i % 2 == 1) between[i].reach += std::max(size(i - 1), size(i + 1));
+    }
+    for (std::size_t first = 0; first < Length; ++first)
+      if (begins(first)) {
+        std::size_t const end = again[first], below = std::max(between[first].reach, between[end].reach);
+        for (std::size_t i = first + 1; i < end; ++i) between[i].reach += below;
+      }
     workspace = saved;
     for (std::size_t i = 0; i < Length; ++i) {
       std::size_t const need = std::max(rounded(of[i].scratch), between[i].source) + top(i);
       scratch = std::max(scratch, need);
-      workspace = std::max(workspace, live[i] + need);
+      takes[i] = live[i] + need;
+      workspace = std::max(workspace, takes[i]);
     }
   }
+
+  /// Whether a group may begin with step i and end before step `end`: what goes in and what comes out is
+  /// found as it was.
+  constexpr bool is_group(std::size_t i, std::size_t end) const {
+    return i < end && end < Length && between[i].plain() && between[end].plain();
+  }
+  /// Whether a group does.
+  constexpr bool begins(std::size_t i) const { return again[i] != 0 && (i == 0 || again[i - 1] != again[i]); }
 
   /// The sides of step i that are narrow, where these are those of the whole chain.
   constexpr bfloat16_io narrow(std::size_t i, bfloat16_io all) const {
@@ -110,6 +134,32 @@ struct chain_memory {
   template <class T>
   std::span<T> below(std::size_t i, std::span<T> arena) const {
     return arena.first(arena.size() - top(i));
+  }
+
+ private:
+  constexpr std::size_t size(std::size_t i) const { return between[i].result + between[i].gradient; }
+
+  constexpr void place_saved(std::array<step_memory, Length> const& of) {
+    std::size_t here = 0, behind = 0;
+    for (std::size_t i = 0; i < Length; ++i) {
+      if (begins(i)) {
+        for (std::size_t k = i; k < again[i]; ++k) {
+          state_at[k] = here;
+          here += rounded(of[k].state);
+        }
+        between[again[i]].at = here;
+        behind = here += between[again[i]].kept;
+      }
+      saved_at[i] = here;
+      here += rounded(of[i].saved);
+      if (i + 1 < Length && again[i] != i + 1) {
+        between[i + 1].at = here;
+        here += between[i + 1].kept;
+      }
+      live[i] = here;
+      saved = std::max(saved, here);
+      if (again[i] == i + 1) here = behind;
+    }
   }
 };
 

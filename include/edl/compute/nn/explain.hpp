@@ -3,7 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
-#include <iosfwd>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -96,9 +96,10 @@ struct explainer {
 }  // namespace detail
 
 /// Says how a network is computed for `batch` samples. It lists the steps with the layers that each takes
-/// along, shapes, parameters, memory, and the kernels that the device chose.
+/// along, shapes, parameters, memory, and the kernels that the device chose. With a bound of memory it says
+/// what is computed again (`model_options`).
 template <auto const& Net>
-void explain(std::ostream& to, backend& on, pass_size batch) {
+void explain(std::ostream& to, backend& on, pass_size batch, std::size_t memory_budget = 0) {
   auto keep = on.in_host_memory() ? batch.keep : on_accelerator(batch.keep);
   using computed = model<Net, any_device>;
   pass_size const all(batch.samples, storage::float32, on.narrows());
@@ -107,7 +108,10 @@ void explain(std::ostream& to, backend& on, pass_size batch) {
   batch = {batch.samples, keep, on.narrows()};
   detail::write_head(to);
   detail::explainer{to, on, batch}.within(Net.body, Net.input, 0);
-  detail::write_memory(to, computed::memory(batch));
+  memory_plan const plan =
+      memory_budget > 0 && on.in_host_memory() ? computed::plan(batch, memory_budget) : memory_plan{};
+  detail::write_memory(to, computed::memory(plan.of(batch)));
+  if (!plan.again.empty()) to << text_of(plan) << '\n';
 }
 
 }  // namespace edl::nn

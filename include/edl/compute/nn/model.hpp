@@ -14,6 +14,7 @@
 #include "edl/compute/device/device_buffer.hpp"
 #include "edl/compute/nn/inputs.hpp"
 #include "edl/compute/nn/layer/sequential.hpp"
+#include "edl/compute/nn/memory_plan.hpp"
 #include "edl/compute/nn/plan.hpp"
 #include "edl/core/layout.hpp"
 
@@ -28,6 +29,9 @@ struct model_options {
   hyperparameter_view set{};                   ///< outlives the model
   /// Variables to predict with, which outlive the model: it has none of its own, and no gradients.
   std::span<typename Device::scalar> predicts_with{};
+  /// Bytes that `memory().total()` may be at most: results are computed again in the backward pass where that
+  /// saves enough, which changes no bit. 0: no bound. Of processors alone.
+  std::size_t memory_budget = 0;
 };
 
 /// What a model occupies, in bytes.
@@ -44,6 +48,9 @@ void check_input(int batch, int max_batch, std::size_t elements, shape sample);
 
 /// Throws edl::error unless the batch is that of the forward pass before.
 void check_backward(int batch, int forward_batch);
+
+/// Throws edl::usage_error that says that a bound of memory is of processors.
+[[noreturn]] void refuse_budget_elsewhere();
 
 /// Throws edl::error unless [first, first + count) lies within a model's variables.
 void check_range(std::size_t first, std::size_t count, std::size_t variables);
@@ -81,7 +88,8 @@ class model {
   static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
   static constexpr bool has_input_gradient = nn::table_ids(Net.start) > 0;  ///< rows of tables are trained
 
-  /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1.
+  /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1, and
+  /// edl::usage_error where no plan keeps to the bound of memory.
   explicit model(options o = {})
       : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep), set_(o.set) {
     narrow_ = device_->narrows();
@@ -92,6 +100,10 @@ class model {
       keep_ = nn::storage::float32;
     nn::detail::check_input(max_batch_, max_batch_, input.size() * std::size_t(max_batch_), input);
     auto const batch = std::size_t(max_batch_);
+    if (o.memory_budget > 0 && o.predicts_with.empty()) {
+      if (!device_->in_host_memory()) nn::detail::refuse_budget_elsewhere();
+      plan_ = plan(size_of(max_batch_), o.memory_budget);
+    }
     workspace_ = buffer(device_, Net.body.workspace(input, size_of(max_batch_)));
     y_ = buffer(device_, batch * output.size());
     if (!o.predicts_with.empty()) {
@@ -189,6 +201,14 @@ class model {
   }
   model_memory memory() const { return memory(size_of(max_batch_)); }
 
+  /// What is computed again so that passes of this size take at most so many bytes. Throws
+  /// edl::usage_error where they cannot.
+  static nn::memory_plan plan(nn::pass_size most, std::size_t budget) {
+    std::size_t const planned = Net.body.workspace(input, most) * sizeof(scalar);
+    return nn::plan_memory<scalar>(Net.body, input, most, budget, memory(most).total() - planned);
+  }
+  nn::memory_plan const& plan() const { return plan_; }
+
   /// From now on passes are timed, layer by layer; null: no more. `to` outlives its use.
   void set_trace(nn::trace* to) { trace_ = to; }
 
@@ -198,7 +218,7 @@ class model {
  private:
   using buffer = device_buffer<scalar>;
 
-  nn::pass_size size_of(int batch) const { return {batch, keep_, narrow_}; }
+  nn::pass_size size_of(int batch) const { return plan_.of({batch, keep_, narrow_}); }
   /// Exact products, or a shape that is cut otherwise, may need more than was planned.
   void make_room() {
     std::size_t const needed = Net.body.workspace(in_, size_of(max_batch_));
@@ -215,6 +235,7 @@ class model {
   shape in_ = input, out_ = output;
   std::uint64_t seed_ = 1, step_ = 0;
   nn::storage keep_ = nn::storage::recomputed;
+  nn::memory_plan plan_;
   bool narrow_ = false;  // of the last forward pass: layers that can pass samples on as bfloat16 do
   hyperparameter_view set_;
   mode mode_ = mode::training;

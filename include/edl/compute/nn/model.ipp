@@ -25,6 +25,10 @@ EDL_INLINE void check_backward(int batch, int forward_batch) {
                             forward_batch));
 }
 
+EDL_INLINE void refuse_budget_elsewhere() {
+  throw usage_error("--memory_budget is of processors: leave it out, or compute with --device=cpu");
+}
+
 EDL_INLINE void check_range(std::size_t first, std::size_t count, std::size_t variables) {
   if (first > variables || count > variables - first)
     throw error(fmt::format("model: elements {} to {} of the variables, but there are {}", first,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "edl/compute/device/geometry.hpp"
@@ -34,6 +36,11 @@ struct pass_size {
   bool narrow = false;
   /// Of the layer that is asked what it takes: the sides that are narrow.
   bfloat16_io sides{};
+  /// Of a chain, an element for each step: where the group ends whose forward pass is computed again in the
+  /// backward pass; 0: it is not. Null: none is (`memory_plan`).
+  std::uint16_t const* again = nullptr;
+  /// `again` is of the chain that is step number `inner - 1`; 0: of the chain itself.
+  std::uint16_t inner = 0;
 
   constexpr pass_size(int n = 0, storage k = storage::recomputed, bool as_bfloat16 = false)
       : samples(n), keep(k), narrow(as_bfloat16 && k != storage::float32) {}  // NOLINT: an int is one
@@ -46,10 +53,18 @@ struct pass_size {
     of.sides = {};
     return of;
   }
-  /// The same for a layer of these sides.
+  /// The same for a layer of these sides within a chain.
   constexpr pass_size of_sides(bfloat16_io s) const {
     pass_size of = *this;
     of.sides = s;
+    of.again = nullptr;
+    of.inner = 0;
+    return of;
+  }
+  /// The same for step i of a chain.
+  constexpr pass_size of_step(std::size_t i, bfloat16_io s) const {
+    pass_size of = of_sides(s);
+    if (inner == i + 1) of.again = again;
     return of;
   }
 };
