@@ -127,6 +127,13 @@ std::vector<flag> flags() {
            .help = "of edl, likewise; int8 with --forward alone",
            .choices = {"float32", "bfloat16", "int8"},
            .repeats = true},
+          {.name = "memory_budget",
+           .fallback = "0",
+           .help = "of edl, likewise: MB that the network may take; 0: no bound",
+           .type = whole,
+           .least = 0,
+           .most = 1'000'000,
+           .repeats = true},
           {.name = "batch",
            .help = "numbers of samples, instead of the network's own",
            .type = whole,
@@ -143,7 +150,8 @@ std::vector<flag> flags() {
 
 int run(edl::cli::command_line const& l) {
   words const peers = l.all("peer"), only = l.all("workload"), kernels = l.all("kernels"),
-              activations = l.all("activations"), precisions = l.all("precision");
+              activations = l.all("activations"), precisions = l.all("precision"),
+              budgets = l.all("memory_budget");
   auto const numbers = [&](char const* name) {
     std::vector<int> all;
     for (std::string const& n : l.all(name)) all.push_back(edl::cli::parse_number<int>(n));
@@ -156,6 +164,7 @@ int run(edl::cli::command_line const& l) {
                                         .precision = *edl::value_of<edl::precision>(precisions.front()),
                                         .keep_kernels = l.truth("forward")},
                              .keep = *edl::value_of<edl::nn::storage>(activations.front()),
+                             .memory_budget = std::stoul(budgets.front()) * 1'000'000,
                              .forward = l.truth("forward")};
     return serve(only.at(0), batches.at(0), how, l.truth("profile"));
   }
@@ -193,9 +202,11 @@ int run(edl::cli::command_line const& l) {
         for (std::string const& k : kernels)
           for (std::string const& a : activations)
             for (std::string const& p : precisions)
-              add("edl" + (kernels.size() > 1 ? ", " + k : "") + (activations.size() > 1 ? ", " + a : "") +
-                      (precisions.size() > 1 ? ", " + p : ""),
-                  {"/proc/self/exe", "serve", "--kernels", k, "--activations", a, "--precision", p});
+              for (std::string const& m : budgets)
+                add("edl" + (kernels.size() > 1 ? ", " + k : "") + (activations.size() > 1 ? ", " + a : "") +
+                        (precisions.size() > 1 ? ", " + p : "") + (budgets.size() > 1 ? ", " + m : ""),
+                    {"/proc/self/exe", "serve", "--kernels", k, "--activations", a, "--precision", p,
+                     "--memory_budget", m});
         for (std::string const& p : peers) {
           auto const at = p.find('=');
           std::istringstream words(p.substr(at + 1));

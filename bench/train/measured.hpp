@@ -23,7 +23,8 @@ class trainer {
 struct contest {
   edl::cpu_options device{};
   edl::nn::storage keep = edl::nn::storage::recomputed;
-  bool forward = false;  ///< the forward pass of an evaluation, and nothing else
+  std::size_t memory_budget = 0;  ///< bytes that the network may take; 0: no bound
+  bool forward = false;           ///< the forward pass of an evaluation, and nothing else
 };
 
 struct workload {

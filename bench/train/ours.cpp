@@ -24,7 +24,7 @@ class step_of final : public trainer {
       : batch_(batch),
         forward_(c.forward),
         cpu_(std::make_shared<edl::cpu>(c.device)),
-        model_({.max_batch = batch, .device = cpu_, .keep = c.keep}),
+        model_({.max_batch = batch, .device = cpu_, .keep = c.keep, .memory_budget = c.memory_budget}),
         x_(std::size_t(batch) * Net.input.size()),
         labels_(std::size_t(batch) * Loss::labels(model_.output)),
         velocity_(model_.gradients().size()) {
@@ -77,7 +77,7 @@ class deepfm_step final : public trainer {
       : batch_(batch),
         threads_(std::max(1, c.device.threads)),
         cpu_(std::make_shared<edl::cpu>(c.device)),
-        model_({.max_batch = batch, .device = cpu_, .keep = c.keep}),
+        model_({.max_batch = batch, .device = cpu_, .keep = c.keep, .memory_budget = c.memory_budget}),
         layout_(edl::sparse::embedding_layout_of(deepfm_inputs)),
         rows_(layout_) {
     edl::random_stream const random(1, 0);

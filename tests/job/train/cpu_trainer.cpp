@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "compute/device/draw.hpp"
@@ -44,6 +46,13 @@ struct averaged : pictures<averaged> {
 
 struct mirrored : pictures<mirrored> {
   static constexpr auto evaluation = edl::test_time_augmentation(edl::test_time_view{.mirrored = true});
+};
+
+struct deep : pictures<deep> {
+  static constexpr auto network =
+      nn::sequential(nn::image{.height = 3, .width = 4, .channels = 2},
+                     nn::repeat<8>(nn::sequential(nn::tanh{}, nn::dropout{.rate = 0.1f}, nn::sigmoid{})),
+                     nn::dense{.units = 3});
 };
 
 template <class Model>
@@ -248,6 +257,18 @@ TEST_CASE("training sees the sample itself, however it is evaluated") {
   subject<plain> a(features);
   subject<averaged> b(features);
   CHECK(a.trainer->train(a.batch, 1, {}) == b.trainer->train(b.batch, 1, {}));
+}
+
+TEST_CASE("a bound of memory is kept to and told, and changes no bit") {
+  std::size_t const whole = edl::model<deep::network, edl::cpu>::memory(64).total();
+  auto const features = numbers<float>(2 * input.size(), 1);
+  subject<deep> free(features, {.max_batch = 64}),
+      bounded(features, {.max_batch = 64, .memory_budget = whole * 8 / 10});
+  CHECK(free.trainer->expect(0, 0).empty());
+  CHECK(bounded.trainer->expect(0, 0).find("are computed again in the backward pass") != std::string::npos);
+  CHECK(free.trainer->train(free.batch, 1, {}) == bounded.trainer->train(bounded.batch, 1, {}));
+  CHECK(std::ranges::equal(free.trainer->gradients(), bounded.trainer->gradients()));
+  CHECK_THROWS_AS(edl::author::make_trainer<deep>({.max_batch = 64, .memory_budget = 1}), edl::usage_error);
 }
 
 TEST_CASE("an embedding learns what a line of the same numbers cannot") {

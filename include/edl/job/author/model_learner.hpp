@@ -153,7 +153,8 @@ class model_learner final : public train::learner {
               .device = std::move(on),
               .keep = o.keep,
               .set = hyperparameter_view(set_),
-              .predicts_with = o.predicts_with}) {
+              .predicts_with = o.predicts_with,
+              .memory_budget = o.memory_budget}) {
     detail::check_options<Model>(set_);
     detail::check_names<Model>();
   }
@@ -240,6 +241,9 @@ class model_learner final : public train::learner {
     net_.backward(plans_lengths ? x_ : x, rows, ready);
   }
   in input_gradient() override { return net_.input_gradient(); }
+  std::string plan() const override {
+    return net_.plan().steps > 0 ? nn::text_of(net_.plan()) : std::string();
+  }
   void set_trace(nn::trace* to) override { net_.set_trace(to); }
 
   double loss(int rows, in outputs, data::batch const& b, out gradients) const override {

@@ -50,8 +50,7 @@ EDL_INLINE void refuse_memory(model_memory const& of_one, model_memory const& of
   throw error(fmt::format(
       "--minibatch_size={} needs {} bytes of memory for the network ({} for activations), more than this "
       "machine gives; one record needs {}: lower --minibatch_size, or keep less with "
-      "--activations=recomputed "
-      "or bfloat16 (--explain_plan lists what each layer takes)",
+      "--activations=recomputed or bfloat16, or --memory_budget (--explain_plan lists what each layer takes)",
       most, of_all.total(), of_all.activations, of_one.total()));
 }
 

@@ -265,6 +265,12 @@ inline void computing(table& t) {
          "compact: as recomputed, and what is kept as bfloat16, on a GPU as recomputed; without the flag: "
          "compact with --precision=bfloat16, else recomputed; float32 keeps samples between layers in "
          "float32 for any --precision of a processor");
+  t.flag("memory_budget", &job::memory_budget, "workers",
+         "MB that the network may take, as --explain_plan counts them; results are computed again in the "
+         "backward pass where that saves enough (activation checkpointing), as few as possible, and without "
+         "another bit; of processors; 0: no bound")
+      .from(0, 1'000'000'000)
+      .only({command::train});
   t.flag("explain_plan", &job::explain_plan, "the command itself",
          "print how the network is computed (variables, steps, memory, kernels), and end");
   t.flag("dry_run", &job::dry_run, "all",

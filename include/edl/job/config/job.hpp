@@ -95,6 +95,7 @@ struct job {
   bool deterministic = false;
   worker::keep_samples keep_samples = worker::keep_samples::automatic;  ///< of a GPU
   std::optional<nn::storage> activations;  ///< none: compact for products of bfloat16, else recomputed
+  int memory_budget = 0;                   ///< MB that a worker's network may take; 0: no bound
   gradient_format gradients = gradient_format::float32;
 
   int num_workers = 0;

@@ -75,6 +75,8 @@ class learner {
   virtual void backward(in x, int rows, std::function<void(std::size_t first)> const& ready) = 0;
   virtual in input_gradient() = 0;
   virtual void set_trace(nn::trace* to) = 0;
+  /// What a bound of memory makes of it, for the log; empty: nothing.
+  virtual std::string plan() const { return {}; }
 
   // ---- Loss and metrics, on the host ----
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "edl/compute/nn/trace.hpp"
 #include "edl/job/train/learner.hpp"
@@ -17,6 +18,7 @@ namespace edl::train {
 class learning_trainer : public worker::trainer {
  public:
   data::batch make_batch() const override;
+  std::string expect(std::uint64_t, std::uint64_t) override { return of().plan(); }
   void feed(example const& record, data::batch& b, int row, mode m) const override;
   sparse::embedding_layout const& embeddings() const override { return facts().embeddings; }
   view<float> input_gradients() const override { return of().input_gradient(); }

@@ -160,6 +160,7 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program cons
                    .measured = detail::kernels_of(j) == kernels::measured},
           .keep = j.activations.value_or(j.precision == precision::bfloat16 ? nn::storage::compact
                                                                             : nn::storage::recomputed),
+          .memory_budget = std::size_t(j.memory_budget) * 1'000'000,
           .samples = j.keep_samples,
           .rated = std::move(rated),
           .profile = !j.profile.empty(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -30,7 +31,8 @@ struct trainer_options {
   device_kind on = device_kind::cpu;
   cpu_options device{};
   cuda_options cuda{};
-  nn::storage keep = nn::storage::recomputed;      ///< what becomes of the results between layers
+  nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
+  std::size_t memory_budget = 0;  ///< bytes that the network may take (`model_options`); 0: no bound
   keep_samples samples = keep_samples::automatic;  ///< on a GPU
   std::vector<rated_range> rated{};                ///< parameters, from `rates_of_parts`
   /// Variables to predict with, which outlive the trainer: it has none of its own, and does nothing else.
