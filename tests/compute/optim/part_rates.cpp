@@ -91,7 +91,7 @@ TEST_CASE("a range is cut where rates change, and nothing of it is left out") {
   using piece = std::pair<element_range, float>;
   auto const pieces = [&](element_range all) {
     std::vector<piece> out;
-    edl::for_each_rate(rated, all, [&](element_range r, float factor) { out.emplace_back(r, factor); });
+    edl::for_each_rate(rated, all, 0, [&](element_range r, float factor) { out.emplace_back(r, factor); });
     return out;
   };
   CHECK(pieces({0, 60}) ==
@@ -102,6 +102,24 @@ TEST_CASE("a range is cut where rates change, and nothing of it is left out") {
   CHECK(pieces({0, 10}) == std::vector<piece>{{{0, 10}, 1}});
   CHECK(pieces({50, 51}) == std::vector<piece>{{{50, 51}, 1}});
   CHECK(pieces({7, 7}).empty());
+}
+
+TEST_CASE("what is trained in the first steps alone is left out from then on") {
+  auto const some = rates_of_parts(network(), {{"*bias", 2, 7}, {"dense/*", 3}}, "conv2d/bias=0.5").elements;
+  CHECK(some == ranges{{{36, 40}, 0.5f, 7}, {{40, 50}, 3}, {{50, 55}, 3, 7}});
+  std::vector<element_range> out;
+  auto const pieces = [&](std::uint64_t step) {
+    out.clear();
+    edl::for_each_rate(some, {0, 55}, step, [&](element_range r, float) { out.push_back(r); });
+    return out;
+  };
+  CHECK(pieces(6) == std::vector<element_range>{{0, 36}, {36, 40}, {40, 50}, {50, 55}});
+  CHECK(pieces(7) == std::vector<element_range>{{0, 36}, {40, 50}});
+  CHECK_THROWS_WITH_AS(
+      rates_of_parts(network(), {{"words", 1, 7}}, ""),
+      "the model's rates: 'words' matches no variable that is trained; these are conv2d/kernel, conv2d/bias, "
+      "dense/kernel, dense/bias",
+      edl::error);
 }
 
 }  // namespace part_rates_test

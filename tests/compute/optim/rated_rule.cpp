@@ -70,6 +70,18 @@ TEST_CASE("parts are trained at their own rates, whatever the optimiser and the 
   parts_have_their_rates(edl::lookahead<edl::sgd>{.every = 3});
 }
 
+TEST_CASE("what is trained in some steps alone keeps the bits that it has then, and the others theirs") {
+  edl::rule const plain(edl::adam{.weight_decay = 0.1f});
+  edl::rated_rule const rule(plain, {{{100, 200}, 1, 3}});
+  auto const few = [&](std::uint64_t steps) {
+    return trained(edl::rated_rule(plain, {{{0, size}, 1, steps}}), {size});
+  };
+  auto const all = few(0), three = few(3), some = trained(rule, {150, size});
+  REQUIRE(three[150] != all[150]);
+  REQUIRE(three[150] != few(2)[150]);
+  for (std::size_t i = 0; i < size; ++i) REQUIRE(some[i] == (i >= 100 && i < 200 ? three : all)[i]);
+}
+
 TEST_CASE("a span that lies nowhere has the rate itself") {
   edl::rule const plain(edl::sgd{});
   edl::rated_rule const rule(plain, {{{0, 10}, 2}});

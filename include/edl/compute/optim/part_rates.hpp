@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,10 +15,11 @@
 
 namespace edl {
 
-/// Elements that are trained at `factor` times the rate.
+/// Elements that are trained at `factor` times the rate, in the first `steps` steps, or in all.
 struct rated_range {
   element_range elements;
   float factor = 1;
+  std::uint64_t steps = 0;
 
   friend bool operator==(rated_range const&, rated_range const&) = default;
 };
@@ -35,19 +37,20 @@ struct part_rates {
 std::vector<rate_of> read_rates(std::string const& text);
 
 /// What a model says, and behind it what a user says by --rates. Parameters and tables are found by names, as
-/// `matching_names` does. Throws error for a pattern that matches none, and usage_error for rates of the
-/// model that are not `valid`.
+/// `matching_names` does; with `steps`, parameters alone. Throws error for a pattern that matches none, and
+/// usage_error for rates of the model that are not `valid`.
 part_rates rates_of_parts(parameter_layout const& layout, rates const& model, std::string const& flag);
 
-/// Calls work(range, factor) for pieces of `all`, in order, which together are all of it.
+/// Calls work(range, factor) for pieces of `all`, in order. Together they are what is trained of it after so
+/// many steps, from 0.
 template <class Work>
-void for_each_rate(view<rated_range> rated, element_range all, Work const& work) {
+void for_each_rate(view<rated_range> rated, element_range all, std::uint64_t step, Work const& work) {
   std::size_t at = all.first;
   auto next = std::ranges::upper_bound(rated, at, {}, [](rated_range const& r) { return r.elements.last; });
   for (; next != rated.end() && next->elements.first < all.last; ++next) {
     if (next->elements.first > at) work(element_range{at, next->elements.first}, 1.0f);
     element_range const here{std::max(at, next->elements.first), std::min(all.last, next->elements.last)};
-    work(here, next->factor);
+    if (next->steps == 0 || step < next->steps) work(here, next->factor);
     at = here.last;
   }
   if (at < all.last) work(element_range{at, all.last}, 1.0f);

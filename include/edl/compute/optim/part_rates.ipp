@@ -51,23 +51,33 @@ EDL_INLINE part_rates rates_of_parts(parameter_layout const& layout, rates const
       trained.push_back({v.offset, v.offset + v.dims.size()});
       names.push_back(v.name);
     }
+  std::vector<std::string> const parameters = names;
   for (table_shape const& t : layout.tables) names.push_back(t.name);
   std::vector<float> factors(names.size(), 1.0f);
+  std::vector<std::uint64_t> steps(names.size());
   auto const take = [&](rate_of const& r, std::string const& what) {
-    auto const matched = matching_names(names, r.names, what, "variable or table that is trained");
-    for (std::size_t i = 0; i < factors.size(); ++i)
-      if (matched[i]) factors[i] = r.factor;
+    bool const ends = r.steps > 0;
+    auto const matched =
+        matching_names(ends ? parameters : names, r.names, what,
+                       ends ? "variable that is trained" : "variable or table that is trained");
+    for (std::size_t i = 0; i < matched.size(); ++i) {
+      if (!matched[i]) continue;
+      factors[i] = r.factor;
+      if (ends) steps[i] = r.steps;
+    }
   };
   for (rate_of const& r : model.parts()) take(r, "the model's rates");
   for (rate_of const& r : read_rates(flag)) take(r, fmt::format("--rates={}", flag));
   part_rates all;
   for (std::size_t i = 0; i < trained.size(); ++i) {
-    if (factors[i] == 1) continue;
-    if (!all.elements.empty() && all.elements.back().factor == factors[i] &&
-        all.elements.back().elements.last == trained[i].first)
+    if (factors[i] == 1 && steps[i] == 0) continue;
+    rated_range const here{trained[i], factors[i], steps[i]};
+    bool const goes_on = !all.elements.empty() && all.elements.back().elements.last == trained[i].first &&
+                         all.elements.back().factor == here.factor && all.elements.back().steps == here.steps;
+    if (goes_on)
       all.elements.back().elements.last = trained[i].last;
     else
-      all.elements.push_back({trained[i], factors[i]});
+      all.elements.push_back(here);
   }
   all.tables.assign(factors.begin() + std::ptrdiff_t(trained.size()), factors.end());
   return all;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <span>
@@ -12,10 +13,12 @@
 namespace edl {
 
 /// Variables whose names match `names` are trained at `factor` times the rate. `names` are names, or patterns
-/// of them as of `--freeze`, with ',' between two.
+/// of them as of `--freeze`, with ',' between two. With `steps` they are trained in that many steps alone,
+/// and then stay as they are.
 struct rate_of {
   std::string_view names;
   float factor = 1;
+  std::uint64_t steps = 0;  ///< 0: all
 
   constexpr bool valid() const {
     return !names.empty() && factor > 0 && factor <= std::numeric_limits<float>::max();
@@ -23,7 +26,7 @@ struct rate_of {
 };
 
 /// A model's rates for parts of itself: `edl::rates{{"conv2d*", 0.1f}, {"dense/kernel", 2.0f}}`. Where
-/// several match a variable, the last one counts.
+/// several match a variable, the last one counts, and of `steps` the last one that has some.
 class rates {
  public:
   static constexpr std::size_t most = 16;

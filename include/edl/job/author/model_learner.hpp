@@ -275,13 +275,13 @@ class model_learner final : public train::learner {
         for (out& s : own) s = s.subspan(v.offset, n);
         bool const spared = std::ranges::any_of(
             spared_, [&](element_range r) { return r.first <= v.offset && v.offset + n <= r.last; });
-        for_each_rate(rated_, {v.offset, v.offset + n}, [&](element_range, float factor) {
+        for_each_rate(rated_, {v.offset, v.offset + n}, step, [&](element_range, float factor) {
           apply_whole(gpu, spared ? without_decay(optimizer_) : optimizer_, v, weights.subspan(v.offset, n),
                       gradients.subspan(v.offset, n), own, factor * rate, step);
         });
       }
     else if constexpr (optimizer_on_gpu)
-      for_each_rate(rated_, {0, weights.size()}, [&](element_range r, float factor) {
+      for_each_rate(rated_, {0, weights.size()}, step, [&](element_range r, float factor) {
         std::vector<out> own(slots.begin(), slots.end());
         for (out& s : own) s = s.subspan(r.first, r.size());
         step_in_parts(optimizer_, spared_, r.first, weights.subspan(r.first, r.size()),
