@@ -61,6 +61,7 @@ TEST_CASE("shares of an optimiser are below 1, and numbers that divide are not b
   CHECK_FALSE(edl::options_fit(edl::lamb{.epsilon = -1}));
   CHECK_FALSE(edl::options_fit(edl::muon{.momentum = 3}));
   CHECK_FALSE(edl::options_fit(edl::muon{.newton_schulz_steps = 0}));
+  CHECK_FALSE(edl::options_fit(edl::muon{.reset_norms = {.every = 2, .steps = 0}}));
   using ahead = edl::lookahead<edl::sgd>;
   CHECK(edl::options_fit(ahead{}));
   CHECK(edl::options_fit(ahead{.keep = 1}));

@@ -112,6 +112,61 @@ TEST_CASE("muon: what is no matrix is trained by AdamW, bit by bit") {
   check::same_however_cut(o);
 }
 
+TEST_CASE("muon: a norm is set anew before some steps, and a step may be as large as the rate") {
+  muon const o{.match_adamw = false, .reset_norms = {.every = 2}};
+  check::memory<double, muon> m(o, check::normal<double>(60, 1, 0)),
+      plain(muon{.match_adamw = false}, m.weights);
+  auto const norm = [](std::vector<double> const& w) { return as_matrix(w, 12).norm(); };
+  auto const g = check::normal<double>(60, 2, 0);
+  whole::step(m, g, 1e-9, {12, 5});
+  whole::step(plain, g, 1e-9, {12, 5});
+  CHECK(m.weights == plain.weights);
+  whole::step(m, g, 1e-9, {12, 5});
+  CHECK(norm(m.weights) == doctest::Approx(std::sqrt(5)).epsilon(1e-6));
+  whole::step(m, g, 0.5, {12, 5});
+  CHECK(norm(m.weights) != doctest::Approx(std::sqrt(5)).epsilon(1e-3));
+  whole::step(plain, g, 1.0, {12, 5});
+  auto const before = as_matrix(plain.weights, 12);
+  whole::step(plain, g, 2.0, {12, 5});
+  CHECK((as_matrix(plain.weights, 12) - before).norm() == doctest::Approx(2 * std::sqrt(5)).epsilon(0.3));
+}
+
+TEST_CASE("some steps come at distances that grow") {
+  auto const listed = [](edl::some_steps const& s, std::uint64_t until) {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t step = 1; step <= until; ++step)
+      if (s.contain(step)) all.push_back(step);
+    return all;
+  };
+  using list = std::vector<std::uint64_t>;
+  CHECK(listed({}, 10).empty());
+  CHECK(listed({.every = 3}, 10) == list{3, 6, 9});
+  CHECK(listed({.every = 1, .growth = 2, .steps = 6}, 14) == list{1, 2, 4, 7, 10, 13});
+  for (edl::some_steps const& s :
+       {edl::some_steps{2, 15, 243}, {1, 7, 5}, {4, 1000, 100}, {3, 15, 100'000}}) {
+    list wanted;
+    for (std::uint64_t step = 1, last = 0; step <= 2000; ++step)
+      if (step - last >= s.every + s.growth * std::min(step, s.steps) / s.steps)
+        wanted.push_back(last = step);
+    CHECK(listed(s, 2000) == wanted);
+  }
+  static_assert(edl::some_steps{2, 15, 243}.contain(2));
+}
+
+TEST_CASE("muon: SGD trains the rest where that is wanted, bit by bit") {
+  muon const o{.sgd_for_rest = true, .beta_1 = 0.8f, .weight_decay = 0.1f};
+  check::memory<float, muon> one(o, check::normal<float>(40, 1, 0));
+  check::memory<float, edl::sgd> two({.momentum = 0.8f, .nesterov = true, .weight_decay = 0.1f}, one.weights);
+  CHECK(one.slots.size() == 1);
+  for (std::uint64_t t = 0; t < 5; ++t) {
+    auto const g = check::normal<float>(40, 2, t);
+    whole::step(one, g, 0.01f, {40});
+    two.apply(g, 0.01f);
+  }
+  CHECK(check::same_bits(one.weights, two.weights));
+  whole::same_however_cut(o);
+}
+
 TEST_CASE("muon: matrices are whole in any range, and biases are spared") {
   whole::same_however_cut(muon{.weight_decay = 0.1f});
   whole::same_however_cut(edl::lookahead<muon>{.every = 3});

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -11,6 +14,7 @@
 #include "edl/compute/optim/adam.hpp"
 #include "edl/compute/optim/newton_schulz.hpp"
 #include "edl/compute/optim/optimizer.hpp"
+#include "edl/compute/optim/sgd.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/options_fit.hpp"
 #include "edl/core/span.hpp"
@@ -24,6 +28,27 @@ struct matrix_extents {
   friend bool operator==(matrix_extents const&, matrix_extents const&) = default;
 };
 
+/// Some steps of a job, which count from 1. The first is number `every` at least, and each comes so many
+/// behind the one before. What is between them grows by 1, `growth` times, in equal parts of `steps`. So it
+/// is `every` + ⌊growth · step / steps⌋. None with `every` = 0.
+struct some_steps {
+  std::uint64_t every = 0, growth = 0, steps = 1;
+
+  constexpr bool options_fit() const { return steps > 0 && growth <= 1'000; }
+  constexpr bool contain(std::uint64_t step) const {
+    constexpr auto never = std::numeric_limits<std::uint64_t>::max();
+    auto const begin = [&](std::uint64_t k) { return growth == 0 ? 0 : (k * steps + growth - 1) / growth; };
+    std::uint64_t last = 0;
+    for (std::uint64_t k = 0; every > 0; ++k) {
+      std::uint64_t const gap = every + k, end = k == growth ? never : begin(k + 1),
+                          first = std::max(last + gap, begin(k));
+      if (step < end) return step >= first && (step - first) % gap == 0;
+      if (first < end) last = first + (end - 1 - first) / gap * gap;
+    }
+    return false;
+  }
+};
+
 /// Muon: the momentum of a matrix, made orthogonal (Jordan, "Muon: An optimizer for hidden layers in neural
 /// networks", 2024). m ← μ·m + (1 − μ)·g, u = (1 − μ)·g + μ·m with `nesterov`, or m, O = `orthogonalise`(u),
 /// w ← w − rate·0.2·√max(rows, columns)·O. The factor makes a step as large as AdamW's, so one rate is for
@@ -33,15 +58,20 @@ struct matrix_extents {
 /// The kernel of a convolution is the matrix (height · width · channels) × filters. AdamW trains what is no
 /// matrix of two rows and two columns at least: biases, gammas and betas, rows of tables. It also trains
 /// "embeddings" and the "rows" of positions, of which a minibatch has some, and what `adamw_for` names. That
-/// is for last layers, which the paper leaves to AdamW.
+/// is for last layers, which the paper leaves to AdamW. With `sgd_for_rest` all this is SGD's, with
+/// Nesterov's momentum of `beta_1`.
 struct muon {
   float learning_rate = 0.001f;
   float momentum = 0.95f;
   bool nesterov = true;
   int newton_schulz_steps = 5;
   newton_schulz_polynomial polynomial = jordan_polynomial;  ///< of `orthogonalise`
+  bool match_adamw = true;                                  ///< false: a step is rate·O
+  /// Before these a matrix is scaled to √min(rows, columns), the norm of an orthogonal one.
+  some_steps reset_norms{};
   std::string_view adamw_for{};  ///< names or patterns of matrices, as of --freeze, with ',' between two
-  float beta_1 = 0.9f;           ///< of AdamW, as what follows
+  bool sgd_for_rest = false;
+  float beta_1 = 0.9f;  ///< of AdamW, as what follows
   float beta_2 = 0.95f;
   float epsilon = 1e-8f;
   float weight_decay = 0;                        ///< of both
@@ -56,12 +86,26 @@ struct muon {
             .weight_decay = weight_decay};
   }
 
-  /// "m", "v" as of Adam; of a matrix, m is the momentum, and v stays 0.
-  constexpr slot_list slots() const { return as_adam().slots(); }
+  constexpr sgd as_sgd() const {
+    return {
+        .learning_rate = learning_rate, .momentum = beta_1, .nesterov = true, .weight_decay = weight_decay};
+  }
+
+  /// "m", "v" as of Adam; of a matrix, m is the momentum, and v stays 0. With `sgd_for_rest`, "momentum".
+  constexpr slot_list slots() const { return sgd_for_rest ? slot_list{slot{"momentum"}} : as_adam().slots(); }
 
   constexpr bool options_fit() const {
     return as_adam().options_fit() && is_share(momentum) && newton_schulz_steps >= 1 &&
-           newton_schulz_steps <= 100;
+           newton_schulz_steps <= 100 && reset_norms.options_fit();
+  }
+
+  /// What a rate is multiplied by for a matrix.
+  double step_size(matrix_extents of) const {
+    return match_adamw ? 0.2 * std::sqrt(double(std::max(of.rows, of.columns))) : 1;
+  }
+  /// The norm that a matrix gets before this step, from 0; 0: it keeps its own.
+  double norm_before(matrix_extents of, std::uint64_t step) const {
+    return reset_norms.contain(step + 1) ? std::sqrt(double(std::min(of.rows, of.columns))) : 0;
   }
 
   /// What it takes a variable for; none: it is AdamW's.
@@ -75,11 +119,14 @@ struct muon {
   void apply_whole(variable const& of, std::span<T> weights, view<T> gradients,
                    std::span<std::span<T> const> slots, T rate, std::uint64_t step) const;
 
-  /// A step of AdamW; see `optimizer`.
+  /// A step of AdamW, or of SGD; see `optimizer`.
   template <std::floating_point T>
   void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
              std::uint64_t step) const {
-    as_adam().apply(weights, gradients, slots, rate, step);
+    if (sgd_for_rest)
+      as_sgd().apply(weights, gradients, slots, rate, step);
+    else
+      as_adam().apply(weights, gradients, slots, rate, step);
   }
 };
 

@@ -47,9 +47,14 @@ void muon::apply_whole(variable const& of, std::span<T> weights, view<T> gradien
     u[i] = nesterov ? mu * m[i] + rest * g[i] : m[i];
   }
   orthogonalise<T>(update, shape->rows, shape->columns, newton_schulz_steps, polynomial);
-  T const keep = 1 - rate * T(weight_decay);
-  T const scaled = rate * T(0.2 * std::sqrt(double(std::max(shape->rows, shape->columns))));
-  for (std::size_t i = 0; i < n; ++i) w[i] = keep * w[i] - scaled * u[i];
+  double keep = 1 - double(rate) * double(weight_decay);
+  if (double const norm = norm_before(*shape, step); norm > 0) {
+    double squares = 0;
+    for (std::size_t i = 0; i < n; ++i) squares += double(w[i]) * double(w[i]);
+    keep *= norm / (std::sqrt(squares) + 1e-7);
+  }
+  T const kept = T(keep), scaled = rate * T(step_size(*shape));
+  for (std::size_t i = 0; i < n; ++i) w[i] = kept * w[i] - scaled * u[i];
 }
 
 #ifndef EDL_HEADER_ONLY
