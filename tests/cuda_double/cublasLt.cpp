@@ -15,6 +15,8 @@ struct cublasLtContext {};
 struct cublasLtMatrixLayoutOpaque_t {
   cudaDataType_t type;
   std::int64_t rows, columns, leading;
+  std::int32_t batch = 1;
+  std::int64_t stride = 0;  // from one matrix to the next
 };
 struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute;
@@ -35,7 +37,9 @@ using layout = cublasLtMatrixLayoutOpaque_t;
 using description = cublasLtMatmulDescOpaque_t;
 
 std::size_t element(layout const& l) { return l.type == CUDA_R_32F ? 4 : 2; }
-std::size_t bytes(layout const& l) { return std::size_t(l.leading * (l.columns - 1) + l.rows) * element(l); }
+std::size_t bytes(layout const& l) {
+  return std::size_t(l.stride * (l.batch - 1) + l.leading * (l.columns - 1) + l.rows) * element(l);
+}
 
 bool has_bias(description const& how) {
   return (how.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 || how.epilogue == CUBLASLT_EPILOGUE_BGRADA;
@@ -49,19 +53,19 @@ std::optional<extents> fit(description const& how, layout const& a, layout const
   extents const e{how.a_turned ? a.columns : a.rows, how.b_turned ? b.rows : b.columns,
                   how.a_turned ? a.rows : a.columns};
   bool const inner = (how.b_turned ? b.columns : b.rows) == e.k;
-  if (!inner || d.rows != e.m || d.columns != e.n) return {};
+  if (!inner || d.rows != e.m || d.columns != e.n || a.batch != d.batch || b.batch != d.batch) return {};
   return e;
 }
 
 /// What an algorithm is, kept in its opaque words.
 struct algorithm {
-  std::uint64_t number = 0, workspace = 0, alignment = 0, rounds = 0, wrong = 0, trusts = 0;
+  std::uint64_t number = 0, workspace = 0, alignment = 0, rounds = 0, wrong = 0, trusts = 0, forgets = 0;
 
   cublasLtMatmulAlgo_t opaque() const {
-    return {{number, workspace, alignment, rounds, wrong, trusts, 0, 0}};
+    return {{number, workspace, alignment, rounds, wrong, trusts, forgets, 0}};
   }
   static algorithm from(cublasLtMatmulAlgo_t const& a) {
-    return {a.data[0], a.data[1], a.data[2], a.data[3], a.data[4], a.data[5]};
+    return {a.data[0], a.data[1], a.data[2], a.data[3], a.data[4], a.data[5], a.data[6]};
   }
 };
 
@@ -119,6 +123,12 @@ bool take(T& to, void const* value, std::size_t size) {
   return true;
 }
 
+template <class P>
+P* of_batch(layout const& l, P* first, std::int64_t i) {
+  using byte = std::conditional_t<std::is_const_v<P>, char const, char>;
+  return static_cast<byte*>(first) + std::size_t(i * l.stride) * element(l);
+}
+
 bool aligned(void const* p, std::size_t to) { return reinterpret_cast<std::uintptr_t>(p) % to == 0; }
 
 }  // namespace
@@ -153,6 +163,15 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataTyp
   if (rows < 1 || columns < 1 || leading < std::int64_t(rows)) return CUBLAS_STATUS_INVALID_VALUE;
   *l = new layout{type, std::int64_t(rows), std::int64_t(columns), leading};
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
+                                                cublasLtMatrixLayoutAttribute_t attribute, void const* value,
+                                                std::size_t size) {
+  bool const good = attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT
+                        ? take(l->batch, value, size) && l->batch > 0
+                        : take(l->stride, value, size) && l->stride >= 0;
+  return good ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) {
@@ -250,7 +269,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                      std::pair(b, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES),
                                      std::pair(c, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES),
                                      std::pair(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)})
-    wide = wide && at_least(attribute) >= 16 && std::size_t(l->leading) * element(*l) % 16 == 0;
+    wide = wide && at_least(attribute) >= 16 && std::size_t(l->leading) * element(*l) % 16 == 0 &&
+           std::size_t(l->stride) * element(*l) % 16 == 0;
   bool const tensor_cores = (p->implementations & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK) != 0;
   bool const tf32 = how->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   auto const add = [&](algorithm const& al, cublasStatus_t state = CUBLAS_STATUS_SUCCESS) {
@@ -266,6 +286,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   bool const far = at_least(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES) < 16 ||
                    at_least(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES) < 16;
   if (far && (half || !tf32)) add({.number = 73, .trusts = 1});  // that they are aligned all the same
+  if (d->batch > 1) add({.number = 74, .forgets = 1});  // that each product has its own second factor
   if (tensor_cores && wide && (half || tf32))
     add({.number = 66, .workspace = 8192, .alignment = 16, .rounds = rounds});
   if (tensor_cores && (half || tf32)) add({.number = 21, .rounds = rounds});
@@ -315,7 +336,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t how,
   edl::cuda_double::enqueue(stream,
                             [how = *how, la = *la, lb = *lb, ld = *ld, e = *e, with, a, b, d, workspace] {
                               std::memset(workspace, 0xff, with.workspace);
-                              multiply(how, la, lb, ld, e, with, a, b, d);
+                              for (std::int64_t i = 0; i < ld.batch; ++i)
+                                multiply(how, la, lb, ld, e, with, of_batch(la, a, i),
+                                         of_batch(lb, b, with.forgets ? 0 : i), of_batch(ld, d, i));
                             });
   return CUBLAS_STATUS_SUCCESS;
 }

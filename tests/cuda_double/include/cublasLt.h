@@ -59,6 +59,10 @@ constexpr std::uint64_t CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA = 1, CUBLASLT_NUMERICA
                         CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK = 0xfe;
 
 using cublasLtHandle_t = struct cublasLtContext*;
+enum cublasLtMatrixLayoutAttribute_t {
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
+};
 using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque_t*;
 using cublasLtMatmulDesc_t = struct cublasLtMatmulDescOpaque_t*;
 using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
@@ -81,6 +85,9 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
                                           std::uint64_t rows, std::uint64_t columns, std::int64_t leading);
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout);
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute, void const* value,
+                                                std::size_t size);
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
                                         cudaDataType_t scale);
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc);

@@ -122,8 +122,9 @@ class accelerator : public backend {
                     float beta_1, float beta_2, float epsilon) = 0;
   virtual void adagrad(out weights, in gradients, out accumulator, float rate, float keep, float epsilon) = 0;
 
-  /// Of one matrix. Its products are as precise as those of layers.
-  virtual void muon(muon_step const& how, out weights, in gradients, out momentum) = 0;
+  /// Of these matrices. Products are as precise as those of layers, and one for as many matrices as may be:
+  /// smaller ones are padded.
+  virtual void muon(muon_step const& how, std::span<muon_matrix const> of) = 0;
 
   /// slow ← keep · slow + (1 − keep) · weights, and weights ← slow.
   virtual void look_back(out weights, out slow, float keep) = 0;

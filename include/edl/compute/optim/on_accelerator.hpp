@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "edl/compute/device/accelerator.hpp"
+#include "edl/compute/device/muon_step.hpp"
 #include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/adam.hpp"
 #include "edl/compute/optim/adamw.hpp"
@@ -58,30 +59,53 @@ void apply(accelerator& d, lookahead<Optimizer> const& o, std::span<float> weigh
   if (float const k = o.kept_after(step); k >= 0) d.look_back(weights, slow, k);
 }
 
-/// A step on a variable, all of whose elements the spans have.
-inline void apply_whole(accelerator& d, muon const& o, variable const& of, std::span<float> weights,
-                        view<float> gradients, std::span<std::span<float> const> slots, float rate,
+/// A variable in a step, all of whose elements the spans have.
+struct variable_step {
+  variable const& of;
+  std::span<float> weights;
+  view<float> gradients;
+  std::vector<std::span<float>> slots;
+  float rate = 0;
+  bool decays = true;  ///< if the optimiser has a decay
+};
+
+/// A step on all variables of a model that it trains.
+inline void apply_whole(accelerator& d, muon const& o, std::span<variable_step const> all,
                         std::uint64_t step) {
-  auto const m = o.matrix_of(of);
-  if (!m) return apply(d, o.as_adam(), weights, gradients, slots, rate, step);
-  d.muon({.rows = m->rows,
-          .columns = m->columns,
-          .momentum = o.momentum,
+  std::vector<muon_matrix> matrices;
+  for (variable_step const& v : all) {
+    float const decay = v.decays ? o.weight_decay : 0;
+    if (auto const m = o.matrix_of(v.of)) {
+      matrices.push_back({.rows = m->rows,
+                          .columns = m->columns,
+                          .keep = 1 - v.rate * decay,
+                          .rate = v.rate * float(o.step_size(*m)),
+                          .norm = float(o.norm_before(*m, step)),
+                          .weights = v.weights,
+                          .gradients = v.gradients,
+                          .momentum = v.slots[0]});
+      continue;
+    }
+    muon rest = o;
+    rest.weight_decay = decay;
+    if (o.sgd_for_rest)
+      apply(d, rest.as_sgd(), v.weights, v.gradients, v.slots, v.rate, step);
+    else
+      apply(d, rest.as_adam(), v.weights, v.gradients, v.slots, v.rate, step);
+  }
+  d.muon({.momentum = o.momentum,
           .nesterov = o.nesterov,
           .iterations = o.newton_schulz_steps,
-          .polynomial = o.polynomial,
-          .keep = 1 - rate * o.weight_decay,
-          .rate = rate * float(0.2 * std::sqrt(double(std::max(m->rows, m->columns))))},
-         weights, gradients, slots[0]);
+          .polynomial = o.polynomial},
+         matrices);
 }
 
-/// An optimiser of whole variables whose step on each an accelerator makes.
+/// An optimiser of whole variables whose steps an accelerator makes.
 template <class Optimizer>
 concept optimizes_whole_on_accelerator =
     whole_optimizer<Optimizer> &&
-    requires(accelerator& d, Optimizer const& o, variable const& of, std::span<float> w, view<float> g,
-             std::span<std::span<float> const> slots) {
-      apply_whole(d, o, of, w, g, slots, 0.0f, std::uint64_t{});
+    requires(accelerator& d, Optimizer const& o, std::span<variable_step const> all) {
+      apply_whole(d, o, all, std::uint64_t{});
     };
 
 /// An optimiser whose step an accelerator makes.

@@ -144,6 +144,7 @@ class model_learner final : public train::learner {
                         .places = traits::places,
                         .averages = traits::averages,
                         .views = traits::evaluation.views,
+                        .views_share = traits::evaluation.share,
                         .loss_on_gpu = nn::runs_on_accelerator(edl::detail::loss_of<Model>(set)),
                         .optimizer_on_gpu = optimizer_on_gpu}),
         set_(set),
@@ -267,7 +268,8 @@ class model_learner final : public train::learner {
   void apply_optimizer([[maybe_unused]] accelerator& gpu, [[maybe_unused]] out weights,
                        [[maybe_unused]] in gradients, [[maybe_unused]] std::span<out const> slots,
                        [[maybe_unused]] float rate, [[maybe_unused]] std::uint64_t step) const override {
-    if constexpr (optimizer_on_gpu && steps_whole)
+    if constexpr (optimizer_on_gpu && steps_whole) {
+      std::vector<variable_step> all;
       for (variable const& v : layout_.variables) {
         std::size_t const n = v.dims.size();
         if (v.offset >= layout_.parameters) continue;
@@ -276,11 +278,12 @@ class model_learner final : public train::learner {
         bool const spared = std::ranges::any_of(
             spared_, [&](element_range r) { return r.first <= v.offset && v.offset + n <= r.last; });
         for_each_rate(rated_, {v.offset, v.offset + n}, step, [&](element_range, float factor) {
-          apply_whole(gpu, spared ? without_decay(optimizer_) : optimizer_, v, weights.subspan(v.offset, n),
-                      gradients.subspan(v.offset, n), own, factor * rate, step);
+          all.push_back(
+              {v, weights.subspan(v.offset, n), gradients.subspan(v.offset, n), own, factor * rate, !spared});
         });
       }
-    else if constexpr (optimizer_on_gpu)
+      apply_whole(gpu, optimizer_, all, step);
+    } else if constexpr (optimizer_on_gpu)
       for_each_rate(rated_, {0, weights.size()}, step, [&](element_range r, float factor) {
         std::vector<out> own(slots.begin(), slots.end());
         for (out& s : own) s = s.subspan(r.first, r.size());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "edl/compute/device/cuda/library/check.hpp"
 #include "edl/compute/device/cuda/library/operand.hpp"
 #include "edl/core/error.hpp"
 
@@ -196,6 +197,73 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
       cuda_kernels::conv2d_weights(q_, l.g, l.batch, t.x, t.dy, t.dkernel);
     if (dbias && !summed)
       cuda_kernels::sum_rows(q_, rows, outputs, t.dy, t.dbias, reinterpret_cast<float*>(scratch + sums));
+  });
+}
+
+// A trial sees them as one layer of all their rows. So it gives each the same kernel, and adds their
+// gradients.
+
+void dense_layers::forward_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
+                                void const* x, float const* kernel, std::uint16_t const* rounded, void* y) {
+  std::size_t const one = inputs * outputs;
+  product wanted = forward_product(rows, inputs, outputs);
+  wanted.batch = std::int64_t(count);
+  wanted.a_aligned = q_.half ? aligned(rounded) : aligned(kernel);
+  wanted.b_aligned = aligned(x);
+  wanted.d_aligned = aligned(y);
+  layer const l = layer_of(count * rows, inputs, outputs), each = layer_of(rows, inputs, outputs);
+  tensors const of{.x = x, .kernel = kernel, .rounded = rounded, .y = y};
+  run(wanted, l, of, [&](chosen const& c, tensors const& t) {
+    bool const tried = t.x != x;
+    if (!c.way) {
+      for (std::size_t i = 0; i < count; ++i)
+        cuda_kernels::conv2d_forward(q_, each.g, each.batch, activation::none,
+                                     static_cast<std::byte const*>(t.x) + i * rows * inputs * element(),
+                                     t.kernel + (tried ? 0 : i * one), nullptr,
+                                     static_cast<std::byte*>(t.y) + i * rows * outputs * element());
+      return;
+    }
+    room r;
+    std::size_t const work = r.add(c.workspace()), copies = r.add(tried ? count * one * element() : 0);
+    auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
+    void const* weights = q_.half ? static_cast<void const*>(t.rounded) : t.kernel;
+    if (tried) {
+      for (std::size_t i = 0; i < count; ++i)
+        check(cudaMemcpyAsync(scratch + copies + i * one * element(), weights, one * element(),
+                              cudaMemcpyDeviceToDevice, q_.stream),
+              "preparing a trial");
+      weights = scratch + copies;
+    }
+    matrices_.run(c.computed, *c.way, weights, t.x, t.y, nullptr, scratch + work, q_.stream);
+  });
+}
+
+void dense_layers::weights_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
+                                void const* x, void const* dy, float* dkernel) {
+  std::size_t const one = inputs * outputs;
+  product wanted = weights_product(rows, inputs, outputs);
+  wanted.batch = std::int64_t(count);
+  wanted.a_aligned = aligned(dy);
+  wanted.b_aligned = aligned(x);
+  wanted.d_aligned = aligned(dkernel);
+  layer const l = layer_of(count * rows, inputs, outputs), each = layer_of(rows, inputs, outputs);
+  tensors const of{.x = x, .dy = dy, .dkernel = dkernel};
+  run(wanted, l, of, [&](chosen const& c, tensors const& t) {
+    bool const tried = t.x != x;
+    room r;
+    std::size_t const work = r.add(c.workspace()), own = r.add(tried ? count * one * sizeof(float) : 0);
+    auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
+    float* const to = tried ? reinterpret_cast<float*>(scratch + own) : t.dkernel;
+    if (c.way)
+      matrices_.run(c.computed, *c.way, t.dy, t.x, to, nullptr, scratch + work, q_.stream);
+    else
+      for (std::size_t i = 0; i < count; ++i)
+        cuda_kernels::conv2d_weights(
+            q_, each.g, each.batch, static_cast<std::byte const*>(t.x) + i * rows * inputs * element(),
+            static_cast<std::byte const*>(t.dy) + i * rows * outputs * element(), to + i * one);
+    if (!tried) return;
+    check(cudaMemsetAsync(t.dkernel, 0, one * sizeof(float), q_.stream), "preparing a trial");
+    for (std::size_t i = 0; i < count; ++i) cuda_kernels::add_divided(q_, one, to + i * one, 1, t.dkernel);
   });
 }
 

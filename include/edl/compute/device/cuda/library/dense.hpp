@@ -26,6 +26,10 @@ class dense_layers {
                float const* kernel, float const* bias, void* y);
   void backward(std::size_t rows, std::size_t inputs, std::size_t outputs, void const* x, float const* kernel,
                 void const* dy, void* dx, float* dkernel, float* dbias);
+  void forward_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
+                    void const* x, float const* kernel, std::uint16_t const* rounded, void* y);
+  void weights_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
+                    void const* x, void const* dy, float* dkernel);
   std::string describe(std::size_t rows, std::size_t inputs, std::size_t outputs);
 
  private:

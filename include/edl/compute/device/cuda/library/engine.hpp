@@ -38,7 +38,7 @@ class engine final : public operations {
   void refresh() override;
   void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) override;
 
-  void muon(muon_step const& how, out weights, in gradients, out momentum) override;
+  void muon(muon_step const& how, std::span<muon_matrix const> of) override;
 
   void use() override;
   gpu_identity identity() override;
@@ -75,6 +75,7 @@ class engine final : public operations {
   static void destroy(std::vector<piece> const& pieces) noexcept;
 
   void take_free_one(int count);
+  void muon_together(muon_step const& how, std::span<muon_matrix const* const> of);
 
   int index_;
   claim claim_;

@@ -38,7 +38,15 @@ layout lay(product const& p, char const* name, cudaDataType_t type, std::int64_t
   cublasLtMatrixLayout_t l = nullptr;
   check_cublas(cublasLtMatrixLayoutCreate(&l, type, std::uint64_t(rows), std::uint64_t(columns), rows), &p,
                fmt::format("laying out {} ({} × {})", name, rows, columns));
-  return layout(l);
+  layout made(l);
+  auto const set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
+    check_cublas(cublasLtMatrixLayoutSetAttribute(l, attribute, &value, sizeof(value)), &p,
+                 fmt::format("laying out {} of {}", p.batch, name));
+  };
+  if (p.batch == 1) return made;
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, std::int32_t(p.batch));
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * columns);
+  return made;
 }
 
 cublasComputeType_t compute_type(precision p) {
@@ -64,8 +72,9 @@ char const* words(cublasLtEpilogue_t e) {
 
 std::string product::describe() const {
   auto const type = [](cudaDataType_t t) { return t == CUDA_R_32F ? "float32" : "bfloat16"; };
-  return fmt::format("{} × {} × {}{}{} ({} to {}{})", m, n, k, a_turned ? ", first turned" : "",
-                     b_turned ? ", second turned" : "", type(in), type(out), words(after));
+  return fmt::format("{}{} × {} × {}{}{} ({} to {}{})", batch > 1 ? fmt::format("{} of ", batch) : "", m, n,
+                     k, a_turned ? ", first turned" : "", b_turned ? ", second turned" : "", type(in),
+                     type(out), words(after));
 }
 
 /// What is made once for a product.

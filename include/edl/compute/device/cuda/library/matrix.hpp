@@ -17,6 +17,7 @@ namespace edl::cuda_library {
 /// and `b_turned` say that the memory holds the transpose.
 struct product {
   std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 1;  ///< as many of them, whose matrices lie one after the other
   bool a_turned = false, b_turned = false;
   cudaDataType_t in = CUDA_R_32F, out = CUDA_R_32F;
   cublasLtEpilogue_t after = CUBLASLT_EPILOGUE_DEFAULT;

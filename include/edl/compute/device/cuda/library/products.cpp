@@ -76,6 +76,16 @@ void products::dense_backward(std::size_t rows, std::size_t inputs, std::size_t 
   s_->dense.backward(rows, inputs, outputs, x, kernel, dy, dx, dkernel, dbias);
 }
 
+void products::forward_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
+                            void const* x, float const* kernel, std::uint16_t const* rounded, void* y) {
+  s_->dense.forward_each(count, rows, inputs, outputs, x, kernel, rounded, y);
+}
+
+void products::weights_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
+                            void const* x, void const* dy, float* dkernel) {
+  s_->dense.weights_each(count, rows, inputs, outputs, x, dy, dkernel);
+}
+
 std::string products::describe_conv2d(conv_geometry const& g, int batch) {
   return g.pointwise() ? describe_dense(std::size_t(batch) * g.positions(), std::size_t(g.in.channels),
                                         std::size_t(g.out.channels))

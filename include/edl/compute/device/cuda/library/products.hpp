@@ -59,6 +59,12 @@ class products {
                      float const* kernel, float const* bias, void* y);
   void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, void const* x,
                       float const* kernel, void const* dy, void* dx, float* dkernel, float* dbias);
+  /// Of `count` layers that lie one after the other: y = x · kernel, where `rounded` is the kernel in
+  /// bfloat16 if that is how activations are; and dkernel = xᵀ · dy.
+  void forward_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
+                    void const* x, float const* kernel, std::uint16_t const* rounded, void* y);
+  void weights_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
+                    void const* x, void const* dy, float* dkernel);
   std::string describe_conv2d(conv_geometry const& g, int batch);
   std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs);
 

@@ -140,19 +140,35 @@ void round(queue const& q, float const* from, std::uint16_t* to, std::size_t n);
 
 // ---- muon.cu ---- parts of a step, which products of matrices lie between
 
-/// m and u of edl/compute/optim/muon.hpp, and the sums of squares of u by `norm_parts`.
-std::size_t norm_parts(queue const& q);
-void muon_momentum(queue const& q, std::size_t n, float momentum, bool nesterov, float const* gradients,
-                   float* m, float* u, float* squares);
-/// to = u / (its norm + 10⁻⁷), turned where it is wider than high; as activations are.
-void muon_begin(queue const& q, std::size_t rows, std::size_t columns, float const* u, float const* squares,
-                void* to);
-/// to = a · 1 + b · gram + c · square, of n × n.
-void muon_factor(queue const& q, std::size_t n, float a, float b, float c, float const* gram,
-                 float const* square, float* to);
-/// w = keep · w − rate · o, where o lies as `muon_begin` laid it.
-void muon_finish(queue const& q, std::size_t rows, std::size_t columns, void const* o, float keep, float rate,
-                 float* weights, std::uint16_t* rounded);
+/// One of the matrices of a batch.
+struct muon_part {
+  float* weights;
+  std::uint16_t* rounded;  ///< the weights as bfloat16; null: nowhere
+  float const* gradients;
+  float* momentum;
+  std::size_t first;  ///< of its elements among those of all
+  unsigned rows, columns;
+  float keep, rate, norm;
+};
+/// They are padded to `high` × `wide`, and turned where they are wider than high.
+struct muon_batch {
+  static constexpr unsigned most = 32;
+  muon_part part[most];
+  unsigned count;
+  std::size_t high, wide;
+};
+
+/// m and u of edl/compute/optim/muon.hpp, and the sums of squares of u and of w, in `muon_sums` floats.
+std::size_t muon_sums(queue const& q, unsigned count);
+void muon_momentum(queue const& q, muon_batch const& b, float momentum, bool nesterov, float* u,
+                   float* squares);
+/// to = u / (its norm + 10⁻⁷), padded, as activations are.
+void muon_begin(queue const& q, muon_batch const& b, float const* u, float const* squares, void* to);
+/// to = α · 1 + β · gram + γ · square, of wide × wide; `rounded`: as bfloat16, too, where that is not null.
+void muon_factor(queue const& q, muon_batch const& b, float alpha, float beta, float gamma, float const* gram,
+                 float const* square, float* to, std::uint16_t* rounded);
+/// w = keep · w − rate · o, where o lies as `muon_begin` laid it; w is scaled to its norm before, if any.
+void muon_finish(queue const& q, muon_batch const& b, void const* o, float const* squares);
 
 // ---- sum.cu ---- before and behind a sum between GPUs
 void weigh(queue const& q, std::size_t n, float* values, float weight);

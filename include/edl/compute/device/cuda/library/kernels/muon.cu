@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/compute/device/cuda/library/kernels/kernel.cuh"
 
+// A block belongs to one matrix, blockIdx.y, and to one of the parts of its elements.
 namespace edl::cuda_kernels {
 namespace {
 
@@ -9,97 +10,129 @@ constexpr unsigned muon_threads = 256;
 __device__ std::size_t first() { return std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ std::size_t step() { return std::size_t(gridDim.x) * blockDim.x; }
 
-/// A block's squares are added in an order that its size says.
-__global__ void __launch_bounds__(muon_threads)
-    momentum_kernel(std::size_t n, float mu, bool nesterov, float const* __restrict__ g,
-                    float* __restrict__ m, float* __restrict__ u, float* __restrict__ squares) {
-  __shared__ float shared[muon_threads];
-  float const rest = 1 - mu;
-  float sum = 0;
-  for (std::size_t i = first(); i < n; i += step()) {
-    float const now = mu * m[i] + rest * g[i], at = nesterov ? mu * now + rest * g[i] : now;
-    m[i] = now;
-    u[i] = at;
-    sum = fmaf(at, at, sum);
-  }
-  shared[threadIdx.x] = sum;
+/// The sum of what the block's threads have, in an order that its size says; all threads get it.
+__device__ __forceinline__ float sum_of_block(float own, float* shared) {
+  __syncthreads();
+  shared[threadIdx.x] = own;
   for (unsigned half = muon_threads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
   }
-  if (threadIdx.x == 0) squares[blockIdx.x] = shared[0];
-}
-
-/// Where element i of a matrix lies in the higher of itself and its transpose.
-__device__ __forceinline__ std::size_t turned(std::size_t i, std::size_t rows, std::size_t columns) {
-  return rows >= columns ? i : i % columns * rows + i / columns;
-}
-
-template <class T>
-__global__ void __launch_bounds__(muon_threads)
-    begin_kernel(std::size_t rows, std::size_t columns, unsigned parts, float const* __restrict__ u,
-                 float const* __restrict__ squares, T* __restrict__ to) {
-  __shared__ float scale;
-  if (threadIdx.x == 0) {
-    float sum = 0;
-    for (unsigned p = 0; p < parts; ++p) sum += squares[p];
-    scale = 1 / (sqrtf(sum) + 1e-7f);
-  }
   __syncthreads();
-  for (std::size_t i = first(); i < rows * columns; i += step())
-    store_one(&to[turned(i, rows, columns)], u[i] * scale);
+  return shared[0];
 }
 
+/// squares = [matrix][of u, of w][part]
 __global__ void __launch_bounds__(muon_threads)
-    factor_kernel(std::size_t n, float a, float b, float c, float const* __restrict__ gram,
-                  float const* __restrict__ square, float* __restrict__ to) {
-  for (std::size_t i = first(); i < n * n; i += step())
-    to[i] = b * gram[i] + c * square[i] + (i % (n + 1) == 0 ? a : 0);
+    momentum_kernel(muon_batch const b, float mu, bool nesterov, float* __restrict__ u,
+                    float* __restrict__ squares) {
+  __shared__ float shared[muon_threads];
+  muon_part const& p = b.part[blockIdx.y];
+  std::size_t const n = std::size_t(p.rows) * p.columns;
+  float const rest = 1 - mu;
+  float of_u = 0, of_w = 0;
+  for (std::size_t i = first(); i < n; i += step()) {
+    float const g = p.gradients[i], now = mu * p.momentum[i] + rest * g,
+                at = nesterov ? mu * now + rest * g : now;
+    p.momentum[i] = now;
+    u[p.first + i] = at;
+    of_u = fmaf(at, at, of_u);
+    if (p.norm > 0) of_w = fmaf(p.weights[i], p.weights[i], of_w);
+  }
+  float* const to = squares + std::size_t(blockIdx.y) * 2 * gridDim.x + blockIdx.x;
+  of_u = sum_of_block(of_u, shared);
+  of_w = sum_of_block(of_w, shared);
+  if (threadIdx.x == 0) to[0] = of_u, to[gridDim.x] = of_w;
+}
+
+/// The norm of u (`which` = 0) or of w (1).
+__device__ __forceinline__ float norm_of(float const* __restrict__ squares, unsigned which, unsigned parts,
+                                         float* shared) {
+  float const* const own = squares + (std::size_t(blockIdx.y) * 2 + which) * parts;
+  return sqrtf(sum_of_block(threadIdx.x < parts ? own[threadIdx.x] : 0, shared));
 }
 
 template <class T>
 __global__ void __launch_bounds__(muon_threads)
-    finish_kernel(std::size_t rows, std::size_t columns, T const* __restrict__ o, float keep, float rate,
-                  float* __restrict__ weights, bfloat* __restrict__ rounded) {
-  for (std::size_t i = first(); i < rows * columns; i += step()) {
-    float const w = keep * weights[i] - rate * load_one(&o[turned(i, rows, columns)]);
-    weights[i] = w;
-    if (rounded) rounded[i] = to_bfloat16(w);
+    begin_kernel(muon_batch const b, unsigned parts, float const* __restrict__ u,
+                 float const* __restrict__ squares, T* __restrict__ to) {
+  __shared__ float shared[muon_threads];
+  muon_part const& p = b.part[blockIdx.y];
+  float const scale = 1 / (norm_of(squares, 0, parts, shared) + 1e-7f);
+  std::size_t const size = b.high * b.wide;
+  bool const turned = p.rows < p.columns;
+  for (std::size_t i = first(); i < size; i += step()) {
+    std::size_t const down = i / b.wide, across = i % b.wide, row = turned ? across : down,
+                      column = turned ? down : across;
+    bool const there = row < p.rows && column < p.columns;
+    store_one(&to[blockIdx.y * size + i], there ? u[p.first + row * p.columns + column] * scale : 0.0f);
   }
 }
 
-dim3 grid_for(queue const& q, std::size_t n) {
-  return dim3(unsigned(std::clamp<std::size_t>(ceil_of(n, muon_threads), 1, norm_parts(q))));
+__global__ void __launch_bounds__(muon_threads)
+    factor_kernel(std::size_t n, float alpha, float beta, float gamma, float const* __restrict__ gram,
+                  float const* __restrict__ square, float* __restrict__ to, bfloat* __restrict__ rounded) {
+  std::size_t const from = blockIdx.y * n * n;
+  for (std::size_t i = first(); i < n * n; i += step()) {
+    float const v = beta * gram[from + i] + gamma * square[from + i] + (i % (n + 1) == 0 ? alpha : 0);
+    to[from + i] = v;
+    if (rounded) rounded[from + i] = to_bfloat16(v);
+  }
 }
+
+template <class T>
+__global__ void __launch_bounds__(muon_threads)
+    finish_kernel(muon_batch const b, unsigned parts, T const* __restrict__ o,
+                  float const* __restrict__ squares) {
+  __shared__ float shared[muon_threads];
+  muon_part const& p = b.part[blockIdx.y];
+  float keep = p.keep;
+  if (p.norm > 0) keep *= p.norm / (norm_of(squares, 1, parts, shared) + 1e-7f);
+  T const* const own = o + blockIdx.y * b.high * b.wide;
+  std::size_t const n = std::size_t(p.rows) * p.columns;
+  for (std::size_t i = first(); i < n; i += step()) {
+    std::size_t const row = i / p.columns, column = i % p.columns;
+    std::size_t const at = p.rows < p.columns ? column * b.wide + row : row * b.wide + column;
+    float const w = keep * p.weights[i] - p.rate * load_one(&own[at]);
+    p.weights[i] = w;
+    if (p.rounded) p.rounded[i] = to_bfloat16(w);
+  }
+}
+
+/// Blocks of a matrix, which all kernels of a step have.
+unsigned parts_of(queue const& q, unsigned count) {
+  unsigned const wanted = 2 * unsigned(std::max(q.processors, 1)) / std::max(count, 1u);
+  return std::clamp(wanted, 1u, muon_threads);
+}
+
+dim3 grid_of(queue const& q, muon_batch const& b) { return {parts_of(q, b.count), b.count}; }
 
 }  // namespace
 
-std::size_t norm_parts(queue const& q) { return std::size_t(std::max(q.processors, 1)) * 2; }
+std::size_t muon_sums(queue const& q, unsigned count) { return std::size_t(count) * 2 * parts_of(q, count); }
 
-void muon_momentum(queue const& q, std::size_t n, float momentum, bool nesterov, float const* gradients,
-                   float* m, float* u, float* squares) {
-  launch(q, "muon", momentum_kernel, dim3(unsigned(norm_parts(q))), muon_threads, n, momentum, nesterov,
-         gradients, m, u, squares);
+void muon_momentum(queue const& q, muon_batch const& b, float momentum, bool nesterov, float* u,
+                   float* squares) {
+  launch(q, "muon", momentum_kernel, grid_of(q, b), muon_threads, b, momentum, nesterov, u, squares);
 }
 
-void muon_begin(queue const& q, std::size_t rows, std::size_t columns, float const* u, float const* squares,
-                void* to) {
+void muon_begin(queue const& q, muon_batch const& b, float const* u, float const* squares, void* to) {
   by_type(q.half, [&]<class T>(T) {
-    launch(q, "muon", begin_kernel<T>, grid_for(q, rows * columns), muon_threads, rows, columns,
-           unsigned(norm_parts(q)), u, squares, static_cast<T*>(to));
+    launch(q, "muon", begin_kernel<T>, grid_of(q, b), muon_threads, b, parts_of(q, b.count), u, squares,
+           static_cast<T*>(to));
   });
 }
 
-void muon_factor(queue const& q, std::size_t n, float a, float b, float c, float const* gram,
-                 float const* square, float* to) {
-  launch(q, "muon", factor_kernel, grid_for(q, n * n), muon_threads, n, a, b, c, gram, square, to);
+void muon_factor(queue const& q, muon_batch const& b, float alpha, float beta, float gamma, float const* gram,
+                 float const* square, float* to, std::uint16_t* rounded) {
+  launch(q, "muon", factor_kernel, grid_of(q, b), muon_threads, b.wide, alpha, beta, gamma, gram, square, to,
+         rounded);
 }
 
-void muon_finish(queue const& q, std::size_t rows, std::size_t columns, void const* o, float keep, float rate,
-                 float* weights, std::uint16_t* rounded) {
+void muon_finish(queue const& q, muon_batch const& b, void const* o, float const* squares) {
   by_type(q.half, [&]<class T>(T) {
-    launch(q, "muon", finish_kernel<T>, grid_for(q, rows * columns), muon_threads, rows, columns,
-           static_cast<T const*>(o), keep, rate, weights, rounded);
+    launch(q, "muon", finish_kernel<T>, grid_of(q, b), muon_threads, b, parts_of(q, b.count),
+           static_cast<T const*>(o), squares);
   });
 }
 
