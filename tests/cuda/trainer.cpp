@@ -69,6 +69,10 @@ struct placed : pictures<placed> {
                                   edl::test_time_view{.down = -1, .right = 1});
 };
 
+struct doubtful : pictures<doubtful> {
+  static constexpr auto evaluation = placed::evaluation.of_least_confident(0.75f);
+};
+
 struct unplaced : pictures<unplaced> {  // only the processor can do it
   static constexpr auto augmentation = edl::augment(edl::random_flip{}, edl::random_crop{.padding = 1});
 };
@@ -305,6 +309,31 @@ TEST_CASE("a GPU augments, and averages views, as the processor does") {
     processor.evaluate(on_processor(records, 0, edl::mode::evaluation), a);
     gpu.evaluate(on_gpu(records, 0, edl::mode::evaluation), b);
     CHECK(b[0] == doctest::Approx(a[0]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE(
+    "a GPU evaluates views of the least confident as the processor does, kept or fed, in several passes") {
+  if (!gpu_or_skip()) return;
+  using enum edl::worker::keep_samples;
+  auto const one = edl::author::make_trainer<doubtful>({.max_batch = 4});
+  edl::random_stream const random{3, 0};
+  std::uint64_t i = 0;
+  for (float& v : one->variables()) v = random.uniform(i++) - 0.5f;
+  minibatches on_processor{*one};
+  for (auto const keep : {on, off}) {
+    auto const other = trainer_on_gpu<doubtful>({.samples = keep});
+    std::ranges::copy(one->variables(), other->variables().begin());
+    other->variables_written();
+    other->expect(0, 9);
+    minibatches on_gpu{*other};
+    for (std::vector<std::uint64_t> const& records :
+         {std::vector<std::uint64_t>{5, 0, 3, 8}, {1, 2, 4, 7}, {5, 0, 3, 8}, {6}, {6}}) {
+      std::vector<double> a(2), b(2);
+      one->evaluate(on_processor(records, 0, edl::mode::evaluation), a);
+      other->evaluate(on_gpu(records, 0, edl::mode::evaluation), b);
+      CHECK(b[0] == doctest::Approx(a[0]).epsilon(1e-5));
+    }
   }
 }
 

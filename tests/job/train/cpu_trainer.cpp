@@ -44,6 +44,10 @@ struct averaged : pictures<averaged> {
       edl::test_time_view{.weight = 0.5, .down = -1, .right = 1, .mirrored = true});
 };
 
+struct doubtful : pictures<doubtful> {
+  static constexpr auto evaluation = averaged::evaluation.of_least_confident(0.5f);
+};
+
 struct mirrored : pictures<mirrored> {
   static constexpr auto evaluation = edl::test_time_augmentation(edl::test_time_view{.mirrored = true});
 };
@@ -187,6 +191,25 @@ TEST_CASE("evaluation and prediction average what the network says on several vi
                                      edl::view<std::int32_t>(labels), std::span<float>{});
   CHECK(sums[0] / sums[1] == doctest::Approx(loss));
   CHECK(subject<mirrored>(features).predict() == turned);
+}
+
+TEST_CASE("an evaluation averages views of the least confident half, where that is all that is wanted") {
+  auto const features = numbers<float>(2 * input.size(), 1);
+  subject<averaged> all(features);
+  subject<doubtful> half(features);
+  CHECK(half.predict() == all.predict());
+  auto const outputs = [](auto& of) {
+    std::vector<float> seen;
+    of.trainer->inspect(of.batch, [&](int, double, edl::view<float> own) {
+      seen.insert(seen.end(), own.begin(), own.end());
+    });
+    return seen;
+  };
+  subject<plain> one(features);
+  auto const as_is = outputs(one), mean = outputs(all), some = outputs(half);
+  auto const row = edl::least_confident(as_is, 3, 1).at(0);
+  for (std::size_t i = 0; i < some.size(); ++i) CHECK(some[i] == (i / 3 == row ? mean : as_is)[i]);
+  CHECK(mean[0] != as_is[0]);
 }
 
 TEST_CASE("in a lower precision an evaluation measures float32 besides, where it is asked to") {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "edl/compute/device/placement.hpp"
+#include "edl/core/span.hpp"
 
 namespace edl {
 
@@ -39,12 +45,37 @@ inline void join(std::span<test_time_view const> views, std::span<float> said) {
   }
 }
 
+/// `count` of the rows of outputs, ascending: those whose greatest softmax is the least.
+inline std::vector<std::uint32_t> least_confident(view<float> outputs, std::size_t classes,
+                                                  std::size_t count) {
+  std::vector<std::pair<float, std::uint32_t>> doubts;  // 1 / softmax, the other way round
+  for (std::size_t at = 0; at < outputs.size(); at += classes) {
+    auto const row = outputs.subspan(at, classes);
+    float const most = *std::ranges::max_element(row);
+    float sum = 0;
+    for (float x : row) sum += std::exp(x - most);
+    doubts.emplace_back(-sum, std::uint32_t(doubts.size()));
+  }
+  std::ranges::sort(doubts);
+  std::vector<std::uint32_t> rows;
+  for (std::size_t i = 0; i < std::min(count, doubts.size()); ++i) rows.push_back(doubts[i].second);
+  std::ranges::sort(rows);
+  return rows;
+}
+
 /// What a network says is the mean of what it says on N views of a picture.
 template <std::size_t N>
 struct average {
   std::array<test_time_view, N> views;
+  float share = 1;  ///< of a minibatch, in an evaluation: the rest is shown as the first view alone
+
+  /// Evaluations show all views of those pictures of a minibatch whose class is the least certain, in this
+  /// share of it, and the first view of the others. Predictions of a picture know nothing of the others, and
+  /// are of all views.
+  constexpr average of_least_confident(float of) const { return {views, of}; }
 
   constexpr bool valid() const {
+    if (!(share > 0 && share <= 1)) return false;
     double sum = 0;
     for (test_time_view const& v : views) {
       if (!(v.weight >= 0)) return false;

@@ -251,7 +251,7 @@ struct checked_members {
   static_assert(good_evaluation<Model> || !has_evaluation<Model>,
                 "edl: the model's `evaluation` should be `static constexpr auto evaluation = "
                 "edl::test_time_augmentation(edl::test_time_view{...}, ...)`, with weights of which none is "
-                "below 0 and one is above");
+                "below 0 and one is above, and a share above 0 and at most 1");
 
   static_assert(!augments_pictures<Model> || of_pictures<Model>,
                 "edl: the model's `augmentation` changes pictures, and its `network` does not begin with "

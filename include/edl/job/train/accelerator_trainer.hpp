@@ -52,7 +52,9 @@ class accelerator_trainer final : public learning_trainer, private arena {
     prediction,
     backward,
     training_for_sum,
-    backward_for_sum
+    backward_for_sum,
+    first_view,
+    chosen_views
   };
 
   void place(view<float> variables, view<float> slots, std::size_t stride) override;
@@ -76,6 +78,7 @@ class accelerator_trainer final : public learning_trainer, private arena {
   double train_for_sum(data::batch const& b, std::uint64_t step);
   double loss_on_processor(data::batch const& b, std::uint64_t step, std::span<float>& slope);
   view<float> results(data::batch const& b, mode what, std::uint64_t step);
+  view<float> results_of_doubtful(data::batch const& b);
   void run(work what, int rows, std::uint64_t step, std::function<void()> const& issue);
   double take_back(double loss);
   void fetch_gradients();

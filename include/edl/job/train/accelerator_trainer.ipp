@@ -207,6 +207,7 @@ EDL_INLINE void accelerator_trainer::forward(int rows, mode what, std::size_t vi
 /// What the network says, on the host.
 EDL_INLINE view<float> accelerator_trainer::results(data::batch const& b, mode what, std::uint64_t step) {
   bool const training = what == mode::training;
+  if (what == mode::evaluation && facts().views_share < 1) return results_of_doubtful(b);
   std::size_t const n = std::size_t(b.rows) * facts().output.size(),
                     shown = training ? 1 : facts().views.size();
   auto const graph = training                   ? work::training
@@ -222,6 +223,42 @@ EDL_INLINE view<float> accelerator_trainer::results(data::batch const& b, mode w
   gpu_->read(outputs_.span().first(host.size()), host);
   if (facts().averages && !training) join(facts().views, host);
   return host.first(n);
+}
+
+/// The same in an evaluation that shows more than the first view of some rows alone. As many of these and of
+/// their views as there is room for are one pass.
+EDL_INLINE view<float> accelerator_trainer::results_of_doubtful(data::batch const& b) {
+  std::size_t const outputs = facts().output.size(), n = std::size_t(b.rows) * outputs;
+  run(work::first_view, b.rows, 0, [&] {
+    forward(b.rows, mode::evaluation, 0, 0);
+    gpu_->load(last_, outputs_.span().first(n));
+  });
+  auto const said = results_.span().first(n);
+  gpu_->read(outputs_.span().first(n), said);
+  auto const rows = in_doubt(said);
+  std::vector<float> of_rows(rows.size() * outputs * facts().views.size());
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    std::copy_n(&said[rows[k] * outputs], outputs, &of_rows[k * outputs]);
+  std::vector<std::uint32_t> shown, how;
+  for (std::size_t first = rows.size(), all = rows.size() * facts().views.size(); first < all;) {
+    std::size_t const count = std::min(all - first, std::size_t(max_batch()));
+    shown.clear(), how.clear();
+    for (std::size_t i = first; i < first + count; ++i)
+      shown.push_back(rows[i % rows.size()]), how.push_back(std::uint32_t(i / rows.size()));
+    samples_.choose(b, shown, how);
+    auto const numbers = outputs_.span().first(count * outputs);
+    run(work::chosen_views, int(count), 0, [&] {
+      auto const x = x_.span().first(count * facts().input.size());
+      samples_.show_chosen(int(count), mode::evaluation, x);
+      gpu_->load(of().forward(x, int(count), mode::evaluation, 0), numbers);
+    });
+    gpu_->read(numbers, std::span(of_rows).subspan(first * outputs, numbers.size()));
+    first += count;
+  }
+  if (!rows.empty()) join(facts().views, of_rows);
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    std::copy_n(&of_rows[k * outputs], outputs, &said[rows[k] * outputs]);
+  return said;
 }
 
 /// As a graph, unless layers are timed.

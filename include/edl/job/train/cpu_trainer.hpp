@@ -38,8 +38,8 @@ class cpu_trainer final : public learning_trainer {
   view<float> results(data::batch const& b, mode what);
 
   std::shared_ptr<cpu> cpu_;
-  std::vector<float> shown_, said_;  // a view of a minibatch, and what is said on all of them
-  std::optional<data::batch> one_;   // a record by itself
+  std::vector<float> shown_, first_said_, said_;  // a view of a minibatch, and what is said on it and on all
+  std::optional<data::batch> one_;                // a record by itself
   std::string no_gpu_;
   bool compares_;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include "edl/compute/device/exact_products.hpp"
@@ -85,18 +86,30 @@ EDL_INLINE view<float> cpu_trainer::predict(data::batch const& b) {
 EDL_INLINE view<float> cpu_trainer::results(data::batch const& b, mode what) {
   if (!facts().averages) return of().forward(features(b), b.rows, what, 0);
   auto const views = facts().views;
-  std::size_t const size = facts().input.size(), n = std::size_t(b.rows) * facts().output.size();
+  std::size_t const size = facts().input.size(), outputs = facts().output.size();
   shown_.resize(std::size_t(b.rows) * size);
-  said_.resize(n * views.size());
-  for (std::size_t i = 0; i < views.size(); ++i) {
+  auto const say = [&](std::size_t i, std::span<std::uint32_t const> rows, float* to) {
     placement const how = views[i].placed();
-    for (std::size_t row = 0; row < std::size_t(b.rows); ++row)
-      edl::place(facts().input, features(b).subspan(row * size, size), how,
-                 std::span(shown_).subspan(row * size, size));
-    std::ranges::copy(of().forward(shown_, b.rows, what, 0), said_.begin() + std::ptrdiff_t(i * n));
-  }
+    auto const shown = std::span(shown_).first(rows.size() * size);
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      edl::place(facts().input, features(b).subspan(rows[k] * size, size), how,
+                 shown.subspan(k * size, size));
+    std::ranges::copy(of().forward(shown, int(rows.size()), what, 0), to);
+  };
+  std::vector<std::uint32_t> rows(std::size_t(b.rows));
+  std::iota(rows.begin(), rows.end(), 0u);
+  first_said_.resize(rows.size() * outputs);
+  say(0, rows, first_said_.data());
+  if (what == mode::evaluation) rows = in_doubt(first_said_);
+  std::size_t const n = rows.size() * outputs;
+  said_.resize(n * views.size());
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    std::copy_n(&first_said_[rows[k] * outputs], outputs, &said_[k * outputs]);
+  for (std::size_t i = 1; i < views.size() && n > 0; ++i) say(i, rows, &said_[i * n]);
   join(views, said_);
-  return view<float>(said_).first(n);
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    std::copy_n(&said_[k * outputs], outputs, &first_said_[rows[k] * outputs]);
+  return first_said_;
 }
 
 }  // namespace edl::train

@@ -53,6 +53,11 @@ class gpu_samples {
   /// recorded.
   void show(int rows, mode m, std::size_t view_index, std::span<float> x);
 
+  /// For `show_chosen`: what is shown of the samples that were given, by their rows and the numbers of views.
+  void choose(data::batch const& b, std::span<std::uint32_t const> rows,
+              std::span<std::uint32_t const> view_indices);
+  void show_chosen(int count, mode m, std::span<float> x);
+
   /// As many as were given, of the type that the model has.
   float const* labels() const { return labels_.span().data(); }
 

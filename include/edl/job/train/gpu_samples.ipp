@@ -133,6 +133,25 @@ EDL_INLINE void gpu_samples::give(data::batch const& b) {
   }
 }
 
+EDL_INLINE void gpu_samples::choose(data::batch const& b, std::span<std::uint32_t const> rows,
+                                    std::span<std::uint32_t const> view_indices) {
+  bool const places = kept(b.identity.m) != nullptr;
+  auto* const of_rows = reinterpret_cast<std::uint32_t*>(host_rows_.span().data());
+  auto* const how = reinterpret_cast<placement*>(host_placements_.span().data());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    of_rows[i] = places ? std::uint32_t(detail::place_of(b, rows[i])) : rows[i];
+    how[i] = options_.views[view_indices[i]];
+  }
+  gpu_->upload(std::as_bytes(std::span(of_rows, rows.size())), rows_.span().data());
+  gpu_->upload(std::as_bytes(std::span(how, rows.size())), placements_.span().data());
+}
+
+EDL_INLINE void gpu_samples::show_chosen(int count, mode m, std::span<float> x) {
+  kept_kind const* const in = kept(m);
+  gpu_->show(options_.input, std::size_t(count), in ? in->features.span() : std::as_const(given_).span(),
+             list(rows_), reinterpret_cast<placement const*>(placements_.span().data()), options_.exact, x);
+}
+
 EDL_INLINE void gpu_samples::show(int rows, mode m, std::size_t view_index, std::span<float> x) {
   kept_kind const* const in = kept(m);
   bool const training = m == mode::training, placed = training ? options_.placed : !options_.views.empty();

@@ -39,6 +39,7 @@ struct learner_facts {
   bool places = false;                    ///< which whoever computes can do
   bool averages = false;                  ///< evaluation and prediction join what is said on `views`
   std::span<test_time_view const> views;
+  float views_share = 1;                               ///< of a minibatch: who is evaluated on all of them
   bool loss_on_gpu = false, optimizer_on_gpu = false;  ///< a GPU knows them
 };
 

@@ -36,6 +36,9 @@ class learning_trainer : public worker::trainer {
     return view<float>(b.features).first(std::size_t(b.rows) * b.feature_size);
   }
 
+  /// The rows of a minibatch that are evaluated on all views, by what is said of the first.
+  std::vector<std::uint32_t> in_doubt(view<float> said) const;
+
   /// Sets what is to be done to a row in training, by whoever computes.
   void place(data::batch& b, int row) const;
 

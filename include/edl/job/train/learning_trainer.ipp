@@ -44,6 +44,12 @@ EDL_INLINE void learning_trainer::feed(example const& record, data::batch& b, in
     place(b, row);
 }
 
+EDL_INLINE std::vector<std::uint32_t> learning_trainer::in_doubt(view<float> said) const {
+  std::size_t const classes = facts().output.size();
+  return least_confident(said, classes,
+                         std::size_t(double(facts().views_share) * double(said.size() / classes)));
+}
+
 EDL_INLINE void learning_trainer::place(data::batch& b, int row) const {
   if (!facts().places) return;
   placement& at = b.placements[std::size_t(row)];
