@@ -261,11 +261,12 @@ void batch_norm_backward(queue const& q, norm_chain const& c, int batch, bool th
     auto const channels = std::size_t(c.in.channels);
     auto const only_sums = [&](column_tiling const& t) { return dim3(1, t.tiles); };
     if (c.window == 1) {
-      column_tiling const t = tile_of_columns(q, rows, channels, N);
       by_activation(c.f, [&]<activation F>() {
-        launch(q, "batch_norm", sum_gradients_kernel<T, N, F>, dim3(t.parts, t.tiles), column_threads, t, v,
+        constexpr int M = F == activation::gelu ? std::min(N, 4) : N;  // more slopes of gelu at a time spill
+        column_tiling const t = tile_of_columns(q, rows, channels, M);
+        launch(q, "batch_norm", sum_gradients_kernel<T, M, F>, dim3(t.parts, t.tiles), column_threads, t, v,
                from, out, scratch);
-        launch(q, "batch_norm", write_gradients_kernel<T, N, F>, dx ? grid_of(q, t, rows, 4) : only_sums(t),
+        launch(q, "batch_norm", write_gradients_kernel<T, M, F>, dx ? grid_of(q, t, rows, 4) : only_sums(t),
                column_threads, t, v, r, scratch, from, out, to);
       });
     } else {

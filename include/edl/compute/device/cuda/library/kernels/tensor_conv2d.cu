@@ -218,8 +218,9 @@ __device__ __forceinline__ void add_more(correlation_memory const& m, std::size_
   for (int i = 0; i < N; ++i) v.lane[i] = above.lane[i] > 0 ? v.lane[i] : 0;
 }
 
+// Of moments two blocks of a processor are all that there are: registers for more would spill.
 template <class T, int Wide, after After>
-__global__ void __launch_bounds__(warps * 32)
+__global__ void __launch_bounds__(warps * 32, After == after::moments ? 2 : 0)
     correlate_kernel(correlation c, pixel_blocks b, int batch, bool relu, pixels_in_memory<T> from,
                      correlation_memory m) {
   using factor = typename tile_numbers<T>::factor;
