@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps on a GPU beside those of peers: every contestant is a process, and they take turns. A turn
 // is as many steps as are told, one after the other, with one wait at their end; samples lie on the GPU.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +17,7 @@
 #include "edl/compute/device/cuda.hpp"
 #include "edl/compute/nn/loss/on_accelerator.hpp"
 #include "edl/compute/optim/on_accelerator.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/names.hpp"
 #include "kernels.hpp"
 #include "networks.hpp"
@@ -266,6 +270,33 @@ int serve(std::string const& name, int batch, precision p, bool profile, double 
 
 using edl::cli::flag, edl::cli::words;
 
+words names_of_workloads() {
+  words all;
+  for (auto const& w : workloads()) all.push_back(w.name);
+  return all;
+}
+
+/// Throws usage_error where flags do not go together.
+void check_line(edl::cli::command_line const& l) {
+  bool const serves = l.arguments() == words{"serve"};
+  auto const refuse = [](std::string const& why) { throw edl::usage_error(why); };
+  if (!serves && !l.arguments().empty())
+    refuse("'" + l.arguments().front() + "': expected `serve`, or flags alone");
+  if (serves && l.all("workload").size() != 1)
+    refuse(fmt::format("serve: name one --workload: {}", fmt::join(names_of_workloads(), ", ")));
+  if (serves && l.given("precision") && l.all("precision").size() != 1) refuse("serve: name one --precision");
+  for (char const* mine : {"batch", "profile"})
+    if (!serves && l.given(mine)) refuse(fmt::format("--{} is of `serve`", mine));
+  for (char const* others : {"peer", "rounds", "turn"})
+    if ((serves || l.truth("roofline")) && l.given(others))
+      refuse(fmt::format("--{} is for steps beside those of peers, without `serve` and --roofline", others));
+  if (l.truth("profile") && l.truth("roofline")) refuse("--profile and --roofline: name one of them");
+  if (l.given("rate") && !l.truth("roofline")) refuse("--rate is of --roofline");
+  for (std::string const& peer : l.all("peer"))
+    if (auto const at = peer.find('='); at == 0 || at == peer.npos || at + 1 == peer.size())
+      refuse("--peer=" + peer + ": expected NAME=COMMAND, as 'PyTorch=python3 peer.py'");
+}
+
 std::vector<flag> flags() {
   using enum flag::value_type;
   auto const precisions = names(precision{});
@@ -273,7 +304,10 @@ std::vector<flag> flags() {
       {.name = "peer",
        .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --precision (see peer.py)",
        .repeats = true},
-      {.name = "workload", .help = "these alone: mnist, mlp, cifar, resnet20, resnet18", .repeats = true},
+      {.name = "workload",
+       .help = "these alone: " + fmt::format("{}", fmt::join(names_of_workloads(), ", ")),
+       .choices = names_of_workloads(),
+       .repeats = true},
       {.name = "precision",
        .fallback = "tf32,bfloat16",
        .help = "of products",
@@ -314,6 +348,7 @@ std::vector<flag> flags() {
 }
 
 int run(edl::cli::command_line const& l) {
+  check_line(l);
   words const peers = l.all("peer"), only = l.all("workload"), precisions = l.all("precision");
   bool const roofline = l.truth("roofline");
   auto const rate = edl::cli::parse_number<double>(l.text("rate"));
