@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
   for (int run = 0; run <= runs; ++run) {
     std::vector<std::string> line{argv[0]};
     line.insert(line.end(), argv + 2, argv + argc);
-    for (std::string more : {"--minibatch_size=1024", "--num_epochs=10", "--seed="})
+    for (std::string more : {"--minibatch_size=1536", "--num_epochs=7", "--seed="})
       line.push_back(more == "--seed=" ? more + std::to_string(run + 1) : more);
     std::vector<char*> pointers;
     for (std::string& each : line) pointers.push_back(each.data());
