@@ -14,6 +14,24 @@ namespace durable_file_test {
 
 using namespace edl;
 
+TEST_CASE("storage that fails for a while is waited for, unless it is told not to, or fails for ever") {
+  logger const log(severity::critical);
+  int tries = 0, pauses = 0;
+  auto const fails = [&](int times, int code) {
+    return [&, times, code] {
+      if (++tries <= times) throw storage_error(code, "no");
+    };
+  };
+  auto const rest = [&](auto) { return ++pauses < 3; };
+  CHECK(when_storage_allows(fails(2, EIO), rest, log));
+  CHECK(tries == 3);
+  CHECK(pauses == 2);
+  CHECK_FALSE(when_storage_allows(fails(9, ENOSPC), rest, log));
+  CHECK(pauses == 3);
+  CHECK_THROWS_AS(when_storage_allows(fails(99, ENOENT), rest, log), storage_error);
+  CHECK(pauses == 3);
+}
+
 TEST_CASE("bytes that were written give way to others, of which the checksum does not hear") {
   scratch const dir;
   edl::durable_file file(dir / "f");

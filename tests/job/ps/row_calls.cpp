@@ -3,12 +3,14 @@
 #include "edl/job/ps/row_calls.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <future>
 
 #include "edl/compute/sparse/row_bytes.hpp"
 #include "job/ps/processes.hpp"
+#include "scratch_directory.hpp"
 
 namespace row_calls_test {
 
@@ -16,18 +18,20 @@ using namespace server_processes;
 
 namespace {
 
-std::shared_ptr<store> make_tables(std::uint32_t) {
+std::shared_ptr<store> make_tables(bool watched) {
   return std::make_shared<store>(
       store_options{.layout = tables_layout(),
                     .elements = {0, 1},
                     .slots = {0, 2048},
-                    .tables = {{.width = 2, .seed = 1}, {.width = 1, .initial = edl::nn::constant{0}}},
+                    .tables = {{.width = 2, .seed = 1, .watches_memory = watched},
+                               {.width = 1, .initial = edl::nn::constant{0}, .watches_memory = watched}},
                     .rule = momentum,
-                    .when = at_once});
+                    .when = at_once,
+                    .watches_memory = watched});
 }
 
 struct tables_process : process {
-  tables_process() : process(tables_layout(), make_tables) {}
+  tables_process() : process(tables_layout(), [](std::uint32_t) { return make_tables(false); }) {}
 };
 
 using ids = std::vector<std::uint64_t>;
@@ -68,6 +72,33 @@ std::vector<float> pull(caller& c, process& p, std::uint64_t generation, ids con
 }
 
 }  // namespace
+
+TEST_CASE("a server whose row has changed by itself tells so as it writes it, and ends") {
+  caller c;
+  scratch const directory;
+  std::shared_ptr<store> kept;
+  std::vector<std::string> failures;
+  process p(tables_layout(), [&](std::uint32_t) { return kept = make_tables(true); });
+  p.failed = [&](std::string const& why) { failures.push_back(why); };
+  c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(1, part::primary, false));
+  ids const some = own_ids(3);
+  push(c, p, 1, 0, some, some);
+  edl::wire::CheckpointRequest r;
+  r.set_generation(1);
+  r.set_version(1);
+  r.set_final(true);
+  r.set_path(directory.path());
+  auto const write = [&] {
+    return code_of([&] { c.ask<edl::wire::CheckpointReply>(p, method::checkpoint, r); });
+  };
+  CHECK(write() == status::ok);
+  kept->rows().table(0).for_each(edl::sparse::id_hash(some[1]).slot(),
+                                 [](auto const&, edl::view<float> row) { const_cast<float&>(row[1]) += 1; });
+  CHECK(write() != status::ok);
+  REQUIRE(failures.size() == 1);
+  CHECK(failures[0].find(fmt::format("the row of id {} has changed without a step", some[1])) !=
+        std::string::npos);
+}
 
 TEST_CASE("rows are pulled and pushed beside the variables, each push once") {
   caller c;
@@ -187,7 +218,7 @@ TEST_CASE("some hash slots are copied by themselves, and from one that offers it
   auto const counted = c.ask<edl::wire::CountRowsReply>(p, method::count_rows, count);
   CHECK(counted.first() == 0);
   CHECK(counted.last() == 2048);
-  auto const store = make_tables(0);
+  auto const store = make_tables(false);
   std::promise<void> offered;
   REQUIRE(p.node.post([&] { p.it.offers(2, 0, store), offered.set_value(); }));
   offered.get_future().get();

@@ -14,7 +14,7 @@ namespace {
 
 edl::element_range const all{0, edl::sparse::hash_slots}, low{0, 2048}, high{2048, 4096};
 
-table_rows make() {
+table_rows make(bool watches = false) {
   static auto const layout = [] {
     auto l = small_layout();
     l.tables = {{"words", 1}};
@@ -22,7 +22,7 @@ table_rows make() {
   }();
   return table_rows({.layout = layout,
                      .slots = all,
-                     .tables = {{.width = 1, .initial = edl::nn::constant{0}}},
+                     .tables = {{.width = 1, .initial = edl::nn::constant{0}, .watches_memory = watches}},
                      .rule = adding,
                      .when = at_once});
 }
@@ -65,6 +65,26 @@ TEST_CASE("sums of several minibatches are a step with the mean") {
   rows.step_mean(all, sums, 2, 1, 0);
   CHECK(weight(rows, both[0]) == 1);
   CHECK(weight(rows, both[1]) == 1);
+}
+
+TEST_CASE("accumulated gradients of rows that change by themselves are found") {
+  auto rows = make(true);
+  ids const both{id_in(low), id_in(high)};
+  std::vector<float> const slopes{1, 2};
+  edl::sparse::row_gradients const g{both, slopes};
+  std::vector<row_update> sums;
+  rows.accumulate(sums, all, {&g, 1});
+  rows.accumulate(sums, low, {&g, 1});
+  auto bad = sums;
+  bad[0].values[2] = 1.5f;
+  CHECK_THROWS_WITH_AS(rows.step_mean(all, bad, 2, 1, 0), doctest::Contains("table 'words' have changed"),
+                       edl::memory_fault);
+  bad = sums;
+  bad[0].ids[1] = both[0];
+  CHECK_THROWS_AS(rows.step_mean(all, bad, 2, 1, 0), edl::memory_fault);
+  CHECK(weight(rows, both[0]) == 0);
+  rows.step_mean(all, sums, 2, 1, 0);
+  CHECK(weight(rows, both[0]) == 1);
 }
 
 TEST_CASE("who holds some hash slots has their rows, and checks for all that are counted") {

@@ -70,12 +70,12 @@ EDL_INLINE asio::awaitable<void> row_calls::pull(net::request& r) {
   }
   std::vector<bytes> payload;
   for (std::size_t t = 0; t < from->rows().tables(); ++t) {
-    auto& [ids, weights] = held.tables()[t];
-    if (!from->rows().has_all(ids))
+    row_update& rows = held.tables()[t];
+    if (!from->rows().has_all(rows.ids))
       throw net::call_error(net::status::invalid,
                             fmt::format("{} is asked for rows that others have, not it", shards_.name()));
-    from->rows().pull(t, ids, weights);
-    payload.push_back(std::as_bytes(std::span(weights)));
+    from->rows().pull(t, rows.ids, rows.values);
+    payload.push_back(std::as_bytes(std::span(rows.values)));
   }
   std::string const answer = wire::pack(wire::PullRowsReply{});
   co_await r.reply(answer, payload);

@@ -10,6 +10,7 @@ namespace edl::ps {
 struct row_update {
   std::vector<std::uint64_t> ids;
   std::vector<float> values;  ///< gradients, or weights
+  std::uint64_t sum = 0;      ///< of accumulated ones, where memory is watched: what they came to
 };
 
 }  // namespace edl::ps

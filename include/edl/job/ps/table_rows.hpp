@@ -83,7 +83,8 @@ class table_rows {
   /// them. `rate`: what the learning rate is multiplied by.
   void step(element_range slots, std::span<sparse::row_gradients const> rows, float rate, std::uint64_t made);
 
-  /// The same with sums of `accumulate`, divided.
+  /// The same with sums of `accumulate`, divided. Where memory is watched, throws memory_fault if they are
+  /// not what was accumulated.
   void step_mean(element_range slots, std::vector<row_update> const& sums, float divisor, float rate,
                  std::uint64_t made);
 

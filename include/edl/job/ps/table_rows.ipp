@@ -9,9 +9,11 @@
 #include "edl/compute/sparse/row_bytes.hpp"
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/counted.hpp"
+#include "edl/core/digest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
+#include "edl/core/random.hpp"
 #include "edl/job/ps/table_rows.hpp"
 
 namespace edl::ps {
@@ -28,6 +30,14 @@ struct held_snapshot {
 EDL_INLINE bool within(element_range slots, std::uint64_t id) {
   std::size_t const slot = sparse::id_hash(id).slot();
   return slot >= slots.first && slot < slots.last;
+}
+
+/// What the rows from `first` on come to, where those before come to `all`.
+EDL_INLINE std::uint64_t sum_of(row_update const& rows, std::size_t width, std::size_t first,
+                                std::uint64_t all) {
+  for (std::size_t i = first; i < rows.ids.size(); ++i)
+    all = digest(view<float>(rows.values).subspan(i * width, width), mix(all, rows.ids[i]));
+  return all;
 }
 
 }  // namespace detail
@@ -188,7 +198,12 @@ EDL_INLINE void table_rows::add(row_update& to, element_range slots, sparse::row
 EDL_INLINE void table_rows::accumulate(std::vector<row_update>& to, element_range slots,
                                        std::span<sparse::row_gradients const> rows) const {
   to.resize(rows.size());
-  for (std::size_t t = 0; t < rows.size(); ++t) add(to[t], slots, rows[t], t);
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    std::size_t const before = to[t].ids.size();
+    add(to[t], slots, rows[t], t);
+    if (options_[t].watches_memory)
+      to[t].sum = detail::sum_of(to[t], std::size_t(tables_[t]->width()), before, to[t].sum);
+  }
 }
 
 EDL_INLINE void table_rows::step_mean(element_range slots, std::vector<row_update> const& sums, float divisor,
@@ -196,6 +211,12 @@ EDL_INLINE void table_rows::step_mean(element_range slots, std::vector<row_updat
   std::vector<sparse::summed_gradients> each;
   std::vector<sparse::row_gradients> means;
   for (std::size_t t = 0; t < sums.size(); ++t) {
+    auto const width = std::size_t(tables_[t]->width());
+    if (options_[t].watches_memory && sums[t].sum != detail::sum_of(sums[t], width, 0, 0))
+      throw memory_fault(fmt::format(
+          "accumulated gradients of rows of table '{}' have changed without a push: its memory is "
+          "not what was written",
+          layout_.tables[t].name));
     each.push_back(sparse::sum_duplicates(sums[t].ids, sums[t].values, tables_[t]->width()));
     for (float& sum : each.back().gradients) sum /= divisor;
   }
