@@ -146,4 +146,28 @@ TEST_CASE("a server that comes to a new master, and is one too many, is a source
   CHECK(m.take_all<replace_process>().empty());
 }
 
+TEST_CASE("a server that is one too many, and alone has the ranges, stays until another has come") {
+  persisted_state before{.generation = 4, .members = 2, .wanted_servers = 2};
+  before.servers = {.next = 2, .lines = {{0, 0, false}, {1, 0, false}}};
+  master m(options(2, 3), before);
+  CHECK(m.it.join({role::server, 1, 1, {}, 5, 4, {0, 1, 2}}, m.now).accepted);
+  CHECK(m.it.scale({.servers = 1}, m.now).empty());
+  m.it.tick(m.now);
+  auto const alone = m.take_all<configure_servers>();
+  REQUIRE(alone.size() == 1);
+  CHECK(alone[0].places == std::vector<range_place>(3, {1, {}}));
+  m.answer(alone[0]);
+  CHECK(m.take_all<stop_process>().empty());
+
+  CHECK(m.it.join({role::server, 0, 1, {}, 5}, m.now).accepted);
+  auto const both = m.take_all<configure_servers>();
+  REQUIRE(both.size() == 1);
+  CHECK(both[0].keep);
+  CHECK(both[0].places == std::vector<range_place>(3));
+  m.answer(both[0]);
+  auto const stopped = m.take_all<stop_process>();
+  REQUIRE(stopped.size() == 1);
+  CHECK((stopped[0].id == 1 && stopped[0].role == role::server));
+}
+
 }  // namespace scale_test

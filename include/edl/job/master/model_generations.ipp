@@ -225,9 +225,13 @@ EDL_INLINE void model_generations::go_on_from(copy_position kept) {
            topic::recovery);
 }
 
+// Who has ranges because nobody else was there stays until others have come.
 EDL_INLINE void model_generations::stop_spare_servers(time_point now) {
-  for (std::uint32_t const id : servers_there())
-    if (id >= servers_.wanted()) members_.stop_server(id, now);
+  for (std::uint32_t const id : servers_there()) {
+    bool const serves = std::ranges::any_of(
+        places(), [&](range_place const& p) { return p.primary == id || p.backup == id; });
+    if (id >= servers_.wanted() && !serves) members_.stop_server(id, now);
+  }
 }
 
 EDL_INLINE void model_generations::server_ahead(std::uint32_t id, time_point now) {
