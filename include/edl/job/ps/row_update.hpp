@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,7 +11,13 @@ namespace edl::ps {
 struct row_update {
   std::vector<std::uint64_t> ids;
   std::vector<float> values;  ///< gradients, or weights
-  std::uint64_t sum = 0;      ///< of accumulated ones, where memory is watched: what they came to
+
+  /// What rows up to an end came to when they were added, where memory is watched.
+  struct piece {
+    std::size_t end;
+    std::uint64_t sum;
+  };
+  std::vector<piece> pieces = {};
 };
 
 }  // namespace edl::ps

@@ -13,7 +13,6 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
-#include "edl/core/random.hpp"
 #include "edl/job/ps/table_rows.hpp"
 
 namespace edl::ps {
@@ -32,12 +31,19 @@ EDL_INLINE bool within(element_range slots, std::uint64_t id) {
   return slot >= slots.first && slot < slots.last;
 }
 
-/// What the rows from `first` on come to, where those before come to `all`.
+/// What these rows come to.
 EDL_INLINE std::uint64_t sum_of(row_update const& rows, std::size_t width, std::size_t first,
-                                std::uint64_t all) {
-  for (std::size_t i = first; i < rows.ids.size(); ++i)
-    all = digest(view<float>(rows.values).subspan(i * width, width), mix(all, rows.ids[i]));
-  return all;
+                                std::size_t last) {
+  return digest(view<float>(rows.values).subspan(first * width, (last - first) * width),
+                digest(view<std::uint64_t>(rows.ids).subspan(first, last - first)));
+}
+
+/// Whether accumulated rows are what was added.
+EDL_INLINE bool as_added(row_update const& rows, std::size_t width) {
+  std::size_t first = 0;
+  return std::ranges::all_of(rows.pieces, [&](row_update::piece const& p) {
+    return sum_of(rows, width, std::exchange(first, p.end), p.end) == p.sum;
+  });
 }
 
 }  // namespace detail
@@ -201,8 +207,8 @@ EDL_INLINE void table_rows::accumulate(std::vector<row_update>& to, element_rang
   for (std::size_t t = 0; t < rows.size(); ++t) {
     std::size_t const before = to[t].ids.size();
     add(to[t], slots, rows[t], t);
-    if (options_[t].watches_memory)
-      to[t].sum = detail::sum_of(to[t], std::size_t(tables_[t]->width()), before, to[t].sum);
+    if (std::size_t const now = to[t].ids.size(); options_[t].watches_memory)
+      to[t].pieces.push_back({now, detail::sum_of(to[t], std::size_t(tables_[t]->width()), before, now)});
   }
 }
 
@@ -211,8 +217,7 @@ EDL_INLINE void table_rows::step_mean(element_range slots, std::vector<row_updat
   std::vector<sparse::summed_gradients> each;
   std::vector<sparse::row_gradients> means;
   for (std::size_t t = 0; t < sums.size(); ++t) {
-    auto const width = std::size_t(tables_[t]->width());
-    if (options_[t].watches_memory && sums[t].sum != detail::sum_of(sums[t], width, 0, 0))
+    if (!detail::as_added(sums[t], std::size_t(tables_[t]->width())))
       throw memory_fault(fmt::format(
           "accumulated gradients of rows of table '{}' have changed without a push: its memory is "
           "not what was written",
