@@ -5,8 +5,9 @@
 #   tests/world/bugs.sh --check            only tells which patches still apply
 #   tests/world/bugs.sh BUILD [NAME…]      all of them, or those; BUILD: a build folder that has edl-world
 #
-# SECONDS_EACH (60): how long a campaign may look for one. SEED (1): where it begins. WORK: a folder for the
-# mutated sources and programs. The rows that it prints are those of docs/simulation.md.
+# SECONDS_EACH (600): of a processor, that a campaign may look for one. SEED (1): where it begins. WORK: a folder for
+# the mutated sources and programs; what is there already is not compiled again. The rows that it prints are those of
+# docs/simulation.md.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 patches=$root/tests/world/bugs
@@ -35,7 +36,7 @@ for unit in master app worker ps net platform checkpoint replica collective; do
   [ -f "$work/base/$unit.o" ] && continue
   command=$(grep -E "unity_edl-job-${unit}_cxx.cxx$" "$work/commands" | tail -1)
   [ -n "$command" ] || { echo "$build has no unity unit of job/$unit: configure it with -DEDL_UNITY=ON"; exit 2; }
-  command=$(sed -E "s/^ccache //; s/-fno-semantic-interposition/-fsemantic-interposition -w/; s/ -M[DTF]+( [^ ]+\.(d|o))?//g
+  command=$(sed -E "s/-fno-semantic-interposition/-fsemantic-interposition -w/; s/ -M[DTF]+( [^ ]+\.(d|o))?//g
                     s| -o [^ ]+| -o $work/base/$unit.o|" <<< "$command")
   (cd "$build" && eval "$command") || { echo "job/$unit does not compile"; exit 2; }
 done
@@ -54,31 +55,30 @@ for name in "${names[@]}"; do
     echo "#include \"$body\"" > "$unit.cpp"
     command=${compile% -c *}
     command=${command//-I$root\/include/-I$work\/tree\/include}
-    command=$(sed -E 's/^ccache //; s/ -o [^ ]+//; s/ -M[DTF]+( [^ ]+\.(d|o))?//g' <<< "$command")
+    command=$(sed -E 's/ -o [^ ]+//; s/ -M[DTF]+( [^ ]+\.(d|o))?//g' <<< "$command")
     (cd "$build" && eval "$command -w -O1 -c $unit.cpp -o $unit.o") || { echo "$name: does not compile"; continue 2; }
     objects="$objects $unit.o"
   done
   program=$work/edl-world-$name
   changed=$(sed -E "s| -o [^ ]+| -o $program -Wl,--allow-multiple-definition $objects $work/base/*.o|" <<< "$link")
   (cd "$build" && eval "$changed") || { echo "$name: does not link"; continue; }
-  began=$(date +%s) next=${SEED:-1} code=0 took=0 seed=
-  while [ $took -lt "${SECONDS_EACH:-60}" ]; do
-    "$program" --seed="$next" --seconds=$((${SECONDS_EACH:-60} - took)) --stop --keep > "$work/$name.log" 2>&1
+  next=${SEED:-1} left=${SECONDS_EACH:-600} histories=0 used=0 seed=
+  while [ "$left" -gt 0 ]; do
+    "$program" --seed="$next" --processor="$left" --stop --keep > "$work/$name.log" 2>&1
     code=$?
-    took=$(($(date +%s) - began))
+    read -r n took < <(sed -nE 's/^[0-9]+ s: ([0-9]+) histories.* ([0-9]+) s of a processor.*/\1 \2/p' "$work/$name.log" | tail -1)
+    histories=$((histories + n)) used=$((used + took)) left=$((left - took - 1))
     [ $code -eq 1 ] || break
     seed=$(sed -n 's/^seed \([0-9]*\) fails: .*/\1/p' "$work/$name.log" | head -1)
     next=$((seed + 1))
     # A history that fails without the bug, too, has not found it.
     "$build/tests/world/edl-world" --seed="$seed" --keep > /dev/null && break
-    code=0 seed=
+    seed=
   done
-  histories=$((next - ${SEED:-1}))
-  [ -n "$seed" ] || histories=$((histories + $(sed -n 's/^[0-9]* s: \([0-9]*\) histories.*/\1/p' "$work/$name.log" | tail -1)))
   all=$((all + 1))
-  [ $code -eq 1 ] && found=$((found + 1))
+  [ -n "$seed" ] && found=$((found + 1))
   printf '| %-20s | %-8s | %-7s | %6s | %9s | %7s |\n' "$name" "$commit" \
-    "$([ $code -eq 1 ] && echo yes || echo no)" "${seed:--}" "$histories" "$took"
+    "$([ -n "$seed" ] && echo yes || echo no)" "${seed:--}" "$histories" "$used"
   rm -f "$program"
 done
 echo "found $found of $all"

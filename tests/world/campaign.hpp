@@ -22,14 +22,14 @@ struct outcome {
   std::map<std::string, std::uint64_t> paths;
   double virtual_seconds = 0;
   bool cluster = false;  ///< it was one of a cluster
-  double seconds = 0;
+  double seconds = 0;    ///< of a processor
 };
 
 struct campaign_options {
   std::uint64_t first = 1;
-  std::chrono::seconds time{0};  ///< 0: one history
+  std::chrono::seconds time{0}, processor{0};  ///< real, or of a processor; 0: one history
   int jobs = 2;
-  std::chrono::seconds limit{60};                 ///< of real time, for each history
+  std::chrono::seconds limit{60};                 ///< of a processor, for each history
   std::optional<std::vector<fault>> faults = {};  ///< instead of those of the seed
   bool shrink = true;
   bool stop_at_first = false;  ///< failure

@@ -18,10 +18,11 @@ constexpr char const* help =
     "edl-world [--seed=N] [--seconds=S] [--faults=LIST] [FLAG]…\n"
     "  --seed=N      the history to run, or the first of a campaign; new: of the time, which is printed\n"
     "  --seconds=S   seed after seed for so long; without it one history\n"
+    "  --processor=S the same, for so many seconds of a processor\n"
     "  --faults=LIST what happens, instead of what the seed draws; as a failing history prints it\n"
     "  --replay=FILE the histories of a list: a seed in each line, or a seed, a blank and its faults\n"
     "  --jobs=N      histories side by side (2)\n"
-    "  --limit=S     real seconds that a history may take (60)\n"
+    "  --limit=S     seconds of a processor that a history may take (60)\n"
     "  --stop        a campaign ends with its first failure\n"
     "  --keep        failing histories keep all of their faults\n"
     "  --cluster     histories of TrainingJobs, with controllers and the double of the API server\n"
@@ -48,6 +49,8 @@ int main(int argc, char** argv) try {
       list = v;
     else if (char const* v = value("--seconds="))
       o.time = std::chrono::seconds(std::atoi(v));
+    else if (char const* v = value("--processor="))
+      o.processor = std::chrono::seconds(std::atoi(v));
     else if (char const* v = value("--faults="))
       o.faults = simulation::parse_faults(v);
     else if (char const* v = value("--jobs="))
@@ -73,8 +76,8 @@ int main(int argc, char** argv) try {
   if (!shows) return simulation::run_campaign(o) == 0 ? 0 : 1;
   auto const one = simulation::run_child(o.first, o.faults, o);
   simulation::print(one);
-  fmt::print("{} events, {} steps, hash {:016x}, {:.1f} s virtual, {:.2f} s real\n", one.events, one.steps,
-             one.hash, one.virtual_seconds, one.seconds);
+  fmt::print("{} events, {} steps, hash {:016x}, {:.1f} s virtual, {:.2f} s of a processor\n", one.events,
+             one.steps, one.hash, one.virtual_seconds, one.seconds);
   return one.findings.empty() ? 0 : 1;
 } catch (std::exception const& e) {
   fmt::print(stderr, "edl-world: {}\n", e.what());
