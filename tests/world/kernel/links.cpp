@@ -20,7 +20,7 @@ network_state& net() {
   return all;
 }
 
-constexpr std::int64_t first_retransmission = 200'000'000;
+constexpr std::int64_t first_retransmission = 200'000'000, longest_retransmission = 120'000'000'000;
 
 }  // namespace
 
@@ -59,9 +59,13 @@ void look_at_links() {
     } else if (passes && s->outages % 2 == 1) {
       ++s->outages;
       if (!s->held) continue;
-      std::int64_t const silent = os->now - s->held_since;
-      std::int64_t wait = std::int64_t(
-          os->network.below(std::uint64_t(std::clamp<std::int64_t>(silent, 200'000'000, 4'000'000'000))));
+      // Pauses double (RFC 6298): to find back may take as long as the outage was.
+      link const& way = link_between(*s->at, *s->peer_host);
+      std::int64_t pause = first_retransmission + 2 * way.latency.count() +
+                           std::int64_t(os->network.exponential(double(way.jitter.count())));
+      std::int64_t again = s->held_since + pause;
+      while (again <= os->now) again += pause = std::min(2 * pause, longest_retransmission);
+      std::int64_t const wait = again - os->now;
       ++s->arrivals;  // what is scheduled already comes now
       for (std::size_t i = 0; i < s->in_flight.size(); ++i)
         os->at(os->now + wait + std::int64_t(i), [s, n = s->arrivals] {
