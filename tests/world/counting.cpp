@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/core/input_file.hpp"
+
 namespace counting {
 namespace {
 
@@ -71,7 +73,9 @@ struct model {
   using metrics = edl::metrics<edl::mean_loss>;
 
   static std::unique_ptr<edl::data::source> open(std::string const& path, edl::data::source_options const&) {
-    return path.ends_with(".counted") ? std::make_unique<ids>() : nullptr;
+    if (!path.ends_with(".counted")) return nullptr;
+    if (path.starts_with('/')) edl::input_file const there(path);  // records lie on storage, which may fail
+    return std::make_unique<ids>();
   }
 
   template <class Sample>

@@ -37,13 +37,16 @@ void job::expect(fault const& f) {
   world::duration length = f.length, more = 90s;
   if (f.what == kill || f.what == terminate || f.what == journal) more = 25s;
   if (f.what == stop || (f.what == power && others)) {
-    more = f.what == stop ? 25s : 20s;
+    more = f.what == power ? 20s : 25s;
+    if (f.what == stop && others && !plan_.has_servers()) more = 15s;
     if (replaced) length = std::min<world::duration>(length, 6s);
   }
   if (f.what == hang) length = std::min<world::duration>(length, 60s);
   if (f.what == stop || f.what == power || f.what == hang)
     absent_[f.place] = std::max(absent_[f.place], now + length);
-  changed_ = std::max(changed_, now + length);
+  // Who stands still does not hinder the master and the launcher.
+  bool const still = f.place.starts_with("worker") && (f.what == stop || f.what == hang);
+  changed_ = std::max(changed_, still ? now : now + length);
   expected_ = std::max(expected_, now + length + more);
 }
 
@@ -144,13 +147,14 @@ void job::apply(fault const& f) {
       disturb(f.place, f.other, f);
       break;
     case isolate: {
-      // A master that is cut off from all others is to blame none of them. Of one alone it cannot know.
+      // A master that is cut off from all others is to blame none of them. Of one alone it cannot know, nor
+      // of an outage so short that it may last twice as long for a connection far away.
       fault one = f;
       auto const members = std::ranges::count_if(all_, [&](process const& m) {
         return p && !m.ended && !m.given_up && m.role != "master" && m.joined == p->number;
       });
-      one.number =
-          f.place == "master" && f.length <= 25s && world::now() > troubled_["master"] && members > 1;
+      one.number = f.place == "master" && f.length <= 25s && (f.length > 3s || plan_.latency < 5ms) &&
+                   world::now() > troubled_["master"] && members > 1;
       for (std::string const& other : places())
         if (other != f.place) disturb(f.place, other, one);
       break;

@@ -97,7 +97,12 @@ class drawing {
                 : std::min(f.length, milliseconds(8'000)) + milliseconds(d_.between(300, 5000));
     }
     for (fault const& f : std::vector(out_)) follow(f);
-    if (plan_.has_servers() && more_.one_in(6)) pause_amid_write();
+    // Who stands still is given up, and writes on: that meets who has taken its place.
+    if (plan_.has_servers() && more_.one_in(plan_.elsewhere ? 2 : 6)) pause_amid_write();
+    if (!plan_.has_servers() && plan_.workers > 1 && more_.one_in(3)) silence_amid_world();
+    if (plan_.launched && more_.one_in(4)) stay_amid_scaling();
+    if (plan_.has_servers() && more_.one_in(4)) damage_amid_recovery();
+    if (plan_.has_servers() && !plan_.launched && more_.one_in(4)) drain_amid_absence();
     std::ranges::stable_sort(out_, {}, &fault::at);
     return out_;
   }
@@ -139,13 +144,89 @@ class drawing {
   void pause_amid_write() {
     fault pause{
         .at = milliseconds(more_.between(500, 8000)), .what = stop, .place = one_of("server", plan_.servers)};
-    pause.length = milliseconds(more_.one_in(2) ? more_.between(1500, 5000) : more_.between(5000, 30'000));
+    bool const soon = more_.one_in(plan_.elsewhere ? 6 : 2);
+    pause.length = milliseconds(soon ? more_.between(1500, 5000) : more_.between(5000, 30'000));
     pause.on = {.what = "fsync", .of = pause.place, .nth = 1 + more_.below(6)};
     out_.push_back(pause);
     fault next{.at = pause.at, .what = more_.one_in(2) ? terminate : kill, .on = pause.on};
     next.place = next.what == kill ? one_of("server", plan_.servers) : one_of("worker", plan_.workers);
     next.on.later = milliseconds(more_.between(300, std::min<std::int64_t>(pause.length.count(), 5000)));
     if (next.place != pause.place) out_.push_back(next);
+  }
+
+  /// While workers form a world, and a newcomer takes its copy, one of them or the master falls silent. After
+  /// a master's loss newcomers are of the next world at once, and copy while all wait for them.
+  void silence_amid_world() {
+    auto const workers = std::uint64_t(plan_.workers);
+    std::uint64_t const one = more_.below(workers);
+    milliseconds const at(more_.between(500, 6000));
+    fault next{.at = at, .what = stop, .place = fmt::format("worker-{}", one), .on = {.of = "master"}};
+    next.length = milliseconds(more_.between(3000, 40'000));
+    if (plan_.workers > 2 && more_.one_in(6)) {  // two that cannot reach each other hinder world after world
+      fault apart{.at = at, .what = cut, .place = next.place};
+      apart.other = fmt::format("worker-{}", (one + 1 + more_.below(workers - 1)) % workers);
+      apart.length = milliseconds(more_.between(12'000, 60'000));
+      out_.push_back(apart);
+      next.on.what = "it misses", next.on.nth = 1 + more_.below(4);
+      if (more_.one_in(2)) next.what = isolate, next.place = "master";
+    } else {
+      if (more_.below(4) > 0)
+        out_.push_back({.at = at, .what = kill, .place = one_of("worker", plan_.workers)});
+      if (more_.one_in(2))
+        out_.push_back({.at = at + milliseconds(more_.between(0, 500)), .place = "master"});
+      next.on.what = "(new)", next.on.nth = more_.one_in(2) ? 1 : 1 + more_.below(4);
+      std::uint64_t const how = more_.below(6);
+      if (how < 2) next.what = how == 0 ? isolate : power;
+    }
+    // It takes a dozen ways there and back, and pauses of 20 ms.
+    std::int64_t const ways = 25 * plan_.latency.count() / 1000;
+    next.on.later = milliseconds(more_.one_in(4) ? more_.between(0, 1000) : more_.between(0, 20 + ways));
+    out_.push_back(next);
+  }
+
+  /// Who is to go stands still, and does not leave by itself; the master is lost as it gives its orders.
+  void stay_amid_scaling() {
+    bool const of_servers = plan_.has_servers() && more_.one_in(3);
+    int const there = of_servers ? plan_.servers : plan_.workers, least = of_servers ? plan_.copies : 1;
+    if (there <= least) return;
+    milliseconds const at(more_.between(1000, 10'000));
+    fault const fewer{.at = at,
+                      .what = of_servers ? servers : workers,
+                      .number = std::uint64_t(more_.between(least, there - 1))};
+    fault stays{.at = at - milliseconds(more_.between(0, 1000)),
+                .what = more_.one_in(2) && !of_servers ? hang : stop};
+    stays.place = fmt::format("{}-{}", of_servers ? "server" : "worker", there - 1);
+    stays.length = milliseconds(stays.what == hang ? 3'600'000 : more_.between(10'000, 35'000));
+    fault lost{.at = at, .what = kill, .place = "master", .on = {.what = "Scaling", .of = "master"}};
+    lost.on.later = milliseconds(more_.between(0, 30));
+    for (fault const& f : {fewer, stays, lost}) out_.push_back(f);
+  }
+
+  /// Servers are replaced as the storage goes bad: the master's successor knows less than its members, and
+  /// looks for checkpoints for long.
+  void damage_amid_recovery() {
+    milliseconds const at(more_.between(2000, 12'000));
+    for (int n = more_.one_in(3) ? 2 : 1; n > 0; --n)
+      out_.push_back({.at = at, .what = kill, .place = one_of("server", plan_.servers)});
+    fault damaged{.at = at, .what = journal, .number = more_.below(1'000'000)};
+    damaged.on = {.what = more_.one_in(2) ? "is lost" : "Going back", .of = "master"};
+    damaged.on.later = milliseconds(more_.between(0, 1ll << more_.between(3, 9)));
+    out_.push_back(damaged);
+    if (more_.one_in(4)) return;
+    fault slow{
+        .at = at, .what = slow_disk, .number = std::uint64_t(more_.between(4000, 20'000)), .on = damaged.on};
+    slow.length = milliseconds(more_.between(4000, 25'000));
+    out_.push_back(slow);
+  }
+
+  /// A server is away for long, nobody takes its place so soon, and another node is drained meanwhile.
+  void drain_amid_absence() {
+    fault away{.at = milliseconds(more_.between(1000, 12'000)), .what = more_.one_in(2) ? stop : power};
+    away.place = one_of("server", plan_.servers);
+    away.length = milliseconds(more_.between(25'000, 60'000));
+    out_.push_back(away);
+    milliseconds const later(more_.between(500, 15'000));
+    out_.push_back({.at = away.at + later, .what = terminate, .place = one_of("worker", plan_.workers)});
   }
 
   /// What comes amid what another fault has begun.
@@ -157,13 +238,14 @@ class drawing {
       out_.push_back(next);
     };
     // What has been decided is being carried out: some of it is, or is only on its way.
-    if ((f.what == workers || f.what == servers) && more_.one_in(3)) return moment("Scaling", 30);
-    if (f.what == kill && f.place != "master" && plan_.launched && more_.one_in(6))
+    if ((f.what == workers || f.what == servers) && more_.one_in(2)) return moment("Scaling", 30);
+    if (f.what == kill && f.place != "master" && plan_.launched && more_.one_in(4))
       return moment("is started", 5);
     // Others wait for who is away, or for a disk. People lose their patience, and one trouble does not end
     // the next.
     milliseconds const lasts = std::min(f.length, milliseconds(20'000));
-    if (lasts < milliseconds(3000) || f.what == clock || !more_.one_in(4)) return;
+    bool const without = f.place.starts_with("server") && f.length >= milliseconds(20'000);
+    if (lasts < milliseconds(3000) || f.what == clock || !more_.one_in(without ? 2 : 4)) return;
     bool const told = more_.one_in(2);
     fault next{.at = f.at, .what = told ? terminate : kill, .on = f.on};
     next.place = !told && plan_.has_servers() && more_.one_in(2) ? one_of("server", plan_.servers)

@@ -56,7 +56,7 @@ std::vector<std::string> job::command() const {
   std::string const dir = directory;
   std::vector<std::string> line{"counting",
                                 "train",
-                                "--training_data=data.counted",
+                                "--training_data=" + dir + "/data.counted",
                                 "--minibatch_size=4",
                                 "--num_minibatches_per_task=4",
                                 fmt::format("--num_epochs={}", plan_.epochs),
@@ -84,7 +84,7 @@ std::vector<std::string> job::command() const {
   }
   if (plan_.kept > 0) add(fmt::format("--keep_checkpoint_max={}", plan_.kept));
   if (plan_.evaluation_steps > 0) {
-    add("--validation_data=data.counted");
+    add("--validation_data=" + dir + "/data.counted");
     add(fmt::format("--evaluation_steps={}", plan_.evaluation_steps));
     if (plan_.judged) add("--save_best=loss");
   }
@@ -213,6 +213,7 @@ void job::launch_master() {
 
 void job::start() {
   world::mount_everywhere(directory, "storage");
+  world::write_file("master", std::string(directory) + "/data.counted", "records");
   world::set_default_link({.latency = plan_.latency, .jitter = plan_.latency / 2});
   if (plan_.launched)
     launch("launcher", 0,
@@ -253,10 +254,9 @@ void job::look_at_size() {
   auto const judge = [&](fault::kind what, std::string const& role, std::size_t wanted) {
     auto const there = std::size_t(std::ranges::count_if(
         all_, [&](process const& p) { return p.role == role && !p.ended && p.wanted; }));
-    // Others are told to go once the journal knows of it, and come when a silence and its lines have been
-    // found.
-    bool const late = world::now() > changed_ + 45s, more = there > wanted && (late || !slow_seen_),
-               less = there < wanted && late && !leaving_ && !trained_;
+    // Others are told to go, and come, once the journal knows of it.
+    bool const late = world::now() > changed_ + 45s, in_time = late || !slow_seen_,
+               more = there > wanted && in_time, less = there < wanted && in_time && !leaving_ && !trained_;
     if (unsure_.contains(what) || (!more && !less)) return;
     find_fault(fmt::format("the job has {} of {}, and {} are wanted", there, name_of(what), wanted));
     changed_ = world::now() + 1h;
@@ -345,7 +345,10 @@ void job::master_ended(process const& who) {
   // The end is tried again for 10 s.
   auto const now = world::now();
   bool const long_bad = now < disk_bad_until_ && now - disk_bad_since_ > 9s;
-  bool const unwritten = who.last.find(" cannot be written: ") != who.last.npos;
+  static constexpr char const* unwritten_words[]{" cannot be written: ", "cannot write /job/",
+                                                 "cannot create /job/"};
+  bool const unwritten = std::ranges::any_of(
+      unwritten_words, [&](char const* words) { return who.last.find(words) != who.last.npos; });
   if (who.ended->code != 0 && ((steps_ == 0 && less_known_) || (unwritten && long_bad)))
     refused_ = who.last;
   else if (who.ended->code != 0)
@@ -357,7 +360,9 @@ void job::member_ended(process const& who) {
   leaving_ = leaving_ || (who.role == "worker" && who.told_to_stop == 0ns && who.wanted && how.code == 0 &&
                           how.signal == 0);
   bool const from_outside = who.hit || !who.wanted || ending_ || less_known_ || world::now() < disk_trouble_;
-  if (!from_outside && (how.code != 0 || how.signal != 0))
+  // Records are waited for, as long as storage fails.
+  bool const of_records = !how.signal && who.last.find("/data.counted") != who.last.npos;
+  if ((!from_outside || of_records) && (how.code != 0 || how.signal != 0))
     find_fault(fmt::format("{} was not hit, and has ended with code {}, signal {}: {}", who.name, how.code,
                            how.signal, who.last));
   if (plan_.launched) {
@@ -417,9 +422,15 @@ void job::judge_line(process& who, log_line const& l) {
   // No disk here alters what it has.
   if (l.text.find(" is passed over (") != l.text.npos) find_fault(who.name + ": " + l.text);
   if (l.text.starts_with("generation ") || l.text.starts_with("World ")) void_ = false;
+  if (l.text.starts_with("cannot follow ")) passes_[who.number] = 0;  // the next one may take long again
   if (who.role != "master") return;
   // Those who have not heard of the end are waited for.
   if (l.text.starts_with("model written to /job/model")) expected_ = std::max(expected_, world::now() + 60s);
+  // Who is found to be gone is replaced, and the launcher is told soon.
+  static constexpr char const* changes[]{" is lost: ", " has left", " is started", " is about to leave",
+                                         "is not needed any more"};
+  if (std::ranges::any_of(changes, [&](char const* words) { return l.text.find(words) != l.text.npos; }))
+    changed_ = std::max(changed_, world::now());
   unsigned long long version = 0, before = 0, wanted = 0;
   if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
   if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1)
