@@ -299,7 +299,9 @@ void check_line(edl::cli::command_line const& l) {
 
 std::vector<flag> flags() {
   using enum flag::value_type;
-  auto const precisions = names(precision{});
+  words precisions;
+  for (auto const name : names(precision{}))
+    if (name != "int8") precisions.emplace_back(name);  // which is no GPU's
   return {
       {.name = "peer",
        .help = "NAME=COMMAND of a peer, which is given --workload, --batch and --precision (see peer.py)",
@@ -311,7 +313,7 @@ std::vector<flag> flags() {
       {.name = "precision",
        .fallback = "tf32,bfloat16",
        .help = "of products",
-       .choices = {precisions.begin(), precisions.end()},
+       .choices = precisions,
        .repeats = true},
       {.name = "rounds",
        .fallback = "9",
