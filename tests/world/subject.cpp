@@ -318,7 +318,11 @@ std::vector<std::pair<std::string, std::uint32_t>> job::running() const {
 
 void job::on_end(world::pid of, world::ending const& how) {
   if (auto const asks = scales_.find(of); asks != scales_.end()) {
-    how.code || how.signal ? void(unsure_.insert(asks->second)) : void(unsure_.erase(asks->second));
+    // While its storage fails a master keeps nothing of what it answers, and says so.
+    if (how.code || how.signal)
+      unsure_.insert(asks->second);
+    else if (world::now() > disk_trouble_)
+      unsure_.erase(asks->second);
     changed_ = std::max(changed_, world::now());
     scales_.erase(asks);
   }
