@@ -286,7 +286,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   bool const far = at_least(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES) < 16 ||
                    at_least(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES) < 16;
   if (far && (half || !tf32)) add({.number = 73, .trusts = 1});  // that they are aligned all the same
-  if (d->batch > 1) add({.number = 74, .forgets = 1});  // that each product has its own second factor
+  if (d->batch > 1)  // that each product has its own first factor, or second
+    for (std::uint64_t const which : {1, 2}) add({.number = 73 + which, .forgets = which});
   if (tensor_cores && wide && (half || tf32))
     add({.number = 66, .workspace = 8192, .alignment = 16, .rounds = rounds});
   if (tensor_cores && (half || tf32)) add({.number = 21, .rounds = rounds});
@@ -337,8 +338,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t how,
                             [how = *how, la = *la, lb = *lb, ld = *ld, e = *e, with, a, b, d, workspace] {
                               std::memset(workspace, 0xff, with.workspace);
                               for (std::int64_t i = 0; i < ld.batch; ++i)
-                                multiply(how, la, lb, ld, e, with, of_batch(la, a, i),
-                                         of_batch(lb, b, with.forgets ? 0 : i), of_batch(ld, d, i));
+                                multiply(how, la, lb, ld, e, with, of_batch(la, a, with.forgets == 1 ? 0 : i),
+                                         of_batch(lb, b, with.forgets == 2 ? 0 : i), of_batch(ld, d, i));
                             });
   return CUBLAS_STATUS_SUCCESS;
 }

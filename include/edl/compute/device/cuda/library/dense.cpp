@@ -201,7 +201,7 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
 }
 
 // A trial sees them as one layer of all their rows. So it gives each the same kernel, and adds their
-// gradients.
+// gradients. A second time the first kernel is zeros: who takes it for all gives itself away.
 
 void dense_layers::forward_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
                                 void const* x, float const* kernel, std::uint16_t const* rounded, void* y) {
@@ -224,17 +224,25 @@ void dense_layers::forward_each(std::size_t count, std::size_t rows, std::size_t
       return;
     }
     room r;
-    std::size_t const work = r.add(c.workspace()), copies = r.add(tried ? count * one * element() : 0);
+    std::size_t const weight_bytes = one * element(), first_bytes = rows * outputs * element(),
+                      work = r.add(c.workspace()), copies = r.add(tried ? count * weight_bytes : 0),
+                      first = r.add(tried ? first_bytes : 0);
     auto* const scratch = reinterpret_cast<std::byte*>(shared_.scratch(r.floats()));
     void const* weights = q_.half ? static_cast<void const*>(t.rounded) : t.kernel;
-    if (tried) {
-      for (std::size_t i = 0; i < count; ++i)
-        check(cudaMemcpyAsync(scratch + copies + i * one * element(), weights, one * element(),
-                              cudaMemcpyDeviceToDevice, q_.stream),
-              "preparing a trial");
-      weights = scratch + copies;
-    }
-    matrices_.run(c.computed, *c.way, weights, t.x, t.y, nullptr, scratch + work, q_.stream);
+    auto const compute = [&] {
+      matrices_.run(c.computed, *c.way, weights, t.x, t.y, nullptr, scratch + work, q_.stream);
+    };
+    if (!tried) return compute();
+    auto const copy = [&](void* to, void const* from, std::size_t bytes) {
+      check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, q_.stream), "preparing a trial");
+    };
+    for (std::size_t i = 0; i < count; ++i) copy(scratch + copies + i * weight_bytes, weights, weight_bytes);
+    weights = scratch + copies;
+    compute();
+    copy(scratch + first, t.y, first_bytes);
+    check(cudaMemsetAsync(scratch + copies, 0, weight_bytes, q_.stream), "preparing a trial");
+    compute();
+    copy(t.y, scratch + first, first_bytes);
   });
 }
 
