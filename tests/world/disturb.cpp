@@ -22,6 +22,24 @@ void job::touch(std::string const& place, world::duration length) {
     ++p->hits;
     ++applied_;
   }
+  if (world::now() >= secluded_) return;
+  auto const whole = members_but(place);
+  if (whole.size() > 1) return;
+  for (process* const p : whole) {
+    p->hit = true;
+    troubled_[p->place] = std::max(troubled_[p->place], secluded_);
+  }
+}
+
+// Those of the master whom nothing troubles now.
+std::vector<process*> job::members_but(std::string const& place) {
+  process const* const master = at("master");
+  std::vector<process*> all;
+  for (process& m : all_)
+    if (master && !m.ended && !m.given_up && m.role != "master" && m.joined == master->number &&
+        m.place != place && world::now() >= troubled_[m.place])
+      all.push_back(&m);
+  return all;
 }
 
 // When the job is to have made a step again, at the latest. Others take the place of who is killed or
@@ -150,11 +168,9 @@ void job::apply(fault const& f) {
       // A master that is cut off from all others is to blame none of them. Of one alone it cannot know, nor
       // of an outage so short that it may last twice as long for a connection far away.
       fault one = f;
-      auto const members = std::ranges::count_if(all_, [&](process const& m) {
-        return p && !m.ended && !m.given_up && m.role != "master" && m.joined == p->number;
-      });
       one.number = f.place == "master" && f.length <= 25s && (f.length > 3s || plan_.latency < 5ms) &&
-                   world::now() > troubled_["master"] && members > 1;
+                   world::now() > troubled_["master"] && members_but(f.place).size() > 1;
+      if (one.number != 0) secluded_ = std::max(secluded_, world::now() + f.length);
       for (std::string const& other : places())
         if (other != f.place) disturb(f.place, other, one);
       break;

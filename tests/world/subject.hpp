@@ -106,6 +106,7 @@ class job {
   void on_call(world::call const& c);
   void expect(fault const& f);
   void touch(std::string const& place, world::duration length = {});
+  std::vector<process*> members_but(std::string const& place);
   void disturb(std::string const& a, std::string const& b, fault const& f);
   void relink(std::string const& a, std::string const& b);
   void disturb_disk(fault const& f);
@@ -134,6 +135,7 @@ class job {
   std::list<disturbance> disturbances_;                  // of links, that last
   std::map<std::string, world::duration> troubled_;      // places, until when
   std::map<std::string, world::duration> absent_;        // places of who does nothing, until when
+  world::duration secluded_{};                           // until then the master is to blame nobody
   world::duration disk_trouble_{};                       // until then, and a moment longer
   world::duration disk_bad_since_{}, disk_bad_until_{};  // it was slow, or failed
   std::set<std::string> dark_;                           // places without power
