@@ -3,8 +3,8 @@
 
 #include <edl/edl.hpp>
 
-/// The fastest way to 94 % on CIFAR-10: seven epochs of minibatches of 1,536. (Jordan, "94% on CIFAR-10 in 3.29
-/// seconds on a single GPU", 2024, by Muon, as Hiverge's search of 2025 has tuned it.)
+/// The fastest way to 94 % on CIFAR-10: seven epochs of minibatches of 1,536. (Jordan, "94% on CIFAR-10
+/// in 3.29 seconds on a single GPU", 2024, by Muon, as Hiverge's search of 2025 has tuned it.)
 namespace fast {
 
 namespace nn = edl::nn;
@@ -12,10 +12,12 @@ namespace nn = edl::nn;
 constexpr int batch = 1536;
 constexpr int steps = 245;  // 35 in an epoch: each of the five files ends with a minibatch that is not full
 
-// The recipe's rates are for the sum of a minibatch's losses, not for their mean. Muon's steps do not depend on that.
-// All rates and decays become those of the filters: the others' are the squares of gains, which the network has. A
-// step of SGD is `of_biases` times one with the filters' rate where a number counts `bias_gain` times.
-constexpr float of_filters = 0.205f, of_biases = 0.0573f * batch / of_filters, of_head = 0.5415f * batch / of_filters;
+// The recipe's rates are for the sum of a minibatch's losses, not for their mean. Muon's steps do not depend
+// on that. All rates and decays become those of the filters: the others' are the squares of gains, which the
+// network has. A step of SGD is `of_biases` times one with the filters' rate where a number counts
+// `bias_gain` times.
+constexpr float of_filters = 0.205f, of_biases = 0.0573f * batch / of_filters,
+                of_head = 0.5415f * batch / of_filters;
 constexpr float bias_gain = 20.72f, head_gain = 63.70f;
 static_assert(bias_gain * bias_gain > 0.999f * of_biases && bias_gain * bias_gain < 1.001f * of_biases);
 static_assert(head_gain * head_gain > 0.999f * of_head && head_gain * head_gain < 1.001f * of_head);
@@ -27,7 +29,8 @@ constexpr nn::conv2d convolution(int filters) {
           .use_bias = false,
           .kernel_initializer = nn::pass_through{}};
 }
-constexpr nn::batch_norm norm{.momentum = 0.5566f, .epsilon = 1e-12f, .scale = false, .shift_gain = bias_gain};
+constexpr nn::batch_norm norm{
+    .momentum = 0.5566f, .epsilon = 1e-12f, .scale = false, .shift_gain = bias_gain};
 constexpr auto group(int filters) {
   return nn::sequential(convolution(filters), nn::max_pool{.window = 2}, norm, nn::gelu{},
                         convolution(filters), norm, nn::gelu{});
@@ -77,7 +80,8 @@ struct cifar10 {
 
   static void prepare(edl::first_samples const& data, edl::initial_variables& into) {
     std::size_t const pictures = data.count < 960 ? data.count : 960;
-    nn::whiten(data.features.first(pictures * data.of_one.size()), data.of_one, 2, 5e-4, into["conv2d/kernel"]);
+    nn::whiten(data.features.first(pictures * data.of_one.size()), data.of_one, 2, 5e-4,
+               into["conv2d/kernel"]);
   }
 };
 
