@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -82,11 +83,19 @@ int export_model(words const& line) {
   argv.push_back(nullptr);
   cli::flush_output();
   pid_t pid = 0;
-  if (int const code = ::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ); code != 0)
-    throw error(fmt::format("{} cannot be run: {}", all[0], std::strerror(code)));
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::sigset_t blocked;
+  sigemptyset(&blocked);  // what is blocked here is not to be blocked there
+  ::posix_spawnattr_setsigmask(&attributes, &blocked);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  int const code = ::posix_spawn(&pid, argv[0], nullptr, &attributes, argv.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  if (code != 0) throw error(fmt::format("{} cannot be run: {}", all[0], std::strerror(code)));
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (::waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR)
+      throw error(fmt::format("{}: cannot be waited for: {}", all[0], std::strerror(errno)));
   if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
   if (status == 0 && state_of(file) == before)
     throw error(fmt::format("{} has ended, and has not written {}: name a program that edl_add_model made",

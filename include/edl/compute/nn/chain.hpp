@@ -174,8 +174,9 @@ struct chain {
       ((m.again[I] == end ? again.template operator()<I>() : void()), ...);
     };
     auto const one = [&]<std::size_t I>() {
-      if (m.again[I] == I + 1 && !(calls[I].dx.empty() && calls[I].gradients.empty()))
-        group(I + 1, std::make_index_sequence<length - 1>{});
+      if constexpr (I + 1 < length)
+        if (m.again[I] == I + 1 && !(calls[I].dx.empty() && calls[I].gradients.empty()))
+          group(I + 1, std::make_index_sequence<I + 1>{});
       if constexpr (I > 0) {
         using before = std::tuple_element_t<I - 1, steps_type>;
         bool const used = !calls[I].dx.empty() || !calls[I].gradients.empty();
