@@ -411,6 +411,53 @@ TEST_CASE("a model that could not be read for a moment is tried again") {
   CHECK(f.model.lag() == 0);
 }
 
+TEST_CASE("a checkpoint of wrong bytes keeps no newer one back, and an older one comes for none") {
+  scratch dir, apart;
+  edl::train::program const program = edl::author::make_program<pair>();
+  auto const flip = [&](std::string const& checkpoint) {
+    for (auto const& entry : std::filesystem::directory_iterator(checkpoint)) {
+      if (entry.path().extension() != ".safetensors") continue;
+      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(-1, std::ios::end);
+      int const last = file.get();
+      file.seekp(-1, std::ios::end).put(char(last ^ 1));
+    }
+  };
+  auto const place = [&](std::uint64_t version, bool right) {
+    put_checkpoint(program, apart, version, true);
+    std::string const path = edl::checkpoint::checkpoint_path(apart / "all", version);
+    if (!right) flip(path);
+    std::filesystem::rename(path, edl::checkpoint::checkpoint_path(dir / "all", version));
+  };
+  std::filesystem::create_directory(dir / "all");
+  place(5, true);
+  place(6, false);
+  edl::logger const quiet_log(edl::severity::critical);
+  edl::serve::followed_model const model(program, {.path = dir / "all", .interval = 1ms}, quiet_log);
+  CHECK(model.now()->version() == 5);
+  CHECK(model.failed() >= 1);
+  CHECK(model.lag() > 0);
+  auto const reaches = [&](std::uint64_t version) {
+    return eventually([&] { return model.now()->version() == version; });
+  };
+  flip(dir / "all/version-6");  // it is right again
+  CHECK(reaches(6));
+  place(8, false);
+  place(7, true);
+  CHECK(reaches(7));
+  CHECK(eventually([&] { return model.lag() > 0; }));
+  flip(dir / "all/version-8");
+  CHECK(reaches(8));
+  CHECK(eventually([&] { return model.lag() == 0; }));
+  auto const before = model.failed();
+  for (auto const& entry : std::filesystem::directory_iterator(dir / "all/version-8"))
+    if (entry.path().extension() == ".safetensors") std::filesystem::resize_file(entry.path(), 100);
+  CHECK(eventually([&] { return model.failed() > before; }));
+  place(9, true);
+  CHECK(reaches(9));
+  CHECK(model.loaded() == 4);  // 6, 7, 8, 9, and none twice
+}
+
 TEST_CASE("a newer checkpoint of a wrong size is told of once, and the model at work stays") {
   struct lines : edl::line_sink {
     void write(std::string_view text) override {

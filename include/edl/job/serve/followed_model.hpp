@@ -53,6 +53,8 @@ class followed_model {
   std::string newest();
   void tell(std::string const& what);
   model load(std::string const& path) const;
+  model load_whole() const;
+  void failed(std::string const& what);
   void load_older();
   void follow();
   void look();

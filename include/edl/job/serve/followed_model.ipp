@@ -33,6 +33,16 @@ inline example zeros(std::vector<record_feature> const& inputs) {
   return record;
 }
 
+/// Of what `newest` has found.
+inline std::string path_of(std::string const& found) { return found.substr(0, found.rfind('@')); }
+inline std::uint64_t version_of(std::string const& found) {
+  std::string const name = std::filesystem::path(path_of(found)).filename();
+  constexpr std::string_view begin = "version-";
+  return name.starts_with(begin)
+             ? number_from<std::uint64_t>(std::string_view(name).substr(begin.size())).value_or(0)
+             : 0;
+}
+
 }  // namespace detail
 
 EDL_INLINE followed_model::followed_model(train::program const& p, options o, logger log,
@@ -41,6 +51,12 @@ EDL_INLINE followed_model::followed_model(train::program const& p, options o, lo
   tried_ = newest();  // what it passes over, the loader tells
   again_ = clock::time_point::max();
   all_.push_back({load(options_.path)});
+  if (detail::version_of(tried_) > now()->version()) {  // its sizes were right, and nothing else
+    ++failed_;
+    all_.front().newer_since = clock::now();
+    again_ = clock::now() + options_.interval;
+    pause_ = options_.interval;
+  }
   load_older();
   if (options_.interval.count() > 0) thread_ = std::thread([this] { follow(); });
 }
@@ -135,14 +151,18 @@ EDL_INLINE void followed_model::follow() {
       let_go();
       look();
     } catch (std::exception const& e) {
-      ++failed_;
-      again_ = clock::now() + pause_;
-      log_.warning(fmt::format("{}; the model at work stays, and it is tried again in {:.3g} s", e.what(),
-                               std::chrono::duration<double>(pause_).count()));
-      pause_ = std::min<std::chrono::milliseconds>(2 * pause_, std::chrono::minutes(1));
+      failed(fmt::format("{}; the model at work stays", e.what()));
     }
     lock.lock();
   }
+}
+
+EDL_INLINE void followed_model::failed(std::string const& what) {
+  ++failed_;
+  again_ = clock::now() + pause_;
+  log_.warning(fmt::format("{}, and it is tried again in {:.3g} s", what,
+                           std::chrono::duration<double>(pause_).count()));
+  pause_ = std::min<std::chrono::milliseconds>(2 * pause_, std::chrono::minutes(1));
 }
 
 /// Drops what no request uses any more: here, as to free a large model would hold up who answers.
@@ -155,25 +175,44 @@ EDL_INLINE void followed_model::let_go() {
   all_.erase(unused.begin(), unused.end());
 }
 
+/// Beside one whose sizes alone were right: the newest that is whole, if it is newer than the one at work.
+EDL_INLINE followed_model::model followed_model::load_whole() const {
+  auto const found = train::find_model(options_.path, checkpoint::check::checksums, {});
+  if (found.path == now()->path()) return {};
+  auto next = load(found.path);
+  return next->version() > now()->version() ? next : model{};
+}
+
 EDL_INLINE void followed_model::look() {
   std::string found;
+  bool older = false;
   try {
     found = newest();
+    // What is damaged by now is whole in memory: an older one is no better.
+    older = !damaged_.empty() && detail::version_of(found) < now()->version();
   } catch (std::exception const& e) {
     // A job that begins anew has no model for a while.
     return tell(fmt::format("{}; the model at work stays", e.what()));
   }
-  bool const at_work = found == tried_ && again_ == clock::time_point::max();
+  bool const is_newest = older ? damaged_ == now()->path()
+                               : found == tried_ && again_ == clock::time_point::max() && damaged_.empty();
   {
     std::lock_guard const lock(mutex_);
     clock::time_point& since = all_.front().newer_since;
-    since = at_work && damaged_.empty() ? never : std::min(since, clock::now());
+    since = is_newest ? never : std::min(since, clock::now());
   }
-  if (found == tried_ && clock::now() < again_) return;
+  if (older || (found == tried_ && clock::now() < again_)) return;
   if (found != tried_) pause_ = options_.interval;
   tried_ = found;
   again_ = clock::time_point::max();
-  auto next = load(found.substr(0, found.rfind('@')));
+  model next;
+  try {
+    next = load(detail::path_of(found));
+  } catch (error const& e) {
+    next = load_whole();
+    if (!next) throw;
+    failed(fmt::format("{}; {} is taken instead", e.what(), next->path()));
+  }
   log_.info(fmt::format("serves version {} of {}", next->version(), next->path()));
   {
     std::lock_guard const lock(mutex_);
