@@ -135,15 +135,22 @@ TEST_CASE("no model names another's tensors, and those of earlier models are rem
     g.write(path, most);
     return only_beside(path);
   };
-  for (char const* mine : {"m.onnx.data", "m.onnx.notes.data", "other.onnx.01234567.data"})
-    std::ofstream(dir / mine) << "mine";
+  std::set<std::string> const mine{"m.onnx.data", "m.onnx.notes.data", "other.onnx.01234567.data"};
+  for (std::string const& name : mine) std::ofstream(dir / name) << "mine";
   std::string const first = write(1, 1), second = write(2, 1);
   CHECK(first != second);  // a reader that has the first model finds no other numbers
   CHECK(!fs::exists(first));
   CHECK(write(2, 1) == second);
   CHECK(write(2, 1 << 20).empty());
-  CHECK(names_in(dir) ==
-        std::set<std::string>{"m.onnx", "m.onnx.data", "m.onnx.notes.data", "other.onnx.01234567.data"});
+  auto all = mine;
+  all.insert("m.onnx");
+  CHECK(names_in(dir) == all);
+  std::ofstream(dir / "m.onnx.01234567.data") << "no model names it";
+  CHECK(write(3, 1 << 20) == dir / "m.onnx.01234567.data");
+  std::ofstream(dir / ".m.onnx.tmp-0123456789abcdef") << "a killed writer's";
+  write(4, 1 << 20);
+  all.insert("m.onnx.01234567.data");
+  CHECK(names_in(dir) == all);
 }
 
 TEST_CASE("a message that readers refuse is not written") {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <numeric>
 
@@ -341,23 +343,22 @@ EDL_INLINE std::string graph::of_model(std::string const& names_and_nodes, std::
 
 namespace detail {
 
-/// Removes tensors of earlier models that were written as `path`. What cannot be removed does no harm.
-inline void remove_earlier_data(std::string const& path, std::string const& but) {
+/// Where the model that is there has its large tensors; empty: nowhere else, or no model is there. Such a
+/// model has nothing large itself.
+inline std::filesystem::path data_of(std::string const& model) {
   namespace fs = std::filesystem;
+  constexpr std::uintmax_t most = std::uintmax_t(64) << 20;
   constexpr std::string_view digits = "0123456789abcdef", end = ".data";
-  std::string const begin = fs::path(path).filename().native() + '.';
-  std::vector<std::string> found;
   std::error_code code;
-  fs::path const parent = fs::path(path).parent_path();
-  for (fs::directory_iterator it(parent.empty() ? "." : parent, code), last; !code && it != last;
-       it.increment(code)) {
-    std::string const name = it->path().filename().native();
-    if (name.size() == begin.size() + 8 + end.size() && name.starts_with(begin) && name.ends_with(end) &&
-        name.find_first_not_of(digits, begin.size()) == begin.size() + 8 &&
-        name != fs::path(but).filename().native())
-      found.push_back(it->path().native());
-  }
-  for (std::string const& file : found) fs::remove(file, code);
+  if (!fs::is_regular_file(model, code) || fs::file_size(model, code) > most) return {};
+  std::ifstream in(model, std::ios::binary);
+  std::string const all{std::istreambuf_iterator<char>(in), {}};
+  std::string const begin = fs::path(model).filename().native() + '.';
+  for (auto at = all.find(begin); at != all.npos; at = all.find(begin, at + 1))
+    if (std::string const name = all.substr(at, begin.size() + 8 + end.size());
+        name.ends_with(end) && name.find_first_not_of(digits, begin.size()) == begin.size() + 8)
+      return fs::path(model).parent_path() / name;
+  return {};
 }
 
 }  // namespace detail
@@ -365,6 +366,9 @@ inline void remove_earlier_data(std::string const& path, std::string const& but)
 EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t most,
                                       std::uint64_t longest) const {
   constexpr std::uint64_t small = 1024, aligned = 4096;  // readers map tensors that begin on a page
+  std::filesystem::path const parent = std::filesystem::path(path).parent_path(),
+                              earlier = detail::data_of(path);
+  remove_dead_temporaries(parent.empty() ? "." : parent.native());
   std::string const nodes = this->nodes();
   std::uint64_t all = nodes.size();
   for (stored const& s : stored_) all += s.bytes;
@@ -415,7 +419,10 @@ EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t mos
   }
   if (data) data->commit();
   file.commit();  // from here on it is this model
-  detail::remove_earlier_data(path, data ? data->path() : "");
+  std::error_code code;
+  if (!earlier.empty() && (!data || earlier != data->path()) &&
+      std::filesystem::is_regular_file(earlier, code))
+    std::filesystem::remove(earlier, code);
   return file.size() + (data ? data->size() : 0);
 }
 
