@@ -5,12 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <chrono>
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <sstream>
 #include <thread>
 
 #include "edl/cluster/kubernetes/cluster.hpp"
@@ -186,6 +188,8 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
   // What workers would refuse is refused before anything is removed.
   train::hard_records::check(j, p);
   train::predictions_of(j, p, records_.prediction.get(), 0);
+  if (std::ostringstream untold; j.memory_budget > 0)
+    p.explain(untold, train::trainer_options_of(j, p, std::max(1, j.num_workers), 0));
   if (!owned() || before_) train::clean_outputs(j, before_.has_value(), log);
   if (before_)
     reporter_.say({severity::warning, "another master has ended before its job: this one takes its place",
@@ -366,10 +370,11 @@ EDL_INLINE int master_role::run(signals const& stop) {
   }
   show(good ? "Finished" : "Failed", good ? train::outcome(server_.decisions().progress()) : end.failure);
   if (!good) throw error(end.failure);
-  // Who gives the same command with the same token again begins anew.
-  journal_.remove();
+  // Who is killed meanwhile has a successor that does only this.
   if (!job_.export_onnx.empty())
     log_.info(train::export_onnx(program_, job_, job_.output + "/model.safetensors", log_));
+  // Who gives the same command with the same token again begins anew.
+  journal_.remove();
   reporter_.complete(server_.decisions(), users_command(),
                      fmt::format("job '{}' is finished", environment_.job_name));
   return 0;
