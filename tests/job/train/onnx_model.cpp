@@ -108,6 +108,16 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(check("/tmp"), "--export_onnx=/tmp: that is a directory; name a file in it",
                        edl::error);
   CHECK_THROWS_WITH_AS(check("new/"), doctest::Contains("that is a directory"), edl::error);
+  j.output = "no/./out";
+  j.checkpoint_dir = std::filesystem::current_path() / "no/checkpoints";
+  CHECK(check("no/out/model.onnx").empty());
+  CHECK(check(std::filesystem::current_path() / "no/out/model.onnx").empty());
+  CHECK_THROWS_WITH_AS(check("no/out"), doctest::Contains("that is the directory of --output"), edl::error);
+  CHECK_THROWS_WITH_AS(check("no/checkpoints"),
+                       doctest::Contains("that is the directory of --checkpoint_dir"), edl::error);
+  CHECK_THROWS_WITH_AS(check("no/out/" + std::string(250, 'n')), doctest::Contains("may have 220 bytes"),
+                       edl::error);
+  j.output = j.checkpoint_dir = {};
   CHECK_THROWS_WITH_AS(check("/dev/full"),
                        "--export_onnx=/dev/full: cannot replace /dev/full: it is no regular file",
                        edl::error);

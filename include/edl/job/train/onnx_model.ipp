@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -70,8 +71,18 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
   if (file.ends_with('/') || std::filesystem::is_directory(file, code))
     throw error(fmt::format("--export_onnx={}: that is a directory; name a file in it", file));
   auto const parent = std::filesystem::path(file).parent_path();
-  bool const made_here = !j.output.empty() && (parent / "").lexically_normal() ==
-                                                  (std::filesystem::path(j.output) / "").lexically_normal();
+  auto const whole = [](std::filesystem::path const& path) {
+    return (std::filesystem::current_path() / path / "").lexically_normal();
+  };
+  for (auto const& [flag, directory] :
+       {std::pair("output", j.output), std::pair("checkpoint_dir", j.checkpoint_dir)})
+    if (!directory.empty() && whole(directory) == whole(file))
+      throw error(
+          fmt::format("--export_onnx={}: that is the directory of --{}; name a file in it", file, flag));
+  constexpr std::size_t longest = 220;  // with room for what a temporary has besides, and what lies beside it
+  if (std::filesystem::path(file).filename().native().size() > longest)
+    throw error(fmt::format("--export_onnx={}: a file's name may have {} bytes", file, longest));
+  bool const made_here = !j.output.empty() && whole(parent) == whole(j.output);
   if (!parent.empty() && !made_here && !std::filesystem::is_directory(parent, code))
     throw error(
         fmt::format("--export_onnx={}: there is no directory {}; make it first", file, parent.native()));

@@ -177,6 +177,26 @@ TEST_CASE("a column that the first record lacks, and a later one has, is written
         }) == "--prediction_columns=Built: the records have no 'Built'; they have id, built");
 }
 
+TEST_CASE("a damaged record hides no column that all others lack") {
+  struct damaged final : edl::data::source {
+    std::vector<edl::data::shard> all{{"a", 3}};
+    struct one final : edl::data::reader {
+      void read(std::size_t, std::uint64_t record, edl::example& into) override {
+        if (record == 0) throw edl::data_error("record 0 of a is damaged");
+        edl::example_builder(into).integer("id", std::int64_t(record));
+      }
+    };
+    std::vector<edl::data::shard> const& shards() const override { return all; }
+    std::unique_ptr<edl::data::reader> open() const override { return std::make_unique<one>(); }
+  } const from;
+  scratch const dir;
+  auto const p = two_heads();
+  CHECK_NOTHROW(edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "id"), p, from));
+  CHECK(complaint([&] {
+          edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "idd"), p, from);
+        }) == "--prediction_columns=idd: the records have no 'idd'; they have id");
+}
+
 TEST_CASE("with several workers, one of which is killed, each record is predicted once, in order") {
   scratch const dir;
   lines const base{"predict",

@@ -304,16 +304,17 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
   reader_ = from.open();
   // A record may lack what another one has.
   constexpr int most_looked_at = 1000;
-  int looked_at = 0;
+  int looked_at = 0, damaged = 0;
   std::vector<std::string> missing = columns_, has;
   example record;
   for (std::size_t shard = 0; shard < from.shards().size(); ++shard)
     for (std::uint64_t i = 0; i < from.shards()[shard].records; ++i) {
-      if (missing.empty() || looked_at == most_looked_at) break;
+      if (missing.empty() || looked_at == most_looked_at || damaged == most_looked_at) break;
       try {
         reader_->read(shard, i, record);
       } catch (data_error const&) {  // whoever predicts says so
-        return;
+        ++damaged;
+        continue;
       }
       ++looked_at;
       std::erase_if(missing, [&](std::string const& c) { return record.contains(c); });
