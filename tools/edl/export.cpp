@@ -2,7 +2,7 @@
 #include "export.hpp"
 
 #include <fmt/format.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,16 +82,17 @@ int export_model(words const& line) {
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
   cli::flush_output();
-  pid_t pid = 0;
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::sigset_t blocked;
-  sigemptyset(&blocked);  // what is blocked here is not to be blocked there
-  ::posix_spawnattr_setsigmask(&attributes, &blocked);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  int const code = ::posix_spawn(&pid, argv[0], nullptr, &attributes, argv.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  if (code != 0) throw error(fmt::format("{} cannot be run: {}", all[0], std::strerror(code)));
+  pid_t const pid = ::fork();
+  if (pid < 0) throw error(fmt::format("no process can be started: {}", std::strerror(errno)));
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // whatever ends this command ends its program
+    ::sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execv(argv[0], argv.data());
+    cli::complain("edl", fmt::format("{} cannot be run: {}", all[0], std::strerror(errno)));
+    ::_exit(1);
+  }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0)
     if (errno != EINTR)

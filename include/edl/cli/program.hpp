@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "edl/cli/command_line.hpp"
 
@@ -22,6 +23,9 @@ void hold_standard_streams();
 
 /// What a line about this error says: its text, or what limits the threads of this process if one is refused.
 std::string text_of(std::exception const& e);
+
+/// Writes "NAME: TEXT" to standard error, as a line. Where that cannot be written, the exit code alone tells.
+void complain(std::string const& name, std::string_view text) noexcept;
 
 /// Throws error if anything that was printed to standard output could not be written.
 void flush_output();

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -39,10 +40,10 @@ EDL_INLINE int run_program(grammar g, std::string const& purpose, words const& l
     flush_output();
     return code;
   } catch (usage_error const& e) {
-    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
+    complain(name, e.what());
     return 2;
   } catch (std::exception const& e) {
-    fmt::print(stderr, "{}: {}\n", name, printable(text_of(e)));
+    complain(name, text_of(e));
     return 1;
   }
 }
@@ -59,6 +60,11 @@ EDL_INLINE std::string text_of(std::exception const& e) {
   if (!system || system->code().value() != EAGAIN) return e.what();  // asio has a category of its own
   return "the system refuses one more thread; raise its limit of processes (ulimit -u, or pids.max of the "
          "container)";
+}
+
+EDL_INLINE void complain(std::string const& name, std::string_view text) noexcept try {
+  fmt::print(stderr, "{}: {}\n", name, printable(text));
+} catch (std::exception const&) {  // of fmt: the stream is full, or closed
 }
 
 EDL_INLINE void flush_output() {

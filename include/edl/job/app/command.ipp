@@ -271,19 +271,18 @@ EDL_INLINE int run(train::program& p, int argc, char** argv) {
     cli::flush_output();
     return code;
   } catch (std::bad_alloc const&) {
-    fmt::print(stderr,
-               "{}: memory is not enough; lower --minibatch_size, use fewer processes, or give this one more "
-               "(--explain_plan tells what the network takes)\n",
-               name);
+    cli::complain(name,
+                  "memory is not enough; lower --minibatch_size, use fewer processes, or give this one more "
+                  "(--explain_plan tells what the network takes)");
     return 1;
   } catch (worker::given_up const& e) {
-    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
+    cli::complain(name, e.what());
     return platform::gave_up_waiting;
   } catch (untrusted_machine const& e) {
-    fmt::print(stderr, "{}: {}\n", name, printable(e.what()));
+    cli::complain(name, e.what());
     return platform::bad_machine;
   } catch (std::exception const& e) {
-    fmt::print(stderr, "{}: {}\n", name, printable(cli::text_of(e)));
+    cli::complain(name, cli::text_of(e));
     return 1;
   }
 }
