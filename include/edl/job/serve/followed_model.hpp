@@ -54,7 +54,7 @@ class followed_model {
   void tell(std::string const& what);
   model load(std::string const& path) const;
   model load_whole() const;
-  void failed(std::string const& what);
+  void try_later(std::string const& what);
   void load_older();
   void follow();
   void look();

@@ -10,6 +10,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/serve/followed_model.hpp"
 #include "edl/job/serve/tensor.hpp"
@@ -151,13 +152,13 @@ EDL_INLINE void followed_model::follow() {
       let_go();
       look();
     } catch (std::exception const& e) {
-      failed(fmt::format("{}; the model at work stays", e.what()));
+      try_later(fmt::format("{}; the model at work stays", e.what()));
     }
     lock.lock();
   }
 }
 
-EDL_INLINE void followed_model::failed(std::string const& what) {
+EDL_INLINE void followed_model::try_later(std::string const& what) {
   ++failed_;
   again_ = clock::now() + pause_;
   log_.warning(fmt::format("{}, and it is tried again in {:.3g} s", what,
@@ -211,7 +212,7 @@ EDL_INLINE void followed_model::look() {
   } catch (error const& e) {
     next = load_whole();
     if (!next) throw;
-    failed(fmt::format("{}; {} is taken instead", e.what(), next->path()));
+    try_later(fmt::format("{}; {} is taken instead", e.what(), next->path()));
   }
   log_.info(fmt::format("serves version {} of {}", next->version(), next->path()));
   {
