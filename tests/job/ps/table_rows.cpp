@@ -41,12 +41,21 @@ float weight(table_rows const& of, std::uint64_t id) {
   return w;
 }
 
+ids const both{id_in(low), id_in(high)};
+std::vector<float> const slopes{1, 2};  // of both
+
+std::vector<row_update> sums_of_both_and_low(table_rows const& rows) {
+  edl::sparse::row_gradients const g{both, slopes};
+  std::vector<row_update> sums;
+  rows.accumulate(sums, all, {&g, 1});
+  rows.accumulate(sums, low, {&g, 1});
+  return sums;
+}
+
 }  // namespace
 
 TEST_CASE("a step of some hash slots changes their rows alone") {
   auto rows = make();
-  ids const both{id_in(low), id_in(high)};
-  std::vector<float> const slopes{1, 2};
   edl::sparse::row_gradients const g{both, slopes};
   rows.step(all, {&g, 1}, 1, 0);
   rows.step(high, {&g, 1}, 0.5f, 1);
@@ -56,12 +65,7 @@ TEST_CASE("a step of some hash slots changes their rows alone") {
 
 TEST_CASE("sums of several minibatches are a step with the mean") {
   auto rows = make();
-  ids const both{id_in(low), id_in(high)};
-  std::vector<float> const slopes{1, 2};
-  edl::sparse::row_gradients const g{both, slopes};
-  std::vector<row_update> sums;
-  rows.accumulate(sums, all, {&g, 1});
-  rows.accumulate(sums, low, {&g, 1});
+  auto const sums = sums_of_both_and_low(rows);
   rows.step_mean(all, sums, 2, 1, 0);
   CHECK(weight(rows, both[0]) == 1);
   CHECK(weight(rows, both[1]) == 1);
@@ -69,12 +73,7 @@ TEST_CASE("sums of several minibatches are a step with the mean") {
 
 TEST_CASE("accumulated gradients of rows that change by themselves are found") {
   auto rows = make(true);
-  ids const both{id_in(low), id_in(high)};
-  std::vector<float> const slopes{1, 2};
-  edl::sparse::row_gradients const g{both, slopes};
-  std::vector<row_update> sums;
-  rows.accumulate(sums, all, {&g, 1});
-  rows.accumulate(sums, low, {&g, 1});
+  auto const sums = sums_of_both_and_low(rows);
   auto bad = sums;
   bad[0].values[2] = 1.5f;
   CHECK_THROWS_WITH_AS(rows.step_mean(all, bad, 2, 1, 0), doctest::Contains("table 'words' have changed"),
@@ -89,7 +88,6 @@ TEST_CASE("accumulated gradients of rows that change by themselves are found") {
 
 TEST_CASE("who holds some hash slots has their rows, and checks for all that are counted") {
   auto rows = make();
-  ids const both{id_in(low), id_in(high)};
   rows.set(0, both, std::vector<float>{5, 6});
   CHECK(rows.table(0).size() == 2);
   auto const old = rows.hold(low, rows.of(low));
@@ -102,7 +100,6 @@ TEST_CASE("who holds some hash slots has their rows, and checks for all that are
   CHECK(weight(rows, both[0]) == 5);
   std::string why;
   auto const note = [&](std::string const& what) { why = what; };
-  std::vector<float> const slopes{1, 2};
   edl::sparse::row_gradients const g{both, slopes}, narrow{both, std::span(slopes).first(1)};
   rows.check({&g, 1}, note);
   CHECK(why.empty());
