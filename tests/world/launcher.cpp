@@ -6,6 +6,7 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "edl/job/net/blocking.hpp"
@@ -64,7 +65,8 @@ class launcher_process {
         std::map<std::string, std::string> variables;
         for (auto const& v : m.variables()) variables[v.name()] = v.value();
         edl::process_id const who = wire::from_message(m.who());
-        the_job()->order_start(role_name(who.role), who.id, std::move(variables));
+        newest_[who] = m.order();
+        the_job()->order_start(role_name(who.role), who.id, std::move(variables), m.order());
       }
     } else {
       auto const m = wire::unpack<wire::StopProcess>(r.message(), r.peer());
@@ -92,10 +94,13 @@ class launcher_process {
     for (std::uint64_t i = m.after(); i < endings.size(); ++i) {
       auto const& e = endings[i];
       auto& out = *reply.add_endings();
-      wire::to_message(id_of(e.role, e.id), *out.mutable_who());
+      edl::process_id const who = id_of(e.role, e.id);
+      wire::to_message(who, *out.mutable_who());
       out.set_code(std::uint32_t(e.code));
       out.set_signal(std::uint32_t(e.signal));
       out.set_asked(e.stop_requested);
+      out.set_order(e.order);
+      out.set_superseded(newest_[who] != e.order);
     }
     for (auto const& [role, id] : the_job()->running())
       wire::to_message(id_of(role, id), *reply.add_running());
@@ -110,6 +115,7 @@ class launcher_process {
 
   edl::net::node node_;
   edl::net::listener listener_;
+  std::map<edl::process_id, std::uint64_t> newest_;
   std::uint64_t last_start_ = 0;
 };
 

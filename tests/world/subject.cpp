@@ -146,12 +146,17 @@ void job::after(world::duration pause, std::function<void()> what) {
   world::at(world::now() + pause, std::move(what));
 }
 
-void job::launch(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables) {
+void job::launch(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables,
+                 std::uint64_t order) {
   if (over_ && role != "audit") return;
   bool const master = role == "master", launcher = role == "launcher";
-  process p{.number = ++started_, .role = role, .id = id, .started = world::now()};
+  process p{.number = ++started_, .role = role, .id = id, .order = order, .started = world::now()};
   p.place = master || launcher ? role : free_place(role, id);
   if (dark_.contains(p.place) && !plan_.launched && !master) return come(role, id, 500ms);
+  if (dark_.contains(p.place) && order > 0) {
+    orders_.push_back({role, id, std::move(variables), order});
+    return after(500ms, [this] { pump(); });
+  }
   if (dark_.contains(p.place))
     return after(500ms, [this, role, id, variables = std::move(variables)] { launch(role, id, variables); });
   p.name = master || launcher ? role : fmt::format("{}-{}", role == "ps" ? "server" : role, id);
@@ -267,24 +272,25 @@ void job::look_at_size() {
 
 // ---- What the launcher is told ----
 
-void job::order_start(std::string const& role, std::uint32_t id,
-                      std::map<std::string, std::string> variables) {
+void job::order_start(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables,
+                      std::uint64_t number) {
   if (process const* const p = living_of(role, id); p && p->wanted)
     lines_.say("launcher", fmt::format("is to start {}, which lives", p->name));
   std::erase_if(orders_, [&](order const& o) { return o.role == role && o.id == id; });
-  orders_.push_back({role, id, std::move(variables)});
+  orders_.push_back({role, id, std::move(variables), number});
   after(0ns, [this] { pump(); });
 }
 
 void job::order_stop(std::string const& role, std::uint32_t id, std::chrono::milliseconds grace) {
   after(0ns, [this, role, id, grace] {
-    bool const waits =
-        std::erase_if(orders_, [&](order const& o) { return o.role == role && o.id == id; }) > 0;
+    auto const waits =
+        std::ranges::find_if(orders_, [&](order const& o) { return o.role == role && o.id == id; });
     process* const p = living_of(role, id);
-    if (!p) {
-      if (waits) endings_.push_back({role, id, 0, 0, true});
-      return;
+    if (waits != orders_.end()) {
+      if (!p) endings_.push_back({role, id, 0, 0, true, waits->number});
+      orders_.erase(waits);
     }
+    if (!p) return;
     p->wanted = false;
     lines_.say("launcher", fmt::format("stops {}", p->name));
     world::kill(p->pid, SIGTERM);
@@ -303,7 +309,7 @@ void job::pump() {
     if (living_of(o.role, o.id))
       orders_.push_back(o);
     else
-      launch(o.role, o.id, o.variables);
+      launch(o.role, o.id, o.variables, o.number);
 }
 
 std::vector<std::pair<std::string, std::uint32_t>> job::running() const {
@@ -370,7 +376,7 @@ void job::member_ended(process const& who) {
     find_fault(fmt::format("{} was not hit, and has ended with code {}, signal {}: {}", who.name, how.code,
                            how.signal, who.last));
   if (plan_.launched) {
-    endings_.push_back({who.role, who.id, how.code, how.signal, !who.wanted});
+    endings_.push_back({who.role, who.id, how.code, how.signal, !who.wanted, who.order});
     return pump();
   }
   // Who leaves by itself has heard of the end.

@@ -24,6 +24,7 @@ struct process {
   std::uint64_t number = 0;       ///< of its start
   std::string role, name, place;  ///< "worker", "worker-5", "worker-1"
   std::uint32_t id = 0;
+  std::uint64_t order = 0;  ///< by which a launcher started it
   world::duration started{};
   std::optional<world::ending> ended;
   bool hit = false;  ///< something was done to it, or to its network: whatever becomes of it is no wonder
@@ -62,13 +63,15 @@ class job {
   void end();  ///< the command has ended: so do all
 
   // Of the launcher, on any thread of the history.
-  void order_start(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables);
+  void order_start(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables,
+                   std::uint64_t number);
   void order_stop(std::string const& role, std::uint32_t id, std::chrono::milliseconds grace);
   struct told_ending {
     std::string role;
     std::uint32_t id;
     int code, signal;
     bool stop_requested;
+    std::uint64_t order;
   };
   std::vector<told_ending> const& endings() const { return endings_; }
   std::vector<std::pair<std::string, std::uint32_t>> running() const;
@@ -81,13 +84,15 @@ class job {
     std::string role;
     std::uint32_t id;
     std::map<std::string, std::string> variables;
+    std::uint64_t number;
   };
 
   process* find(world::pid of);
   process* at(std::string const& place);  ///< that lives there
   process* living_of(std::string const& role, std::uint32_t id);
   std::string free_place(std::string const& role, std::uint32_t id) const;
-  void launch(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables);
+  void launch(std::string const& role, std::uint32_t id, std::map<std::string, std::string> variables,
+              std::uint64_t order = 0);
   void launch_master();
   void come(std::string const& role, std::uint32_t id, std::chrono::milliseconds pause);
   std::size_t living_or_coming(std::string const& role) const;

@@ -208,26 +208,37 @@ TEST_CASE("a start that is asked for again, for want of an answer, starts nothin
   REQUIRE(seen.wait([&] { return seen.endings.size() == 2; }));
 }
 
-TEST_CASE("an end of who has been started since is no news to a master that comes") {
+TEST_CASE("an end of who has been started since is no news, to the master that did it and to the next") {
   edl::net::node node(options());
   own_directory const place;
-  std::string const again = place.path + "/again";
-  launcher l(node, place.path, "/bin/sh", {"sh", "-c", "[ -e " + again + " ] && exec sleep 100; : >" + again},
+  std::string const count = place.path + "/count";  // the third stays
+  launcher l(node, place.path, "/bin/sh",
+             {"sh", "-c", "echo >>" + count + "; [ $(wc -l <" + count + ") = 3 ] && exec sleep 100; exit 3"},
              [](ending const&) {});
-  edl::net::node other(options());
-  edl::net::channel to(other, {edl::net::parse_address(l.address())}, "the launcher", &l.credential());
-  edl::wire::StartProcess m;
-  m.mutable_who()->set_role(std::uint32_t(role::worker));
-  for (std::uint64_t const order : {7, 8}) {
-    m.set_order(order);
-    edl::net::wait(to, {.method = edl::wire::method::start_process, .message = edl::wire::pack(m)});
-    if (order == 8) break;
-    master seen(l, 0);
-    REQUIRE(seen.wait([&] { return seen.endings.size() == 1; }));
+  process_id const who{role::worker, 0};
+  {
+    master first(l, 0);
+    first.node.post([&] {
+      first.it.start(who, std::nullopt);
+      first.it.start(who, std::nullopt);
+    });
+    REQUIRE(first.wait([&] { return !first.endings.empty(); }));
+    CHECK(first.endings[0].second == 2);
   }
-  master seen(l, 0);
-  REQUIRE(seen.wait([&] { return seen.running.has_value(); }));
-  CHECK(seen.endings.empty());
+  master second(l, 0);  // by an older journal
+  REQUIRE(second.wait([&] { return second.running.has_value(); }));
+  CHECK(second.running->empty());
+  REQUIRE(second.endings.size() == 1);
+  CHECK(second.endings[0].second == 2);
+  second.start(who);
+  for (bool runs = false; !runs;) {
+    master third(l, 0);
+    REQUIRE(third.wait([&] { return third.running.has_value(); }));
+    runs = !third.running->empty();
+    if (!runs) continue;  // the order is on its way
+    CHECK(*third.running == std::vector<process_id>{who});
+    CHECK(third.endings.empty());
+  }
 }
 
 }  // namespace launcher_test

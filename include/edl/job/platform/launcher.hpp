@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,7 +55,13 @@ class launcher {
   net::node& node_;
   net::token credential_ = net::token::random();
   std::function<void(ending const&)> on_end_;
-  std::deque<ending> endings_;  // of all but masters, on the node's thread
+  // On the node's thread: ends of all but masters, and who was started last by each name.
+  std::deque<ending> endings_;
+  struct start {
+    std::uint64_t order = 0;
+    bool ended = false;
+  };
+  std::map<process_id, start> newest_;
   std::uint64_t last_start_ = 0;
   net::event ended_;
   std::unique_ptr<processes> processes_;
@@ -67,7 +74,8 @@ class launcher {
 inline constexpr std::array<std::string_view, 5> start_variables{"EDL_JOB_NAME", "EDL_JOB_TOKEN",
                                                                  "EDL_PLATFORM", "MASTER_ADDR", "WORKER_NUM"};
 
-/// The master's side of a `launcher`. Thread safety: as `platform`; the constructor on any thread.
+/// The master's side of a `launcher`. It tells of each end once, and of none of who has been started again
+/// since. Thread safety: as `platform`; the constructor on any thread.
 class launched final : public platform {
  public:
   /// `to` outlives it. `address` and `credential` as the launcher has them. `common`: what every process gets
@@ -89,6 +97,7 @@ class launched final : public platform {
   std::shared_ptr<net::channel> launcher_;
   environment common_;
   std::uint64_t seen_, orders_given_;
+  std::map<process_id, std::uint64_t> newest_;  // by which this master has started them
   observer& to_;
   std::deque<net::outgoing> orders_;  // one after the other, each until it is answered; on the node's thread
 };

@@ -46,6 +46,7 @@ EDL_INLINE launcher::launcher(net::node& on, std::string const& directory, std::
   auto const on_ending = [this](ending const& e) {
     if (e.who.role == role::master) return on_end_(e);
     node_.post([this, e] {
+      if (start& s = newest_[e.who]; s.order == e.order) s.ended = true;
       endings_.push_back(e);
       ended_.notify();
     });
@@ -92,7 +93,8 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
         env.emplace_back(v.name(), v.value());
       }
       if (m.order() != 0 && std::exchange(last_start_, m.order()) == m.order()) break;
-      processes_->start(who, env);
+      newest_[who] = {.order = m.order()};
+      processes_->start(who, env, m.order());
       break;
     }
     case wire::method::stop_process: {
@@ -137,8 +139,12 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
     out.set_asked(e.stop_requested);
     out.set_memory(e.memory);
     out.set_words(e.words);
+    out.set_order(e.order);
+    out.set_superseded(newest_[e.who].order != e.order);
   }
-  for (process_id const& who : processes_->all()) wire::to_message(who, *reply.add_running());
+  // Who has just ended is not cleared away yet.
+  for (process_id const& who : processes_->all())
+    if (!newest_[who].ended) wire::to_message(who, *reply.add_running());
   std::string const answer = wire::pack(reply);
   co_await r.reply(answer);
 }
@@ -175,14 +181,16 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
       for (auto const& e : m.endings()) {
         ++seen_;
         process_id const who = wire::from_message(e.who());
-        // Who runs has been started since: an older journal may not know that its end was dealt with.
-        if (first && std::ranges::find(running, who) != running.end()) continue;
+        // An older journal may not know that an end was dealt with, and its successor may be on its way.
+        auto const mine = newest_.find(who);
+        if (mine == newest_.end() ? e.superseded() : mine->second != e.order()) continue;
         to_.ended({.who = who,
                    .code = int(e.code()),
                    .signal = int(e.signal()),
                    .stop_requested = e.asked(),
                    .memory = e.memory(),
-                   .words = e.words()},
+                   .words = e.words(),
+                   .order = e.order()},
                   seen_);
       }
       if (std::exchange(first, false)) to_.found({.running = running});
@@ -226,7 +234,7 @@ EDL_INLINE asio::awaitable<void> launched::deliver() {
 EDL_INLINE void launched::start(process_id who, std::optional<std::uint32_t>) {
   wire::StartProcess m;
   wire::to_message(who, *m.mutable_who());
-  m.set_order(++orders_given_);
+  m.set_order(newest_[who] = ++orders_given_);
   for (auto const& [name, value] : common_) {
     auto& v = *m.add_variables();
     v.set_name(name);

@@ -32,7 +32,8 @@ struct ending {
   bool stop_requested = false;  ///< it was told to stop
   bool outside = false;         ///< the platform took it away: nobody's fault
   bool memory = false;          ///< the system killed it because memory was short
-  std::string words;  ///< how, where the platform says more than code and signal: "was preempted: …"
+  std::string words;        ///< how, where the platform says more than code and signal: "was preempted: …"
+  std::uint64_t order = 0;  ///< by which it was started, where the platform numbers them
   bool failed() const {
     return !stop_requested && !outside && code != gave_up_waiting && (code != 0 || signal != 0);
   }

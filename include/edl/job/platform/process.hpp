@@ -40,8 +40,8 @@ class processes {
 
   /// Starts `who` with this process's environment and `env` on top. A program that cannot be started is
   /// reported as an ending with code 127, or in words. While an instance of that name still runs, it waits
-  /// for its end.
-  void start(process_id who, environment const& env);
+  /// for its end. The ending has `order`.
+  void start(process_id who, environment const& env, std::uint64_t order = 0);
 
   /// Asks `who` to leave (SIGTERM) and kills it when it has not within `grace`. One that is not started yet
   /// never is, and has ended as one that was asked. Unknown instances are ignored.
@@ -72,11 +72,13 @@ class processes {
     bool stop_requested = false;
     std::uint64_t kills_before = 0;  // that the system had made when it was started
     std::uint64_t number = 0;        // of the pipe through which it speaks
+    std::uint64_t order = 0;
     clock::time_point kill_at = clock::time_point::max();
   };
   struct start_order {
     process_id who;
     std::vector<std::string> environment;
+    std::uint64_t order;
   };
 
   bool runs(process_id who) const;
@@ -94,7 +96,7 @@ class processes {
   std::uint64_t started_ = 0;
   mutable std::mutex mutex_;
   std::vector<start_order> orders_;
-  std::vector<process_id> dropped_;  // orders that were told to stop: their ends are to be told
+  std::vector<start_order> dropped_;  // that were told to stop: their ends are to be told
   std::map<process_id, child> children_;
   bool closing_ = false;
   std::function<std::uint64_t()> kills_;

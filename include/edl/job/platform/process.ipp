@@ -90,8 +90,8 @@ EDL_INLINE processes::~processes() {
   ::close(wake_);
 }
 
-EDL_INLINE void processes::start(process_id who, environment const& env) {
-  start_order order{who, {}};
+EDL_INLINE void processes::start(process_id who, environment const& env, std::uint64_t number) {
+  start_order order{who, {}, number};
   for (char** e = ::environ; *e; ++e) {
     std::string_view const entry(*e), key = entry.substr(0, entry.find('='));
     bool replaced = false;
@@ -111,11 +111,13 @@ EDL_INLINE void processes::start(process_id who, environment const& env) {
 EDL_INLINE void processes::stop(process_id who, std::chrono::milliseconds grace) {
   {
     std::lock_guard const lock(mutex_);
-    bool const waits = std::erase_if(orders_, [&](start_order const& o) { return o.who == who; }) > 0;
+    auto const waits = std::ranges::find(orders_, who, &start_order::who);
     auto const it = children_.find(who);
-    if (it == children_.end()) {
-      if (waits) dropped_.push_back(who);
-    } else {
+    if (waits != orders_.end()) {
+      if (it == children_.end()) dropped_.push_back(std::move(*waits));
+      orders_.erase(waits);
+    }
+    if (it != children_.end()) {
       it->second.stop_requested = true;
       it->second.kill_at = clock::now() + grace;
       if (it->second.pid) ::kill(it->second.pid, SIGTERM);
@@ -190,7 +192,8 @@ EDL_INLINE void processes::spawn(start_order const& order) {
     if (pid > 0) ::kill(pid, SIGKILL), ::waitpid(pid, nullptr, 0);
     on_end_({.who = order.who,
              .code = 127,
-             .words = fmt::format("could not be started: {}: {}", pid < 0 ? "fork" : "pidfd_open", why)});
+             .words = fmt::format("could not be started: {}: {}", pid < 0 ? "fork" : "pidfd_open", why),
+             .order = order.order});
     std::lock_guard const lock(mutex_);
     children_.erase(order.who);
     return;
@@ -201,13 +204,14 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   c.handle = handle;
   c.kills_before = kills_before;
   c.number = number;
+  c.order = order.order;
   if (c.stop_requested) ::kill(pid, closing_ ? SIGKILL : SIGTERM);  // while it was being started
 }
 
 EDL_INLINE void processes::reap(process_id who, child const& c) {
   int status = 0;
   ::waitpid(c.pid, &status, 0);
-  ending e{who, 0, 0, c.stop_requested};
+  ending e{.who = who, .stop_requested = c.stop_requested, .words = {}, .order = c.order};
   if (WIFSIGNALED(status))
     e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.stop_requested && killed_for_memory(c);
   else
@@ -246,8 +250,7 @@ EDL_INLINE int processes::wait_ms() const {
 
 EDL_INLINE void processes::supervise() {
   for (;;) {
-    std::vector<start_order> orders;
-    std::vector<process_id> dropped;
+    std::vector<start_order> orders, dropped;
     std::vector<pollfd> handles{{wake_, POLLIN, 0}};
     std::vector<std::pair<process_id, child>> watched;
     int timeout;
@@ -260,7 +263,8 @@ EDL_INLINE void processes::supervise() {
       for (start_order const& o : orders) children_[o.who];
       dropped.swap(dropped_);
     }
-    for (process_id const who : dropped) on_end_({who, 0, 0, true});
+    for (start_order const& o : dropped)
+      on_end_({.who = o.who, .stop_requested = true, .words = {}, .order = o.order});
     for (start_order const& o : orders) spawn(o);
     {
       std::lock_guard const lock(mutex_);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "job/master/held_disk.hpp"
 #include "job/master/served_master.hpp"
 
 namespace job_processes_test {
@@ -40,6 +41,23 @@ TEST_CASE("at the start all are started that do not run, and who ends without fa
   m.kill(role::worker, 0);
   CHECK(m.started() == ids{first_worker, {role::worker, 1}});
   CHECK(m.said().find("worker-0 was killed by signal 9") != std::string::npos);
+}
+
+TEST_CASE("who is to be started when the journal knows of it is started once, whatever ends meanwhile") {
+  scratch const dir;
+  std::optional<held_disk::hold> disk(std::in_place);
+  watched_master m([&](server_options& o) { o.journal = journal(dir / "journal.json", "run"); });
+  m.found({first_worker});
+  m.kill(role::server, 0);  // of a master before, told late
+  m.kill(role::server, 0);
+  m.kill(role::worker, 0);
+  m.kill(role::worker, 0);
+  disk.reset();
+  ids expected{first_server, {role::worker, 1}};
+  CHECK(eventually([&] { return m.started() == expected; }));
+  m.kill(role::server, 0);
+  expected.push_back(first_server);
+  CHECK(eventually([&] { return m.started() == expected; }));
 }
 
 TEST_CASE("where nobody is to be started again, an end is a failure") {
@@ -99,13 +117,14 @@ TEST_CASE("workers whose machines are not to be trusted are replaced elsewhere, 
     o.journal = journal(path, "run");
   });
   m.found({first_server, first_worker});
-  for (std::uint32_t id = 0; id < 5; ++id)
+  for (std::uint32_t id = 0; id < 5; ++id) {
     m.on_node([&] {
       m.it->processes().ended(
           {.who = {role::worker, id}, .code = edl::platform::bad_machine, .words = "is on a bad machine"}, 0);
     });
+    REQUIRE(eventually([&] { return m.started().size() == id + 1; }));
+  }
   CHECK_FALSE(m.ended());
-  CHECK(eventually([&] { return m.started().size() == 5; }));
   m.on_node([&] {
     REQUIRE(m.around.avoided.size() == 5);
     CHECK(m.around.avoided[4].first == process_id{role::worker, 4});

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "edl/core/log.hpp"
+#include "edl/core/process_id.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/master/server/journal_keeper.hpp"
 #include "edl/job/master/server/server_options.hpp"
@@ -38,6 +39,10 @@ class decision_loop {
   /// Does `work` once the journal has all that has been decided: at once, where it has.
   void when_kept(std::function<void()> work);
   bool kept() const { return keeper_.kept(); }
+
+  /// Whether `who` is to be started as soon as the journal knows of it. One of that name that runs is
+  /// another.
+  bool starts(process_id who) const;
 
   /// The newest generation that others may be told of, and when it is the current one.
   std::uint64_t generation() const { return std::min(keeper_.generation(), coordinator_.generation()); }
@@ -80,7 +85,11 @@ class decision_loop {
   };
   std::optional<remembered> remembered_;  // what the journal is to be written for
   std::vector<std::string> addresses_, avoided_;
-  std::deque<std::function<void()>> unkept_;  // what waits for it
+  struct waiting {
+    std::function<void()> work;
+    std::optional<process_id> starts = {}, stops = {};
+  };
+  std::deque<waiting> unkept_;  // what waits for it
   bool ended_ = false;
   journal_keeper keeper_;
 };

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -14,6 +16,20 @@
 #include "edl/job/net/carry.hpp"
 
 namespace edl::master {
+namespace detail {
+
+EDL_INLINE std::optional<process_id> started_by(command const& c) {
+  if (auto const* const r = std::get_if<replace_process>(&c)) return process_id{r->role, r->with};
+  if (auto const* const s = std::get_if<start_process>(&c)) return process_id{s->role, s->id};
+  return std::nullopt;
+}
+
+EDL_INLINE std::optional<process_id> stopped_by(command const& c) {
+  if (auto const* const s = std::get_if<stop_process>(&c)) return process_id{s->role, s->id};
+  return std::nullopt;
+}
+
+}  // namespace detail
 
 EDL_INLINE decision_loop::decision_loop(net::node& on, server_options const& o, logger log,
                                         std::function<void(command const&)> execute)
@@ -66,24 +82,33 @@ EDL_INLINE void decision_loop::run_commands() {
     auto const commands = coordinator_.take_commands();
     more = !commands.empty();
     for (command const& c : commands) {
-      std::function<void()> work = [this, c] { execute_(c); };
+      waiting w{.work = [this, c] { execute_(c); },
+                .starts = detail::started_by(c),
+                .stops = detail::stopped_by(c)};
+      if (w.starts && starts(*w.starts)) continue;  // for another reason, too
       if (is_promise(c))
-        unkept_.push_back(std::move(work));
+        unkept_.push_back(std::move(w));
       else
-        perform(work);
+        perform(w.work);
     }
     if (more || unkept_.empty() || !keeper_.kept()) continue;
-    auto const work = std::move(unkept_.front());
+    waiting const next = std::move(unkept_.front());
     unkept_.pop_front();
-    perform(work);
+    perform(next.work);
     more = true;  // it may have failed
   }
   changed_.notify();
 }
 
 EDL_INLINE void decision_loop::when_kept(std::function<void()> work) {
-  unkept_.push_back(std::move(work));
+  unkept_.push_back({.work = std::move(work)});
   run_commands();
+}
+
+EDL_INLINE bool decision_loop::starts(process_id who) const {
+  auto const last = std::find_if(unkept_.rbegin(), unkept_.rend(),
+                                 [&](waiting const& w) { return w.starts == who || w.stops == who; });
+  return last != unkept_.rend() && last->starts == who;
 }
 
 EDL_INLINE void decision_loop::perform(std::function<void()> const& work) try {

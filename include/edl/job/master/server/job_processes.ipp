@@ -68,9 +68,7 @@ EDL_INLINE void job_processes::avoid(process_id who, std::string const& why) {
 
 EDL_INLINE void job_processes::start(process_id who, std::optional<std::uint32_t> instead_of) {
   if (coordinator_.suspending()) return;  // it would only have to leave again
-  // Whoever has found what runs starts who is wanted, and may be ahead of an order that waits for the
-  // journal.
-  if (!started_.insert(who).second && who.role == role::worker) return;
+  started_.insert(who);
   platform_->start(who, instead_of);
 }
 
@@ -80,6 +78,7 @@ EDL_INLINE void job_processes::ended(platform::ending const& how, std::uint64_t 
   // A server that was killed to be replaced has its successor: that it ended is no news.
   if (how.stop_requested && how.who.role == role::server && !over_) return;
   if (adopting_) return;  // what has ended before was not of this master's doing
+  if (loop_.starts(how.who)) return loop_.dealt_with(number);  // its successor is on its way
   if (!over_ && how.failed()) log_.warning(fmt::format("{} {}", to_string(how.who), describe(how)));
   loop_.dealt_with(number);
   if (how.code == platform::bad_machine) avoid(how.who, describe(how));
@@ -121,7 +120,8 @@ EDL_INLINE void job_processes::reconcile(std::vector<process_id> const& running)
     for (process_id const who : running)
       if (who.role == of && !wanted.contains(who)) platform_->stop(who, detail::goodbye);
     for (process_id const who : wanted)
-      if (!started_.contains(who) && std::ranges::find(running, who) == running.end()) start(who);
+      if (!started_.contains(who) && !loop_.starts(who) && std::ranges::find(running, who) == running.end())
+        start(who);
   };
   reconcile(role::server, now.servers);
   reconcile(role::worker, now.workers);
