@@ -53,7 +53,7 @@ nlohmann::json const& definition() {
   return of;
 }
 
-/// Each history's threads pass a baton on, and stay on one processor: on which the parent does not.
+/// Each history has one processor: on which the parent does not stay.
 void take_processor(int number) {
   int const count = int(std::max(1l, ::sysconf(_SC_NPROCESSORS_CONF)));
   cpu_set_t one;

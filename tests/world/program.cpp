@@ -31,7 +31,7 @@ void prepare(int, char** argv) {
     ::execve("/proc/self/exe", argv, environment);
     raw::die("cannot begin anew without random addresses");
   }
-  cpu_set_t all, one;  // threads that pass a baton are quick on one processor
+  cpu_set_t all, one;  // of its OS threads one runs at a time
   ::sched_getaffinity(0, sizeof all, &all);
   CPU_ZERO(&one);
   for (int i = 0, skip = int(::getpid()) % CPU_COUNT(&all); i < CPU_SETSIZE; ++i)

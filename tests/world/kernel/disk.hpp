@@ -96,7 +96,7 @@ volume& volume_called(std::string const& name);
 void add_common_mounts(host& to);
 host* find_host(std::string const& name);
 std::vector<std::string> host_names();
-/// Lets time pass for the calling thread: little of it without giving the baton away.
+/// Lets time pass for the calling thread: little of it without letting others run.
 void take_time(std::int64_t nanoseconds);
 
 }  // namespace world

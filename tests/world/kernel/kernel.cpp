@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 
 namespace world {
 
-void* reap_threads(void*);
+void* carry_threads(void*);
 
 kernel* os = nullptr;
 thread_local thread* self = nullptr;
@@ -45,17 +46,58 @@ double random_stream::fraction() { return double(next() >> 11) * 0x1p-53; }
 
 double random_stream::exponential(double mean) { return -mean * std::log1p(-fraction()); }
 
-// ---- The baton ----
+// ---- OS threads ----
 
-void post_baton(std::uint32_t& baton) {
-  __atomic_store_n(&baton, 1u, __ATOMIC_RELEASE);
-  raw::call(SYS_futex, long(&baton), FUTEX_WAKE_PRIVATE, 1);
+void post(std::uint32_t& futex) {
+  __atomic_store_n(&futex, 1u, __ATOMIC_RELEASE);
+  raw::call(SYS_futex, long(&futex), FUTEX_WAKE_PRIVATE, 1);
 }
 
-void await_baton(std::uint32_t& baton) {
-  while (__atomic_load_n(&baton, __ATOMIC_ACQUIRE) == 0)
-    raw::call(SYS_futex, long(&baton), FUTEX_WAIT_PRIVATE, 0, 0);
-  __atomic_store_n(&baton, 0u, __ATOMIC_RELAXED);
+void await(std::uint32_t& futex) {
+  while (__atomic_load_n(&futex, __ATOMIC_ACQUIRE) == 0)
+    raw::call(SYS_futex, long(&futex), FUTEX_WAIT_PRIVATE, 0, 0);
+  __atomic_store_n(&futex, 0u, __ATOMIC_RELAXED);
+}
+
+/// Leaves the registers that a function keeps on the stack, and this stack in `*mine`; goes on where `other`
+/// was left, with its thread-local memory. A kernel that keeps programs from setting FS does it itself.
+extern "C" void exchange_stacks(char** mine, char* other, void* local, bool by_kernel);
+asm(R"(
+.pushsection .text
+.type exchange_stacks, @function
+exchange_stacks:
+  push %rbp
+  push %rbx
+  push %r12
+  push %r13
+  push %r14
+  push %r15
+  mov %rsp, (%rdi)
+  mov %rsi, %rsp
+  test %cl, %cl
+  jne 1f
+  wrfsbase %rdx
+  jmp 2f
+1:
+  mov $158, %eax      # arch_prctl
+  mov $0x1002, %edi   # ARCH_SET_FS
+  mov %rdx, %rsi
+  syscall
+2:
+  pop %r15
+  pop %r14
+  pop %r13
+  pop %r12
+  pop %rbx
+  pop %rbp
+  ret
+.size exchange_stacks, . - exchange_stacks
+.popsection
+)");
+
+static void go_on(thread& before, thread const& with) {
+  static bool const by_kernel = !(::getauxval(AT_HWCAP2) & 2);  // FSGSBASE
+  exchange_stacks(&before.stack, with.stack, with.local, by_kernel);
 }
 
 // ---- Scheduling ----
@@ -67,9 +109,9 @@ kernel::kernel(history_options o) : options(std::move(o)), hash(options.seed) {
     trace_ = int(raw::call(SYS_open, long(options.trace.c_str()), O_WRONLY | O_CREAT | O_TRUNC, 0644));
     if (trace_ < 0) raw::die("cannot write ", options.trace);
   }
-  pthread_t reaper;
+  pthread_t carrier;
   static auto* const create = next<decltype(pthread_create)>("pthread_create");
-  create(&reaper, nullptr, reap_threads, this);
+  create(&carrier, nullptr, carry_threads, this);
 }
 
 bool kernel::stale(alarm const& a) const {
@@ -111,6 +153,7 @@ thread& kernel::choose() {
 
 void kernel::hand_over() {
   thread& before = *self;
+  if (before.ending) raw::die("what a thread leaves behind waits at its end: ", before.of->name);
   before.clock_reads = 0;
   thread& t = choose();
   t.is = thread::state::running;
@@ -119,8 +162,7 @@ void kernel::hand_over() {
   ++switches;
   leave(before);
   enter(t);
-  post_baton(t.baton);
-  await_baton(before.baton);
+  go_on(before, t);
 }
 
 void kernel::retire() {
@@ -131,8 +173,8 @@ void kernel::retire() {
   note("run", t.number);
   ++switches;
   enter(t);
-  post_baton(t.baton);
-  for (std::uint32_t nobody = 0;;) await_baton(nobody);
+  go_on(*self, t);
+  raw::die("a thread goes on that has ended");
 }
 
 bool kernel::block(std::int64_t until, char const* for_what) {
@@ -238,43 +280,57 @@ thread& kernel::make_thread(process& of) {
   return t;
 }
 
-void* run_thread(void* given) {
+// On the stack of the thread, and the carrier.
+void run_entry() {
+  thread& t = *self;
+  t.result = t.entry(t.argument);
+  os->ended_ = &t;
+  go_on(t, os->carrier_);
+}
+
+// The OS thread of a thread. Its own few frames lie above those of the thread; the end destroys what is
+// thread-local.
+void* lend_thread(void* given) {
   thread& t = *static_cast<thread*>(given);
   self = &t;
-  t.stack_top = static_cast<char*>(__builtin_frame_address(0));
-  await_baton(t.baton);
-  // Also where pthread_exit unwinds. The reaper goes on when the OS thread has ended, destructors and all.
-  struct last_word {
-    thread& t;
-    ~last_word() {
-      os->dying_ = &t;
-      post_baton(os->reaper_.baton);
-    }
-  } const end{t};
-  t.result = t.entry(t.argument);
+  constexpr std::uintptr_t own = 4096;
+  auto const frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  t.stack_top = reinterpret_cast<char*>((frame - own) & ~std::uintptr_t(15));
+  // As if `run_entry`, which returns to nobody, had called exchange_stacks.
+  auto* const top = reinterpret_cast<void**>(t.stack_top);
+  top[-1] = nullptr;
+  top[-2] = reinterpret_cast<void*>(run_entry);
+  t.stack = reinterpret_cast<char*>(top - 8);
+  t.local = __builtin_thread_pointer();
+  post(t.lent);
+  await(t.ended);
   return t.result;
 }
 
-void* reap_threads(void* given) {
+void* carry_threads(void* given) {
   kernel& k = *static_cast<kernel*>(given);
   static auto* const join = next<decltype(pthread_join)>("pthread_join");
-  for (;;) {
-    await_baton(k.reaper_.baton);
-    thread& t = *k.dying_;
-    join(t.real, nullptr);
-    t.is = thread::state::gone;
-    leave(t);
-    for (thread* j : t.joiners) k.wake(*j);
-    t.joiners.clear();
-    if (t.detached) k.by_real.erase(t.real);
-    self = &k.reaper_;
-    thread& following = k.choose();
+  k.carrier_.local = __builtin_thread_pointer();
+  await(k.carrier_.lent);
+  for (thread* t = k.ended_;;) {
+    enter(*t);
+    go_on(k.carrier_, *t);
+    thread& gone = *k.ended_;
+    gone.ending = true;
+    ++gone.held;  // who is asked for a lock does not yield
+    post(gone.ended);
+    join(gone.real, nullptr);
+    gone.is = thread::state::gone;
+    leave(gone);
+    for (thread* j : gone.joiners) k.wake(*j);
+    gone.joiners.clear();
+    if (gone.detached) k.by_real.erase(gone.real);
+    self = &k.carrier_;
+    t = &k.choose();
     self = nullptr;
-    following.is = thread::state::running;
-    k.note("run", following.number);
+    t->is = thread::state::running;
+    k.note("run", t->number);
     ++k.switches;
-    enter(following);
-    post_baton(following.baton);
   }
 }
 
@@ -283,20 +339,20 @@ void kernel::start_os_thread(thread& t, pthread_attr_t const*) {
   pthread_attr_t small;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, 1u << 20);
-  if (int const code = create(&t.real, &small, run_thread, &t); code != 0) raw::die("pthread_create", "");
+  if (int const code = create(&t.real, &small, lend_thread, &t); code != 0) raw::die("pthread_create", "");
   pthread_attr_destroy(&small);
+  await(t.lent);
   by_real[t.real] = &t;
   t.is = thread::state::blocked;
   wake(t);
 }
 
-void kernel::serve(process& first) { reaper_.of = &first; }
+void kernel::serve(process& first) { carrier_.of = &first; }
 
 void kernel::begin() {
-  thread& t = choose();
-  t.is = thread::state::running;
-  enter(t);
-  post_baton(t.baton);
+  ended_ = &choose();
+  ended_->is = thread::state::running;
+  post(carrier_.lent);
 }
 
 void kernel::drop(thread& t) {

@@ -32,25 +32,29 @@ struct random_stream {
   double exponential(double mean);
 };
 
-/// An OS thread of a simulated process. It runs while it holds the baton, which one thread has at a time.
+/// A thread of a simulated process. An OS thread of its own lends it a stack and thread-local memory, and
+/// waits until it has ended: all of them run on one other OS thread, which goes from stack to stack. So to
+/// exchange two asks nothing of the real kernel.
 struct thread {
   enum class state { ready, running, blocked, gone };
   std::uint32_t number = 0;
   process* of = nullptr;
-  std::uint32_t baton = 0;  ///< futex
   state is = state::ready;
   std::uint64_t sleep = 0;  ///< counts its waits, so that late alarms find another
   bool late = false;        ///< the last wait ended by its time
   int held = 0;             ///< locks: who holds some does not yield
-  int clock_reads = 0;      ///< since it last gave the baton away: who spins must let others go on
+  int clock_reads = 0;      ///< since it last ran: who spins must let others go on
   char const* waits_for = "";
   std::uint64_t signal_mask = 0;
   pthread_t real = {};
   void* (*entry)(void*) = nullptr;
   void* argument = nullptr;
   void* result = nullptr;
-  bool detached = false;
-  char* stack_top = nullptr;  ///< above its own frames
+  bool detached = false, ending = false;
+  char* stack_top = nullptr;          ///< above its own frames
+  char* stack = nullptr;              ///< where it goes on
+  void* local = nullptr;              ///< its thread-local memory
+  std::uint32_t lent = 0, ended = 0;  ///< futexes: of its OS thread
   std::vector<thread*> joiners;
 };
 
@@ -62,7 +66,7 @@ struct wait_queue {
   bool empty() const { return those.empty(); }
 };
 
-/// The scheduler and virtual time of a history. All members are for the thread that has the baton.
+/// The scheduler and virtual time of a history. All members are for the thread that runs.
 struct kernel {
   explicit kernel(history_options o);
 
@@ -102,7 +106,7 @@ struct kernel {
   void note(char const* what, std::string_view text);
   void called(char const* what, std::string_view on);  ///< by the calling thread's process
   void serve(process& first);                          ///< whose process the scheduler's own thread is of
-  void begin();                                        ///< gives the baton to the first thread
+  void begin();                                        ///< lets the first thread run
   [[noreturn]] void finish(std::string why);
   std::string describe_threads() const;
 
@@ -111,8 +115,8 @@ struct kernel {
   std::vector<thread*> ready;
 
  private:
-  friend void* run_thread(void*);
-  friend void* reap_threads(void*);
+  friend void run_entry();
+  friend void* carry_threads(void*);
   struct alarm {
     std::int64_t when;
     std::uint64_t order;
@@ -129,8 +133,8 @@ struct kernel {
   std::vector<alarm> alarms_;
   std::uint64_t alarm_count_ = 0;
   std::unordered_map<void const*, wait_queue> parked_;
-  thread reaper_;
-  thread* dying_ = nullptr;
+  thread carrier_;           // the OS thread on which all run, while none does
+  thread* ended_ = nullptr;  // by which it was left
   void flush_trace(std::size_t from);
 
   int trace_ = -1;
@@ -147,7 +151,8 @@ Function* next(char const* name) {
   return reinterpret_cast<Function*>(next_symbol(name));
 }
 
-void post_baton(std::uint32_t& baton);
-void await_baton(std::uint32_t& baton);
+/// Between OS threads: the real kernel's.
+void post(std::uint32_t& futex);
+void await(std::uint32_t& futex);
 
 }  // namespace world

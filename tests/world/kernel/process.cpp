@@ -273,10 +273,10 @@ void leave(thread& t) {
 }
 
 void end_history() {
-  post_baton(history_over);
-  for (std::uint32_t nobody = 0;;) await_baton(nobody);
+  post(history_over);
+  for (std::uint32_t nobody = 0;;) await(nobody);
 }
 
-void await_history() { await_baton(history_over); }
+void await_history() { await(history_over); }
 
 }  // namespace world
