@@ -63,4 +63,30 @@ TEST_CASE("a server's error ends no worker while another server asks for another
   }
 }
 
+TEST_CASE("a lease of a generation that is over is void, also for who has asked no server yet") {
+  std::atomic<std::uint64_t> leased{3};
+  process server([](std::uint16_t) -> std::string { throw call_error(status::not_ready, "it begins"); });
+  process master([&](std::uint16_t method) {
+    edl::wire::Task task;
+    task.set_kind(edl::wire::Task::EVALUATION);
+    task.set_lease(leased);
+    task.set_generation(leased);
+    edl::wire::Cluster now;
+    now.set_ready(true);
+    now.set_generation(4);
+    now.add_ranges()->add_addresses(to_string(server.listener.addresses().front()));
+    return method == edl::wire::method::task ? edl::wire::pack(task) : edl::wire::pack(now);
+  });
+  edl::net::node node(peers::options());
+  edl::net::channel to_master(node, master.listener.addresses(), "master");
+  edl::parameter_layout const layout{
+      .variables = {{.name = "w", .dims = {8}, .offset = 0}}, .parameters = 8, .state = 0};
+  edl::worker::identity const self{.id = 0, .incarnation = 1};
+  edl::worker::remote_parameters parameters(node, to_master, self, layout);
+  edl::worker::remote_master leases(to_master, self, parameters);
+  CHECK_THROWS_AS(leases.next(0), edl::worker::rolled_back);
+  leased = 4;
+  CHECK(leases.next(0).lease == 4);
+}
+
 }  // namespace remote_test

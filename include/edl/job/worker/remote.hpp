@@ -85,6 +85,7 @@ class remote_parameters final : public remote_link {
     std::unique_ptr<net::channel> to;
     std::uint32_t id = 0;  // of the range
     element_range range;
+    std::uint64_t ahead = 0;  // of the oldest, in versions, when they were pulled
   };
 
   std::uint64_t pull_from(std::span<float> variables, std::optional<std::uint64_t> frozen,

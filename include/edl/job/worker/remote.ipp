@@ -144,8 +144,10 @@ void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* wi
 EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables,
                                                       std::optional<std::uint64_t> frozen,
                                                       sparse::minibatch_rows* with) {
-  // The oldest of the servers' versions is what the variables as a whole are at least.
+  // The oldest of the servers' versions is what the variables as a whole are at least. After a loss they may
+  // differ for long: each has its own minibatches of a step that is not complete.
   std::uint64_t oldest = ~std::uint64_t{0};
+  std::vector<std::uint64_t> versions;
   ask_all(
       [&](server const& s) {
         wire::PullRequest request;
@@ -160,9 +162,11 @@ EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables
         return what;
       },
       [&](server const& s, std::string const& reply) {
-        oldest = std::min(oldest, wire::unpack<wire::PullReply>(reply, s.to->name()).version());
+        versions.push_back(wire::unpack<wire::PullReply>(reply, s.to->name()).version());
+        oldest = std::min(oldest, versions.back());
       },
       with);
+  for (std::size_t i = 0; i < servers_.size() && !frozen; ++i) servers_[i].ahead = versions[i] - oldest;
   return oldest;
 }
 
@@ -240,7 +244,7 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
         request.mutable_task()->set_index(minibatch.task.index);
         request.set_minibatch(minibatch.index);
         request.set_minibatches(minibatch.count);
-        request.set_version(version);
+        request.set_version(version + s.ahead);
         request.set_records(c.records);
         request.set_skipped(c.skipped);
         for (std::size_t t = 0; t < rows.size(); ++t)
@@ -327,9 +331,11 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   if (t.generation() != parameters_.generation()) {
     bool const first = parameters_.generation() == 0;
     parameters_.refresh();
-    if (!first) {
-      // The answer may be one that was lost and given again: then its lease went with its generation.
-      if (t.generation() == parameters_.generation()) held_ = a;
+    // The answer may be one that was lost and given again, or of a master that has ended since: then its
+    // lease went with its generation.
+    bool const holds = t.generation() == parameters_.generation();
+    if (!first || !holds) {
+      if (holds) held_ = a;
       throw rolled_back(fmt::format("the servers are at generation {}", parameters_.generation()));
     }
   }
