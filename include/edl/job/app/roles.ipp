@@ -56,11 +56,16 @@ namespace detail {
 
 using namespace std::chrono_literals;
 
-/// Makes a call to the master of which nobody waits for the answer.
+/// Makes a call to the master of which nobody waits for the answer. The master may be away for minutes.
 inline void tell(net::node& node, net::channel& master, std::uint16_t method, std::string message) {
   node.spawn([&master, method, message]() -> asio::awaitable<void> {
     net::outgoing const what{.method = method, .message = message, .idempotent = true};
-    co_await master.call(what);
+    for (bool told = false; !told;) try {
+        co_await master.call(what);
+        told = true;
+      } catch (net::call_error const& e) {
+        if (!worker::is_away(e)) throw;
+      }
   });
 }
 
