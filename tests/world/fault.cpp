@@ -103,6 +103,7 @@ class drawing {
     if (plan_.launched && more_.one_in(4)) stay_amid_scaling();
     if (plan_.has_servers() && more_.one_in(4)) damage_amid_recovery();
     if (plan_.has_servers() && !plan_.launched && more_.one_in(4)) drain_amid_absence();
+    if (plan_.kept > 0 && more_.one_in(4)) fail_amid_checkpoint();
     std::ranges::stable_sort(out_, {}, &fault::at);
     return out_;
   }
@@ -227,6 +228,14 @@ class drawing {
     out_.push_back(away);
     milliseconds const later(more_.between(500, 15'000));
     out_.push_back({.at = away.at + later, .what = terminate, .place = one_of("worker", plan_.workers)});
+  }
+
+  /// The storage fails as soon as something is written: what comes next, or is removed for it, is not.
+  void fail_amid_checkpoint() {
+    fault bad{.at = milliseconds(more_.between(500, 8000)), .what = failing_disk, .number = 100};
+    bad.length = milliseconds(more_.between(20, 3000));
+    bad.on = {.what = more_.below(4) > 0 ? "fsync" : "rename", .of = "master", .nth = 1 + more_.below(16)};
+    out_.push_back(bad);
   }
 
   /// What comes amid what another fault has begun.

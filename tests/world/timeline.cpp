@@ -44,6 +44,7 @@ constexpr std::pair<char const*, char const*> known_paths[]{
     {"a connection was half-dead", "nothing has come for"},
     {"a disk was slow", "the disk took"},
     {"a checkpoint could not be written", "cannot be written: "},
+    {"old checkpoints stayed", "cannot be removed: "},
     {"the end was written again", "cannot be written yet, it is tried again"},
     {"a search for a checkpoint was repeated", "no checkpoint can be looked for yet"},
     {"the journal was written again", "a successor of this master knows less"},
