@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/onednn/onednn_matmul.hpp.
+// Covers also edl/compute/device/cpu/onednn/onednn_matmul.hpp, edl/compute/device/cpu/row_product.hpp.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -53,6 +53,25 @@ TEST_CASE("a dense layer and its gradients, by the definition") {
   CHECK(greatest_difference(gb, is.db) < 1e-14);
   cpu.dense_backward(rows, inputs, outputs, x, w, dy, {}, gw, {});
   CHECK(greatest_difference(gw, is.dw) < 1e-14);
+}
+
+TEST_CASE("one row by a matrix of which rows are left out, as they meet zeros") {
+  std::size_t const inputs = 301, outputs = 531;
+  auto const w = numbers<float>(inputs * outputs, 2), b = numbers<float>(outputs, 3);
+  for (std::size_t const every : {1, 2, 3, 5}) {  // of 5 four are none, which is left to a library
+    auto x = numbers<float>(inputs, 1);
+    for (std::size_t i = 0; i < inputs; i += every) x[i] = 0;
+    by_definition const is(1, inputs, outputs, x, w, b, std::vector<float>(outputs),
+                           [](float v) { return double(v); });
+    for (int threads : {1, 2, 3}) {
+      CAPTURE(every);
+      CAPTURE(threads);
+      edl::cpu cpu({.threads = threads, .kernels = edl::kernels::fixed});
+      std::vector<float> out(outputs, 9);
+      cpu.dense_forward(1, inputs, outputs, edl::activation::none, x, w, b, out);
+      CHECK(greatest_difference(out, is.y) < 5e-5);
+    }
+  }
 }
 
 TEST_CASE("a dense layer by every kernel: with bfloat16 its factors are rounded, and nothing else is") {

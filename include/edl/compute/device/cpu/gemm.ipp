@@ -12,6 +12,7 @@
 #include "edl/compute/device/cpu/gemm.hpp"
 #include "edl/compute/device/cpu/kernel_trial.hpp"
 #include "edl/compute/device/cpu/onednn/onednn.hpp"
+#include "edl/compute/device/cpu/row_product.hpp"
 #include "edl/compute/device/cpu/rows.hpp"
 #include "edl/compute/device/cpu/tiled_gemm.hpp"
 
@@ -116,9 +117,15 @@ void multiply_by(basic_cpu<T>& cpu, int way, std::size_t m, std::size_t n, std::
       if (onednn_multiply_float32(cpu, by_columns, m, n, k, a, b, c, c_stride)) return;
     }
   }
-  constexpr std::size_t c_room = 3;
+  constexpr std::size_t c_room = 3, places_room = 4;
   T* const result = narrow ? std::exchange(c, cpu.room(0, c_room, m * n).data()) : nullptr;
   share_product(cpu, split_product(cpu, by_columns, m, n, k), [&](std::size_t begin, std::size_t end, int t) {
+    if constexpr (std::same_as<T, float>)
+      if (library && by_columns && m == 1 && !a.transposed && !b.transposed) {
+        auto* const places = reinterpret_cast<std::uint32_t*>(cpu.room(t, places_room, k).data());
+        if (multiply_row_of_zeros(end - begin, k, a.data, {b.data + begin, b.stride}, c + begin, places))
+          return;
+      }
     if (by_columns)
       multiply_alone<T>(cpu, t, library, m, end - begin, k, a,
                         {b.data + begin * (b.transposed ? b.stride : 1), b.stride, b.transposed}, c + begin,
