@@ -2,6 +2,8 @@
 // Covers also edl/compute/nn/storage.hpp, edl/compute/nn/chain_memory.hpp.
 #include "edl/compute/nn/chain.hpp"
 
+#include <algorithm>
+
 #include "compute/nn/harness.hpp"
 #include "compute/nn/networks.hpp"
 #include "edl/compute/nn/layers.hpp"
@@ -117,6 +119,27 @@ TEST_CASE("gradients lie where results are not needed any more") {
   CHECK(saved == 64 * (2 * 1024 + 10 * 256));
   CHECK(nn::scratch_of(net, row, 64) == 64 * 2 * 1024);   // what comes and what goes, anywhere
   CHECK(net.workspace(row, 64) == saved + 64 * 2 * 256);  // at the end, where nothing is used up yet
+}
+
+TEST_CASE("a gradient lies over its result where that is read for the last time") {
+  static constexpr auto body = block(4);
+  constexpr auto memory_of = [](nn::storage keep, bool tight) {
+    nn::pass_size size{8, keep, true};
+    size.sides = {true, true};
+    size.tight = tight;
+    return body.memory({9, 8, 4}, size);
+  };
+  auto const over = [](auto const& m) {
+    return std::ranges::count_if(m.between, [](auto const& b) { return b.over_result; });
+  };
+  constexpr auto apart = memory_of(nn::storage::recomputed, true),
+                 compact = memory_of(nn::storage::compact, false),
+                 tight = memory_of(nn::storage::compact, true);
+  CHECK(over(apart) == 0);
+  CHECK(over(compact) == 2);  // what goes into the two normalisations
+  CHECK(over(tight) == 3);
+  CHECK(compact.scratch < apart.scratch);
+  CHECK(tight.scratch < compact.scratch);
 }
 
 TEST_CASE("a pass in one piece of memory gives what a pass in two gives") {

@@ -140,7 +140,8 @@ class basic_backend {
                                     out y) = 0;
 
   /// Gradients after `batch_norm_train` (`through` the batch's statistics) or `batch_norm_evaluate` (where
-  /// they are constants). An empty `dx` is not computed; dgamma is empty where gamma is.
+  /// they are constants). An empty `dx` is not computed; dgamma is empty where gamma is. On the processor dx
+  /// may be x where the chain has no window.
   virtual void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta,
                                    in dy, in kept, out dx, out dgamma, out dbeta) = 0;
 

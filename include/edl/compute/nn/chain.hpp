@@ -142,18 +142,18 @@ struct chain {
       call.batch = a.batch.of_step(index, narrow);
       call.saved = a.saved.subspan(m.saved_at[index], s.saved(in, call.batch));
       auto const arena = arena_of(p, a.saved, m.live[index]);
-      if (index == 0)
-        call.dx = a.dx;
-      else if (wanted)
-        call.dx = m.between[index].gradient_in(arena).first(x.size());
-      wanted = wanted || !call.gradients.empty();
-      if (index > 0) calls[index - 1].dy = call.dx;
       if (index + 1 < length) {
         auto const& behind = m.between[index + 1];
         kepts[index] = a.saved.subspan(behind.at, behind.kept);
         call.y = results[index] = behind.result_in(kepts[index], arena)
                                       .first(scalars_of(std::size_t(a.batch) * out.size(), behind.narrow));
       }
+      if (index == 0)
+        call.dx = a.dx;
+      else if (wanted)
+        call.dx = m.between[index].gradient_in(arena, results[index - 1], kepts[index]).first(x.size());
+      wanted = wanted || !call.gradients.empty();
+      if (index > 0) calls[index - 1].dy = call.dx;
       places[index++] = place;
       place += s.width;
       x = call.y;
@@ -195,6 +195,13 @@ struct chain {
       }
       child_of const which{*this, a.in, places[I]};
       auto const below = m.below(I, arena_of(p, a.saved, m.live[I]));
+      if constexpr (std::tuple_element_t<I, steps_type>::splits_backward)
+        if (m.between[I].over_result && !calls[I].dx.empty()) {
+          auto first = calls[I];
+          first.dx = {};
+          backward_child(p, which, std::get<I>(all), first, below);
+          calls[I].gradients = {};
+        }
       if constexpr (I == 0 && adds_gradient)
         if (!more.empty())
           return backward_child(p, which, std::get<I>(all), calls[I], below, more, masked, narrow_more);
@@ -272,7 +279,10 @@ struct chain {
                      count(s, from).state,
                      s.recomputes,
                      s.exact,
-                     s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep})};
+                     s.recomputes && s.saved(from, {1, batch.keep}) == s.saved(from, {2, batch.keep}),
+                     s.over_x,
+                     s.splits_backward,
+                     s.reads_y};
     });
     return {of, sides};
   }

@@ -31,6 +31,10 @@ concept masks_input = layer<L> && L::masks_input;
 template <class L>
 concept adds_gradient = requires { requires L::adds_gradient; };
 
+/// A layer whose `backward` computes dx without x, and without gradients where none are asked for.
+template <class L>
+concept splits_backward = requires { requires L::splits_backward; };
+
 /// A layer whose `forward(pass, args, activation::none, true)` may know that a batch normalisation reads its
 /// result next.
 template <class L>
@@ -48,6 +52,9 @@ struct step {
   static constexpr bool overwrites_dy = nn::overwrites_dy<L>, reads_y = nn::reads_y<L>;
   static constexpr bool recomputes = nn::recomputes<L>;
   static constexpr bool exact = gives_ids<L>;  ///< its result is never rounded
+  static constexpr bool over_x = false;        ///< its dx may lie over x
+  /// Its dx may be computed in a call of its own, without gradients, and then lie over x.
+  static constexpr bool splits_backward = nn::splits_backward<L> && !AfterRelu;
   static constexpr bool adds_gradient = nn::adds_gradient<L> && !AfterRelu;
 
   constexpr L const& source() const { return l; }
@@ -109,7 +116,7 @@ struct norm_step {
   static constexpr bool adds = F == activation::none && std::same_as<Pool, no_pool>;
   static constexpr bool pools = std::same_as<Pool, max_pool>;
   static constexpr std::size_t width = 1 + (F != activation::none) + pools;
-  static constexpr bool overwrites_dy = false, reads_y = pools;
+  static constexpr bool overwrites_dy = false, reads_y = pools, over_x = !pools, splits_backward = false;
   /// `again(pass, args)` computes the result a second time, from the statistics that are kept.
   static constexpr bool recomputes = !pools, exact = false;
 

@@ -28,6 +28,7 @@ struct memory_plan {
   pass_size of(pass_size size) const {
     size.again = again.empty() ? nullptr : again.data();
     size.inner = inner;
+    size.tight = !again.empty();
     return size;
   }
 };
@@ -87,6 +88,7 @@ constexpr double work_of(L const& l, shape in) {
 template <class Chain>
 planned_chain stretches_of(Chain const& of, shape in, pass_size size, double whole) {
   constexpr std::size_t n = Chain::length;
+  size.tight = true;
   auto const asked = of.asked(in, size);
   std::vector<double> work;
   of.each_step(in, [&](auto const& s, shape from) { work.push_back(work_of(s.source(), from) / whole); });
@@ -100,14 +102,14 @@ planned_chain stretches_of(Chain const& of, shape in, pass_size size, double who
     std::vector<std::uint16_t> again(n);
     stretch s{first, first, true, 0, 0, 0};
     while (++s.end < n) {
-      auto const from = std::ptrdiff_t(first), to = std::ptrdiff_t(s.end);
-      std::fill(again.begin() + from, again.begin() + to, std::uint16_t(s.end));
+      std::fill(again.begin() + std::ptrdiff_t(first), again.begin() + std::ptrdiff_t(s.end),
+                std::uint16_t(s.end));
       s.work += work[s.end - 1];
       size.again = again.data();
       chain_memory<n> const m(asked.of, asked.sides, size);
       s.grows = m.saved_at[s.end] - before;
       if (!m.begins(first) || s.grows >= until(s.end) - before) continue;
-      s.takes = *std::max_element(m.takes.begin() + from, m.takes.begin() + to) - before;
+      s.takes = m.takes_alone(asked.of, first, s.end) - before;  // those beside it may be groups, too
       all.all.push_back(s);
     }
   }

@@ -80,11 +80,18 @@ EDL_INLINE memory_plan choose_plan(std::vector<planned_chain> const& all, budget
       if (!s.again) enough += s.takes;
     std::size_t const lowest =
         detail::bisect(0, enough, [&](std::size_t m) { return cheapest_plan(of, m).has_value(); });
-    // What a chain takes is not all that the network takes.
-    auto const fits = [&](std::size_t m) { return takes(*cheapest_plan(of, m)) <= most.scalars(); };
-    least = std::min(least, takes(*cheapest_plan(of, lowest)));
-    if (!fits(lowest)) continue;
-    auto plan = *cheapest_plan(of, detail::bisect(enough, lowest, fits));
+    // What a chain takes is not all that the network takes, and steps side by side may take more than each
+    // alone. Then the first bound above is taken of which a plan fits.
+    auto const fits = [&](std::size_t m) {
+      std::size_t const all_take = takes(*cheapest_plan(of, m));
+      least = std::min(least, all_take);
+      return all_take <= most.scalars();
+    };
+    std::size_t fitting = lowest;
+    for (int i = 1; i <= 32 && !fits(fitting); ++i)
+      fitting = lowest + (enough - lowest) / 32 * std::size_t(i);
+    if (!fits(fitting)) continue;
+    auto plan = *cheapest_plan(of, detail::bisect(enough, fitting, fits));
     if (!best || plan.work < best->work) best = std::move(plan);
   }
   if (best) return *std::move(best);

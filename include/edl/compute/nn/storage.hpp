@@ -41,6 +41,8 @@ struct pass_size {
   std::uint16_t const* again = nullptr;
   /// `again` is of the chain that is step number `inner - 1`; 0: of the chain itself.
   std::uint16_t inner = 0;
+  /// Memory matters more than time: gradients that can lie over what they are of do.
+  bool tight = false;
 
   constexpr pass_size(int n = 0, storage k = storage::recomputed, bool as_bfloat16 = false)
       : samples(n), keep(k), narrow(as_bfloat16 && k != storage::float32) {}  // NOLINT: an int is one

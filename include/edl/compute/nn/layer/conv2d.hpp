@@ -48,7 +48,8 @@ struct conv2d {
     if (use_bias) visit(variable_spec{"bias", {filters}, bias_initializer});
   }
 
-  static constexpr bool activates = true, reads_y = false, adds_gradient = true, feeds_norm = true;
+  static constexpr bool activates = true, reads_y = false, adds_gradient = true, feeds_norm = true,
+                        splits_backward = true;
   constexpr bfloat16_io narrows(shape) const { return {!float32, !float32}; }
 
   template <class D>
@@ -68,7 +69,8 @@ struct conv2d {
     exact_products const exact(p.device, float32);
     std::size_t const n = trained(a.in);
     auto const g = geometry(a.in, a.narrow);
-    auto const dkernel = a.gradients.first(n), dbias = a.gradients.subspan(n);
+    bool const wanted = !a.gradients.empty();
+    auto const dkernel = a.gradients.first(wanted ? n : 0), dbias = a.gradients.subspan(wanted ? n : 0);
     if (more.empty())
       p.device.conv2d_backward(g, a.batch, a.x, kernel_of(a), a.dy, a.dx, dkernel, dbias);
     else
