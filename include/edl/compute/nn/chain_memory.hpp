@@ -177,8 +177,8 @@ struct chain_memory {
   /// neighbours, and of a group that ends there, all within.
   constexpr void place_between() {
     for (between_steps& b : between) b.reach = 0;
-    for (std::size_t odd : {0, 1})
-      for (std::size_t i = 2 - odd; i < Length; i += 2) {
+    for (std::size_t first = 2; first > 0; --first)  // the even ones, and then the others between them
+      for (std::size_t i = first; i < Length; i += 2) {
         std::size_t at = 0;
         bool moved = size(i) > 0;
         auto const avoid = [&](std::size_t j) {
