@@ -32,8 +32,8 @@ constexpr nn::conv2d convolution(int filters) {
 constexpr nn::batch_norm norm{
     .momentum = 0.5566f, .epsilon = 1e-12f, .scale = false, .shift_gain = bias_gain};
 constexpr auto group(int filters) {
-  return nn::sequential(convolution(filters), nn::max_pool{.window = 2}, norm, nn::gelu{},
-                        convolution(filters), norm, nn::gelu{});
+  return nn::sequential(convolution(filters), nn::max_pool{.window = 2}, norm, nn::silu{},
+                        convolution(filters), norm, nn::silu{});
 }
 
 struct cifar10 {

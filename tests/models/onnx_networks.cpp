@@ -80,9 +80,9 @@ constexpr auto foldable = nn::sequential(
     nn::residual(nn::sequential(
         nn::batch_norm{}, nn::dense{.units = 5, .each_place = true, .use_bias = false}, nn::batch_norm{})),
     nn::dense{.units = 4, .each_place = true}, nn::batch_norm{}, nn::gelu{},
-    nn::conv2d{.filters = 3, .kernel = {14, 18}, .use_bias = false}, nn::batch_norm{}, nn::flatten{},
-    nn::batch_norm{}, nn::dense{.units = 4, .use_bias = false}, nn::batch_norm{}, nn::dense{.units = 3},
-    nn::batch_norm{});
+    nn::conv2d{.filters = 3, .kernel = {14, 18}, .use_bias = false}, nn::batch_norm{}, nn::silu{},
+    nn::flatten{}, nn::batch_norm{}, nn::dense{.units = 4, .use_bias = false}, nn::batch_norm{},
+    nn::dense{.units = 3}, nn::batch_norm{});
 constexpr auto activations = nn::sequential(
     nn::features{.count = 9},
     nn::concat(nn::relu{}, nn::leaky_relu{}, nn::sigmoid{}, nn::tanh{}, nn::gelu{}, nn::silu{}, nn::elu{},

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "compute/device/draw.hpp"
@@ -156,24 +158,34 @@ TEST_CASE("a number that is none is not hidden by pooling") {
   CHECK(n.y[1] == 8);
 }
 
-TEST_CASE("gelu, beta with a gain, and no gamma") {
-  for (int channels : {1, 3, 8, 21}) {
+TEST_CASE("gelu or silu, beta with a gain, and no gamma") {
+  auto const value_and_slope = [](edl::activation f, double z) {
+    double const below =
+        f == edl::activation::gelu ? std::erfc(-z / std::sqrt(2.0)) / 2 : 1 / (1 + std::exp(-z));
+    double const rises = f == edl::activation::gelu ? std::exp(-z * z / 2) / std::sqrt(2 * std::acos(-1.0))
+                                                    : below * (1 - below);
+    return std::pair(z * below, below + z * rises);
+  };
+  for (int i = 0; i < 8; ++i) {
+    int const channels = std::array{1, 3, 8, 21}[std::size_t(i) / 2];
+    auto const f = i % 2 ? edl::activation::gelu : edl::activation::silu;
     CAPTURE(channels);
+    CAPTURE(int(f));
     auto const n = std::size_t(channels);
     edl::shape const in{4, 3, channels};
     auto const x = numbers<double>(5 * in.size(), 1), dy = numbers<double>(x.size(), 4);
     norm<double> plain{.chain = {in}, .batch = 5, .x = x},
-        whole{.chain = {.in = in, .f = edl::activation::gelu, .shift_gain = 4}, .batch = 5, .x = x};
+        whole{.chain = {.in = in, .f = f, .shift_gain = 4}, .batch = 5, .x = x};
     whole.beta = numbers<double>(n, 3);
     plain.beta = whole.beta;
     for (double& b : plain.beta) b *= 4;
     whole.gamma.clear(), whole.dgamma.clear();
     plain.train(), whole.train();
     std::vector<double> z(x.size()), expected(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      double const at = plain.y[i], below = std::erfc(-at / std::sqrt(2.0)) / 2;
-      expected[i] = at * below;
-      z[i] = dy[i] * (below + at * std::exp(-at * at / 2) / std::sqrt(2 * std::acos(-1.0)));
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      auto const [value, slope] = value_and_slope(f, plain.y[k]);
+      expected[k] = value;
+      z[k] = dy[k] * slope;
     }
     CHECK(greatest_difference(whole.y, expected) < 1e-12);
     plain.backward(z), whole.backward(dy);
@@ -188,12 +200,12 @@ TEST_CASE("gelu, beta with a gain, and no gamma") {
 
 TEST_CASE("samples may be bfloat16 on either side, in any chain, on any number of threads") {
   using edl::activation;
-  for (auto const f : {activation::none, activation::relu, activation::gelu})
+  for (auto const f : {activation::none, activation::relu, activation::gelu, activation::silu})
     for (int const window : {1, 2})
       for (auto const sides : {edl::bfloat16_io{true, false}, {false, true}, {true, true}})
         for (int const channels : {2, 20, 32})
           for (int const threads : {1, 3}) {
-            if (f == activation::gelu && window > 1) continue;
+            if (curved(f) && window > 1) continue;
             CAPTURE(int(f));
             CAPTURE(window);
             CAPTURE(sides.in);

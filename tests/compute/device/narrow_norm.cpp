@@ -159,6 +159,7 @@ TEST_CASE("what is not bfloat16 on all sides, or fills no strip, is for the othe
   CHECK_FALSE(can([](auto& o) { o.narrow_more = false; }));
   CHECK(can([](auto& o) { o.narrow_more = false; }, false));
   CHECK_FALSE(can([](auto& o) { o.f = activation::gelu; }));
+  CHECK_FALSE(can([](auto& o) { o.f = activation::silu; }));
   CHECK_FALSE(can([](auto& o) { o.in.channels = 48; }));
   CHECK(can([](auto& o) { o.in.channels = 16; }));
   CHECK_FALSE(can([](auto& o) { o.in = {3, 3, 16}; }));

@@ -75,6 +75,9 @@ TEST_CASE("what follows each other closely is one step") {
         steps_of<conv2d, gelu, max_pool, batch_norm, gelu, max_pool>,
         std::tuple<nn::step<conv2d>, nn::step<gelu>, nn::step<max_pool>,
                    nn::norm_step<false, edl::activation::gelu, nn::no_pool>, nn::step<max_pool>>>);
+  CHECK(std::is_same_v<steps_of<relu, batch_norm, nn::silu, max_pool, nn::silu>,
+                       std::tuple<nn::step<relu>, nn::norm_step<false, edl::activation::silu, nn::no_pool>,
+                                  nn::step<max_pool>, nn::step<nn::silu>>>);
   CHECK(std::is_same_v<steps_of<conv2d, relu, conv2d, relu, batch_norm, max_pool, dropout, dense>,
                        std::tuple<nn::relu_step<conv2d, false>, nn::relu_step<conv2d, true>,
                                   nn::norm_step<true, none, max_pool>, nn::step<dropout>, nn::step<dense>>>);
@@ -93,6 +96,7 @@ TEST_CASE("fused layers compute what they compute apart") {
               nn::dense{.units = 3});
   check_fused(in, nn::conv2d{.filters = 9, .kernel = 3}, nn::batch_norm{.scale = false, .shift_gain = 4},
               nn::gelu{}, nn::max_pool{}, nn::dense{.units = 3});
+  check_fused(in, nn::dense{.units = 9}, nn::relu{}, nn::batch_norm{}, nn::silu{}, nn::max_pool{});
   check_fused(in, nn::conv2d{.filters = 9, .kernel = 3}, nn::batch_norm{}, nn::relu{},
               nn::max_pool{.window = 3});
   check_fused(in, nn::dense{.units = 9}, nn::relu{}, nn::dense{.units = 3}, nn::batch_norm{}, nn::relu{});

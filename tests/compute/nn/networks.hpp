@@ -44,5 +44,5 @@ inline constexpr auto fast =
                                         .use_bias = false,
                                         .kernel_initializer = edl::nn::pass_through{}},
                         edl::nn::max_pool{.window = 2}, edl::nn::batch_norm{.scale = false, .shift_gain = 8},
-                        edl::nn::gelu{}, edl::nn::max_pool{.window = 3},
+                        edl::nn::silu{}, edl::nn::max_pool{.window = 3},
                         edl::nn::dense{.units = 10, .use_bias = false}, edl::nn::scale{.factor = 0.25f});

@@ -125,8 +125,8 @@ class basic_backend {
 
   /// y = gamma · (x − mean) / √(variance + epsilon) + beta (no gamma is ones), each channel by the mean and
   /// (biased) variance of all positions of the batch. `more` is added (it may be empty; not with windows or
-  /// gelu), then comes what `c` says. Moves the running values: running ← momentum · running + (1 − momentum)
-  /// · this batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
+  /// what is `curved`), then comes what `c` says. Moves the running values: running ← momentum · running + (1
+  /// − momentum) · this batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
   virtual void batch_norm_train(norm_chain const& c, int batch, T momentum, T epsilon, in x, in gamma,
                                 in beta, in more, out running_mean, out running_variance, out y,
                                 out kept) = 0;

@@ -34,9 +34,9 @@ struct pool_geometry {
 };
 
 /// A batch normalisation and what is done with it in one pass over memory. Its input may be what a relu left,
-/// whose gradient is then taken along. Its result may go through an activation. Unless that is gelu, it may
-/// then be pooled by the greatest of windows that lie side by side (`window` > 1). What does not fill a
-/// window is left out. Beta counts `shift_gain` times. What is added to the result may be narrow, too.
+/// whose gradient is then taken along. Its result may go through an activation. Unless that is `curved`,
+/// it may then be pooled by the greatest of windows that lie side by side (`window` > 1). What does not fill
+/// a window is left out. Beta counts `shift_gain` times. What is added to the result may be narrow, too.
 struct norm_chain {
   shape in;
   bool after_relu = false;

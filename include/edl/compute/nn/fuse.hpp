@@ -211,6 +211,15 @@ constexpr bool is_at() {
     return false;
 }
 
+/// The activation that layer number `I` is, where a normalisation has that within.
+template <std::size_t I, class... Layers>
+constexpr activation activation_at() {
+  return is_at<I, relu, Layers...>()   ? activation::relu
+         : is_at<I, gelu, Layers...>() ? activation::gelu
+         : is_at<I, silu, Layers...>() ? activation::silu
+                                       : activation::none;
+}
+
 /// Whether layer number `I` can take along the gradient of the relu before it.
 template <std::size_t I, class... Layers>
 constexpr bool masks_at() {
@@ -233,11 +242,9 @@ constexpr auto steps_from(std::tuple<Layers...> const& layers) {
     auto const& l = std::get<I>(layers);
     constexpr bool relu_next = is_at<I + 1, relu, Layers...>();
     if constexpr (std::same_as<here, batch_norm>) {
-      constexpr bool gelu_next = is_at<I + 1, gelu, Layers...>();
-      constexpr activation f = relu_next ? activation::relu : gelu_next ? activation::gelu : activation::none;
+      constexpr activation f = activation_at<I + 1, Layers...>();
       constexpr std::size_t after = I + 1 + (f != activation::none);
-      // The greatest of gelus is no gelu of the greatest: it falls before it rises.
-      if constexpr (!gelu_next && is_at<after, max_pool, Layers...>())
+      if constexpr (!curved(f) && is_at<after, max_pool, Layers...>())
         return std::tuple_cat(std::tuple(norm_step<AfterRelu, f, max_pool>{l, std::get<after>(layers)}),
                               steps_from<after + 1, false>(layers));
       else

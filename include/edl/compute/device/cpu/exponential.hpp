@@ -46,8 +46,15 @@ V lane_by_lane(V const& x, F&& f) {
   return y;
 }
 
-/// exp(z) for a z that is not above 0, within 2e-7 of it; single precision gives 0 below −87. A NaN stays.
+/// exp(z) for a z that is not above 0, within 2e-7 of it; vectors of single precision give 0 below −87. A NaN
+/// stays.
+template <std::floating_point T>
+T exp_below(T z) {
+  return std::exp(z);
+}
+
 template <class V>
+  requires(!std::floating_point<V>)
 V exp_below(V const& z) {
   if constexpr (sizeof(z[0]) == 8) {
     return lane_by_lane(z, [](double x) { return std::exp(x); });

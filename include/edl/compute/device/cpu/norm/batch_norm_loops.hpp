@@ -92,6 +92,24 @@ void for_each_position(norm_chain const& c, Visit&& visit) {
     for (int j = 0; j < c.window; ++j) visit(std::size_t(i) * row + std::size_t(j) * n);
 }
 
+/// An activation that is `curved`.
+template <activation F, class V>
+V curve(V const& z) {
+  if constexpr (F == activation::silu)
+    return silu(z);
+  else
+    return gelu(z);
+}
+
+/// Its derivative.
+template <activation F, class V>
+V curve_slope(V const& z) {
+  if constexpr (F == activation::silu)
+    return silu_slope(z);
+  else
+    return gelu_slope(z);
+}
+
 /// work.operator()<F>() for the activation that a chain says.
 template <class Work>
 void by_activation(activation f, Work&& work) {
@@ -102,6 +120,8 @@ void by_activation(activation f, Work&& work) {
       return work.template operator()<activation::relu>();
     case activation::gelu:
       return work.template operator()<activation::gelu>();
+    case activation::silu:
+      return work.template operator()<activation::silu>();
   }
 }
 
@@ -144,10 +164,10 @@ void normalise(norm_chain const& c, std::size_t samples, T const* x, T const* a,
   std::size_t const n = std::size_t(c.in.channels);
   T const floor = F == activation::relu ? T(0) : -std::numeric_limits<T>::infinity();
   std::size_t const rows = samples * c.in.size() / n;
-  if constexpr (F == activation::gelu) {
+  if constexpr (curved(F)) {
     for (std::size_t r = 0; r < rows; ++r)
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
-        store<V>(y + r * n + k, gelu(V(load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k))));
+        store<V>(y + r * n + k, curve<F>(V(load<V>(x + r * n + k) * load<V>(a + k) + load<V>(b + k))));
       });
     return;
   }
@@ -174,7 +194,7 @@ template <class T, activation F>
 void sum_gradients(norm_chain const& c, std::size_t samples, T const* x, T const* dy, norm_arrays<T> const& m,
                    T* sum, T* product) {
   std::size_t const n = std::size_t(c.in.channels);
-  constexpr bool relu = F == activation::relu, gelu = F == activation::gelu;
+  constexpr bool relu = F == activation::relu;
   if (c.window > 1) {
     for_each_norm_window(c, samples, [&](std::size_t to, std::size_t from) {
       by_lanes<T>(n, [&]<class V>(std::size_t k) {
@@ -206,7 +226,7 @@ void sum_gradients(norm_chain const& c, std::size_t samples, T const* x, T const
         V const here = load<V>(in);
         V g = load<V>(out);
         if constexpr (relu) g = here * scale + offset > T(0) ? g : V{};
-        if constexpr (gelu) g *= gelu_slope(V(here * scale + offset));
+        if constexpr (curved(F)) g *= curve_slope<F>(V(here * scale + offset));
         s[to] += g;
         p[to] += g * (here - mean);
         in += n;
@@ -225,7 +245,7 @@ template <class T, activation F>
 void write_gradients(norm_chain const& c, std::size_t samples, T const* x, T const* dy,
                      norm_arrays<T> const& m, T* dx) {
   std::size_t const n = std::size_t(c.in.channels);
-  constexpr bool relu = F == activation::relu, gelu = F == activation::gelu;
+  constexpr bool relu = F == activation::relu;
   auto const finish = [&]<class V>(std::size_t k, V const& in, V const& g) {
     V const d = g * load<V>(m.of_dy + k) + in * load<V>(m.of_x + k) + load<V>(m.rest + k);
     return c.after_relu ? (in > T(0) ? d : V{}) : d;
@@ -237,7 +257,7 @@ void write_gradients(norm_chain const& c, std::size_t samples, T const* x, T con
         V const in = load<V>(x + r * n + k);
         V g = load<V>(dy + r * n + k);
         if constexpr (relu) g = in * load<V>(m.scale + k) + load<V>(m.offset + k) > T(0) ? g : V{};
-        if constexpr (gelu) g *= gelu_slope(V(in * load<V>(m.scale + k) + load<V>(m.offset + k)));
+        if constexpr (curved(F)) g *= curve_slope<F>(V(in * load<V>(m.scale + k) + load<V>(m.offset + k)));
         store<V>(dx + r * n + k, finish.template operator()<V>(k, in, g));
       });
     return;

@@ -21,9 +21,8 @@ inline bool can_normalise(norm_chain const& c, bool adds) {
   auto const n = std::size_t(c.in.channels);
   bool const whole = n % strip_width == 0,
              folded = strip_width % n == 0 && c.window == 1 && c.in.size() % strip_width == 0;
-  return c.narrow.in && c.narrow.out && (!adds || c.narrow_more) && c.f != activation::gelu &&
-         (whole || folded) && c.window <= most_window && c.in.height % c.window == 0 &&
-         c.in.width % c.window == 0;
+  return c.narrow.in && c.narrow.out && (!adds || c.narrow_more) && !curved(c.f) && (whole || folded) &&
+         c.window <= most_window && c.in.height % c.window == 0 && c.in.width % c.window == 0;
 }
 
 /// work(strip, its first channel, its first element of x, of y).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "edl/compute/device/cuda/library/kernels/gelu.cuh"
+#include "edl/compute/device/cuda/library/kernels/curves.cuh"
 #include "edl/compute/device/cuda/library/kernels/kernel.cuh"
 
 namespace edl::cuda_kernels {
@@ -64,14 +64,10 @@ struct gaussian_gradient {
 };
 
 struct sigmoid_linear {
-  __device__ float operator()(float const (&v)[1]) const { return v[0] / (1 + expf(-v[0])); }
+  __device__ float operator()(float const (&v)[1]) const { return silu_of(v[0]); }
 };
 struct sigmoid_linear_gradient {
-  __device__ float operator()(float const (&v)[2]) const {
-    float const small = expf(-fabsf(v[0])), all = 1 / (1 + small);
-    float const above = v[0] > 0 ? all : small * all, below = v[0] > 0 ? small * all : all;
-    return v[1] * above * (1 + v[0] * below);
-  }
+  __device__ float operator()(float const (&v)[2]) const { return v[1] * silu_slope(v[0]); }
 };
 
 struct exponential_linear {

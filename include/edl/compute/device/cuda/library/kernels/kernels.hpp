@@ -227,8 +227,8 @@ void kernel_gradient(queue const& q, conv_geometry const& g, int batch, void con
 /// Whether there is such a kernel for these extents: forward, or for the image's gradient (`data`).
 bool tensor_conv2d_takes(conv_geometry const& g, bool data);
 
-/// `kernel`: float32, or bfloat16 where `half_kernel`. Sums are float32. y = f(x ∗ kernel + bias), without
-/// gelu.
+/// `kernel`: float32, or bfloat16 where `half_kernel`. Sums are float32. y = f(x ∗ kernel + bias), where
+/// f is not `curved`.
 void tensor_conv2d_forward(queue const& q, conv_geometry const& g, int batch, activation f, void const* x,
                            void const* kernel, bool half_kernel, float const* bias, void* y);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "edl/compute/device/cuda/library/kernels/columns.cuh"
-#include "edl/compute/device/cuda/library/kernels/gelu.cuh"
+#include "edl/compute/device/cuda/library/kernels/curves.cuh"
 
 /// What the kernels of batch normalisation, forward and backward, have in common.
 namespace edl::cuda_kernels {
@@ -28,6 +28,7 @@ template <activation F>
 __device__ __forceinline__ float activate(float z) {
   if constexpr (F == activation::relu) return z < 0 ? 0 : z;
   if constexpr (F == activation::gelu) return gelu_of(z);
+  if constexpr (F == activation::silu) return silu_of(z);
   return z;
 }
 
@@ -36,6 +37,7 @@ template <activation F>
 __device__ __forceinline__ float before(float z, float d) {
   if constexpr (F == activation::relu) return z > 0 ? d : 0;
   if constexpr (F == activation::gelu) return d * gelu_slope(z);
+  if constexpr (F == activation::silu) return d * silu_slope(z);
   return d;
 }
 
@@ -49,6 +51,8 @@ void by_activation(activation f, Work&& work) {
       return work.template operator()<activation::relu>();
     case activation::gelu:
       return work.template operator()<activation::gelu>();
+    case activation::silu:
+      return work.template operator()<activation::silu>();
   }
 }
 
