@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 #include "cuda/gpu.hpp"
 #include "edl/job/checkpoint/directory.hpp"
@@ -111,6 +112,30 @@ TEST_CASE("workers on a GPU train with servers and by all-reduce") {
     CHECK(last_accuracy(j.log()) > 0.8);
     CHECK(has(j.log(), "Epoch 2: 2048 records in the data set, 2048 counted once"));
   }
+}
+
+TEST_CASE("a job with tables trains on a GPU to the same bits with a server as alone, and by all-reduce") {
+  if (!gpu_or_skip()) return;
+  job::scratch const dir;
+  std::map<std::string, std::string> models;
+  words const ways[] = {{"alone"},
+                        {"served", "--num_workers=1", "--num_ps_pods=1"},
+                        {"copied", "--num_workers=2", "--distribution_strategy=AllreduceStrategy"}};
+  for (words flags : ways) {
+    std::string const name = std::exchange(flags[0], "--output=" + (dir / flags[0]));
+    CAPTURE(name);
+    flags.insert(flags.end(), {"--deterministic", "--num_threads=1"});
+    job::run j(on_gpu(flags), small({{"TINY_TABLES", "1"}}));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "computes on "));
+    CHECK_FALSE(has(j.log(), "computes on the processor"));
+    CHECK(last_accuracy(j.log()) > 0.8);
+    CHECK(has(j.log(), "Epoch 2: 2048 records in the data set, 2048 counted once"));
+    models[name] = job::slurp((dir / name) + "/model.safetensors");
+  }
+  CHECK(models["alone"].size() > 10'000);
+  CHECK(models["alone"] == models["served"]);
 }
 
 TEST_CASE("steps between pulls are made on the host") {

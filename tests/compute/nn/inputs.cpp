@@ -104,6 +104,8 @@ TEST_CASE("ids that a layer takes are found where they lie") {
 TEST_CASE("a branch of ids runs on the processor") {
   CHECK(nn::is_portable(in.from<"numbers">(nn::dense{.units = 1}), in.input()));
   CHECK_FALSE(nn::is_portable(in.from<"words">(nn::embedding{.vocabulary = 5, .width = 2}), in.input()));
+  constexpr auto of_table = nn::inputs(nn::input<"page">(nn::served_embedding{.count = 3, .width = 2}));
+  CHECK(nn::is_portable(of_table.from<"page">(nn::factorization_machine{}), of_table.input()));
 }
 
 }  // namespace inputs_test

@@ -107,4 +107,37 @@ TEST_CASE("gradients of features become gradients of rows, summed in the samples
   CHECK(rows.sum(b, {})[0].ids.empty());
 }
 
+TEST_CASE("lists say what is filled and summed, of long sums so many terms at a time") {
+  auto const b = two_samples();
+  minibatch_rows rows(layout);
+  rows.begin(b);
+  std::vector<edl::sparse::row_terms> features(2);
+  for (int const times : {1, 2}) {
+    CAPTURE(times);
+    rows.list(b, features);
+    // 7, 8, then 7 / 4 + 9 · 3 / 4; and 8, 8 and an empty list.
+    CHECK(features[0].at == std::vector<std::uint32_t>{1, 3, 5, 9, 11, 13});
+    CHECK(features[0].first == std::vector<std::uint32_t>{0, 1, 2, 4, 5, 6, 6});
+    CHECK(features[0].from == std::vector<std::uint32_t>{0, 2, 0, 4, 2, 2});
+    CHECK(features[0].weights == std::vector<float>{1, 1, 0.25f, 0.75f, 1, 1});
+    CHECK(features[1].at == std::vector<std::uint32_t>{7, 15});
+    CHECK(features[1].from == std::vector<std::uint32_t>{0, 1});
+  }
+  edl::sparse::row_terms turned, joined;
+  edl::sparse::turn_around(features[0], 3, 2, 3, turned, joined);
+  CHECK(turned.at == std::vector<std::uint32_t>{0, 2, 4});
+  CHECK(turned.first == std::vector<std::uint32_t>{0, 2, 5, 6});
+  CHECK(turned.from == std::vector<std::uint32_t>{1, 5, 3, 9, 11, 5});
+  CHECK(turned.weights == std::vector<float>{1, 0.25f, 1, 1, 1, 0.75f});
+  CHECK(joined.results() == 0);
+  // A row that nobody has, and one whose three terms are two sums behind the four rows.
+  edl::sparse::turn_around(features[0], 4, 2, 2, turned, joined);
+  CHECK(turned.at == std::vector<std::uint32_t>{0, 8, 10, 4, 6});
+  CHECK(turned.first == std::vector<std::uint32_t>{0, 2, 4, 5, 6, 6});
+  CHECK(joined.at == std::vector<std::uint32_t>{2});
+  CHECK(joined.first == std::vector<std::uint32_t>{0, 2});
+  CHECK(joined.from == std::vector<std::uint32_t>{8, 10});
+  CHECK(joined.weights == std::vector<float>{1, 1});
+}
+
 }  // namespace minibatch_rows_test

@@ -106,4 +106,40 @@ TEST_CASE("sums do not depend on how threads follow each other, and one id that 
   CHECK(got[0] == got[1]);
 }
 
+TEST_CASE("sums of rows by lists: of none, of one, of many") {
+  in_all_ways([](bool half) {
+    for (std::size_t const width : {1, 5, 32, 130})
+      for (bool const exact : {false, true})
+        for (int const processors : {1, 132}) {
+          CAPTURE(width);
+          CAPTURE(exact);
+          gpu g(half, processors);
+          constexpr std::size_t results = 700;
+          auto const x = exact ? numbers<float>(90 * width, 1) : g.draw<float>(90 * width, 1);
+          std::vector<unsigned> at, first, from;
+          std::vector<float> weights;
+          std::vector<double> wanted(results * (width + 1), -1);
+          for (std::size_t i = 0; i < results; ++i) {
+            at.push_back(unsigned((results - 1 - i) * (width + 1)));
+            first.push_back(unsigned(from.size()));
+            std::fill_n(wanted.begin() + at.back(), width, 0.0);
+            for (std::size_t n = i == 7 ? 200 : i % 4; n > 0; --n) {
+              from.push_back(unsigned((n * 31 + i) % 90 * width));
+              weights.push_back(float(int(n) - 2));
+              for (std::size_t k = 0; k < width; ++k)
+                wanted[at.back() + k] += double(weights.back()) * double(x[from.back() + k]);
+            }
+          }
+          first.push_back(unsigned(from.size()));
+          float* const to = g.put(std::vector<float>(wanted.size(), -1));
+          auto q = g.q;
+          if (exact) q.half = false;
+          kernels::add_rows(
+              q, {results, from.size(), width, g.put(at), g.put(first), g.put(from), g.put(weights)},
+              exact ? g.put(x) : g.put_activations(x), to);
+          CHECK(close(g.get(to, wanted.size()), wanted, false));
+        }
+  });
+}
+
 }  // namespace embedding_test

@@ -18,6 +18,15 @@
 
 namespace edl {
 
+/// Which numbers `accelerator::add_rows` adds up, by lists in its memory. Result i is so many numbers from
+/// number `at[i]` on, and the sum of terms [first[i], first[i + 1]). A term is `weights[k]` times as many
+/// numbers from number `from[k]` on.
+struct row_sums {
+  std::size_t results = 0, terms = 0, width = 0;
+  std::uint32_t const *at = nullptr, *first = nullptr, *from = nullptr;
+  float const* weights = nullptr;
+};
+
 /// A backend with memory that the host does not see, on which a whole step of training stays. The variables
 /// live there, steps are recorded once and repeated, and samples are kept. Losses and optimisers are computed
 /// there, and gradients are summed with those of other accelerators.
@@ -102,6 +111,10 @@ class accelerator : public backend {
   /// Row i of `from`, of so many numbers, becomes row `rows[i]` of `to`; no two the same.
   virtual void scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows,
                             out to) = 0;
+
+  /// Sums of rows of x, in their order, become rows of `to`, which is float32. So is x where `exact`, and
+  /// activations elsewhere. No result is a term.
+  virtual void add_rows(row_sums const& of, in x, bool exact, out to) = 0;
 
   // ---- Losses ----
 

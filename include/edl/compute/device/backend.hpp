@@ -191,6 +191,15 @@ class basic_backend {
   virtual void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx,
                                   out dtable) = 0;
 
+  /// y = Σ_{i<j} ⟨v_i, v_j⟩ of each sample, over its `rows` rows v of `width` numbers. It is ½ Σ_k ((Σ_i
+  /// v_ik)² − Σ_i v_ik²).
+  virtual void factorization_forward(std::size_t samples, std::size_t rows, std::size_t width, in x,
+                                     out y) = 0;
+
+  /// dv_i = dy · Σ_{j≠i} v_j
+  virtual void factorization_backward(std::size_t samples, std::size_t rows, std::size_t width, in x, in dy,
+                                      out dx) = 0;
+
   // ---- Rows ----
 
   /// y = exp(x) / Σ exp(x) along each row, without overflow.

@@ -126,8 +126,8 @@ struct input_list {
     if constexpr (has<Name>) {
       auto const kind = kind_of<Name>();
       using kind_type = std::remove_cvref_t<decltype(kind)>;
-      constexpr bool of_ids = holds_ids<kind_type>, portable = !of_ids && !holds_rows<kind_type>;
-      return sequential(input_slice<of_ids, portable>{first_of<Name>(), input(), kind.input()}, layers...);
+      return sequential(input_slice<holds_ids<kind_type>>{first_of<Name>(), input(), kind.input()},
+                        layers...);
     } else {
       return sequential(layers...);
     }

@@ -88,8 +88,8 @@ value to_onnx(graph& g, nn::shortcut<Body, Projection> const& l, value const& x)
     return join(g, nn::merge::sum, {body, x.name.empty() ? g.whole_row() : x}, body.extents);
 }
 
-template <bool Ids, bool Portable>
-value to_onnx(graph& g, nn::input_slice<Ids, Portable> const& l, value const&) {
+template <bool Ids>
+value to_onnx(graph& g, nn::input_slice<Ids> const& l, value const&) {
   return *g.placed(l.first);
 }
 

@@ -10,6 +10,47 @@
 
 namespace edl::sparse {
 
+EDL_INLINE void row_terms::begin(std::size_t result) {
+  at.push_back(std::uint32_t(result));
+  end();
+}
+
+EDL_INLINE void row_terms::add(std::size_t term, float weight) {
+  from.push_back(std::uint32_t(term));
+  weights.push_back(weight);
+}
+
+EDL_INLINE void row_terms::clear() { at.clear(), first.clear(), from.clear(), weights.clear(); }
+
+EDL_INLINE void turn_around(row_terms const& features, std::size_t rows, std::size_t width, std::size_t most,
+                            row_terms& to, row_terms& joined) {
+  to.clear(), joined.clear();
+  std::vector<std::uint32_t> next(rows + 1);  // at first how many terms a row has
+  for (std::uint32_t const from : features.from) ++next[from / width];
+  std::size_t all = 0, behind = rows;
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::size_t const count = next[r];
+    next[r] = std::uint32_t(all);
+    bool const alone = count <= most;
+    if (!alone) joined.begin(r * width);
+    for (std::size_t done = 0; done < count || done == 0; done += most) {
+      std::size_t const at = (alone ? r : behind++) * width;
+      to.at.push_back(std::uint32_t(at));
+      to.first.push_back(std::uint32_t(all + done));
+      if (!alone) joined.add(at, 1);
+    }
+    all += count;
+  }
+  to.from.resize(all), to.weights.resize(all);
+  for (std::size_t i = 0; i < features.results(); ++i)
+    for (std::size_t k = features.first[i]; k < features.first[i + 1]; ++k) {
+      std::size_t const place = next[features.from[k] / width]++;
+      to.from[place] = features.at[i];
+      to.weights[place] = features.weights[k];
+    }
+  to.end(), joined.end();
+}
+
 EDL_INLINE minibatch_rows::minibatch_rows(embedding_layout const& of)
     : layout_(of), tables_(of.tables.size()), summed_(of.tables.size()) {
   for (std::size_t t = 0; t < tables_.size(); ++t) tables_[t].width = std::size_t(of.tables[t].width);
@@ -42,16 +83,20 @@ EDL_INLINE void minibatch_rows::begin(data::batch const& b) {
   for (part& t : tables_) t.rows.resize(t.ids.size() * t.width);
 }
 
-template <class Visit>
-void minibatch_rows::each(data::batch const& b, Visit const& visit) const {
+template <class Begin, class Visit>
+void minibatch_rows::each(data::batch const& b, Begin const& begin, Visit const& visit) const {
   for (std::size_t s = 0; s < std::size_t(b.rows); ++s)
     for (embedded_input const& in : layout_.inputs) {
       std::size_t const first = s * layout_.ids + in.first_id, width = tables_[in.table].width;
       std::size_t at = s * b.feature_size + in.first_feature;
       if (!in.combiner) {
-        for (std::size_t i = first; i < first + in.ids; ++i, at += width) visit(in, numbers_[i], at, 1.0f);
+        for (std::size_t i = first; i < first + in.ids; ++i, at += width) {
+          begin(in, at);
+          visit(in, numbers_[i], at, 1.0f);
+        }
         continue;
       }
+      begin(in, at);
       nn::weight_norm<float> norm(*in.combiner);
       for (std::size_t i = first; i < first + in.ids; ++i) norm.add(b.weights[i]);
       for (std::size_t i = first; i < first + in.ids; ++i)
@@ -60,11 +105,10 @@ void minibatch_rows::each(data::batch const& b, Visit const& visit) const {
 }
 
 EDL_INLINE void minibatch_rows::fill(data::batch& b) const {
-  for (std::size_t s = 0; s < std::size_t(b.rows); ++s)
-    for (embedded_input const& in : layout_.inputs)
-      if (in.combiner)
-        std::fill_n(&b.features[s * b.feature_size + in.first_feature], tables_[in.table].width, 0.0f);
-  each(b, [&](embedded_input const& in, std::uint32_t number, std::size_t at, float weight) {
+  auto const zero = [&](embedded_input const& in, std::size_t at) {
+    if (in.combiner) std::fill_n(&b.features[at], tables_[in.table].width, 0.0f);
+  };
+  each(b, zero, [&](embedded_input const& in, std::uint32_t number, std::size_t at, float weight) {
     part const& t = tables_[in.table];
     float const* const from = &t.rows[number * t.width];
     float* const to = &b.features[at];
@@ -75,15 +119,34 @@ EDL_INLINE void minibatch_rows::fill(data::batch& b) const {
   });
 }
 
+EDL_INLINE void minibatch_rows::list(data::batch const& b, std::span<row_terms> features) const {
+  for (row_terms& t : features) t.clear();
+  each(
+      b, [&](embedded_input const& in, std::size_t at) { features[in.table].begin(at); },
+      [&](embedded_input const& in, std::uint32_t number, std::size_t, float weight) {
+        features[in.table].add(number * tables_[in.table].width, weight);
+      });
+  for (row_terms& t : features) t.end();
+}
+
+EDL_INLINE std::span<row_gradients const> minibatch_rows::begin_sums() {
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    tables_[t].gradients.resize(tables_[t].ids.size() * tables_[t].width);
+    summed_[t] = {tables_[t].ids, tables_[t].gradients};
+  }
+  return summed_;
+}
+
 EDL_INLINE std::span<row_gradients const> minibatch_rows::sum(data::batch const& b, view<float> gradients) {
-  for (part& t : tables_) t.gradients.assign(t.ids.size() * t.width, 0.0f);
-  each(b, [&](embedded_input const& in, std::uint32_t number, std::size_t at, float weight) {
+  begin_sums();
+  for (part& t : tables_) std::ranges::fill(t.gradients, 0.0f);
+  auto const nothing = [](embedded_input const&, std::size_t) {};
+  each(b, nothing, [&](embedded_input const& in, std::uint32_t number, std::size_t at, float weight) {
     part& t = tables_[in.table];
     float const* const from = &gradients[at];
     float* const to = &t.gradients[number * t.width];
     for (std::size_t k = 0; k < t.width; ++k) to[k] += weight * from[k];
   });
-  for (std::size_t t = 0; t < tables_.size(); ++t) summed_[t] = {tables_[t].ids, tables_[t].gradients};
   return summed_;
 }
 

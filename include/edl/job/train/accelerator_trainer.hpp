@@ -13,6 +13,7 @@
 #include "edl/compute/device/device_buffer.hpp"
 #include "edl/compute/device/pinned.hpp"
 #include "edl/compute/optim/arena.hpp"
+#include "edl/job/train/gpu_rows.hpp"
 #include "edl/job/train/gpu_samples.hpp"
 #include "edl/job/train/learning_trainer.hpp"
 
@@ -36,9 +37,13 @@ class accelerator_trainer final : public learning_trainer, private arena {
 
   std::span<float> variables() override { return variables_.span(); }
   view<float> gradients() const override { return gradients_.span(); }
+  void give_rows(data::batch& b, sparse::minibatch_rows const& rows) override;
+  std::span<sparse::row_gradients const> row_gradients(data::batch const& b,
+                                                       sparse::minibatch_rows& rows) override;
   void variables_written() override;
   void resume() override;
-  edl::arena* arena() override { return facts().optimizer_on_gpu ? this : nullptr; }
+  /// None where features are rows of tables, which stay with whoever makes their steps.
+  edl::arena* arena() override { return facts().optimizer_on_gpu && !has_tables() ? this : nullptr; }
 
   double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const& ready) override;
   void evaluate(data::batch const& b, std::span<double> totals) override;
@@ -64,6 +69,7 @@ class accelerator_trainer final : public learning_trainer, private arena {
   summands sum_with_others(std::vector<std::size_t> borders) override;
   void average(std::uint64_t records) override;
 
+  bool has_tables() const { return facts().embeddings.ids > 0; }
   device_buffer<float> samples(std::size_t of_one) {
     return device_buffer<float>(gpu_, std::size_t(max_batch()) * of_one);
   }
@@ -86,6 +92,7 @@ class accelerator_trainer final : public learning_trainer, private arena {
   int threads_;
   std::shared_ptr<accelerator> gpu_;
   gpu_samples samples_;
+  gpu_rows rows_;
   worker::keep_samples keep_;
   device_buffer<float> x_, outputs_, loss_, state_before_, state_change_, kept_, slots_;
   pinned_buffer variables_, gradients_, results_, mean_;

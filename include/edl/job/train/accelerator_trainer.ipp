@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/train/accelerator_trainer.hpp"
 
@@ -18,6 +19,7 @@ EDL_INLINE gpu_sample_options sample_options(learner_facts const& f, int max_bat
                         .max_batch = max_batch,
                         .placed = f.places,
                         .exact = f.of_ids,
+                        .given_apart = f.embeddings.ids > 0,
                         .fed_alike = f.places || !f.augments};
   if (f.averages)
     for (test_time_view const& v : f.views) of.views.push_back(v.placed());
@@ -33,6 +35,7 @@ EDL_INLINE accelerator_trainer::accelerator_trainer(std::unique_ptr<learner> lea
       threads_(o.device.threads),
       gpu_(on),
       samples_(gpu_, detail::sample_options(facts(), o.max_batch)),
+      rows_(gpu_, facts().embeddings, facts().input.size(), o.max_batch),
       keep_(o.samples),
       x_(samples(facts().input.size())),
       outputs_(samples(facts().views.size() * facts().output.size())),
@@ -56,7 +59,12 @@ EDL_INLINE data::batch accelerator_trainer::make_batch() const {
 }
 
 EDL_INLINE std::string accelerator_trainer::expect(std::uint64_t training, std::uint64_t evaluation) {
-  return samples_.keep(keep_, training, evaluation);
+  if (!has_tables()) return samples_.keep(keep_, training, evaluation);
+  if (keep_ == worker::keep_samples::on)
+    throw usage_error(
+        "--keep_samples=on: samples have rows of tables, which change with every step; use "
+        "--keep_samples=auto");
+  return {};
 }
 
 EDL_INLINE bool accelerator_trainer::has(data::batch& b) const {
@@ -64,6 +72,17 @@ EDL_INLINE bool accelerator_trainer::has(data::batch& b) const {
   if (b.identity.m == mode::training)
     for (int row = 0; row < int(b.records.size()); ++row) learning_trainer::place(b, row);
   return true;
+}
+
+EDL_INLINE void accelerator_trainer::give_rows(data::batch& b, sparse::minibatch_rows const& rows) {
+  std::lock_guard const turn(turn_);
+  rows_.give(b, rows, samples_.given());
+}
+
+EDL_INLINE std::span<sparse::row_gradients const> accelerator_trainer::row_gradients(
+    data::batch const&, sparse::minibatch_rows& rows) {
+  std::lock_guard const turn(turn_);
+  return rows_.sum(of().input_gradient(), rows);
 }
 
 EDL_INLINE void accelerator_trainer::variables_written() {

@@ -27,6 +27,7 @@ struct gpu_sample_options {
   int max_batch = 1;
   bool placed = false;           ///< batches of training carry placements
   bool exact = false;            ///< they stay float32, whatever the precision: ids
+  bool given_apart = false;      ///< who uses this writes features into `given`
   bool fed_alike = true;         ///< what is fed of a record in training is the same in every epoch
   std::vector<placement> views;  ///< of evaluation and prediction; empty: the sample itself
 };
@@ -48,6 +49,9 @@ class gpu_samples {
 
   /// A minibatch to the GPU, or as much of it as is not there, features and, apart from prediction, labels.
   void give(data::batch const& b);
+
+  /// The features that were given, float32.
+  std::span<float> given() { return given_.span(); }
 
   /// The samples that were given become `x`, activations, or float32 if they are `exact`. This may be
   /// recorded.

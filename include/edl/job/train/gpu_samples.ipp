@@ -118,7 +118,8 @@ EDL_INLINE void gpu_samples::remember(kept_kind& in, data::batch const& b,
 
 EDL_INLINE void gpu_samples::give(data::batch const& b) {
   auto const n = std::size_t(b.rows);
-  if (!b.kept) gpu_->upload(std::as_bytes(std::span(b.features).first(n * size_)), given_.span().data());
+  if (!b.kept && !options_.given_apart)
+    gpu_->upload(std::as_bytes(std::span(b.features).first(n * size_)), given_.span().data());
   gpu_->upload({detail::labels_of(b), n * options_.labels * sizeof(std::uint32_t)}, labels_.span().data());
   if (kept_kind* const in = kept(b.identity.m)) {
     std::span const places(reinterpret_cast<std::uint32_t*>(host_rows_.span().data()), n);

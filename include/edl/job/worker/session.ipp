@@ -323,7 +323,7 @@ EDL_INLINE void session::pull(data::batch& b) {
     } else {
       rows_.begin(b);
       version_ = parameters_.pull_with_rows(model_.variables(), rows_);
-      rows_.fill(b);
+      model_.give_rows(b, rows_);
     }
     model_.variables_written();
     std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
@@ -337,7 +337,7 @@ EDL_INLINE void session::pull_rows(data::batch& b) {
   if (rows_.tables() == 0) return;
   rows_.begin(b);
   parameters_.pull_rows(rows_);
-  rows_.fill(b);
+  model_.give_rows(b, rows_);
 }
 
 EDL_INLINE void session::clip_gradients() {
@@ -395,7 +395,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
                       loss, version_, l.task.begin, l.task.end, l.task.shard_name));
       return false;
     }
-    auto const of_rows = rows_.sum(b, model_.input_gradients());
+    auto const of_rows = model_.row_gradients(b, rows_);
     if (options_.clip.any()) clip_gradients();
     if (inputs) checked->gradient = result_digest(loss, of_rows);
     result = parameters_.push(*at_work_, version_, model_.gradients(), change_, of_rows);
@@ -477,10 +477,10 @@ EDL_INLINE void session::check(lease& l, data::batch& b) {
   if (!fetch_(l.task, model_.variables(), rows)) return;  // other records: nothing that can be equal
   model_.variables_written();
   std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
-  if (rows_.tables() > 0) rows_.fill(b);
+  if (rows_.tables() > 0) model_.give_rows(b, rows_);
   c.weights = digest(view<float>(model_.variables()));
   double const loss = pass(b, {l.task.task, l.next, l.minibatches}, {});
-  auto const of_rows = rows_.sum(b, model_.input_gradients());
+  auto const of_rows = model_.row_gradients(b, rows_);
   if (options_.clip.any()) clip_gradients();
   c.gradient = result_digest(loss, of_rows);
 }

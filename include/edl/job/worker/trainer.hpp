@@ -12,6 +12,7 @@
 
 #include "edl/compute/data/batch.hpp"
 #include "edl/compute/sparse/embedding_layout.hpp"
+#include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/core/span.hpp"
@@ -78,14 +79,25 @@ class trainer {
   /// The same, to be changed before they are used; empty where they are not in host memory.
   virtual std::span<float> gradients_to_change() { return {}; }
 
-  /// Which features are rows of tables. They are in a batch when it is computed with.
+  /// Which features are rows of tables, which `give_rows` is told before a batch is computed with.
   virtual sparse::embedding_layout const& embeddings() const {
     static sparse::embedding_layout const none;
     return none;
   }
 
-  /// Of the features of the minibatch last trained on, in host memory; empty where none are rows of tables.
+  /// Of the features of the minibatch last trained on, in host memory; empty where none are rows of tables,
+  /// or `row_gradients` does without.
   virtual view<float> input_gradients() const { return {}; }
+
+  /// Puts the rows of a batch where it is computed with next: among its features, or where a device looks
+  /// them up.
+  virtual void give_rows(data::batch& b, sparse::minibatch_rows const& rows) { rows.fill(b); }
+
+  /// The gradients of the rows that were given, after `train`; valid until the next call.
+  virtual std::span<sparse::row_gradients const> row_gradients(data::batch const& b,
+                                                               sparse::minibatch_rows& rows) {
+    return rows.sum(b, input_gradients());
+  }
 
   /// Forward and backward. Returns the mean loss, leaves the gradients and the new state. `step` keys the
   /// random streams: the same minibatch computed again draws the same. A loss that is not finite leaves no

@@ -18,6 +18,7 @@ TEST_CASE("a factorisation machine adds up the products of all pairs of rows") {
 TEST_CASE("gradients of a factorisation machine, by itself and above an embedding") {
   check_gradients(nn::factorization_machine{}, {1, 5, 3});
   check_gradients(nn::factorization_machine{}, {1, 1, 4});
+  check_gradients(nn::factorization_machine{}, {1, 3, 9});
   check_gradients(nn::sequential(nn::conv2d{.filters = 3}, nn::factorization_machine{}), {2, 2, 2});
 }
 

@@ -188,6 +188,9 @@ class basic_cpu final : public basic_backend<T> {
                     out y, std::size_t y_first, std::size_t y_stride) override;
   void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) override;
   void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx, out dtable) override;
+  void factorization_forward(std::size_t samples, std::size_t rows, std::size_t width, in x, out y) override;
+  void factorization_backward(std::size_t samples, std::size_t rows, std::size_t width, in x, in dy,
+                              out dx) override;
   void softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override;
   void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
   void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override;

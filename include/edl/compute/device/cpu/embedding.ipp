@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/lanes.hpp"
+#include "edl/compute/device/cpu/vector_functions.hpp"
 #include "edl/core/error.hpp"
 
 namespace edl {
@@ -60,6 +62,45 @@ void basic_cpu<T>::embedding_backward(embedding_geometry const& g, int, view<T> 
   });
 }
 
+template <class T>
+void basic_cpu<T>::factorization_forward(std::size_t samples, std::size_t rows, std::size_t width, view<T> x,
+                                         std::span<T> y) {
+  this->share(samples, this->parts(x.size(), detail::embedding_work),
+              [&](std::size_t begin, std::size_t end, int) {
+                for (std::size_t s = begin; s < end; ++s) {
+                  T const* const v = x.data() + s * rows * width;
+                  y[s] = detail::sum_by_lanes<T>(width,
+                                                 [&]<class V>(std::size_t k) {
+                                                   V sum{}, squares{};
+                                                   for (std::size_t i = 0; i < rows; ++i) {
+                                                     V const each = detail::load<V>(v + i * width + k);
+                                                     sum += each, squares += each * each;
+                                                   }
+                                                   return V(sum * sum - squares);
+                                                 }) /
+                         2;
+                }
+              });
+}
+
+template <class T>
+void basic_cpu<T>::factorization_backward(std::size_t samples, std::size_t rows, std::size_t width, view<T> x,
+                                          view<T> dy, std::span<T> dx) {
+  this->share(
+      samples, this->parts(x.size(), detail::embedding_work), [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t s = begin; s < end; ++s) {
+          T const* const v = x.data() + s * rows * width;
+          T* const dv = dx.data() + s * rows * width;
+          detail::by_lanes<T>(width, [&]<class V>(std::size_t k) {
+            V sum{};
+            for (std::size_t i = 0; i < rows; ++i) sum += detail::load<V>(v + i * width + k);
+            for (std::size_t i = 0; i < rows; ++i)
+              detail::store<V>(dv + i * width + k, V((sum - detail::load<V>(v + i * width + k)) * dy[s]));
+          });
+        }
+      });
+}
+
 #ifndef EDL_HEADER_ONLY
 template void basic_cpu<float>::embedding_forward(embedding_geometry const&, int, view<float>, view<float>,
                                                   std::span<float>);
@@ -69,6 +110,14 @@ template void basic_cpu<float>::embedding_backward(embedding_geometry const&, in
                                                    std::span<float>, std::span<float>);
 template void basic_cpu<double>::embedding_backward(embedding_geometry const&, int, view<double>,
                                                     view<double>, std::span<double>, std::span<double>);
+template void basic_cpu<float>::factorization_forward(std::size_t, std::size_t, std::size_t, view<float>,
+                                                      std::span<float>);
+template void basic_cpu<double>::factorization_forward(std::size_t, std::size_t, std::size_t, view<double>,
+                                                       std::span<double>);
+template void basic_cpu<float>::factorization_backward(std::size_t, std::size_t, std::size_t, view<float>,
+                                                       view<float>, std::span<float>);
+template void basic_cpu<double>::factorization_backward(std::size_t, std::size_t, std::size_t, view<double>,
+                                                        view<double>, std::span<double>);
 #endif
 
 }  // namespace edl

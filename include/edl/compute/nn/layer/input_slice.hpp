@@ -7,8 +7,8 @@
 namespace edl::nn {
 
 /// One named input of a network of several (`inputs`), cut out of the whole row of a sample. `Ids`: it holds
-/// ids, for an embedding. `Portable`: GPUs know it.
-template <bool Ids, bool Portable = !Ids>
+/// ids, for an embedding.
+template <bool Ids>
 struct input_slice {
   int first = 0;      ///< where it begins in the row
   shape whole, part;  ///< of the row, and of this input
@@ -16,7 +16,7 @@ struct input_slice {
   static constexpr std::string_view name = "input";
   static constexpr bool gives_ids = Ids;
   /// Devices may keep results between layers in bfloat16, which has too few whole numbers for ids.
-  static constexpr bool portable = Portable;
+  static constexpr bool portable = !Ids;
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape in) const { return in == whole ? fit::fits : fit::not_at_the_start; }

@@ -214,6 +214,17 @@ class operations : public accelerator {
                                      scratch(cuda_kernels::embedding_scratch(g, ids.size())));
   }
 
+  void factorization_forward(std::size_t samples, std::size_t rows, std::size_t width, in x, out y) override {
+    count("factorization forward", {.activations = x.size() + y.size()});
+    cuda_kernels::factorization_forward(queue_, samples, rows, width, x.data(), y.data());
+  }
+
+  void factorization_backward(std::size_t samples, std::size_t rows, std::size_t width, in x, in dy,
+                              out dx) override {
+    count("factorization backward", {.activations = x.size() + dy.size() + dx.size(), .again = x.size()});
+    cuda_kernels::factorization_backward(queue_, samples, rows, width, x.data(), dy.data(), dx.data());
+  }
+
   // ---- Samples ----
 
   void show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how, bool exact,
@@ -228,6 +239,15 @@ class operations : public accelerator {
                     out to) override {
     count("scatter_rows", {.floats = 2 * batch * width});
     cuda_kernels::scatter_rows(queue_, batch, width, from.data(), rows, to.data());
+  }
+
+  void add_rows(row_sums const& of, in x, bool exact, out to) override {
+    std::size_t const read = of.terms * of.width;
+    count("add_rows",
+          {.activations = exact ? 0 : read, .floats = of.results * of.width + (exact ? read : 0)});
+    auto q = queue_;
+    if (exact) q.half = false;
+    cuda_kernels::add_rows(q, of, x.data(), to.data());
   }
 
   // ---- Rows ----

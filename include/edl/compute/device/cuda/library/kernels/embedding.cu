@@ -6,6 +6,7 @@
 // bytes per id and pass, of which a vocabulary below 2^16 needs two: nothing grows faster than n.
 #include "edl/compute/device/cuda/library/check.hpp"
 #include "edl/compute/device/cuda/library/kernels/kernel.cuh"
+#include "edl/compute/device/cuda/library/kernels/row_groups.cuh"
 
 namespace edl::cuda_kernels {
 namespace {
@@ -269,6 +270,24 @@ void sum_runs(queue const& q, runs const& r, T const* dy) {
   if (r.parts > 1) launch(q, "embedding's gradient", join_parts<N>, dim3(blocks_for(threads)), id_threads, r);
 }
 
+// ---- Rows of tables that are not here ----
+
+/// A group of threads has a result.
+template <class T>
+__global__ void __launch_bounds__(id_threads)
+    add_rows_kernel(row_sums const of, unsigned width, T const* __restrict__ x, float* __restrict__ to) {
+  row_group const g(width);
+  for (std::size_t i = g.first_row() + g.index; i < of.results; i += g.stride()) {
+    unsigned const begin = of.first[i], end = of.first[i + 1];
+    for (std::size_t k = g.lane; k < of.width; k += width) {
+      float sum = 0;
+#pragma unroll 4
+      for (unsigned t = begin; t < end; ++t) sum = fmaf(of.weights[t], load_one(x + of.from[t] + k), sum);
+      to[of.at[i] + k] = sum;
+    }
+  }
+}
+
 }  // namespace
 
 void embedding_forward(queue const& q, embedding_geometry const& g, std::size_t n, float const* ids,
@@ -318,6 +337,16 @@ void embedding_backward(queue const& q, embedding_geometry const& g, std::size_t
       sum_runs<T, 4>(q, r, from);
     else
       sum_runs<T, 1>(q, r, from);
+  });
+}
+
+void add_rows(queue const& q, row_sums const& of, void const* x, float* to) {
+  if (of.results == 0) return;
+  unsigned const width = row_width(of.width);
+  std::size_t const blocks = std::min(ceil_of(of.results, id_threads / width), std::size_t(q.processors) * 8);
+  by_type(q.half, [&]<class T>(T) {
+    launch(q, "add_rows", add_rows_kernel<T>, dim3(unsigned(blocks)), id_threads, of, width,
+           static_cast<T const*>(x), to);
   });
 }
 

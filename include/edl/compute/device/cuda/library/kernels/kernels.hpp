@@ -100,6 +100,8 @@ std::size_t embedding_scratch(embedding_geometry const& g, std::size_t n);
 void embedding_backward(queue const& q, embedding_geometry const& g, std::size_t n, float const* ids,
                         void const* dy, void* dx, float* dtable, float* scratch);
 
+void add_rows(queue const& q, row_sums const& of, void const* x, float* to);
+
 // ---- rows.cu ----
 void softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y);
 void softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y, void const* dy,
@@ -107,6 +109,11 @@ void softmax_backward(queue const& q, std::size_t rows, std::size_t classes, voi
 void log_softmax_forward(queue const& q, std::size_t rows, std::size_t classes, void const* x, void* y);
 void log_softmax_backward(queue const& q, std::size_t rows, std::size_t classes, void const* y,
                           void const* dy, void* dx);
+
+void factorization_forward(queue const& q, std::size_t samples, std::size_t rows, std::size_t width,
+                           void const* x, void* y);
+void factorization_backward(queue const& q, std::size_t samples, std::size_t rows, std::size_t width,
+                            void const* x, void const* dy, void* dx);
 
 /// sums[column] = Σ over the rows of x: the gradient of a bias. `scratch` as `sum_rows_scratch` says, in
 /// floats.

@@ -94,6 +94,51 @@ __global__ void __launch_bounds__(row_threads)
   }
 }
 
+/// A group of threads has a sample, `of_sample` rows of n numbers, and a thread some of their columns.
+template <class T>
+__global__ void __launch_bounds__(row_threads)
+    factorization_kernel(std::size_t samples, std::size_t of_sample, std::size_t n, unsigned width,
+                         T const* __restrict__ x, T* __restrict__ y) {
+  row_group const g(width);
+  for (std::size_t base = g.first_row(); base < samples; base += g.stride()) {  // all threads of a warp
+    std::size_t const sample = base + g.index;
+    T const* const in = x + sample * of_sample * n;
+    float all = 0;
+    if (sample < samples)
+      for (std::size_t k = g.lane; k < n; k += width) {
+        float sum = 0, squares = 0;
+#pragma unroll 4
+        for (std::size_t i = 0; i < of_sample; ++i) {
+          float const v = load_one(in + i * n + k);
+          sum += v;
+          squares = fmaf(v, v, squares);
+        }
+        all += fmaf(sum, sum, -squares);
+      }
+    all = g.join(all, [](float a, float b) { return a + b; });
+    if (sample < samples && g.lane == 0) store_one(y + sample, all / 2);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(row_threads)
+    factorization_gradient_kernel(std::size_t samples, std::size_t of_sample, std::size_t n, unsigned width,
+                                  T const* __restrict__ x, T const* __restrict__ dy, T* __restrict__ dx) {
+  row_group const g(width);
+  for (std::size_t sample = g.first_row() + g.index; sample < samples; sample += g.stride()) {
+    float const slope = load_one(dy + sample);
+    for (std::size_t k = g.lane; k < n; k += width) {
+      std::size_t const first = sample * of_sample * n + k;
+      float sum = 0;
+#pragma unroll 4
+      for (std::size_t i = 0; i < of_sample; ++i) sum += load_one(x + first + i * n);
+#pragma unroll 4
+      for (std::size_t i = 0; i < of_sample; ++i)
+        store_one(dx + first + i * n, slope * (sum - load_one(x + first + i * n)));
+    }
+  }
+}
+
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads, 2)
     sum_rows_kernel(column_tiling const t, T const* __restrict__ x, float* __restrict__ to) {
@@ -175,6 +220,27 @@ void log_softmax_backward(queue const& q, std::size_t rows, std::size_t classes,
   by_type(q.half, [&]<class T>(T) {
     launch(q, "log_softmax", log_softmax_gradient_kernel<T>, dim3(blocks_of_rows(q, rows, width)),
            row_threads, rows, classes, width, static_cast<T const*>(y), static_cast<T const*>(dy),
+           static_cast<T*>(dx));
+  });
+}
+
+void factorization_forward(queue const& q, std::size_t samples, std::size_t rows, std::size_t columns,
+                           void const* x, void* y) {
+  if (samples == 0) return;
+  unsigned const width = row_width(columns);
+  by_type(q.half, [&]<class T>(T) {
+    launch(q, "factorization", factorization_kernel<T>, dim3(blocks_of_rows(q, samples, width)), row_threads,
+           samples, rows, columns, width, static_cast<T const*>(x), static_cast<T*>(y));
+  });
+}
+
+void factorization_backward(queue const& q, std::size_t samples, std::size_t rows, std::size_t columns,
+                            void const* x, void const* dy, void* dx) {
+  if (samples == 0) return;
+  unsigned const width = row_width(columns);
+  by_type(q.half, [&]<class T>(T) {
+    launch(q, "factorization", factorization_gradient_kernel<T>, dim3(blocks_of_rows(q, samples, width)),
+           row_threads, samples, rows, columns, width, static_cast<T const*>(x), static_cast<T const*>(dy),
            static_cast<T*>(dx));
   });
 }
