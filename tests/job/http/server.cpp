@@ -183,6 +183,12 @@ TEST_CASE("without the token nothing is answered but what is open") {
   CHECK(has(ask(port, get("/hello", "Authorization: bEARER secret\r\n")), "200 OK"));
   CHECK(has(ask(port, get("/hello", "Authorization: Bearer\r\n")), "401"));
   CHECK(has(ask(port, get("/open")), "200 OK"));
+  CHECK(has(ask(port, post("/open", "")), "405"));
+  // What there is, and what it takes, is not told either.
+  CHECK(has(ask(port, post("/hello", "")), "401"));
+  CHECK(has(ask(port, get("/nowhere")), "401"));
+  CHECK(has(ask(port, post("/echo/a", std::string(2 << 20, 'x'))), "401"));
+  CHECK(has(ask(port, get("/nowhere", "Authorization: Bearer secret\r\n")), "404"));
   // A body is not read before.
   connection c(port);
   CHECK(has(c.say("POST /echo/a HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n").answer(), "401"));

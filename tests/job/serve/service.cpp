@@ -132,16 +132,6 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
   CHECK(has(f.ask(http_client::post("/v1/models/m/versions/5:predict", rows)), "[[3,0,0]]"));
   CHECK(has(f.ask(http_client::post("/v1/models/m/versions/4:predict", rows)), "404"));
   CHECK(has(f.ask(http_client::post("/v1/models/m:classify", rows)), "404"));
-  for (char const* path : {"/v1/models/m:predict", "/v1/models/m/versions/5:predict", "/v2/models/m/infer"}) {
-    std::string const said = f.ask(http_client::get(path));
-    CHECK(has(said, "405"));
-    CHECK(has(said, "Allow: POST\r\n"));
-  }
-  for (char const* path : {"/v1/models/m", "/v1/models/m/versions/5"}) {
-    std::string const said = f.ask(http_client::post(path, rows));
-    CHECK(has(said, "405"));
-    CHECK(has(said, "Allow: GET, HEAD\r\n"));
-  }
   CHECK(has(f.ask("POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\n"
                   "Connection: close\r\nContent-Length: 0\r\n\r\n"),
             "415 Unsupported Media Type"));
@@ -155,6 +145,36 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
   f.service.drain();
   CHECK(has(f.ask(http_client::get("/v2/health/live")), "200"));
   CHECK(has(f.ask(http_client::get("/v2/health/ready")), "503"));
+}
+
+TEST_CASE("a method that is not taken is told those that are, and counts where predictions are asked for") {
+  fixture f;
+  auto const ask = [&](std::string const& method, std::string const& path) {
+    return f.ask(method + " " + path + " HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+  };
+  for (std::string const path :
+       {"/v1/models/m:predict", "/v1/models/m/versions/5:predict", "/v2/models/m/infer"})
+    for (char const* method : {"GET", "PUT", "DELETE"}) {
+      std::string const said = ask(method, path);
+      CHECK(has(said, "405"));
+      CHECK(has(said, "Allow: POST\r\n"));
+    }
+  for (char const* path :
+       {"/v1/models/m", "/v1/models/m/versions/5", "/v2/models/m", "/v1/models/m/metadata"})
+    for (char const* method : {"POST", "DELETE"}) {
+      std::string const said = ask(method, path);
+      CHECK(has(said, "405"));
+      CHECK(has(said, "Allow: GET, HEAD\r\n"));
+    }
+  for (char const* path : {"/v1/models/x", "/v1/models/x:predict", "/v1/models/m/versions/4", "/v2/models/x",
+                           "/v1/models/m/versions/4:predict", "/v2/models/x/infer", "/v2/models/x/ready",
+                           "/v1/models/m:classify", "/v1/models/m/labels/stable"})
+    for (char const* method : {"POST", "GET", "PUT"}) CHECK(has(ask(method, path), "404 Not Found"));
+  CHECK(has(ask("POST", "/v1/models/m/versions/5:classify"), "only NAME:predict is answered"));
+  auto const page = f.ask(http_client::get("/metrics"));
+  auto const told = openmetrics::parse(page.substr(page.find("\r\n\r\n") + 4)).samples;
+  CHECK(told.at("edl_serve_requests_total{code=\"405\"}") == 9);
+  CHECK(told.at("edl_serve_requests_total{code=\"404\"}") == 9);
 }
 
 TEST_CASE("a record that the model cannot use is the fault of its own request") {

@@ -68,7 +68,8 @@ EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
   while (!p.is_done()) {
     boost::beast::error_code failed;
     taken += p.put(boost::asio::const_buffer(bytes.data() + taken, bytes.size() - taken), failed);
-    if (!state_->headed && p.is_header_done()) read_head();
+    // With a length that is too long the head has come, too: who asked for what is known.
+    if (!state_->headed && (p.is_header_done() || failed == beast::error::body_limit)) read_head();
     if (failed == beast::error::need_more) break;
     if (failed == beast::error::header_limit)
       throw failure(431, fmt::format("the request's head is longer than {} bytes", p.header_most));

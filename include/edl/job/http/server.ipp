@@ -87,10 +87,10 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   bool make_room();
   asio::awaitable<void> serve(connection& c, bool surplus);
   asio::awaitable<bool> exchange(connection& c);
-  asio::awaitable<bool> receive_request(connection& c, request_parser& parser, route const*& to,
-                                        std::vector<std::string>& arguments, detail::share_of_bodies& share);
+  asio::awaitable<bool> receive_request(connection& c, request_parser& parser, std::optional<found_route>& to,
+                                        detail::share_of_bodies& share);
   asio::awaitable<response> answer(route const& to, request& r);
-  void admit(route const& to, request const& r) const;
+  void admit(request const& r) const;
   void begin_drain();
   void count();
   void shut() override;
@@ -224,12 +224,11 @@ EDL_INLINE asio::awaitable<void> server::state::serve(connection& c, bool surplu
 EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
   request_parser parser(options.bounds.header, options.bounds.body);
   detail::share_of_bodies share{bodies};
-  route const* to = nullptr;
-  std::vector<std::string> arguments;
+  std::optional<found_route> to;
   response said;
   bool refused = false;
   try {
-    if (!co_await receive_request(c, parser, to, arguments, share)) co_return false;
+    if (!co_await receive_request(c, parser, to, share)) co_return false;
   } catch (failure const& f) {
     said = to_response(f);
     refused = true;
@@ -243,9 +242,11 @@ EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
   bool const head_only = parser.headed() && parser.head().method == "HEAD";
   if (!refused) {
     request r = parser.take();
-    r.arguments = std::move(arguments);
+    r.arguments = std::move(to->arguments);
     c.enter_answer();
-    said = co_await answer(*to, r);
+    said = co_await answer(*to->at, r);
+  } else if (to && to->at && to->at->refused) {
+    to->at->refused(said.status);
   }
   bool const chunks = parser.headed() && parser.chunks();
   bool const keep = complete && parser.keeps_alive() && !parting && (!said.stream || chunks);
@@ -255,8 +256,7 @@ EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
 
 /// False: the client has nothing more to ask.
 EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, request_parser& parser,
-                                                                route const*& to,
-                                                                std::vector<std::string>& arguments,
+                                                                std::optional<found_route>& to,
                                                                 detail::share_of_bodies& share) {
   bool starved = c.unread().empty();
   c.enter(starved ? phase::idle : phase::head, starved ? options.bounds.idle : options.bounds.head);
@@ -270,11 +270,21 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
       c.heard = true;
       if (c.now == phase::idle) c.enter(phase::head, options.bounds.head);
     }
-    c.take(parser.feed(c.unread()));
+    std::optional<failure> wrong;
+    try {
+      c.take(parser.feed(c.unread()));
+    } catch (failure const& f) {
+      wrong = f;
+    }
+    bool const first = parser.headed() && !to;
+    if (first) {
+      to = routes.find(parser.head());
+      if (!to->at || !to->at->open) admit(parser.head());  // before all else is said
+    }
+    if (wrong) throw *wrong;
     if (parser.headed()) share.grow(parser.held(), options.bounds.bodies);
-    if (parser.headed() && !to) {
-      to = &routes.find(parser.head(), arguments);
-      admit(*to, parser.head());
+    if (first) {
+      if (to->refused) throw *to->refused;
       if (parser.wants_continue()) co_await c.socket.write("HTTP/1.1 100 Continue\r\n\r\n", {});
       c.enter(phase::read, options.bounds.read);
     }
@@ -283,8 +293,8 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
   }
 }
 
-EDL_INLINE void server::state::admit(route const& to, request const& r) const {
-  if (!known.wants_token() || to.open) return;
+EDL_INLINE void server::state::admit(request const& r) const {
+  if (!known.wants_token()) return;
   std::string_view const given = r.field("authorization");
   constexpr std::string_view scheme = "bearer ";
   bool const bears = lower(given.substr(0, scheme.size())) == scheme;  // in any case, as RFC 9110 has it

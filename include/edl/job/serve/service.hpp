@@ -45,12 +45,13 @@ class service {
   };
 
   known_model& known(model const& m);
-  model model_of(http::request const& r) const;
+  model model_of(std::vector<std::string> const& arguments) const;
   std::vector<std::string> versions() const;
   asio::awaitable<http::response> infer(http::request& r);
   asio::awaitable<http::response> predict(http::request& r);
   asio::awaitable<std::shared_ptr<question const>> read_elsewhere(
       std::size_t bytes, std::function<std::shared_ptr<question const>()> read);
+  void count(int status);
   http::handler counted(http::handler serve);
   http::response metrics();
 

@@ -72,12 +72,12 @@ EDL_INLINE std::vector<std::string> service::versions() const {
   return all;
 }
 
-EDL_INLINE service::model service::model_of(http::request const& r) const {
-  std::string const& name = r.arguments.at(0);
+EDL_INLINE service::model service::model_of(std::vector<std::string> const& arguments) const {
+  std::string const& name = arguments.at(0);
   if (name != name_)
     throw http::failure(404, fmt::format("there is no model '{}' here, but '{}'", name, name_));
-  if (r.arguments.size() < 2) return model_.now();
-  std::string const& version = r.arguments[1];
+  if (arguments.size() < 2) return model_.now();
+  std::string const& version = arguments[1];
   for (model const& m : model_.kept())
     if (std::to_string(m->version()) == version) return m;
   throw http::failure(
@@ -119,7 +119,7 @@ EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewh
 
 EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
   detail::check_encoding(r);
-  model const by = model_of(r);
+  model const by = model_of(r.arguments);
   std::optional<std::size_t> header;
   if (auto const text = r.field("inference-header-content-length"); !text.empty()) {
     header = number_from<std::size_t>(text);
@@ -147,14 +147,7 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
 
 EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
   detail::check_encoding(r);
-  std::string& target = r.arguments.back();
-  if (target.find(':') == target.npos)
-    throw http::failure(405, fmt::format("{} takes GET, HEAD, not {}", r.path, r.method),
-                        {{"Allow", "GET, HEAD"}});
-  if (!target.ends_with(":predict"))
-    throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
-  target.resize(target.size() - 8);
-  model const by = model_of(r);
+  model const by = model_of(r.arguments);
   std::size_t const most(options_.max_batch);
   std::shared_ptr<question const> q;
   std::size_t const bytes = r.body.size();
@@ -171,6 +164,10 @@ EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
   co_return answer;
 }
 
+EDL_INLINE void service::count(int status) {
+  numbers_.add("edl_serve_requests_total", "code=\"" + std::to_string(status) + '"');
+}
+
 EDL_INLINE http::handler service::counted(http::handler serve) {
   return [this, serve = std::move(serve)](http::request& r) -> asio::awaitable<http::response> {
     auto const began = std::chrono::steady_clock::now();
@@ -180,7 +177,7 @@ EDL_INLINE http::handler service::counted(http::handler serve) {
     } catch (http::failure const& f) {
       answer = http::to_response(f);
     }
-    numbers_.add("edl_serve_requests_total", "code=\"" + std::to_string(answer.status) + '"');
+    count(answer.status);
     numbers_.observe("edl_serve_request_seconds",
                      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     co_return answer;
@@ -202,27 +199,29 @@ EDL_INLINE std::vector<http::route> service::routes() {
   using http::at_once, http::request, http::response;
   auto const ready = [this](request const& r) -> response {
     bool const of_model = !r.arguments.empty();
-    if (of_model) model_of(r);
+    if (of_model) model_of(r.arguments);
     if (draining_) throw http::failure(503, "the server is about to end");
     return {.body = of_model ? nlohmann::json{{"name", name_}, {"ready", true}}.dump() : "{\"ready\":true}"};
   };
   auto const about = [this](auto describe) {
     return at_once([this, describe](request const& r) -> response {
-      model const by = model_of(r);
+      model const by = model_of(r.arguments);
       response answer{.body = describe(known(by).face)};
       detail::tell_model(answer, *by, model_.lag(by.get()));
       return answer;
     });
   };
-  auto const labelled = [](request const& r) -> response {
+  auto const unlabelled = [](std::vector<std::string> const& arguments) {
     throw http::failure(404,
                         fmt::format("there is no label '{}': the newest version is asked for without one",
-                                    printable(r.arguments.at(1))));
+                                    printable(arguments.at(1))));
+  };
+  auto const labelled = [unlabelled](request const& r) -> response {
+    unlabelled(r.arguments);
+    return {};
   };
   auto const status = [this](request const& r) -> response {
-    if (r.arguments.back().ends_with(":predict"))
-      throw http::failure(405, fmt::format("{} takes POST, not {}", r.path, r.method), {{"Allow", "POST"}});
-    model const asked = model_of(r);
+    model const asked = model_of(r.arguments);
     auto all = nlohmann::json::array();
     for (std::string const& v :
          r.arguments.size() > 1 ? std::vector{std::to_string(asked->version())} : versions())
@@ -241,25 +240,32 @@ EDL_INLINE std::vector<http::route> service::routes() {
   auto const live = [](request const&) -> response { return {.body = "{\"live\":true}"}; };
   auto const infer_of = counted([this](request& r) { return infer(r); });
   auto const predict_of = counted([this](request& r) { return predict(r); });
+  auto const there = [this](std::vector<std::string> const& arguments) { model_of(arguments); };
+  auto const called = [this](std::vector<std::string> const& arguments) {
+    bool const method = arguments.back().find(':') != std::string::npos;
+    if (method && (arguments.size() > 1 || arguments.front() != name_))
+      throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
+    model_of(arguments);
+  };
+  auto const refused = [this](int code) { count(code); };
   // What is asked most is looked for first.
-  return {{"POST", "/v2/models/{}/infer", infer_of},
-          {"POST", "/v1/models/{}", predict_of},
-          {"POST", "/v2/models/{}/versions/{}/infer", infer_of},
-          {"POST", "/v1/models/{}/versions/{}", predict_of},
+  return {{"POST", "/v2/models/{}/infer", infer_of, false, there, refused},
+          {"POST", "/v1/models/{}:predict", predict_of, false, there, refused},
+          {"POST", "/v2/models/{}/versions/{}/infer", infer_of, false, there, refused},
+          {"POST", "/v1/models/{}/versions/{}:predict", predict_of, false, there, refused},
           {"GET", "/v2", at_once(server)},
           {"GET", "/v2/health/live", at_once(live), true},
           {"GET", "/v2/health/ready", at_once(ready), true},
-          {"GET", "/v2/models/{}", about(described)},
-          {"GET", "/v2/models/{}/ready", at_once(ready)},
-          {"GET", "/v2/models/{}/versions/{}", about(described)},
-          {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready)},
-          {"GET", "/v1/models/{}", at_once(status)},
-          {"GET", "/v1/models/{}/versions/{}", at_once(status)},
-          {"GET", "/v1/models/{}/metadata", about(signature)},
-          {"GET", "/v1/models/{}/versions/{}/metadata", about(signature)},
-          {"POST", "/v1/models/{}/labels/{}", at_once(labelled)},
-          {"GET", "/v1/models/{}/labels/{}", at_once(labelled)},
-          {"GET", "/v1/models/{}/labels/{}/metadata", at_once(labelled)},
+          {"GET", "/v2/models/{}", about(described), false, there},
+          {"GET", "/v2/models/{}/ready", at_once(ready), false, there},
+          {"GET", "/v2/models/{}/versions/{}", about(described), false, there},
+          {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready), false, there},
+          {"GET", "/v1/models/{}", at_once(status), false, called},
+          {"GET", "/v1/models/{}/versions/{}", at_once(status), false, called},
+          {"GET", "/v1/models/{}/metadata", about(signature), false, there},
+          {"GET", "/v1/models/{}/versions/{}/metadata", about(signature), false, there},
+          {"GET", "/v1/models/{}/labels/{}", at_once(labelled), false, unlabelled},
+          {"GET", "/v1/models/{}/labels/{}/metadata", at_once(labelled), false, unlabelled},
           {"GET", "/metrics", at_once([this](request const&) { return metrics(); })}};
 }
 
