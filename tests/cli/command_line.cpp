@@ -83,17 +83,18 @@ TEST_CASE("what cannot be is refused, with the way out") {
   CHECK(why({"a", "b", "c"}).starts_with("unexpected argument 'c': flags are --name=value"));
   grammar g = any();
   g.least = 1, g.arguments = "the job's name";
-  CHECK(why({}, g) == "mnist train: the job's name is missing; `mnist train --help` tells more");
+  CHECK(why({}, g) == "the job's name is missing; `mnist train --help` tells more");
   g = any();
   g.flags[0].needed = true;
   CHECK(why({"--seed=1"}, g) == "--job_name is missing; `mnist train --help` tells more");
 }
 
 TEST_CASE("a flag may have to say something where it is given") {
-  command_line const l(any(), {"--job_name=", "--seed=1"});
-  CHECK_NOTHROW(edl::cli::refuse_empty(l, {"seed", "use_async"}));
-  CHECK_THROWS_WITH_AS(edl::cli::refuse_empty(l, {"seed", "job_name"}),
+  CHECK_NOTHROW(edl::cli::refuse_empty({any(), {"--use_async", "--seed=1", "x"}}));
+  CHECK_THROWS_WITH_AS(edl::cli::refuse_empty({any(), {"--seed=1", "--job_name="}}),
                        "--job_name= has no value: give one, or leave the flag out", edl::usage_error);
+  CHECK_THROWS_WITH_AS(edl::cli::refuse_empty({any(), {"--seed=1", ""}}),
+                       "an argument is empty (''): give one that is not, or leave it out", edl::usage_error);
 }
 
 TEST_CASE("help is asked for before the arguments of others") {

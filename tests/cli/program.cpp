@@ -66,6 +66,16 @@ TEST_CASE("no file takes the place of a standard stream that is closed") {
         }) == 0);
 }
 
+TEST_CASE("an error that cannot be printed ends no process by a signal") {
+  for (char const* const place : {"/dev/full", ""})
+    CHECK(in_child([place] {
+            ::close(2);
+            if (*place) ::open(place, O_WRONLY);  // the lowest that is free
+            edl::cli::complain("edl", "it does not work");
+            return 7;
+          }) == 7);
+}
+
 TEST_CASE("a program without commands fails where its help is lost") {
   auto const help = [](char const* path) {
     return in_child([path] {

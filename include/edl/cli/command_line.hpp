@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <utility>
@@ -58,9 +57,9 @@ class command_line {
   words arguments_;
 };
 
-/// Throws usage_error for the first of these flags that is given without a value, as by a script whose
-/// variable is not set: to leave the flag out may be something else.
-void refuse_empty(command_line const& given, std::initializer_list<char const*> flags);
+/// Throws usage_error for the first flag that is given without a value, and for an argument that is empty, as
+/// by a script whose variable is not set: to leave either out may be something else.
+void refuse_empty(command_line const& given);
 
 /// Whether the line asks for help: --help, -h or --help=all, before "--".
 bool asks_for_help(words const& line);

@@ -92,7 +92,7 @@ EDL_INLINE command_line::command_line(grammar g, words const& line) {
     in_order_.emplace_back(f.name, values_[f.name]);
   }
   if (arguments_.size() < g.least)
-    throw usage_error(fmt::format("{}: {} is missing; `{} --help` tells more", g.command,
+    throw usage_error(fmt::format("{} is missing; `{} --help` tells more",
                                   g.arguments.empty() ? "an argument" : g.arguments, g.command));
   if (arguments_.size() > g.most)
     throw usage_error(fmt::format("unexpected argument '{}': flags are --name=value; `{} --help` tells more",
@@ -131,10 +131,12 @@ EDL_INLINE std::int64_t command_line::number(std::string const& name) const {
   return parse_number<std::int64_t>(text(name));
 }
 
-EDL_INLINE void refuse_empty(command_line const& given, std::initializer_list<char const*> flags) {
-  for (char const* const flag : flags)
-    if (given.given(flag) && given.text(flag).empty())
+EDL_INLINE void refuse_empty(command_line const& given) {
+  for (auto const& [flag, value] : given.in_order())
+    if (value.empty())
       throw usage_error(fmt::format("--{}= has no value: give one, or leave the flag out", flag));
+  if (std::ranges::find(given.arguments(), "") != given.arguments().end())
+    throw usage_error("an argument is empty (''): give one that is not, or leave it out");
 }
 
 EDL_INLINE bool asks_for_help(words const& line) {

@@ -3,6 +3,7 @@
 #include "edl/job/app/arguments.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "job/app/refusal.hpp"
 
@@ -47,6 +48,39 @@ TEST_CASE("what cannot be is refused by name, with the way out") {
                  "multiple of --minibatch_size=64"));
   CHECK(contains(refusal({"evaluate", "--validation_data=d"}), "--checkpoint_dir_for_init"));
   CHECK(contains(refusal({"train", "--training_data=d", "--distribution_strategy=Ring"}), "Ring"));
+}
+
+TEST_CASE("a flag or an argument without a value is refused, as of a script whose variable is not set") {
+  std::vector<std::string> const train{"train", "--training_data=d", "--validation_data=e"},
+      predict{"predict", "--prediction_data=d", "--checkpoint_dir_for_init=c"};
+  for (auto const& [line, flag] : {std::pair{train, "output"},
+                                   {train, "checkpoint_dir"},
+                                   {train, "checkpoint_dir_for_init"},
+                                   {train, "tensorboard_log_dir"},
+                                   {train, "profile"},
+                                   {train, "save_best"},
+                                   {train, "log_file_path"},
+                                   {train, "job_name"},
+                                   {train, "set"},
+                                   {predict, "prediction_outputs"},
+                                   {predict, "prediction_columns"},
+                                   {{"history"}, "plot"}}) {
+    auto all = line;
+    all.push_back(fmt::format("--{}=", flag));
+    CHECK(refusal(all) == fmt::format("--{}= has no value: give one, or leave the flag out", flag));
+  }
+  CHECK(refusal({"train", "--training_data="}) ==
+        "--training_data= has no value: give one, or leave the flag out");
+  for (char const* command : {"history", "audit"})
+    CHECK(contains(refusal({command, ""}), "an argument is empty"));
+}
+
+TEST_CASE("a flag of another command is told as one") {
+  CHECK(refusal({"evaluate", "--validation_data=d", "--memory_budget=100"}) ==
+        "--memory_budget is a flag of train, and not of evaluate: leave it out");
+  CHECK(refusal({"predict", "--validation-data=d"}) ==
+        "--validation-data is a flag of train and evaluate, and not of predict: leave it out");
+  CHECK(contains(refusal({"predict", "--num_epoch=1"}), "unknown flag --num_epoch"));
 }
 
 TEST_CASE("a hyperparameter that is given as a flag is told as one") {

@@ -233,6 +233,21 @@ inline std::string help(std::string const& program, described_command const& c, 
          (flags.empty() ? "" : "\n" + cli::describe(flags) + more);
 }
 
+/// Why a command of a job has no flag that another one has; empty: none has it.
+inline std::string of_another(std::string const& command, std::string const& flag) {
+  auto const is = [&](cli::flag const& f) {
+    return f.name == flag || std::ranges::find(f.aliases, flag) != f.aliases.end();
+  };
+  if (!value_of<edl::command>(command)) return {};
+  for (job_flag const& f : job_flags()) {
+    if (!is(f.flag)) continue;
+    std::vector<std::string_view> of;
+    for (edl::command const c : f.commands) of.push_back(name_of(c));
+    return fmt::format("is a flag of {}, and not of {}: leave it out", fmt::join(of, " and "), command);
+  }
+  return {};
+}
+
 /// The command that a line begins with. Throws usage_error, with the nearest name.
 inline described_command const& command_of(std::string const& program, cli::words const& line) {
   auto const names = command_names();
@@ -304,9 +319,11 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
            [&](std::string const& flag) {
              if (std::ranges::find(set, flag, &cli::flag::name) != set.end())
                return fmt::format("is a hyperparameter of the model: --set {}=VALUE", flag);
+             if (std::string why = detail::of_another(name, flag); !why.empty()) return why;
              return name == "sweep" ? detail::why_not_in_sweep(flag) : why_not_here(flag);
            }},
       rest);
+  cli::refuse_empty(l);
   detail::check_metrics(l, detail::flags_of(name, program), metrics);
   arguments a;
   if (name == "data") {
@@ -317,7 +334,6 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
     a.history = history_request{.path = l.arguments().empty() ? "." : l.arguments().front(),
                                 .format = l.text("output_format"),
                                 .picture = l.text("plot")};
-    cli::refuse_empty(l, {"plot"});
   } else if (name == "sweep") {
     a.sweep = detail::sweep_of(l);
   } else if (name == "export") {

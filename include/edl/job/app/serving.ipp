@@ -90,8 +90,6 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
 }
 
 EDL_INLINE serving serving_of(cli::command_line const& l) {
-  cli::refuse_empty(l,
-                    {"host", "token_file", "tls_certificate", "tls_key"});  // nobody serves openly by mistake
   auto const whole = [&](char const* name) { return l.number(name); };
   auto const ms = [&](char const* name) { return std::chrono::milliseconds(whole(name)); };
   serving s{
@@ -126,7 +124,6 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
     } catch (error const& e) {
       throw usage_error(e.what());
     }
-  if (s.model_name.empty()) throw usage_error("--model_name is empty: no address could have it");
   if (s.batching.max_queue < std::size_t(s.batching.max_batch))
     throw usage_error(fmt::format(
         "--max_queue={} is less than --max_batch={}: a request of so many records would be told to come "

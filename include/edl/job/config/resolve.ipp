@@ -117,7 +117,6 @@ inline void resolve_export(job const& j, cli::command_line const& given) {
 }  // namespace detail
 
 EDL_INLINE void check_export_file(cli::command_line const& given) {
-  cli::refuse_empty(given, {"export_onnx"});
   std::string const& file = given.text("export_onnx");
   if (file.ends_with(".safetensors"))
     throw usage_error(
@@ -136,7 +135,6 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
       f.put(a, given.text(f.flag.name));
     }
   }
-  if (what == command::predict) cli::refuse_empty(given, {"prediction_outputs"});
   job& j = a.job;
   j.command = what;
   bool const processes = j.num_workers > 0 || j.num_ps_pods > 0;
