@@ -78,8 +78,9 @@ bool is_temporary(std::string_view name);
 
 /// Removes the temporaries in `directory` whose writers have ended, and returns how many these were. A writer
 /// holds a lock (flock) on its temporary. Where a file system has no locks, a temporary that was not changed
-/// for a day counts as dead. A directory that does not exist has none. Never throws: litter does no harm.
-std::size_t remove_dead_temporaries(std::string const& directory) noexcept;
+/// for a day counts as dead. A directory that does not exist has none. `of`: those of files of this name
+/// alone. Never throws: litter does no harm.
+std::size_t remove_dead_temporaries(std::string const& directory, std::string_view of = {}) noexcept;
 
 /// Forces a directory's entries to the disk.
 void sync_directory(std::string const& directory);

@@ -197,11 +197,16 @@ EDL_INLINE bool is_temporary(std::string_view name) {
          tag.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-EDL_INLINE std::size_t remove_dead_temporaries(std::string const& directory) noexcept try {
+EDL_INLINE std::size_t remove_dead_temporaries(std::string const& directory, std::string_view of) noexcept
+    try {
   std::error_code code;
   std::vector<std::string> found;
+  std::string const begin = of.empty() ? "" : fmt::format(".{}{}", of, detail::temporary_mark);
   for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
-    if (is_temporary(it->path().filename().native())) found.push_back(it->path().native());
+    if (std::string const name = it->path().filename().native();
+        is_temporary(name) &&
+        (of.empty() || (name.starts_with(begin) && name.size() == begin.size() + detail::temporary_digits)))
+      found.push_back(it->path().native());
   std::size_t removed = 0;
   for (std::string const& path : found)
     if (detail::is_dead(path)) removed += std::filesystem::remove_all(path, code) > 0 && !code;

@@ -147,7 +147,12 @@ TEST_CASE("no model names another's tensors, and those of earlier models are rem
   CHECK(names_in(dir) == all);
   std::ofstream(dir / "m.onnx.01234567.data") << "no model names it";
   CHECK(write(3, 1 << 20) == dir / "m.onnx.01234567.data");
-  std::ofstream(dir / ".m.onnx.tmp-0123456789abcdef") << "a killed writer's";
+  for (char const* name : {".m.onnx.tmp-0123456789abcdef", ".m.onnx.data.tmp-0123456789abcdef"})
+    std::ofstream(dir / name) << "a killed writer's";
+  for (char const* name : {".other.tmp-0123456789abcdef", ".m.onnx.notes.tmp-0123456789abcdef"}) {
+    std::ofstream(dir / name) << "somebody else's";
+    all.insert(name);
+  }
   write(4, 1 << 20);
   all.insert("m.onnx.01234567.data");
   CHECK(names_in(dir) == all);

@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <edl/edl.hpp>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "edl/compute/onnx/graph.hpp"
@@ -85,8 +87,10 @@ TEST_CASE(
   edl::job j;
   j.export_onnx = dir / "m.onnx";
   j.export_fold_batch_norm = true;
-  CHECK(edl::train::check_onnx(p, j).empty());
-  edl::train::export_onnx(p, j, dir / "m.safetensors", edl::logger(edl::severity::critical));
+  for (int time = 0; time < 2; ++time) {  // a model may be replaced
+    CHECK(edl::train::check_onnx(p, j).empty());
+    edl::train::export_onnx(p, j, dir / "m.safetensors", edl::logger(edl::severity::critical));
+  }
   CHECK_THROWS_WITH_AS(edl::predictor<folds>(dir / "m.onnx"),
                        doctest::Contains("without --export_fold_batch_norm"), edl::error);
 }
@@ -128,6 +132,18 @@ TEST_CASE(
   scratch const dir;
   CHECK(check(dir / "model.onnx").empty());
   CHECK(std::filesystem::is_empty(dir.path()));
+  std::ofstream(dir / "empty");
+  CHECK(check(dir / "empty").empty());
+  for (char const* text : {"a,b\n1,2\n", "\x08\x08", "\x08\x08x"}) {
+    std::ofstream(dir / "data.csv") << text;
+    CHECK_THROWS_WITH_AS(check(dir / "data.csv"), doctest::Contains("what is there is no ONNX model, and"),
+                         edl::error);
+  }
+  std::filesystem::create_symlink("empty", dir / "link");
+  CHECK_THROWS_WITH_AS(check(dir / "link"),
+                       doctest::Contains("link: that is a link; name what it leads to, "), edl::error);
+  std::filesystem::create_symlink("nowhere", dir / "broken");
+  CHECK_THROWS_WITH_AS(check(dir / "broken"), doctest::Contains("that is a link"), edl::error);
   j.output = dir / "made later";
   CHECK(check(dir / "made later/model.onnx").empty());
   p.to_onnx = [](edl::onnx::graph& g) { g.refuse("doubled"); };

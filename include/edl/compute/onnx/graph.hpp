@@ -145,9 +145,9 @@ class graph {
   /// Writes it as `path`, which exists whole or not at all. Where tensors are larger together than `most`
   /// bytes, they stand beside it in `path`.CRC32.data, which readers of ONNX find by themselves: no file
   /// names another's tensors, whenever a writer ends. The tensors of the model that was there are then
-  /// removed, as are temporaries of writers that have ended. Returns the bytes of both. Throws error where
-  /// what cannot stand there, ids of tables, is more than `longest` bytes, which readers of Protocol Buffers
-  /// refuse.
+  /// removed, as are temporaries of this file whose writers have ended. Returns the bytes of both. Throws
+  /// error where what cannot stand there, ids of tables, is more than `longest` bytes, which readers of
+  /// Protocol Buffers refuse.
   std::uint64_t write(std::string const& path, std::uint64_t most = std::uint64_t(1) << 30,
                       std::uint64_t longest = 0x7fff'0000) const;
 

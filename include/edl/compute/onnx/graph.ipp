@@ -368,7 +368,9 @@ EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t mos
   constexpr std::uint64_t small = 1024, aligned = 4096;  // readers map tensors that begin on a page
   std::filesystem::path const parent = std::filesystem::path(path).parent_path(),
                               earlier = detail::data_of(path);
-  remove_dead_temporaries(parent.empty() ? "." : parent.native());
+  for (char const* const end : {"", ".data"})
+    remove_dead_temporaries(parent.empty() ? "." : parent.native(),
+                            std::filesystem::path(path).filename().native() + end);
   std::string const nodes = this->nodes();
   std::uint64_t all = nodes.size();
   for (stored const& s : stored_) all += s.bytes;

@@ -12,8 +12,8 @@
 namespace edl::train {
 
 /// Throws error, before anything is trained, where --export_onnx could not be done: a layer of the network
-/// cannot be exported, --export_preprocess finds more than arithmetic, or the file cannot be made where it is
-/// to be.
+/// cannot be exported, --export_preprocess finds more than arithmetic, the file cannot be made where it is to
+/// be, or it would take the place of a link or of what is no ONNX model.
 /// Returns a line for each flag that is given and will do nothing.
 std::vector<std::string> check_onnx(program const& p, job const& j);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <system_error>
@@ -55,6 +56,17 @@ inline std::map<std::string, onnx::preprocessing> add_model(onnx::graph& g, prog
   return made;
 }
 
+/// Whether a file begins as writers of ONNX begin: the version of the format, then another field. One that is
+/// empty, or not there, is nobody's loss.
+inline bool may_be_replaced(std::string const& file) {
+  constexpr unsigned char fields[] = {0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72};
+  std::ifstream in(file, std::ios::binary);
+  unsigned char head[3] = {};
+  in.read(reinterpret_cast<char*>(head), sizeof head);
+  return in.gcount() == 0 ||
+         (head[0] == 0x08 && head[1] > 0 && head[1] < 64 && std::ranges::count(fields, head[2]) > 0);
+}
+
 /// Batch normalisations that are not folded: the first ones.
 inline std::string staying(std::vector<std::string> const& layers) {
   std::size_t const n = std::min<std::size_t>(layers.size(), 3);
@@ -70,6 +82,15 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
   std::error_code code;
   if (file.ends_with('/') || std::filesystem::is_directory(file, code))
     throw error(fmt::format("--export_onnx={}: that is a directory; name a file in it", file));
+  // What is renamed to a link's name takes its place.
+  if (std::filesystem::is_symlink(file, code))
+    throw error(fmt::format("--export_onnx={}: that is a link; name what it leads to, {}", file,
+                            std::filesystem::weakly_canonical(file, code).native()));
+  if (std::filesystem::is_regular_file(file, code) && !detail::may_be_replaced(file))
+    throw error(
+        fmt::format("--export_onnx={}: what is there is no ONNX model, and would be lost; name "
+                    "another file, or remove it",
+                    file));
   auto const parent = std::filesystem::path(file).parent_path();
   auto const whole = [](std::filesystem::path const& path) {
     return (std::filesystem::current_path() / path / "").lexically_normal();
