@@ -41,9 +41,13 @@ TEST_CASE("a plan says what is computed again for a bound of memory") {
       edl::nn::repeat<4>(edl::nn::sequential(edl::nn::residual(block(4)), edl::nn::relu{})),
       edl::nn::dense{.units = 2});
   edl::cpu device;
-  std::ostringstream whole, bounded;
-  edl::nn::explain<deep>(whole, device, 64);
-  edl::nn::explain<deep>(bounded, device, 64, edl::model<deep, edl::cpu>::memory(64).total() * 8 / 10);
+  std::ostringstream whole, bounded, wide;
+  std::size_t const all = edl::model<deep, edl::cpu>::memory(64).total();
+  CHECK(edl::nn::explain<deep>(whole, device, 64).empty());
+  std::string const price = edl::nn::explain<deep>(bounded, device, 64, all * 8 / 10);
+  CHECK(bounded.str().ends_with("\n" + price + "\n"));
+  edl::nn::explain<deep>(wide, device, 64, all);
+  CHECK(wide.str().ends_with("\nnothing has to be computed again for --memory_budget\n"));
   CHECK(whole.str().find("computed again") == std::string::npos);
   CHECK(bounded.str().find(" of 4 steps within step 1 are computed again in the backward pass: about ") !=
         std::string::npos);

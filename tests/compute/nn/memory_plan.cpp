@@ -12,6 +12,7 @@
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/model.hpp"
 #include "edl/core/error.hpp"
+#include "text.hpp"
 
 namespace memory_plan_test {
 
@@ -169,11 +170,22 @@ TEST_CASE("a bound that no plan keeps to is refused with one that is kept to") {
   CAPTURE(said);
   auto const at = said.find("takes ");
   REQUIRE(at != std::string::npos);
-  CHECK(said.find("--memory_budget=") == 0);
+  CHECK(said.find("--memory_budget=0.001: ") == 0);
+  CHECK(said.ends_with(", or lower --minibatch_size, or keep less by --activations=compact, which rounds"));
   o.memory_budget = std::size_t(std::stod(said.substr(at + 6)) * 1e6);
   network const least(o);
   CHECK(least.plan().steps > 0);
   CHECK(least.memory().total() <= o.memory_budget);
+}
+
+TEST_CASE("a bound is refused with one number where to compute again saves nothing") {
+  nn::planned_chain const one{0, 1, {{0, 1, false, 10, 10, 0}}};
+  CHECK(complaint([&] {
+          nn::choose_plan({one}, {.bytes = 1, .fixed = 0, .scalar = 1'000'000, .keep = nn::storage::compact},
+                          [](nn::memory_plan const&) { return std::size_t(10); });
+        }) ==
+        "--memory_budget=1e-06: the network takes 10.00 MB, and less by no result that is computed again: "
+        "raise the budget, or lower --minibatch_size");
 }
 
 TEST_CASE("a chain within is planned, too") {

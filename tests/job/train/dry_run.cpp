@@ -45,6 +45,14 @@ TEST_CASE("a dry run tries everything, says so, and leaves nothing") {
     }
 }
 
+TEST_CASE("a dry run tells the price of a bound of memory") {
+  for (lines const& how : {strategies[0], strategies[1]}) {
+    run j(train(with({"--dry_run", "--memory_budget=1000"}, how)));
+    CHECK(j.wait() == 0);
+    CHECK(has(j.log(), "  memory: nothing has to be computed again for --memory_budget\n"));
+  }
+}
+
 TEST_CASE("a dry run that fails says why, and leaves nothing either") {
   for (lines const& how : {strategies[0], strategies[1]}) {
     scratch const dir;
@@ -91,6 +99,7 @@ TEST_CASE("what a dry run writes goes with it") {
 TEST_CASE("a dry run has a minibatch for each worker, and for each gradient of a step") {
   edl::job j;
   j.training_data = "data", j.num_workers = 2, j.grads_to_wait = 5, j.checkpoint_dir = "c", j.max_step = 9;
+  j.tensorboard_log_dir = "t", j.export_onnx = "m.onnx";
   edl::train::make_dry(j, "/tmp/d");
   CHECK(j.overfit_batches == 5);
   CHECK(j.num_epochs == 1);
@@ -98,6 +107,8 @@ TEST_CASE("a dry run has a minibatch for each worker, and for each gradient of a
   CHECK(j.validation_data == "data");
   CHECK(j.checkpoint_dir == "/tmp/d/checkpoints");
   CHECK(j.output == "/tmp/d/model");
+  CHECK(j.tensorboard_log_dir == "/tmp/d/tensorboard");
+  CHECK(j.export_onnx == "/tmp/d/model.onnx");
   CHECK(j.profile.empty());
 }
 

@@ -5,6 +5,7 @@
 #include "edl/job/checkpoint/model_file.hpp"
 #include "job/app/job.hpp"
 #include "job/train/files.hpp"
+#include "text.hpp"
 
 namespace outputs_test {
 
@@ -47,6 +48,19 @@ TEST_CASE("a place where nothing can be written is refused before anything is tr
     CHECK_FALSE(has(j.log(), "Starting epoch"));
   }
   CHECK(slurp(dir / "file") == "data");
+}
+
+TEST_CASE("a bound of memory that no plan keeps to is refused by the master, before anything is removed") {
+  job::scratch const dir;
+  std::filesystem::create_directory(dir / "p");
+  std::ofstream(dir / "p/worker-0.txt") << "earlier";
+  job::run j(
+      train(with({"--memory_budget=1", "--minibatch_size=100000", "--profile=" + dir / "p"}, several)));
+  CHECK(j.wait() == 1);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "--memory_budget=1: the network takes "));
+  CHECK_FALSE(has(j.log(), "joined"));
+  CHECK(slurp(dir / "p/worker-0.txt") == "earlier");
 }
 
 TEST_CASE("a killed master's successor is not locked out") {
@@ -128,6 +142,38 @@ TEST_CASE("a directory of results whose earlier files may be the data is refused
     CHECK_NOTHROW(edl::train::make_directories(apart));
   }
   CHECK(slurp(dir / "predictions.csv") == "mine");
+}
+
+TEST_CASE("a link is nobody's but the user's: where it would be removed or replaced, it is refused") {
+  job::scratch const dir;
+  for (char const* folder : {"data", "there"}) std::filesystem::create_directory(dir / folder);
+  for (char const* file : {"data/mine.csv", "there/predictions.csv"}) std::ofstream(dir / file) << "mine";
+  edl::job j{.command = edl::command::predict};
+  j.prediction_outputs = dir / "there";
+  j.prediction_data = dir / "data";
+  auto const said = [&] { return complaint([&] { edl::train::make_directories(j); }); };
+  CHECK(said().empty());
+  std::filesystem::create_symlink(dir / "there/predictions.csv", dir / "data/linked.csv");
+  for (char const* data : {"data", "data/*.csv", "data/linked.csv"}) {
+    j.prediction_data = dir / data;
+    CHECK(has(said(), " lies there, where files of "));
+  }
+  j.prediction_data = dir / "data/mine.csv";
+  CHECK(said().empty());
+  std::filesystem::create_symlink("../data/mine.csv", dir / "there/other.csv");
+  CHECK(said().empty());
+  j.prediction_data = dir / "there/part-1.csv";
+  std::filesystem::create_symlink("../data/mine.csv", j.prediction_data);
+  CHECK(has(said(), "part-1.csv there is a link, and files of such names are removed"));
+  for (char const* name : {"1-is-2-said-3.png", "local.txt"})
+    std::filesystem::create_symlink("../data/mine.csv", dir / "data" + ("/" + std::string(name)));
+  edl::job of{.command = edl::command::evaluate};
+  for (std::string edl::job::*const place : {&edl::job::wrong, &edl::job::profile}) {
+    edl::job one = of;
+    one.*place = dir / "data";
+    CHECK(has(complaint([&] { edl::train::make_directories(one); }), " there is a link, and files of such"));
+  }
+  CHECK(std::filesystem::is_symlink(dir / "there/part-1.csv"));
 }
 
 TEST_CASE("pictures of an earlier evaluation are removed, and other people's are not") {

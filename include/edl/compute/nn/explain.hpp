@@ -97,9 +97,10 @@ struct explainer {
 
 /// Says how a network is computed for `batch` samples. It lists the steps with the layers that each takes
 /// along, shapes, parameters, memory, and the kernels that the device chose. With a bound of memory it says
-/// what is computed again (`model_options`).
+/// what is computed again, and returns that line. Throws edl::usage_error where no plan keeps to the bound,
+/// or the device's memory is not the host's (`model_options`).
 template <auto const& Net>
-void explain(std::ostream& to, backend& on, pass_size batch, std::size_t memory_budget = 0) {
+std::string explain(std::ostream& to, backend& on, pass_size batch, std::size_t memory_budget = 0) {
   auto keep = on.in_host_memory() ? batch.keep : on_accelerator(batch.keep);
   using computed = model<Net, any_device>;
   pass_size const all(batch.samples, storage::float32, on.narrows());
@@ -108,10 +109,13 @@ void explain(std::ostream& to, backend& on, pass_size batch, std::size_t memory_
   batch = {batch.samples, keep, on.narrows()};
   detail::write_head(to);
   detail::explainer{to, on, batch}.within(Net.body, Net.input, 0);
-  memory_plan const plan =
-      memory_budget > 0 && on.in_host_memory() ? computed::plan(batch, memory_budget) : memory_plan{};
+  if (memory_budget > 0 && !on.in_host_memory()) detail::refuse_budget_elsewhere();
+  memory_plan const plan = memory_budget > 0 ? computed::plan(batch, memory_budget) : memory_plan{};
   detail::write_memory(to, computed::memory(plan.of(batch)));
-  if (!plan.again.empty()) to << text_of(plan) << '\n';
+  if (memory_budget == 0) return {};
+  std::string price = text_of(plan);
+  to << price << '\n';
+  return price;
 }
 
 }  // namespace edl::nn

@@ -57,6 +57,7 @@ std::optional<memory_plan> cheapest_plan(planned_chain const& of, std::size_t mo
 /// size.
 struct budget {
   std::size_t bytes = 0, fixed = 0, scalar = 0;
+  storage keep = {};  ///< how results are kept: an error names what would keep less
 
   std::size_t scalars() const { return bytes > fixed ? (bytes - fixed) / scalar : 0; }
 };
@@ -66,7 +67,8 @@ struct budget {
 memory_plan choose_plan(std::vector<planned_chain> const& all, budget const& most,
                         std::function<std::size_t(memory_plan const&)> const& takes);
 
-/// What is told of a plan: how many of the network's steps are computed again, and what that takes.
+/// What is told of the plan for a bound: how many of the network's steps are computed again, and what that
+/// takes.
 std::string text_of(memory_plan const& plan);
 
 /// About how long a layer computes. A number that is written takes as long as some dozen multiplications.
@@ -121,7 +123,7 @@ planned_chain stretches_of(Chain const& of, shape in, pass_size size, double who
 /// Empty where all can be kept. Throws edl::usage_error where there is none.
 template <class T, class Chain>
 memory_plan plan_memory(Chain const& body, shape in, pass_size size, std::size_t bytes, std::size_t fixed) {
-  budget const most{bytes, fixed, sizeof(T)};
+  budget const most{bytes, fixed, sizeof(T), size.keep};
   if (body.workspace(in, size) <= most.scalars()) return {};
   double const whole = work_of(body, in);
   std::vector<planned_chain> all{stretches_of(body, in, size, whole)};

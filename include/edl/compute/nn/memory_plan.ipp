@@ -98,13 +98,24 @@ EDL_INLINE memory_plan choose_plan(std::vector<planned_chain> const& all, budget
   auto const mb = [&](std::size_t scalars) {
     return std::ceil(double(scalars * most.scalar + most.fixed) / 1e4) / 100;
   };
-  throw usage_error(fmt::format(
-      "--memory_budget={:.2f}: the network takes {:.2f} MB at least where results are computed again, and "
-      "{:.2f} MB where none is: raise the budget, or lower --minibatch_size",
-      double(most.bytes) / 1e6, mb(least), mb(whole)));
+  std::string const takes_text =
+      mb(least) < mb(whole)
+          ? fmt::format(
+                "{:.2f} MB at least where results are computed again, and {:.2f} "
+                "MB where none is",
+                mb(least), mb(whole))
+          : fmt::format("{:.2f} MB, and less by no result that is computed again", mb(whole));
+  std::string const less = most.keep == storage::compact   ? ""
+                           : most.keep == storage::float32 ? "--activations=recomputed, or compact"
+                                                           : "--activations=compact";
+  throw usage_error(
+      fmt::format("--memory_budget={:g}: the network takes {}: raise the budget, or lower --minibatch_size{}",
+                  double(most.bytes) / 1e6, takes_text,
+                  less.empty() ? "" : fmt::format(", or keep less by {}, which rounds", less)));
 }
 
 EDL_INLINE std::string text_of(memory_plan const& plan) {
+  if (plan.again.empty()) return "nothing has to be computed again for --memory_budget";
   return fmt::format(
       "{} of {} steps{} are computed again in the backward pass: about {:.0f} % of a forward pass",
       plan.steps, plan.again.size(), plan.inner > 0 ? fmt::format(" within step {}", plan.inner) : "",

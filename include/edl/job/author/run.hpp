@@ -71,8 +71,8 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   };
   p.make_trainer = [set](worker::trainer_options const& o) { return make_trainer<Model>(o, set); };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
-    nn::explain<Model::network>(to, *train::open_device(o, is_portable<Model>), {o.max_batch, o.keep},
-                                o.memory_budget);
+    return nn::explain<Model::network>(to, *train::open_device(o, is_portable<Model>), {o.max_batch, o.keep},
+                                       o.memory_budget);
   };
   p.to_onnx = [set](onnx::graph& to) {
     to.set(hyperparameter_view(set));

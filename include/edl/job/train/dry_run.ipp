@@ -45,6 +45,7 @@ EDL_INLINE void make_dry(job& j, std::string const& directory) {
   j.output = directory + "/model";
   if (!j.export_onnx.empty()) j.export_onnx = directory + "/model.onnx";
   if (!j.profile.empty()) j.profile = directory + "/profile";
+  if (!j.tensorboard_log_dir.empty()) j.tensorboard_log_dir = directory + "/tensorboard";
 }
 
 }  // namespace edl::train

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -55,19 +56,46 @@ inline bool is_wrong(std::string_view name) {
           is_numbered(name.substr(0, is), "", ""));
 }
 
-/// Refuses a directory of results in which the data may be among the files that are removed first.
-inline void check_apart(char const* flag, std::string const& directory, char const* data_flag,
-                        std::string const& data, bool (*removed)(std::string_view)) {
+using wanted_name = bool (*)(std::string_view);
+
+/// The entries of a directory that are links.
+inline std::vector<std::filesystem::path> links_in(std::filesystem::path const& directory) {
+  std::vector<std::filesystem::path> all;
+  std::error_code code, unknown;
+  for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
+    if (it->is_symlink(unknown)) all.push_back(it->path());
+  return all;
+}
+
+/// Refuses a directory of results in which somebody's file may be among those that are removed first, or take
+/// the place of one: the data, also by a link to them, and links, of which edl makes none.
+inline void check_apart(char const* flag, std::string const& directory, wanted_name removed,
+                        char const* data_flag = "", std::string const& data = {}) {
   namespace fs = std::filesystem;
+  for (fs::path const& link : links_in(directory))
+    if (removed(link.filename().native()))
+      throw usage_error(
+          fmt::format("{}={}: {} there is a link, and files of such names are removed: remove it yourself, "
+                      "or choose another directory",
+                      flag, directory, link.filename().native()));
+  std::error_code none;  // what is no path lies nowhere
+  auto const whole = [&](fs::path const& at) {
+    fs::path const one = fs::canonical(at, none);
+    return none ? fs::absolute(at, none) : one;
+  };
+  auto const may_go = [&](fs::path const& at) {
+    fs::path const one = whole(at);
+    std::string const name = one.filename();
+    return (removed(name) || name.find_first_of("*?[") != name.npos) &&
+           fs::equivalent(one.parent_path(), directory, none);
+  };
   std::istringstream pieces(data);
   for (std::string piece; std::getline(pieces, piece, ',');) {
-    std::error_code none;  // what is no path lies nowhere
-    fs::path one = fs::canonical(piece, none);
-    if (none) one = fs::absolute(piece, none);
-    std::string const name = one.filename();
-    bool const may_go = removed(name) || name.find_first_of("*?[") != name.npos;
-    if (fs::equivalent(one, directory, none) ||
-        (may_go && fs::equivalent(one.parent_path(), directory, none)))
+    bool const pattern = piece.find_first_of("*?[") != piece.npos;
+    std::vector<fs::path> links;
+    if (pattern || fs::is_directory(piece, none))
+      links = links_in(fs::absolute(pattern ? fs::path(piece).parent_path() / "." : fs::path(piece), none));
+    if (fs::equivalent(whole(piece), directory, none) || may_go(piece) || std::ranges::any_of(links, may_go))
       throw usage_error(fmt::format(
           "{}={}: {}={} lies there, where files of earlier runs are removed: choose another directory", flag,
           directory, data_flag, data));
@@ -75,8 +103,8 @@ inline void check_apart(char const* flag, std::string const& directory, char con
 }
 
 /// Removes what an earlier run, perhaps of more tasks or workers, has left beside this one's files.
-inline void remove_earlier(std::string const& flag, std::string const& directory,
-                           bool (*wanted)(std::string_view), logger const& log) {
+inline void remove_earlier(std::string const& flag, std::string const& directory, wanted_name wanted,
+                           logger const& log) {
   std::error_code code;
   std::vector<std::string> found;
   for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
@@ -102,8 +130,9 @@ EDL_INLINE void make_directories(job const& j) {
   };
   make("--profile", j.profile);
   make("--wrong", j.wrong);
+  if (!j.profile.empty()) detail::check_apart("--profile", j.profile, detail::is_profile);
   if (!j.wrong.empty())
-    detail::check_apart("--wrong", j.wrong, "--validation_data", j.validation_data, detail::is_wrong);
+    detail::check_apart("--wrong", j.wrong, detail::is_wrong, "--validation_data", j.validation_data);
   if (j.command == command::train) {
     make("--checkpoint_dir", j.checkpoint_dir);
     make("--output", j.output);
@@ -111,8 +140,8 @@ EDL_INLINE void make_directories(job const& j) {
   } else if (j.command == command::predict) {
     make("--prediction_outputs", j.prediction_outputs);
     if (!j.prediction_outputs.empty())
-      detail::check_apart("--prediction_outputs", j.prediction_outputs, "--prediction_data",
-                          j.prediction_data, detail::is_prediction);
+      detail::check_apart("--prediction_outputs", j.prediction_outputs, detail::is_prediction,
+                          "--prediction_data", j.prediction_data);
   }
 }
 

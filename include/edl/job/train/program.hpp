@@ -62,8 +62,8 @@ struct program {
   /// The model bound to memory.
   std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;
 
-  /// How the network is computed.
-  std::function<void(std::ostream& to, worker::trainer_options const&)> explain;
+  /// Says how the network is computed, and returns the price of --memory_budget, as `nn::explain`.
+  std::function<std::string(std::ostream& to, worker::trainer_options const&)> explain;
 
   /// Adds the network to a graph. Throws error for a layer that cannot be exported.
   std::function<void(onnx::graph& to)> to_onnx;

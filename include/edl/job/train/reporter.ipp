@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <sstream>
 #include <utility>
 
 #include "edl/core/clock.hpp"
@@ -130,7 +132,10 @@ EDL_INLINE void reporter::complete(master::coordinator const& decisions,
   if (hard_records::wanted(job_) && job_.strategy != strategy::local && job_.command != command::train)
     hard_records::join(job_, view_.last_evaluation().records, std::cout, log_);
   if (!last.empty()) log_.info(last);
-  tell({job_, decisions, view_, command, stopped_at().has_value()}, clock::now(), log_);
+  std::string plan;
+  if (std::ostringstream untold; job_.dry_run && job_.memory_budget > 0)
+    plan = program_.explain(untold, trainer_options_of(job_, program_, std::max(1, job_.num_workers), 0));
+  tell({job_, decisions, view_, command, stopped_at().has_value(), plan}, clock::now(), log_);
 }
 
 }  // namespace edl::train

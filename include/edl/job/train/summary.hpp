@@ -18,6 +18,7 @@ struct ended_job {
   progress_view const& seen;
   std::vector<std::string> command;  ///< that a person gave, word by word; empty: nobody gives one
   bool early = false;                ///< whether --early_stopping has ended it
+  std::string plan = {};             ///< of --memory_budget; empty: there is none
 };
 
 /// Lines for a person when a job is complete. They tell what was done in which time, what the model has

@@ -212,6 +212,7 @@ EDL_INLINE std::vector<std::string> dry_run_report(ended_job const& j) {
                               std::filesystem::path(*found.newest).filename().native().substr(8)));
   lines.push_back(fmt::format("  exported model: version {}, {} bytes", version,
                               std::filesystem::file_size(exported, unknown)));
+  if (!j.plan.empty()) lines.push_back("  memory: " + j.plan);
   return lines;
 }
 

@@ -221,7 +221,7 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
   else if (j.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();
-  if (!std::filesystem::exists(j.wrong + "/wrong.jsonl")) return;
+  if (j.wrong.empty() || !std::filesystem::exists(j.wrong + "/wrong.jsonl")) return;
   if (wrong == 0) return log.info("no record is of a wrong class");
   log.info(
       fmt::format("{} of a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
