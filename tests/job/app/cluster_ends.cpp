@@ -34,6 +34,7 @@ TEST_CASE("a signal to the command ends the whole job") {
     CHECK(j.nothing_left());
     CAPTURE(j.log());
     CHECK(has(j.log(), "stopped; nothing was kept, because there is no --checkpoint_dir"));
+    CHECK_FALSE(has(j.log(), " is started "));
   }
 }
 

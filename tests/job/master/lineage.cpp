@@ -85,8 +85,8 @@ TEST_CASE("reasons that differ") {
   CHECK(all.reason() == "");
   all.exited(0, exit_kind::failed, "a");
   CHECK(all.reason() == "a");
-  all.exited(1, exit_kind::completed, "exit code 0");
-  CHECK(all.reason() == "2 failures, the last of them: ended before the job was finished");
+  all.exited(1, exit_kind::failed, "b");
+  CHECK(all.reason() == "2 failures, the last of them: b");
   CHECK(all.all_ended());
 }
 

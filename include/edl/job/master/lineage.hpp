@@ -14,7 +14,6 @@ namespace edl::master {
 
 /// How a process ended.
 enum class exit_kind {
-  completed,  ///< by itself, without an error
   preempted,  ///< killed or deleted from outside; out of memory is not that
   failed,
 };

@@ -90,9 +90,8 @@ EDL_INLINE std::optional<lineages::replacement> lineages::exited(std::uint32_t i
   auto const it = lines_.find(id);
   if (it == lines_.end() || it->second.ended || it->second.waits) return std::nullopt;
   if (kind == exit_kind::preempted) return replace(it);
-  std::string const reason = kind == exit_kind::completed ? "ended before the job was finished" : why;
-  same_reason_ = failures_ == 0 || (same_reason_ && reason == last_reason_);
-  last_reason_ = reason;
+  same_reason_ = failures_ == 0 || (same_reason_ && why == last_reason_);
+  last_reason_ = why;
   ++failures_;
   ++changes_;
   if (++it->second.failures <= options_.budget) {

@@ -96,6 +96,18 @@ TEST_CASE("a master whose job is another's starts nothing any more, and says so 
   CHECK(m.ended() == "");
 }
 
+TEST_CASE("a job that is stopped amid its tasks misses nobody who ends or is about to") {
+  watched_master m;
+  m.found({first_server, first_worker});
+  REQUIRE(m.join_worker());
+  m.on_node([&] { m.it->processes().end({}); });
+  m.on_node([&] { m.it->processes().leaving(first_worker, "is deleted"); });
+  m.kill(role::worker, 0);
+  CHECK(m.started().empty());
+  for (char const* line : {"is started", "is about to leave", "was killed"})
+    CHECK(m.said().find(line) == std::string::npos);
+}
+
 TEST_CASE("who says goodbye has left, until it is there again") {
   watched_master m;
   REQUIRE(m.join_worker());

@@ -18,8 +18,7 @@ namespace detail {
 
 inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
 
-inline exit_kind kind_of(platform::ending const& e, bool over) {
-  if (over) return exit_kind::completed;
+inline exit_kind kind_of(platform::ending const& e) {
   // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is,
   // and so is more memory than there is: another would end as it did.
   bool const from_outside = e.stop_requested || e.outside || e.code == platform::gave_up_waiting ||
@@ -81,15 +80,15 @@ EDL_INLINE void job_processes::ended(platform::ending const& how, std::uint64_t 
   if (loop_.starts(how.who)) return loop_.dealt_with(number);  // its successor is on its way
   if (!over_ && how.failed()) log_.warning(fmt::format("{} {}", to_string(how.who), describe(how)));
   loop_.dealt_with(number);
+  if (over_) return;  // a job that was stopped amid its tasks misses nobody
   if (how.code == platform::bad_machine) avoid(how.who, describe(how));
-  coordinator_.exited(how.who.role, how.who.id,
-                      options_.relaunch ? detail::kind_of(how, over_) : exit_kind::failed, describe(how),
-                      clock::now());
+  coordinator_.exited(how.who.role, how.who.id, options_.relaunch ? detail::kind_of(how) : exit_kind::failed,
+                      describe(how), clock::now());
   loop_.run_commands();
 }
 
 EDL_INLINE void job_processes::leaving(process_id who, std::string const& why) {
-  if (!options_.relaunch || adopting_) return;
+  if (!options_.relaunch || adopting_ || over_) return;
   coordinator_.leaving(who.id, why);
   loop_.run_commands();
 }
