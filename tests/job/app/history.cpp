@@ -10,6 +10,7 @@
 #include "edl/core/error.hpp"
 #include "edl/job/app/arguments.hpp"
 #include "job/app/job.hpp"
+#include "text.hpp"
 
 namespace history_test {
 
@@ -98,6 +99,14 @@ TEST_CASE("a picture has the losses in one panel, and each metric in its own") {
   for (char const* name : {">loss<", ">training, mean<", ">validation<", ">accuracy, validation<",
                            ">learning rate<", ">workers, number<", ">step<"})
     CHECK(job::count(svg, name) == 1);
+  job::scratch const dir;
+  std::filesystem::create_symlink("nowhere", dir / "link.svg");
+  for (auto const& [file, why] : {std::pair{".", "--plot=.: that is a directory; name a file in it"},
+                                  {"link.svg", "link.svg: that is a link, which the picture would"}})
+    CHECK(has(complaint([&, at = *file == '.' ? file : dir / file] {
+                edl::app::show(history_from(lines, "mnist"), "table", at);
+              }),
+              why));
   CHECK_THROWS_WITH_AS(to_picture(history_from("{\"step\":1,\"epoch\":0}", "mnist")),
                        "the history of mnist has nothing to draw: no loss, no metric, no speed", edl::error);
 }

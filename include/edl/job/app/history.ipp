@@ -298,6 +298,15 @@ EDL_INLINE void show(history const& h, std::string const& format, std::string co
   if (std::string const end = std::filesystem::path(picture).extension(); !end.empty() && end != ".svg")
     throw usage_error(
         fmt::format("--plot={}: the picture is SVG: give a name that ends in .svg", printable(picture)));
+  std::error_code unknown;
+  if (std::filesystem::is_directory(picture, unknown))
+    throw usage_error(
+        fmt::format("--plot={}: that is a directory; name a file in it, as history.svg", printable(picture)));
+  if (std::filesystem::is_symlink(picture, unknown))
+    throw usage_error(
+        fmt::format("--plot={}: that is a link, which the picture would take the place of; name what it "
+                    "leads to",
+                    printable(picture)));
   replace_file(picture, to_picture(h), forced::nothing);
   fmt::print("{}: {}, up to step {}\n", printable(picture), counted(h.rows.size(), "step"),
              h.rows.back().step);
