@@ -4,14 +4,18 @@
 // are read every second. What a pair of turns differs by is told as a ratio of records a second, and as one
 // of processor time, which other programs disturb less. Many short turns tell more than few long ones: what
 // disturbs a machine then hits both of a pair, or few pairs. The interval of the median says how much a run
-// can tell. With --with the pairs differ by any flags instead.
+// can tell. With --together both of a pair run at once, on one and the same core, and wait for it in slices
+// of milliseconds: whatever slows the machine slows both alike, and their processor time tells them apart to
+// a fraction of a per cent. With --with the pairs differ by any flags instead.
 #include <fmt/format.h>
-#include <sys/resource.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
 #include <edl/edl.hpp>
+#include <future>
 #include <iterator>
+#include <random>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -50,17 +54,9 @@ struct run_result {
   double rate = 0, processor = 0;  // records a second; seconds
 };
 
-double processor_seconds() {
-  ::rusage used{};
-  ::getrusage(RUSAGE_CHILDREN, &used);
-  auto const seconds = [](::timeval const& t) { return double(t.tv_sec) + double(t.tv_usec) * 1e-6; };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
 /// Of a whole job.
 run_result run_of(words const& command) {
   run_result r;
-  double const before = processor_seconds();
   {
     program_at_work job(command);
     std::vector<std::jthread> readers;
@@ -82,9 +78,8 @@ run_result run_of(words const& command) {
           }
         });
     }
-    job.wait();
+    r.processor = job.wait();
   }
-  r.processor = processor_seconds() - before;
   if (r.rate == 0) throw std::runtime_error("a training has not told its speed");
   return r;
 }
@@ -95,6 +90,15 @@ std::pair<double, double> interval(std::vector<double>& all) {
   double const n = double(all.size());
   auto const from = std::size_t(std::max(0.0, std::floor((n - 1.96 * std::sqrt(n)) / 2)));
   return {all[from], all[all.size() - 1 - from]};
+}
+
+/// This process, and those that it starts, compute on one core.
+void keep_to(int core) {
+  ::cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(std::size_t(core), &one);
+  if (::sched_setaffinity(0, sizeof one, &one) != 0)
+    throw std::runtime_error(fmt::format("core {} is not given to this process", core));
 }
 
 words split(std::string const& text) {
@@ -119,42 +123,46 @@ int contest(edl::cli::command_line const& l) {
   std::vector<kind> kinds{{"one", {}},
                           {"a master, a server, a worker", {"--num_ps_pods=1", "--num_workers=1"}}};
   if (!with.empty()) kinds = {{l.text("of"), split(l.text("of"))}};
+  bool const together = l.truth("together");
+  if (together) keep_to(1);  // what reads pages does not take the jobs' core
+  std::mt19937 drawn(1);
   for (auto const& kind : kinds) {
     std::vector<double> rates, processor;
-    for (std::int64_t turn = 0; turn < 2 * l.number("rounds") + 2; ++turn) {
-      // Each pair begins with the other one.
-      bool const first = turn % 2 == 0, on_first = turn / 2 % 2 == 0;
-      static run_result results[2];
-      bool const on = first == on_first;
-      std::string const directory = folder.path + "/job";
+    auto const run = [&](bool on) {
+      std::string const directory = folder.path + (on ? "/on" : "/off");
       words command{"/proc/self/exe",
                     "model",
                     "train",
                     "--training_data=" + data,
                     "--num_epochs=" + l.text("epochs"),
                     "--checkpoint_dir=" + directory};
+      if (together) command.insert(command.begin() + 1, "--core=0"), command.push_back("--num_threads=1");
       command.insert(command.end(), kind.flags.begin(), kind.flags.end());
-      if (!with.empty()) {
-        command.push_back("--history_steps=0");
-        if (on) command.insert(command.end(), with.begin(), with.end());
-      } else if (on) {
-        for (std::string const& one :
-             {std::string("--dashboard=0"), "--tensorboard_log_dir=" + folder.path + "/events"})
-          command.push_back(one);
+      if (!on || !with.empty()) command.push_back("--history_steps=0");
+      if (on) command.insert(command.end(), with.begin(), with.end());
+      if (on && with.empty()) {
+        command.insert(command.end(), {"--dashboard=0", "--tensorboard_log_dir=" + directory + "/events"});
         if (!kind.flags.empty()) command.push_back("--metrics_port=0");
-      } else {
-        command.push_back("--history_steps=0");
       }
-      results[on] = run_of(command);
+      run_result const r = run_of(command);
       std::filesystem::remove_all(directory);
-      std::filesystem::remove_all(folder.path + "/events");
-      if (first || turn < 2) continue;  // the first pair warms up
+      return r;
+    };
+    for (std::int64_t pair = 0; pair <= l.number("rounds"); ++pair) {
+      bool const first = drawn() % 2 == 0;
+      run_result results[2];
+      auto one = std::async(together ? std::launch::async : std::launch::deferred, run, first);
+      if (!together) one.wait();
+      results[!first] = run(!first);
+      results[first] = one.get();
+      if (pair == 0) continue;  // it warms up
       rates.push_back(results[1].rate / results[0].rate);
       processor.push_back(results[1].processor / results[0].processor);
     }
     for (auto const& [what, all] : {std::pair{"records a second", &rates}, {"processor time", &processor}}) {
+      if (together && all == &rates) continue;  // of a job that waits for the other
       auto const [least, most] = interval(*all);
-      fmt::print("| {} | {} | {:.3f} | {:.3f} to {:.3f} | {:.3f} to {:.3f} |\n", kind.name, what,
+      fmt::print("| {} | {} | {:.4f} | {:.4f} to {:.4f} | {:.4f} to {:.4f} |\n", kind.name, what,
                  quantile(*all, 0.5), least, most, quantile(*all, 0.25), quantile(*all, 0.75));
     }
     std::fflush(stdout);
@@ -172,6 +180,10 @@ std::vector<flag> flags() {
        .type = whole,
        .least = 1,
        .most = 10'000},
+      {.name = "together",
+       .fallback = "false",
+       .help = "both of a pair run at once on core 0, and are told apart by processor time",
+       .type = truth},
       {.name = "epochs", .fallback = "4", .help = "of a training", .type = whole, .least = 1, .most = 10'000},
       {.name = "fraction",
        .fallback = "0.5",
@@ -186,6 +198,10 @@ std::vector<flag> flags() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 2 && std::string_view(argv[1]) == "--core=0") {
+    keep_to(0);
+    ++argv, --argc;
+  }
   if (argc > 1 && std::string_view(argv[1]) == "model") return edl::run<watched>(argc - 1, argv + 1);
   return edl::cli::run_program({.command = "bench-observed", .flags = flags(), .most = 0},
                                "What it costs to look at a training, or what flags cost, in turns.",
