@@ -102,6 +102,35 @@ TEST_CASE("a master that was started by hand stays until who was cut off has hea
   CHECK(master->wait() == 1);
 }
 
+TEST_CASE("a master that ends amid the export of a complete job is followed by one that exports alone") {
+  job::scratch const dir;
+  std::filesystem::create_directory(dir / "x");
+  auto const command = replicas(1, {"--num_epochs=1", "--checkpoint_dir=" + dir / "c",
+                                    "--output=" + dir / "o", "--export_onnx=" + dir / "x/m.onnx"});
+  auto const role = [&](job::environment more) {
+    more.insert(more.end(),
+                {{"EDL_JOB_NAME", "by-hand"}, {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"}});
+    return std::make_unique<job::run>(command, job::options{.env = more});
+  };
+  auto const master = role({{"EDL_ROLE", "master"}});
+  REQUIRE(master->says("listens at "));
+  std::filesystem::remove(dir / "x");
+  std::string const where = "127.0.0.1:" + std::to_string(job::relay::place_of(master->log()).port());
+  auto const worker = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "0"}, {"MASTER_ADDR", where}});
+  CHECK(worker->wait() == 0);
+  CHECK(master->wait() == 1);
+  CAPTURE(master->log());
+  CHECK(has(master->log(), "x/m.onnx"));
+  CHECK(std::filesystem::exists(dir / "c/master.json"));
+  std::filesystem::create_directory(dir / "x");
+  auto const next = role({{"EDL_ROLE", "master"}});
+  CHECK(next->wait() == 0);
+  CAPTURE(next->log());
+  CHECK(has(next->log(), "ONNX model written to " + dir / "x/m.onnx"));
+  CHECK_FALSE(has(next->log(), "Starting epoch"));
+  CHECK_FALSE(std::filesystem::exists(dir / "c/master.json"));
+}
+
 TEST_CASE("a killed master is replaced; servers, workers and what they have done stay") {
   for (std::string const mode : {"--use_async", "--grads_to_wait=2"}) {
     job::scratch const dir;
