@@ -130,7 +130,7 @@ TEST_CASE("a job with tables trains on a GPU to the same bits with a server as a
     CAPTURE(j.log());
     CHECK(has(j.log(), "computes on "));
     CHECK_FALSE(has(j.log(), "computes on the processor"));
-    CHECK(last_accuracy(j.log()) > 0.8);
+    CHECK(last_accuracy(j.log()) > 0.65);
     CHECK(has(j.log(), "Epoch 2: 2048 records in the data set, 2048 counted once"));
     models[name] = job::slurp((dir / name) + "/model.safetensors");
   }

@@ -96,7 +96,7 @@ TEST_CASE("fused layers compute what they compute apart") {
               nn::dense{.units = 3});
   check_fused(in, nn::conv2d{.filters = 9, .kernel = 3}, nn::batch_norm{.scale = false, .shift_gain = 4},
               nn::gelu{}, nn::max_pool{}, nn::dense{.units = 3});
-  check_fused(in, nn::dense{.units = 9}, nn::relu{}, nn::batch_norm{}, nn::silu{}, nn::max_pool{});
+  check_fused(in, nn::conv2d{.filters = 9}, nn::relu{}, nn::batch_norm{}, nn::silu{}, nn::max_pool{});
   check_fused(in, nn::conv2d{.filters = 9, .kernel = 3}, nn::batch_norm{}, nn::relu{},
               nn::max_pool{.window = 3});
   check_fused(in, nn::dense{.units = 9}, nn::relu{}, nn::dense{.units = 3}, nn::batch_norm{}, nn::relu{});
