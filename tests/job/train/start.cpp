@@ -304,15 +304,16 @@ TEST_CASE("training begins with what fits of another model, and what is frozen s
 
 TEST_CASE("parts have rates of their own in every strategy, and the model's are the user's to change") {
   job::scratch const dir;
-  auto const variables = [&](lines const& how, char const* rates) {
+  auto const variables = [&](lines const& how, std::string const& rates = {}) {
     std::string const out = dir / "out";
-    job::run j(train(with(how, {std::string("--rates=") + rates, "--output=" + out})));
+    lines const with_rates = rates.empty() ? how : with(how, {"--rates=" + rates});
+    job::run j(train(with(with_rates, {"--output=" + out})));
     CHECK(j.wait() == 0);
     CAPTURE(j.log());
     edl::checkpoint::model_reader const trained(out + "/model.safetensors");
     return std::pair(trained.read("dense/kernel").values, trained.read("dense_1/kernel").values);
   };
-  auto const [first, last] = variables({}, "");
+  auto const [first, last] = variables({});
   auto const [slow, after] = variables({}, "dense/*=1e-30");
   CHECK(variables({}, "dense/*=1e-30,dense/kernel=1,dense/bias=1").first == first);
   auto const initial = [&](std::string const& name) {
