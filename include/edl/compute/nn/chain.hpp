@@ -43,7 +43,12 @@ struct chain {
   using steps_type = decltype(fuse(std::declval<std::tuple<Layers...> const&>()));
   static constexpr std::size_t length = std::tuple_size_v<steps_type>;
   static constexpr bool overwrites_dy = std::tuple_element_t<length - 1, steps_type>::overwrites_dy;
-  static constexpr bool reads_y = std::tuple_element_t<length - 1, steps_type>::reads_y;
+  static constexpr bool reads_y = [] {
+    if constexpr (length > 0)
+      return std::tuple_element_t<length - 1, steps_type>::reads_y;
+    else
+      return true;
+  }();
 
   /// Whether something can be added to the result before it is stored, and an activation applied.
   static constexpr bool adds = [] {
