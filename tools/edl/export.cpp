@@ -65,7 +65,6 @@ std::vector<flag> export_flags() { return app::export_flags("edl"); }
 
 words export_line(words const& line) {
   command_line const l("export", export_flags(), line, 1, 1, "the model's program");
-  cli::refuse_empty(l);
   check_export_file(l);
   words all{path_of(l.arguments().front()), "export"};
   for (auto const& [name, value] : l.in_order()) all.push_back(fmt::format("--{}={}", name, value));

@@ -134,7 +134,7 @@ TEST_CASE(
   CHECK(std::filesystem::is_empty(dir.path()));
   std::ofstream(dir / "empty");
   CHECK(check(dir / "empty").empty());
-  for (char const* text : {"a,b\n1,2\n", "\x08\x08", "\x08\x08x"}) {
+  for (char const* text : {"a,b\n1,2\n", "\x08\x08", "\x08\x08x", "\x08\x01\x12"}) {
     std::ofstream(dir / "data.csv") << text;
     CHECK_THROWS_WITH_AS(check(dir / "data.csv"), doctest::Contains("what is there is no ONNX model, and"),
                          edl::error);

@@ -174,7 +174,6 @@ overview_options overview_of(command_line const& l) {
 
 int show_dashboard(words const& line) {
   command_line const l("dashboard", dashboard_flags(), line, 0, 1, "a directory of runs");
-  cli::refuse_empty(l);
   app::signals const stop{SIGTERM, SIGINT};
   overview const page(overview_of(l));
   fmt::print("{}\n", page.address());

@@ -49,7 +49,6 @@ std::vector<flag> history_flags() {
 
 int print_history(words const& line) {
   command_line const l("history", history_flags(), line, 1, 1, "a directory of checkpoints, or a job's name");
-  cli::refuse_empty(l);
   std::string const& what = l.arguments()[0];
   bool const is_job = what.find('/') == what.npos && !std::filesystem::exists(what);
   app::show(is_job ? history_of_job(l) : app::read_history(what), l.text("output"), l.text("plot"));

@@ -31,7 +31,8 @@ using reason_of_flag = std::function<std::string(std::string const& name)>;
 class command_line : public cli::command_line {
  public:
   /// `command` stands in messages: "train". Arguments that are no flags: at least `least`, at most `most`,
-  /// and `what` they are. `why_unknown` as in cli::grammar. Throws usage_error.
+  /// and `what` they are. `why_unknown` as in cli::grammar. Throws usage_error, also where a value or an
+  /// argument is empty: a path without the name of what is meant would be that of all.
   command_line(std::string command, std::vector<flag> known, words const& line, std::size_t least = 0,
                std::size_t most = 0, std::string what = {}, reason_of_flag why_unknown = {})
       : cli::command_line({.command = "edl " + command,
@@ -41,7 +42,9 @@ class command_line : public cli::command_line {
                            .arguments = std::move(what),
                            .why_unknown = std::move(why_unknown)},
                           line),
-        command_(std::move(command)) {}
+        command_(std::move(command)) {
+    cli::refuse_empty(*this);
+  }
 
   std::string const& command() const { return command_; }
 

@@ -237,7 +237,6 @@ std::vector<flag> analyze_flags() {
 
 int analyze(words const& line) {
   command_line const l("data analyze", analyze_flags(), line, 1, 1, "the path of the records");
-  cli::refuse_empty(l);
   std::string const& path = l.arguments()[0];
   auto const buckets = std::size_t(l.number("buckets"));
   columns const all =

@@ -275,7 +275,6 @@ std::vector<flag> inspect_flags() {
 
 int inspect(words const& line) {
   command_line const l("data inspect", inspect_flags(), line, 1, 1, "the path of the records");
-  cli::refuse_empty(l);
   std::string const& path = l.arguments()[0];
   auto const source = data::open_source(path, {.as = format_of(l), .skip_damaged = true});
   std::vector<std::string> damage(source->damage().begin(), source->damage().end());
@@ -358,7 +357,6 @@ std::vector<flag> convert_flags() {
 
 int convert(words const& line) {
   command_line const l("data convert", convert_flags(), line);
-  cli::refuse_empty(l);
   for (char const* needed : {"from", "to"})
     if (l.text(needed).empty()) throw usage_error(fmt::format("data convert: --{} is needed", needed));
   write_records(l.text("from"), l.text("to"), read_options(l), {.as = format_of(l)});
@@ -379,7 +377,6 @@ std::vector<flag> make_flags() {
 
 int make(words const& line) {
   command_line const l("data make", make_flags(), line, 1, 1, "the directory to write into");
-  cli::refuse_empty(l);
   std::string const &set = l.text("dataset"), &from = l.text("from");
   if (set == "digits" && !from.empty())
     throw usage_error("--from: digits are drawn; give --dataset=mnist or cifar10");

@@ -117,7 +117,6 @@ std::vector<flag> simulate_flags() {
 
 int simulate(words const& line) {
   command_line const l("simulate", simulate_flags(), line, 0, 1000, "workload files");
-  cli::refuse_empty(l);
   std::vector<std::pair<std::string, simulate::scenario>> what;
   if (!l.text("generate").empty()) {
     int const jobs = int(l.number("generate")), nodes = int(l.number("nodes"));

@@ -66,7 +66,6 @@ std::vector<json> serve_objects(command_line const& l) {
 
 int serve(words const& line) {
   command_line const l("serve", serve_flags(), line);
-  cli::refuse_empty(l);
   for (json const& o : serve_objects(l)) fmt::print("---\n{}", to_yaml(o));
   return done;
 }

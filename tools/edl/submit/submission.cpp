@@ -67,10 +67,7 @@ std::vector<std::string> model_line(std::string const& command, command_line con
   for (flag const& f : model_flags(command)) own.insert(f.name);
   for (gone_flag const& g : gone_flags()) own.erase(g.flag.name);
   for (auto const& [name, value] : l.in_order()) {
-    if (name == "prediction_outputs" && value.empty()) continue;
     if (own_flags.count(name) > 0 || own.count(name) == 0) continue;
-    if (value.empty())  // the program would refuse it, in its pod
-      throw usage_error(fmt::format("--{}= has no value: give one, or leave the flag out", name));
     if (name == "checkpoint_steps" && value != "0" && l.text("checkpoint_dir").empty()) {
       notes.push_back(
           fmt::format("--checkpoint_steps={}: no checkpoints are written, because --checkpoint_dir does not "
@@ -81,7 +78,7 @@ std::vector<std::string> model_line(std::string const& command, command_line con
     }
     line.push_back("--" + name + "=" + value);
   }
-  if (command == "predict" && (!l.given("prediction_outputs") || l.text("prediction_outputs").empty()))
+  if (command == "predict" && !l.given("prediction_outputs"))
     line.push_back("--prediction_outputs=" + outputs_of(l, notes));
   return line;
 }

@@ -109,7 +109,7 @@ EDL_INLINE memory_plan choose_plan(std::vector<planned_chain> const& all, budget
                            : most.keep == storage::float32 ? "--activations=recomputed, or compact"
                                                            : "--activations=compact";
   throw usage_error(
-      fmt::format("--memory_budget={:g}: the network takes {}: raise the budget, or lower --minibatch_size{}",
+      fmt::format("--memory_budget={}: the network takes {}: raise the budget, or lower --minibatch_size{}",
                   double(most.bytes) / 1e6, takes_text,
                   less.empty() ? "" : fmt::format(", or keep less by {}, which rounds", less)));
 }

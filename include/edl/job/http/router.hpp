@@ -26,7 +26,7 @@ struct route {
   bool open = false;  ///< wants no token
   /// Throws `failure` (404) when there is nothing for these arguments: it comes before 405.
   std::function<void(std::vector<std::string> const& arguments)> exists = {};
-  /// Told the status of each answer at this path that is not the handler's: 401, 405, 408, 413.
+  /// Told the status of each answer at this path that is not the handler's, as 401 or 413.
   std::function<void(int status)> refused = {};
 };
 

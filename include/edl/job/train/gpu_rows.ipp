@@ -21,9 +21,14 @@ EDL_INLINE gpu_rows::gpu_rows(std::shared_ptr<accelerator> gpu, sparse::embeddin
                               std::size_t feature_size, int max_batch)
     : gpu_(std::move(gpu)), feature_size_(feature_size), tables_(of.tables.size()), terms_(tables_.size()) {
   if (tables_.empty()) return;
-  if (feature_size > std::numeric_limits<std::uint32_t>::max() / std::size_t(max_batch))
-    throw usage_error("a minibatch has more than 2^32 numbers: use a smaller --minibatch_size");
+  std::vector<std::size_t> numbers(tables_.size());  // of a sample's rows
   for (std::size_t t = 0; t < tables_.size(); ++t) tables_[t].width = std::size_t(of.tables[t].width);
+  for (sparse::embedded_input const& in : of.inputs) numbers[in.table] += in.ids * tables_[in.table].width;
+  // Rows, and sums of up to so many terms of each: less than twice as many, and one for each full part.
+  std::size_t const most = std::ranges::max(numbers);
+  if (std::max(feature_size, 2 * most + most / detail::most_terms) >
+      std::numeric_limits<std::uint32_t>::max() / std::size_t(max_batch))
+    throw usage_error("a minibatch has more than 2^32 numbers: use a smaller --minibatch_size");
   std::vector<bool> row(feature_size);
   for (sparse::embedded_input const& in : of.inputs) {
     std::size_t const count = tables_[in.table].width * (in.combiner ? 1 : in.ids);

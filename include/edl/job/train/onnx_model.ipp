@@ -56,15 +56,18 @@ inline std::map<std::string, onnx::preprocessing> add_model(onnx::graph& g, prog
   return made;
 }
 
-/// Whether a file begins as writers of ONNX begin: the version of the format, then another field. One that is
-/// empty, or not there, is nobody's loss.
+/// Whether a file begins as writers of ONNX begin: the version of the format, which other formats of Protocol
+/// Buffers count from 1, then another field. One that is empty is nobody's loss.
 inline bool may_be_replaced(std::string const& file) {
+  constexpr unsigned char first_version = 3;  // that was released
   constexpr unsigned char fields[] = {0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72};
   std::ifstream in(file, std::ios::binary);
   unsigned char head[3] = {};
   in.read(reinterpret_cast<char*>(head), sizeof head);
-  return in.gcount() == 0 ||
-         (head[0] == 0x08 && head[1] > 0 && head[1] < 64 && std::ranges::count(fields, head[2]) > 0);
+  std::error_code unknown;
+  return std::filesystem::file_size(file, unknown) == 0 ||
+         (head[0] == 0x08 && head[1] >= first_version && head[1] < 64 &&
+          std::ranges::count(fields, head[2]) > 0);
 }
 
 /// Batch normalisations that are not folded: the first ones.

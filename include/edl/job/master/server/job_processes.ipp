@@ -77,11 +77,11 @@ EDL_INLINE void job_processes::ended(platform::ending const& how, std::uint64_t 
   // A server that was killed to be replaced has its successor: that it ended is no news.
   if (how.stop_requested && how.who.role == role::server && !over_) return;
   if (adopting_) return;  // what has ended before was not of this master's doing
-  if (loop_.starts(how.who)) return loop_.dealt_with(number);  // its successor is on its way
   if (!over_ && how.failed()) log_.warning(fmt::format("{} {}", to_string(how.who), describe(how)));
+  if (!over_ && how.code == platform::bad_machine) avoid(how.who, describe(how));
   loop_.dealt_with(number);
-  if (over_) return;  // a job that was stopped amid its tasks misses nobody
-  if (how.code == platform::bad_machine) avoid(how.who, describe(how));
+  // A job that was stopped amid its tasks misses nobody, nor does one in which the successor is on its way.
+  if (over_ || loop_.starts(how.who)) return;
   coordinator_.exited(how.who.role, how.who.id, options_.relaunch ? detail::kind_of(how) : exit_kind::failed,
                       describe(how), clock::now());
   loop_.run_commands();
