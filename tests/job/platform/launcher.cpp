@@ -7,7 +7,9 @@
 
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <thread>
 
 #include "edl/job/net/blocking.hpp"
 #include "edl/job/wire/edl.pb.h"
@@ -211,16 +213,21 @@ TEST_CASE("a start that is asked for again, for want of an answer, starts nothin
 TEST_CASE("an end of who has been started since is no news, to the master that did it and to the next") {
   edl::net::node node(options());
   own_directory const place;
-  std::string const count = place.path + "/count";  // the third stays
+  // The first one waits, and the third stays.
+  std::string const count = place.path + "/count", go = place.path + "/go";
   launcher l(node, place.path, "/bin/sh",
-             {"sh", "-c", "echo >>" + count + "; [ $(wc -l <" + count + ") = 3 ] && exec sleep 100; exit 3"},
+             {"sh", "-c",
+              "echo >>" + count + "; case $(wc -l <" + count + ") in 1) until [ -e " + go +
+                  " ]; do sleep 0.01; done;; 3) exec sleep 100;; esac; exit 3"},
              [](ending const&) {});
   process_id const who{role::worker, 0};
   {
     master first(l, 0);
+    first.start(who);
+    while (!std::filesystem::exists(count)) std::this_thread::yield();
     first.node.post([&] {
       first.it.start(who, std::nullopt);
-      first.it.start(who, std::nullopt);
+      std::ofstream{go};
     });
     REQUIRE(first.wait([&] { return !first.endings.empty(); }));
     CHECK(first.endings[0].second == 2);

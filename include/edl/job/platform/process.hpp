@@ -58,7 +58,7 @@ class processes {
   /// The process id of a running process_id, or 0.
   pid_t pid(process_id who) const;
 
-  /// What runs, or is about to.
+  /// What runs, or is about to, each once.
   std::vector<process_id> all() const;
 
   /// How many instances of a role run, or are about to.

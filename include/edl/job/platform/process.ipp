@@ -162,7 +162,8 @@ EDL_INLINE pid_t processes::pid(process_id who) const {
 EDL_INLINE std::vector<process_id> processes::all() const {
   std::lock_guard const lock(mutex_);
   std::vector<process_id> found;
-  for (start_order const& o : orders_) found.push_back(o.who);
+  for (start_order const& o : orders_)
+    if (!children_.contains(o.who)) found.push_back(o.who);
   for (auto const& [who, c] : children_) found.push_back(who);
   return found;
 }
