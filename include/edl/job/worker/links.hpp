@@ -65,9 +65,8 @@ class master_link {
 /// The parameters are those of another generation: servers were lost and all of them rolled back. Drop what
 /// is leased and begin anew.
 struct rolled_back : error {
-  /// `planned`: nobody is lost, and nothing that was done is.
-  explicit rolled_back(std::string const& why, bool planned = false) : error(why), planned(planned) {}
-  bool planned;
+  explicit rolled_back(std::string const& why, bool as_planned = false) : error(why), planned(as_planned) {}
+  bool planned;  ///< nobody is lost, and nothing that was done is
 };
 
 /// A wait was given up because this process is to stop.

@@ -223,31 +223,31 @@ struct part_body {
 inline part_body body_of(input_file const& part, prediction_format format, std::size_t header) {
   if (format == prediction_format::csv) return {.begin = header};
   if (format != prediction_format::npy) return {};
-  std::string text(12, '\0');
-  part.read(0, std::as_writable_bytes(std::span(text)));
+  std::string head(12, '\0');
+  part.read(0, std::as_writable_bytes(std::span(head)));
   std::uint32_t size = 0;
-  std::memcpy(&size, text.data() + 8, sizeof size);
-  text.resize(std::min<std::uint64_t>(size, part.size() - 12));
-  part.read(12, std::as_writable_bytes(std::span(text)));
+  std::memcpy(&size, head.data() + 8, sizeof size);
+  head.resize(std::min<std::uint64_t>(size, part.size() - 12));
+  part.read(12, std::as_writable_bytes(std::span(head)));
   constexpr std::string_view before = "{'descr': [", behind = "], 'fortran_order': False, 'shape': (";
-  std::size_t const at = text.find(behind);
-  if (!text.starts_with(before) || at == text.npos)
+  std::size_t const at = head.find(behind);
+  if (!head.starts_with(before) || at == head.npos)
     throw error(fmt::format("{} is no part of predictions", part.path()));
-  return {.begin = 12 + text.size(),
-          .records = std::strtoull(text.c_str() + at + behind.size(), nullptr, 10),
-          .fields = text.substr(before.size(), at - before.size())};
+  return {.begin = 12 + head.size(),
+          .records = std::strtoull(head.c_str() + at + behind.size(), nullptr, 10),
+          .fields = head.substr(before.size(), at - before.size())};
 }
 
 /// The first line of a table, with its end; quoted cells may have line ends.
 inline std::string first_line(input_file const& part) {
-  std::string text(std::size_t(std::min<std::uint64_t>(part.size(), 16u << 20)), '\0');
-  part.read(0, std::as_writable_bytes(std::span(text)));
+  std::string all(std::size_t(std::min<std::uint64_t>(part.size(), 16u << 20)), '\0');
+  part.read(0, std::as_writable_bytes(std::span(all)));
   bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    quoted = quoted != (text[i] == '"');
-    if (text[i] == '\n' && !quoted) return text.substr(0, i + 1);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    quoted = quoted != (all[i] == '"');
+    if (all[i] == '\n' && !quoted) return all.substr(0, i + 1);
   }
-  return text;
+  return all;
 }
 
 inline void copy_from(input_file const& part, std::uint64_t begin, durable_file& to) {
