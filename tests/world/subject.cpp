@@ -248,7 +248,8 @@ void job::look() {
   }
   constexpr auto grace = 20s;
   for (process& p : all_)
-    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 && now > p.told_to_stop + grace) {
+    if (p.told_to_stop > 0ns && !p.ended && p.hits == 1 &&
+        now > std::max(p.told_to_stop + grace, disk_bad_until_)) {
       find_fault(fmt::format("{} was told to stop by SIGTERM {} s ago", p.name, grace.count()));
       p.hits = 2;
     }
