@@ -221,6 +221,12 @@ TEST_CASE("it is scaled within its bounds, given back, suspended, resumed and de
   CHECK(has(s.edl({"explain", "j", "-n", "default"}).text, "`edl resume j -n default`"));
   CHECK(s.edl({"resume", "j", "--wait"}).code == 0);
   CHECK(has(s.edl({"get", "jobs"}).text, "Running"));
+  for (char const* command : {"delete", "suspend", "scale"}) {  // without a name the path is that of all
+    auto const none = s.edl({command, ""});
+    CHECK(none.code == 2);
+    CHECK(has(none.text, "an argument is empty"));
+  }
+  CHECK(s.job().contains("spec"));
   auto const gone = s.edl({"delete", "j", "--wait"});
   CHECK(gone.code == 0);
   CHECK(s.job().value("code", 0) == 404);

@@ -262,7 +262,7 @@ void batch_norm_backward(queue const& q, norm_chain const& c, int batch, bool th
     auto const only_sums = [&](column_tiling const& t) { return dim3(1, t.tiles); };
     if (c.window == 1) {
       by_activation(c.f, [&]<activation F>() {
-        constexpr int M = curved(F) ? std::min(N, 4) : N;  // more slopes of gelu at a time spill
+        constexpr int M = curved(F) ? std::min(N, 4) : N;  // more slopes at a time spill
         column_tiling const t = tile_of_columns(q, rows, channels, M);
         launch(q, "batch_norm", sum_gradients_kernel<T, M, F>, dim3(t.parts, t.tiles), column_threads, t, v,
                from, out, scratch);
