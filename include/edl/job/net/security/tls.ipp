@@ -32,8 +32,10 @@ inline constexpr unsigned char psk_context[] = {'e', 'd',
 inline constexpr std::size_t record_size = 16u << 10;        // bytes of plain text, RFC 8446 §5.1
 inline constexpr std::size_t read_ahead = 4 * record_size;   // taken from the socket at once
 inline constexpr std::size_t small_piece = record_size / 2;  // below: copied together into one record
-inline constexpr std::size_t sent_at_once = 256u << 10;      // few large sends cost the system the least
-inline constexpr std::size_t write_turn = 4u << 20;          // in one call, so that others get a turn
+// A few records a send cost the system little, and the peer deciphers them while the next are made.
+inline constexpr std::size_t sent_at_once = 64u << 10;
+// In one call, so that others get a turn: a sum reads what has come between two of them.
+inline constexpr std::size_t write_turn = 64u << 10;
 inline constexpr std::size_t read_turn = 1u << 20;
 // Both sides' handshakes have less than 1 KiB; a stranger gets no more memory than this.
 inline constexpr std::size_t handshake_size = 16u << 10;
