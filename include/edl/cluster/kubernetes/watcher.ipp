@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
 
 #include "edl/cluster/kubernetes/backoff.hpp"
@@ -86,8 +85,9 @@ EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
 EDL_INLINE void watcher::run() {
   backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
   trouble t{log_, path_};
-  std::optional<time_point> refused;  // since when
-  int fruitless = 0;                  // watches in a row that have brought nothing and ended at once
+  constexpr auto never = time_point::max();
+  time_point refused = never;  // since when
+  int fruitless = 0;           // watches in a row that have brought nothing and ended at once
   while (!stopped_) {
     auto time = std::chrono::milliseconds(0);
     try {
@@ -99,7 +99,7 @@ EDL_INLINE void watcher::run() {
       auto const began = clock::now();
       bool const good = follow(t);
       followed_ = true;
-      refused.reset();
+      refused = never;
       fruitless = moved_ || clock::now() - began > detail::short_watch ? 0 : fruitless + 1;
       if (good || fruitless == 0) t.over();
       if (!good) version_.clear();
@@ -111,7 +111,7 @@ EDL_INLINE void watcher::run() {
     } catch (stopped_error const&) {
       return;
     } catch (api_error const& e) {
-      if (moved_) refused.reset();
+      if (moved_) refused = never;
       time = std::max<std::chrono::milliseconds>(pauses.next(), e.retry_after());
       bool const gone = detail::expired(e.code(), e.reason());
       if (gone && !version_.empty() && fruitless++ == 0) time = time.zero();
@@ -119,14 +119,14 @@ EDL_INLINE void watcher::run() {
       if (detail::lasting(e.code())) {
         time = followed_ ? options_.longest_pause : std::min(options_.longest_pause, detail::early_pause);
         auto const now = clock::now();
-        if (!refused) refused = now;
+        refused = std::min(refused, now);
         if (to_.refused)
-          to_.refused(e, std::chrono::duration_cast<std::chrono::milliseconds>(now - *refused), followed_);
+          to_.refused(e, std::chrono::duration_cast<std::chrono::milliseconds>(now - refused), followed_);
       }
       if (!gone) t.is(e.what(), detail::lasting(e.code()) ? severity::error : severity::warning);
     } catch (unreachable const& e) {
       if (moved_) pauses.reset();
-      if (followed_) refused.reset();  // it may have been watching until then
+      if (followed_) refused = never;  // it may have been watching until then
       time = pauses.next();
       t.is(e.what(), severity::warning);
     } catch (std::exception const& e) {
