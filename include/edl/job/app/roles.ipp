@@ -60,12 +60,14 @@ using namespace std::chrono_literals;
 inline void tell(net::node& node, net::channel& master, std::uint16_t method, std::string message) {
   node.spawn([&master, method, message]() -> asio::awaitable<void> {
     net::outgoing const what{.method = method, .message = message, .idempotent = true};
-    for (bool told = false; !told;) try {
+    for (;;) {
+      try {
         co_await master.call(what);
-        told = true;
+        co_return;
       } catch (net::call_error const& e) {
         if (!worker::is_away(e)) throw;
       }
+    }
   });
 }
 
