@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <utility>
 
 #include "edl/job/wire/message.hpp"
 #include "edl/job/wire/method.hpp"
@@ -33,7 +34,58 @@ struct process {
   }
 };
 
+/// A server that has a version of 16 variables.
+struct versioned {
+  std::atomic<std::uint64_t> has, pushed{0};  // pushed: the version that the last gradient was said to be of
+  edl::net::node node{peers::options()};
+  edl::net::listener listener{node, {peers::any_port()}, [this](edl::net::request& r) { return handle(r); }};
+
+  asio::awaitable<void> handle(edl::net::request& r) {
+    std::vector<std::byte> variables(64);
+    if (r.method() == edl::wire::method::pull) {
+      edl::wire::PullReply reply;
+      reply.set_version(has);
+      std::string const text = edl::wire::pack(reply);
+      co_await r.reply(text, variables);
+    } else {
+      co_await r.read(variables);
+      pushed = edl::wire::unpack<edl::wire::PushRequest>(r.message(), r.peer()).version();
+      std::string const text = edl::wire::pack(edl::wire::PushReply{});
+      co_await r.reply(text);
+    }
+  }
+};
+
 }  // namespace
+
+TEST_CASE("each server is told the version that it had itself when a gradient's variables were pulled") {
+  versioned first{.has = 7}, second{.has = 5};
+  process master([&](std::uint16_t) {
+    edl::wire::Cluster now;
+    now.set_ready(true);
+    now.set_generation(1);
+    for (versioned const* s : {&first, &second})
+      now.add_ranges()->add_addresses(to_string(s->listener.addresses().front()));
+    return edl::wire::pack(now);
+  });
+  edl::net::node node(peers::options());
+  edl::net::channel to_master(node, master.listener.addresses(), "master");
+  edl::parameter_layout const layout{
+      .variables = {{.name = "w", .dims = {32}, .offset = 0}}, .parameters = 32, .state = 0};
+  edl::worker::remote_parameters parameters(node, to_master, {.id = 0, .incarnation = 1}, layout);
+  std::vector<float> w(32);
+  auto const push = [&](std::uint64_t version) {
+    parameters.push(edl::minibatch_key{.task = {0, 0}}, version, w, {}, {});
+    return std::pair(first.pushed.load(), second.pushed.load());
+  };
+  CHECK(parameters.pull(w) == 5);
+  CHECK(push(5) == std::pair<std::uint64_t, std::uint64_t>(7, 5));
+  first.has = second.has = 8;
+  parameters.pull_frozen(5, w);  // of no gradient
+  CHECK(push(5) == std::pair<std::uint64_t, std::uint64_t>(7, 5));
+  CHECK(parameters.pull(w) == 8);
+  CHECK(push(8) == std::pair<std::uint64_t, std::uint64_t>(8, 8));
+}
 
 TEST_CASE("a server's error ends no worker while another server asks for another look at the cluster") {
   process away([](std::uint16_t) -> std::string { throw call_error(status::not_ready, "it begins"); });
