@@ -34,11 +34,14 @@ struct own_directory {
   std::string path = "/tmp/edl-test-XXXXXX";
 };
 
-edl::net::node_options options() {
-  return {.job = "j",
-          .secret = edl::net::token("a secret of some length"),
-          .log = edl::logger(edl::severity::critical)};
+edl::net::node_options options(edl::logger log = edl::logger(edl::severity::critical)) {
+  return {.job = "j", .secret = edl::net::token("a secret of some length"), .log = std::move(log)};
 }
+
+struct kept_lines final : edl::line_sink {
+  std::string text;
+  void write(std::string_view lines) override { text += lines; }
+};
 
 /// What a master has been told, with its own connection to the launcher.
 struct master : quiet_observer {
@@ -46,7 +49,8 @@ struct master : quiet_observer {
   std::condition_variable changed;
   std::vector<std::pair<ending, std::uint64_t>> endings;
   std::optional<std::vector<process_id>> running;
-  edl::net::node node{options()};
+  std::shared_ptr<kept_lines> said = std::make_shared<kept_lines>();  // read when the node has stopped
+  edl::net::node node{options(edl::logger(edl::severity::info, "", {.fd = -1, .to = said}))};
   launched it;
 
   master(launcher const& of, std::uint64_t seen, environment common = {{"WORKER_NUM", "2"}})
@@ -221,8 +225,17 @@ TEST_CASE("an end of who has been started since is no news, to the master that d
                   " ]; do sleep 0.01; done;; 3) exec sleep 100;; esac; exit 3"},
              [](ending const&) {});
   process_id const who{role::worker, 0};
+  std::shared_ptr<kept_lines> said;
+  // An end that nobody need do anything about is no secret.
+  auto const times_told = [&] {
+    std::string const line = "worker-0 exited with code 3; its successor had been asked for by then\n";
+    std::size_t n = 0;
+    for (auto at = said->text.find(line); at != std::string::npos; at = said->text.find(line, at + 1)) ++n;
+    return n;
+  };
   {
     master first(l, 0);
+    said = first.said;
     first.start(who);
     while (!std::filesystem::exists(count)) std::this_thread::yield();
     first.node.post([&] {
@@ -232,6 +245,7 @@ TEST_CASE("an end of who has been started since is no news, to the master that d
     REQUIRE(first.wait([&] { return !first.endings.empty(); }));
     CHECK(first.endings[0].second == 2);
   }
+  CHECK(times_told() == 1);
   master second(l, 0);  // by an older journal
   REQUIRE(second.wait([&] { return second.running.has_value(); }));
   CHECK(second.running->empty());

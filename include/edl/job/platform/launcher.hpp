@@ -75,7 +75,7 @@ inline constexpr std::array<std::string_view, 5> start_variables{"EDL_JOB_NAME",
                                                                  "EDL_PLATFORM", "MASTER_ADDR", "WORKER_NUM"};
 
 /// The master's side of a `launcher`. It tells of each end once, and of none of who has been started again
-/// since. Thread safety: as `platform`; the constructor on any thread.
+/// since: of these it logs those that failed. Thread safety: as `platform`; the constructor on any thread.
 class launched final : public platform {
  public:
   /// `to` outlives it. `address` and `credential` as the launcher has them. `common`: what every process gets
@@ -90,6 +90,7 @@ class launched final : public platform {
 
  private:
   asio::awaitable<void> follow();
+  void succeeded(ending const& how);
   void order(std::uint16_t method, std::string message);
   asio::awaitable<void> deliver();
 

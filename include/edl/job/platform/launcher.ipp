@@ -181,17 +181,19 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
       for (auto const& e : m.endings()) {
         ++seen_;
         process_id const who = wire::from_message(e.who());
+        ending const how{.who = who,
+                         .code = int(e.code()),
+                         .signal = int(e.signal()),
+                         .stop_requested = e.asked(),
+                         .memory = e.memory(),
+                         .words = e.words(),
+                         .order = e.order()};
         // An older journal may not know that an end was dealt with, and its successor may be on its way.
         auto const mine = newest_.find(who);
-        if (mine == newest_.end() ? e.superseded() : mine->second != e.order()) continue;
-        to_.ended({.who = who,
-                   .code = int(e.code()),
-                   .signal = int(e.signal()),
-                   .stop_requested = e.asked(),
-                   .memory = e.memory(),
-                   .words = e.words(),
-                   .order = e.order()},
-                  seen_);
+        if (mine == newest_.end() ? e.superseded() : mine->second != e.order())
+          succeeded(how);
+        else
+          to_.ended(how, seen_);
       }
       if (std::exchange(first, false)) to_.found({.running = running});
       continue;
@@ -200,6 +202,13 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
     timer.expires_after(std::chrono::milliseconds(100));
     co_await timer.async_wait(asio::use_awaitable);
   }
+}
+
+// Nobody need do anything about it, and who looks for a crash finds it.
+EDL_INLINE void launched::succeeded(ending const& how) {
+  if (!how.failed()) return;
+  node_.options().log.warning(
+      fmt::format("{} {}; its successor had been asked for by then", to_string(how.who), describe(how)));
 }
 
 EDL_INLINE void launched::order(std::uint16_t method, std::string message) {
