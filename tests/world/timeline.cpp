@@ -38,6 +38,7 @@ constexpr std::pair<char const*, char const*> known_paths[]{
     {"a member was refused", "is refused: it has been given up"},
     {"somebody came when the job was over", "it takes nobody any more"},
     {"a lineage paused", "another takes its place in"},
+    {"a server heard that it was one too many", "this server is not needed any more"},
     {"a process was dropped", "is not needed any more"},
     {"the job was resized", "Scaling from"},
     {"a connection stood still", "no progress for"},

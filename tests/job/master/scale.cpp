@@ -97,6 +97,34 @@ TEST_CASE("ranges move to servers that come, and from servers that go, which sta
   CHECK((stopped[0].id == 1 && stopped[1].id == 2 && stopped[0].role == role::server));
   CHECK(m.it.servers().all().size() == 1);
   CHECK_FALSE(m.it.join({role::server, 2, 2, {}, 5}, m.now).accepted);
+  // They may ask before the platform tells them to stop, and also when another is to come in their place.
+  auto const hears = [&](std::uint32_t id, std::uint64_t incarnation) {
+    heartbeat_reply const reply = m.it.heartbeat(role::server, id, incarnation, {}, m.now);
+    return !reply.known && !reply.stranger && reply.spare;
+  };
+  CHECK((hears(1, 1) && hears(2, 1)));
+  CHECK(m.it.scale({.servers = 3}, m.now).empty());
+  CHECK(m.take_all<start_process>().size() == 2);
+  CHECK(m.it.join({role::server, 2, 3, {}, 5}, m.now).accepted);
+  CHECK(hears(2, 1));
+  m.it.exited(role::server, 2, exit_kind::failed, "it crashed", m.now);
+  CHECK_FALSE(hears(2, 3));
+}
+
+TEST_CASE("a server that comes when there are to be fewer again ends, and has done nothing wrong") {
+  job_options o = options(1, 3);
+  SUBCASE("a platform has started it") { o.starts_all = true; }
+  SUBCASE("somebody has started it by hand: it may be a mistake") {}
+  master m(o);
+  CHECK(m.it.scale({.servers = 3}, m.now).empty());
+  CHECK(m.it.scale({.servers = 1}, m.now).empty());
+  join_reply const reply = m.it.join({role::server, 2, 1, {}, 5}, m.now);
+  CHECK_FALSE(reply.accepted);
+  CHECK(reply.spare == o.starts_all);
+  CHECK(m.said("is refused") == !o.starts_all);
+  // One that has been a member of another master has been wanted.
+  CHECK(m.it.join({.role = role::server, .id = 2, .incarnation = 1, .layout = 5, .heard = 4}, m.now).spare);
+  CHECK_FALSE(m.it.join({role::server, 0, 1, {}, 5}, m.now).spare);
 }
 
 TEST_CASE("a server that was to go, and is wanted again before it has gone, stays and is not started") {

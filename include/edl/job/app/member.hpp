@@ -37,9 +37,9 @@ class member {
   ~member() { node_.stop(); }
 
   /// `layout`: digest of the model's layout; `listening`: where servers are reached. False: the job has ended
-  /// already, which is logged. Throws error when the master does not take this process,
-  /// worker::given_up when it has given it up already, and master_away when there is none in time. Throws
-  /// worker::interrupted when `stopping`, which is asked meanwhile, is true.
+  /// already, or has become smaller, which is logged. Throws error when the master does not take this
+  /// process, worker::given_up when it has given it up already, and master_away when there is none in time.
+  /// Throws worker::interrupted when `stopping`, which is asked meanwhile, is true.
   bool join(std::uint64_t layout, std::vector<net::address> const& listening,
             std::function<bool()> const& stopping = {});
 
@@ -88,7 +88,8 @@ class member {
 
   std::uint64_t incarnation() const { return incarnation_; }
 
-  /// The master has said that the job is finished.
+  /// The master has said that the job is finished, or goes on with fewer servers: this one has nothing to do
+  /// any more.
   bool finished() const { return finished_; }
 
   /// The master has given this process up, or has been away for too long.

@@ -33,6 +33,8 @@ inline std::uint64_t resident_bytes() {
   return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
+inline constexpr char const* not_needed = "this server is not needed any more";
+
 }  // namespace detail
 
 EDL_INLINE member::member(net::node& on, net::channel& master, role what, std::uint32_t id,
@@ -100,8 +102,9 @@ EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> con
       while (!call.wait_for(std::chrono::milliseconds(100)))
         if (stopping && stopping()) throw worker::interrupted("told to stop before there was a master");
       auto const reply = wire::unpack<wire::JoinReply>(call.get().message, master_.name());
-      if (reply.over()) {
-        node_.options().log.info("the job is over: it takes nobody any more");
+      if (reply.over() || reply.spare()) {
+        node_.options().log.info(reply.over() ? "the job is over: it takes nobody any more"
+                                              : detail::not_needed);
         finished_ = true;
         return false;
       }
@@ -136,7 +139,8 @@ EDL_INLINE asio::awaitable<void> member::join_again() {
   net::outgoing const what = join_call(worker::master_try);
   net::reply const answer = co_await master_.call(what);
   auto const reply = wire::unpack<wire::JoinReply>(answer.message, master_.name());
-  if (reply.over())
+  if (reply.spare()) node_.options().log.info(detail::not_needed);
+  if (reply.over() || reply.spare())
     finished_ = true;
   else if (!reply.accepted())
     lost_ = true;
@@ -218,8 +222,10 @@ EDL_INLINE asio::awaitable<void> member::beat() {
       auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
       std::string const line = absence_.answered(clock::now());
       if (!line.empty()) node_.options().log.info(line);
+      if (reply.spare()) node_.options().log.info(detail::not_needed);
+      // Who sees that it is lost sees this, too.
+      if (reply.finished() || reply.spare()) finished_ = true;
       if (!reply.known() && !reply.stranger()) lost_ = true;
-      if (reply.finished()) finished_ = true;
     } catch (net::call_error const& e) {
       if (e.code() == net::status::cancelled) co_return;
       missed(e, began);

@@ -113,6 +113,10 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
                       roster_.of(r.role).check(r.id, r.incarnation) == membership::standing::given_up};
   };
   if (over()) return refuse("the job is over");
+  if (roster_.spare(r, generations_.servers().wanted())) {
+    job_.say(severity::info, fmt::format("server {} is not needed any more", r.id));
+    return {.reason = "it is not needed any more", .spare = true};
+  }
   if (std::string why = roster_.refusal(r, generations_.servers().wanted()); !why.empty())
     return refuse(std::move(why));
   bool const fresh = !roster_.of(r.role).known(r.id, r.incarnation);

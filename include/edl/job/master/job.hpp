@@ -106,12 +106,14 @@ struct join_reply {
   std::string reason;     ///< why not
   bool over = false;      ///< because the job has ended
   bool given_up = false;  ///< because this process has been given up: a new one may join
+  bool spare = false;     ///< because the job has become smaller: nothing is wrong with the process
 };
 
 struct heartbeat_reply {
   bool known = false;     ///< false: given up, leave
   bool stranger = false;  ///< has not joined this master
   bool finished = false;
+  bool spare = false;  ///< not known because the job needs it no more: nothing is wrong with it
 };
 
 struct task_reply {

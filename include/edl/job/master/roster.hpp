@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,10 @@ class roster {
   /// Whether every process that is to be there is a member, but for those that are not replaced any more.
   bool complete(role r) const;
   std::size_t size() const { return workers_.all().size() + servers_.all().size(); }
+
+  /// Whether a process that would join a job of so many servers was started while there were to be more: it
+  /// ends, and has done nothing wrong.
+  bool spare(join_request const& r, std::uint32_t servers) const;
 
   /// Why a process may not join a job of so many servers; empty: it may.
   std::string refusal(join_request const& r, std::uint32_t servers) const;
@@ -96,7 +101,7 @@ class roster {
   /// One too many has no successor.
   void forget_server(std::uint32_t id) { server_lines_.drop(id); }
 
-  /// A member that has nothing to do any more.
+  /// A member that has nothing to do any more. It may hear of it before the platform tells it to stop.
   void stop_server(std::uint32_t id, time_point now);
 
   /// Goes on with what the platform has found. `servers`: how many there are to be.
@@ -116,6 +121,7 @@ class roster {
   std::optional<std::uint64_t> layout_;  // digest of the model's, which the first member has told
   std::optional<time_point> last_tick_;
   std::uint64_t minibatches_ = 0;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> stopped_servers_;  // ids and incarnations
 };
 
 }  // namespace edl::master

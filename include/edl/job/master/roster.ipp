@@ -45,6 +45,12 @@ EDL_INLINE void roster::resume(persisted_state const& before, time_point now) {
 
 // ---- Members ----
 
+// Where people start servers, one that nobody has ever asked for is their mistake.
+EDL_INLINE bool roster::spare(join_request const& r, std::uint32_t servers) const {
+  return r.role == role::server && r.id >= servers && r.ranges.empty() &&
+         (options_.starts_all || r.heard > 0);
+}
+
 EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t servers) const {
   // Who is not wanted any more, and has ranges, is a source of them once more.
   if (r.role == role::server && r.id >= servers && r.ranges.empty())
@@ -89,6 +95,7 @@ EDL_INLINE roster::pulse roster::heartbeat(role of, std::uint32_t id, std::uint6
     minibatches_ += p.trained || (before && v.position > position);
   } else {
     p.reply.stranger = all.check(id, incarnation) == membership::standing::fresh;
+    p.reply.spare = of == role::server && stopped_servers_.contains({id, incarnation});
   }
   return p;
 }
@@ -215,6 +222,7 @@ EDL_INLINE void roster::scale_servers(std::uint32_t wanted) {
 
 EDL_INLINE void roster::stop_server(std::uint32_t id, time_point now) {
   job_.say(severity::info, fmt::format("server {} is not needed any more", id));
+  stopped_servers_.emplace(id, servers_.find(id)->incarnation);
   lose(role::server, id, now);
   server_lines_.drop(id);
   job_.add(stop_process{role::server, id});

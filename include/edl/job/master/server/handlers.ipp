@@ -175,6 +175,7 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
   out.set_reason(answer.reason);
   out.set_over(answer.over);
   out.set_given_up(answer.given_up);
+  out.set_spare(answer.spare);
   return out;
 }
 
@@ -207,6 +208,7 @@ EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
   wire::HeartbeatReply out;
   out.set_known(answer.known);
   out.set_stranger(answer.stranger);
+  out.set_spare(answer.spare);
   out.set_finished(answer.finished && loop_.ended());  // not before the model has been taken from the servers
   return out;
 }
