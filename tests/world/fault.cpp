@@ -104,6 +104,7 @@ class drawing {
     if (plan_.has_servers() && more_.one_in(4)) damage_amid_recovery();
     if (plan_.has_servers() && !plan_.launched && more_.one_in(4)) drain_amid_absence();
     if (plan_.kept > 0 && more_.one_in(4)) fail_amid_checkpoint();
+    if (plan_.has_servers() && plan_.launched && more_.one_in(4)) resize_again();
     std::ranges::stable_sort(out_, {}, &fault::at);
     return out_;
   }
@@ -236,6 +237,21 @@ class drawing {
     bad.length = milliseconds(more_.between(20, 3000));
     bad.on = {.what = more_.below(4) > 0 ? "fsync" : "rename", .of = "master", .nth = 1 + more_.below(16)};
     out_.push_back(bad);
+  }
+
+  /// Servers are to be more, or fewer, before the last size is reached, and orders are lost meanwhile.
+  void resize_again() {
+    milliseconds at(more_.between(1000, 12'000));
+    for (std::int64_t n = more_.between(2, 4); n > 0; --n) {
+      out_.push_back(
+          {.at = at, .what = servers, .number = std::uint64_t(plan_.copies + more_.between(0, 2))});
+      fault lost{.at = at, .what = kill, .place = "master", .on = {.what = "Scaling", .of = "master"}};
+      if (more_.one_in(2)) lost.what = reset, lost.other = "launcher";
+      if (more_.one_in(2)) lost.on.what = more_.one_in(2) ? "joined" : "is not needed";
+      lost.on.later = milliseconds(more_.between(0, 1ll << more_.between(2, 11)));
+      if (more_.one_in(2)) out_.push_back(lost);
+      at += milliseconds(more_.between(0, 1ll << more_.between(1, 11)));
+    }
   }
 
   /// What comes amid what another fault has begun.

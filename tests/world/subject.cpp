@@ -298,7 +298,9 @@ void job::order_stop(std::string const& role, std::uint32_t id, std::chrono::mil
     after(grace, [this, grace, pid = p->pid] {
       process const* const late = find(pid);
       if (!late || late->ended) return;
-      if (grace > 0ms && !late->hit && !over_ && !ending_)
+      // Who cannot reach the master tries for 5 s to hand back what it has, also at the end of the job.
+      bool const tries = world::now() < secluded_ && grace < 5s;
+      if (grace > 0ms && !late->hit && !tries && !over_ && !ending_)
         find_fault(fmt::format("{} was told to stop, and had to be killed", late->name));
       world::kill(pid, SIGKILL);
     });
