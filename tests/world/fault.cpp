@@ -239,17 +239,22 @@ class drawing {
     out_.push_back(bad);
   }
 
-  /// Servers are to be more, or fewer, before the last size is reached, and orders are lost meanwhile.
+  /// Servers are to be more, or fewer, before the last size is reached. Meanwhile orders are late, or lost.
   void resize_again() {
     milliseconds at(more_.between(1000, 12'000));
     for (std::int64_t n = more_.between(2, 4); n > 0; --n) {
       out_.push_back(
           {.at = at, .what = servers, .number = std::uint64_t(plan_.copies + more_.between(0, 2))});
-      fault lost{.at = at, .what = kill, .place = "master", .on = {.what = "Scaling", .of = "master"}};
-      if (more_.one_in(2)) lost.what = reset, lost.other = "launcher";
-      if (more_.one_in(2)) lost.on.what = more_.one_in(2) ? "joined" : "is not needed";
-      lost.on.later = milliseconds(more_.between(0, 1ll << more_.between(2, 11)));
-      if (more_.one_in(2)) out_.push_back(lost);
+      fault late{.at = at, .what = more_.one_in(2) ? delay : reset, .place = "master", .other = "launcher"};
+      if (late.what == delay) {
+        late.number = std::uint64_t(more_.between(20, 800));
+        late.length = milliseconds(more_.between(500, 5000));
+      } else {
+        if (more_.one_in(2)) late.what = kill, late.other.clear();
+        late.on = {.what = more_.one_in(2) ? "Scaling" : "is not needed", .of = "master"};
+        late.on.later = milliseconds(more_.between(0, 1ll << more_.between(2, 11)));
+      }
+      if (more_.below(3) > 0) out_.push_back(late);
       at += milliseconds(more_.between(0, 1ll << more_.between(1, 11)));
     }
   }

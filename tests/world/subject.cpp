@@ -295,12 +295,13 @@ void job::order_stop(std::string const& role, std::uint32_t id, std::chrono::mil
     p->wanted = false;
     lines_.say("launcher", fmt::format("stops {}", p->name));
     world::kill(p->pid, SIGTERM);
-    after(grace, [this, grace, pid = p->pid] {
+    after(grace, [this, grace, pid = p->pid, told = world::now()] {
       process const* const late = find(pid);
       if (!late || late->ended) return;
-      // Who cannot reach the master tries for 5 s to hand back what it has, also at the end of the job.
-      bool const tries = world::now() < secluded_ && grace < 5s;
-      if (grace > 0ms && !late->hit && !tries && !over_ && !ending_)
+      // Who does not reach the master tries for 5 s to hand back what it has, also at the end of the job.
+      process const* const master = at("master");
+      bool const tries = world::now() < secluded_ || !master || master->started > told;
+      if (grace > (tries ? 5s : 0s) && !late->hit && !over_ && !ending_)
         find_fault(fmt::format("{} was told to stop, and had to be killed", late->name));
       world::kill(pid, SIGKILL);
     });
