@@ -26,6 +26,19 @@ for page in "$pages"/*.md; do
   [ "$page" = "$pages/README.md" ] || cut_blocks cmake /dev/stdout "$page" >>"$work/CMakeLists.txt"
   [ "$page" = "$pages/README.md" ] || cut_blocks cpp - "$page"
 done
+cat >>"$work/CMakeLists.txt" <<'END'
+# edl's headers are read once for the programs that ask for them.
+foreach(source IN LISTS sources)
+  cmake_path(GET source STEM name)
+  file(STRINGS ${source} asks REGEX "^#include <edl/edl.hpp>")
+  if(asks AND precompiled)
+    target_precompile_headers(${name} REUSE_FROM ${precompiled})
+  elseif(asks)
+    target_precompile_headers(${name} PRIVATE <edl/edl.hpp>)
+    set(precompiled ${name})
+  endif()
+endforeach()
+END
 cmake -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$stage" "$@"
 cmake --build "$work/build" --parallel 2
 
