@@ -107,6 +107,9 @@ TEST_CASE("ranges move to servers that come, and from servers that go, which sta
   CHECK(m.take_all<start_process>().size() == 2);
   CHECK(m.it.join({role::server, 2, 3, {}, 5}, m.now).accepted);
   CHECK(hears(2, 1));
+  // Nor is one refused that asks to join again, as the answer to its first request was lost.
+  CHECK(m.it.join({role::server, 2, 1, {}, 5}, m.now).spare);
+  CHECK_FALSE(m.it.join({role::server, 2, 3, {}, 5}, m.now).spare);
   m.it.exited(role::server, 2, exit_kind::failed, "it crashed", m.now);
   CHECK_FALSE(hears(2, 3));
 }

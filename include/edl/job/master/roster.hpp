@@ -40,8 +40,8 @@ class roster {
   bool complete(role r) const;
   std::size_t size() const { return workers_.all().size() + servers_.all().size(); }
 
-  /// Whether a process that would join a job of so many servers was started while there were to be more: it
-  /// ends, and has done nothing wrong.
+  /// Whether a process that would join a job of so many servers was started while there were to be more, or
+  /// has been stopped as one too many: it ends, and has done nothing wrong.
   bool spare(join_request const& r, std::uint32_t servers) const;
 
   /// Why a process may not join a job of so many servers; empty: it may.

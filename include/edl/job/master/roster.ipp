@@ -45,10 +45,12 @@ EDL_INLINE void roster::resume(persisted_state const& before, time_point now) {
 
 // ---- Members ----
 
-// Where people start servers, one that nobody has ever asked for is their mistake.
+// Where people start servers, one that nobody has ever asked for is their mistake. One that was told to stop
+// may not have heard that it had joined, and its id may be wanted again by now.
 EDL_INLINE bool roster::spare(join_request const& r, std::uint32_t servers) const {
-  return r.role == role::server && r.id >= servers && r.ranges.empty() &&
-         (options_.starts_all || r.heard > 0);
+  if (r.role != role::server) return false;
+  return stopped_servers_.contains({r.id, r.incarnation}) ||
+         (r.id >= servers && r.ranges.empty() && (options_.starts_all || r.heard > 0));
 }
 
 EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t servers) const {
