@@ -115,29 +115,23 @@ class conv_kernel {
                        our_y = ours(out, g.out, g.narrow.out ? factor : type), x = its(in, g.in, x_type),
                        y = its(out, g.out, y_type), any(dims, of(conv_pass::weights), tag::any),
                        b = k.bias ? memory::desc({filters}, type, tag::x) : memory::desc();
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (k.f == activation::relu) {
-      dnnl::post_ops then;
-      then.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
-      attributes.set_post_ops(then);
-    }
+    auto const attributes = attributes_of(k.f == activation::relu);
     // The hint of a backward pass is a forward one, of the same factors.
-    dnnl::convolution_forward::desc const forward(
-        prop_kind::forward_training, how, its(in, g.in, factor), memory::desc(dims, factor, tag::any), b,
+    auto const f = described<dnnl::convolution_forward>(
+        engine_, attributes, prop_kind::forward_training, how, its(in, g.in, factor),
+        memory::desc(dims, factor, tag::any), b,
         its(out, g.out, k.pass == conv_pass::forward ? y_type : factor), stride, before, after);
-    dnnl::convolution_forward::primitive_desc const f(forward, attributes, engine_);
     if (k.pass == conv_pass::forward) {
       take(f, f.weights_desc(), {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST}, x, b, y,
            threads);
     } else if (k.pass == conv_pass::data) {
-      dnnl::convolution_backward_data::primitive_desc const d({how, x, any, y, stride, before, after},
-                                                              attributes, engine_, f);
+      auto const d = described<dnnl::convolution_backward_data>(engine_, attributes, f, how, x, any, y,
+                                                                stride, before, after);
       take(d, d.weights_desc(), {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, 0, DNNL_ARG_DIFF_DST}, x, b, y,
            threads);
     } else {
-      dnnl::convolution_backward_weights::primitive_desc const d({how, x, any, b, y, stride, before, after},
-                                                                 attributes, engine_, f);
+      auto const d = described<dnnl::convolution_backward_weights>(engine_, attributes, f, how, x, any, b, y,
+                                                                   stride, before, after);
       take(d, d.diff_weights_desc(),
            {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_DST}, x, b, y, threads);
     }

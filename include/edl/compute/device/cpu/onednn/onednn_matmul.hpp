@@ -37,8 +37,6 @@ class matmul_kernel {
       return memory::desc({dim(rows), dim(columns)}, type,
                           transposed ? memory::dims{1, dim(stride)} : memory::dims{dim(stride), 1});
     };
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     auto const factor = data_type_of(of.type);
     auto const b =
         matrix(of.k, of.n, of.b_stride, of.b_transposed, of.packed ? memory::data_type::f32 : factor);
@@ -47,7 +45,7 @@ class matmul_kernel {
         memory::desc({dim(of.m), dim(of.n)}, of.narrow ? factor : memory::data_type::f32,
                      memory::dims{dim(of.c_stride), 1})};
     if (of.packed) of_ours[1] = memory::desc({dim(of.k), dim(of.n)}, factor, memory::format_tag::any);
-    dnnl::matmul::primitive_desc const d({of_ours[0], of_ours[1], of_ours[2]}, attributes, on);
+    auto const d = described<dnnl::matmul>(on, attributes_of(false), of_ours[0], of_ours[1], of_ours[2]);
     primitive_ = dnnl::primitive(d);
     packed = of_ours[1] = d.weights_desc();
     packed_size = (packed.get_size() + sizeof(float) - 1) / sizeof(float);
