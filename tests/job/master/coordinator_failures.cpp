@@ -86,6 +86,52 @@ TEST_CASE("a task that fails too often ends the job, in training and in evaluati
   }
 }
 
+TEST_CASE(
+    "a worker whose result is wrong and right elsewhere is replaced, and one that others share is not") {
+  for (bool const shared : {false, true}) {
+    master m(small());
+    m.start();
+    m.join(role::worker, 1);
+    auto const fails = [&](std::uint32_t worker, task_reply const& t) {
+      CHECK(m.it.report_task(
+          {.worker = worker, .incarnation = 1, .lease = t.lease, .error = "the loss is nan", .wrong = true},
+          m.now));
+    };
+    auto const bad = m.ask();
+    fails(0, bad);
+    CHECK(m.ask().kind == task_kind::wait);
+    auto const again = m.it.request_task(1, 1, m.now);
+    CHECK(again.key == bad.key);
+    if (shared) {
+      fails(1, again);
+      CHECK(m.it.workers().find(0));
+      continue;
+    }
+    CHECK(m.it.report_task({.worker = 1, .incarnation = 1, .lease = again.lease}, m.now));
+    CHECK_FALSE(m.it.workers().find(0));
+    CHECK(m.take<replace_process>()->id == 0);
+    CHECK_FALSE(m.it.failed());
+  }
+}
+
+TEST_CASE("a worker on which three tasks in a row fail that others complete is replaced") {
+  master m(small());
+  m.start();
+  m.join(role::worker, 1);
+  std::vector<task_reply> const leased{m.ask(), m.ask(), m.ask()};
+  for (auto const& t : leased)
+    CHECK(
+        m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease, .error = "no such file"}, m.now));
+  for (int done = 0; done < 5; ++done) {
+    CHECK(m.it.workers().find(0));
+    auto const t = m.it.request_task(1, 1, m.now);
+    REQUIRE(t.kind == task_kind::training);
+    CHECK(m.it.report_task({.worker = 1, .incarnation = 1, .lease = t.lease}, m.now));
+  }
+  CHECK_FALSE(m.it.workers().find(0));
+  CHECK_FALSE(m.it.failed());
+}
+
 TEST_CASE("sums of another number count as an error of the task") {
   auto o = small(job_type::training_with_evaluation);
   o.evaluation_steps = 1;

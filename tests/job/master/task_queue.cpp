@@ -185,6 +185,52 @@ TEST_CASE("errors count on the task, and the job learns why it cannot be complet
   CHECK(!q.finished());  // never dropped
 }
 
+TEST_CASE("what is wrong on one worker is tried by another before anything else") {
+  auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 1});
+  auto const bad = q.lease(0, 1, start, 0, true);
+  CHECK(q.fail(bad->id, 0, "nan", true, true) == task_fate::requeued);
+  CHECK_FALSE(q.lease(0, 1, start, 0, true));        // until another has told whose fault it is
+  auto const fresh = q.lease(0, 2, start, 0, true);  // another process of that id is another worker
+  CHECK(fresh->key == bad->key);
+  CHECK(q.give_back(fresh->id, 0));
+  auto const again = q.lease(1, 1, start, 0, true);
+  CHECK(again->key == bad->key);
+  CHECK(q.failures_before(again->id).on == std::vector<failed_on>{{0, 1}});
+  CHECK(q.failures_before(again->id).wrong);
+  SUBCASE("it is that worker's fault") {
+    CHECK(q.complete(again->id, start));
+    CHECK(q.lease(0, 1, start, 0, true)->key.index == 1);
+  }
+  SUBCASE("it is the task's") {
+    CHECK(q.fail(again->id, 0, "nan", true, true) == task_fate::exhausted);
+    CHECK(q.reason().find("; a lower learning rate may help") != std::string::npos);
+  }
+  SUBCASE("the others are gone") {
+    q.recover(1);
+    CHECK(q.lease(0, 1, start)->key == bad->key);
+  }
+  SUBCASE("two workers try each other's") {
+    CHECK(q.give_back(again->id, 0));
+    auto const mine = q.lease(1, 1, start, 0, true);
+    CHECK(mine->key == bad->key);
+    auto const other = q.lease(1, 1, start, 0, true);
+    CHECK(q.fail(other->id, 0, "nan", true, true) == task_fate::requeued);
+    CHECK(q.lease(0, 1, start, 0, true)->key == other->key);
+  }
+}
+
+TEST_CASE("a lane's task that fails on one worker alone asks for another one, also after a rollback") {
+  task_queue q({{"f1", 3}}, {.records_per_task = 3, .minibatch_size = 1, .max_retries = 2, .lanes = 1});
+  auto const fail = [&](std::uint32_t worker) {
+    return q.fail(q.lease(worker, 1, start, 0, true)->id, 0, "nan", true, true);
+  };
+  CHECK(fail(0) == task_fate::requeued);
+  CHECK(fail(0) == task_fate::misplaced);
+  q.restore({});
+  CHECK(fail(1) == task_fate::requeued);
+  CHECK(fail(1) == task_fate::exhausted);
+}
+
 TEST_CASE("a success clears the retries") {
   auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 2});
   auto const a = q.lease(0, 1, start);

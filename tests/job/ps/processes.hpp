@@ -107,9 +107,10 @@ struct caller {
     return ask<edl::wire::PushReply>(p, method::push, r, {std::as_bytes(std::span(values))});
   }
 
-  std::vector<float> pull(process& p, std::uint64_t generation) {
+  std::vector<float> pull(process& p, std::uint64_t generation, bool check_memory = false) {
     edl::wire::PullRequest r;
     r.set_generation(generation);
+    r.set_check_memory(check_memory);
     std::vector<float> values(6);
     ask<edl::wire::PullReply>(p, method::pull, r, {}, {std::as_writable_bytes(std::span(values))});
     return values;

@@ -127,14 +127,19 @@ TEST_CASE("a server tells that its memory has changed by itself, and acknowledge
   p.failed = [&](std::string const& why) { failures.push_back(why); };
   c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(1, part::primary, false));
   CHECK(c.push(p, 1, 0).verdict() == edl::wire::PushReply::APPLIED);
+  c.pull(p, 1, true);
   const_cast<float&>(kept->current()[3]) += 1;
-  CHECK(code_of([&] { c.push(p, 1, 1); }) != status::ok);
+  c.pull(p, 1);  // nobody doubts
+  CHECK(failures.empty());
+  CHECK(code_of([&] { c.pull(p, 1, true); }) != status::ok);
   REQUIRE(failures.size() == 1);
   CHECK(failures[0].find("have changed without a step") != std::string::npos);
+  CHECK(code_of([&] { c.push(p, 1, 1); }) != status::ok);
+  CHECK(failures.size() == 2);
   edl::wire::CopyRequest copy;
   copy.set_generation(1);
   CHECK(code_of([&] { c.ask<edl::wire::CopyReply>(p, method::copy, copy); }) != status::ok);
-  CHECK(failures.size() == 2);
+  CHECK(failures.size() == 3);
 }
 
 }  // namespace server_test

@@ -37,12 +37,14 @@ struct process {
 /// A server that has a version of 16 variables.
 struct versioned {
   std::atomic<std::uint64_t> has, pushed{0};  // pushed: the version that the last gradient was said to be of
+  std::atomic<int> checked{0};                // pulls that asked for a look at its memory
   edl::net::node node{peers::options()};
   edl::net::listener listener{node, {peers::any_port()}, [this](edl::net::request& r) { return handle(r); }};
 
   asio::awaitable<void> handle(edl::net::request& r) {
     std::vector<std::byte> variables(64);
     if (r.method() == edl::wire::method::pull) {
+      checked += edl::wire::unpack<edl::wire::PullRequest>(r.message(), r.peer()).check_memory();
       edl::wire::PullReply reply;
       reply.set_version(has);
       std::string const text = edl::wire::pack(reply);
@@ -83,7 +85,11 @@ TEST_CASE("each server is told the version that it had itself when a gradient's 
   first.has = second.has = 8;
   parameters.pull_frozen(5, w);  // of no gradient
   CHECK(push(5) == std::pair<std::uint64_t, std::uint64_t>(7, 5));
+  parameters.doubt();
   CHECK(parameters.pull(w) == 8);
+  CHECK(parameters.pull(w) == 8);
+  CHECK(first.checked == 1);
+  CHECK(second.checked == 1);
   CHECK(push(8) == std::pair<std::uint64_t, std::uint64_t>(8, 8));
 }
 

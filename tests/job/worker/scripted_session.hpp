@@ -109,7 +109,7 @@ struct scripted_parameters : edl::worker::parameter_link {
   };
   std::vector<push_made> pushes;
   std::uint64_t version = 7, frozen = 0;
-  int pulls = 0, stale = 0, roll_back_at = -1;
+  int pulls = 0, doubts = 0, stale = 0, roll_back_at = -1;
   std::vector<edl::minibatch_key> announced;  // while they were computed
   std::uint32_t held = 0;                     // what the servers have of a task that was begun
 
@@ -137,6 +137,7 @@ struct scripted_parameters : edl::worker::parameter_link {
     return {false, ++version};
   }
   std::uint32_t position(edl::task_key const&, std::uint32_t) override { return held; }
+  void doubt() override { ++doubts; }
 };
 
 struct bench {

@@ -189,17 +189,22 @@ TEST_CASE("a loss that is no number fails the task, and the next one goes on") {
   REQUIRE(b.master.outcomes.size() == 2);
   for (outcome const& o : b.master.outcomes) {
     CHECK(o.error.find("the loss is nan at version 7") != std::string::npos);
+    CHECK(o.wrong);
     CHECK(o.applied == 0);
   }
+  CHECK(b.parameters.doubts == 2);
+  CHECK(b.model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3, 8, 9, 10, 11, 8, 9, 10, 11});
 }
 
-TEST_CASE("what a pass without a loss has done to the state goes nowhere") {
+TEST_CASE("a pass without a loss is tried again on weights pulled anew, and its state goes nowhere") {
   bench b;
   b.model.not_finite = 1;
   b.master.work = {b.task(0, 4), b.task(4, 8)};
   CHECK(b.run());
-  REQUIRE(b.parameters.pushes.size() == 1);
-  CHECK(b.parameters.pushes[0].state_change == 1);  // of one pass
+  CHECK(b.parameters.doubts == 1);
+  CHECK(b.model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7});
+  REQUIRE(b.parameters.pushes.size() == 2);
+  for (auto const& p : b.parameters.pushes) CHECK(p.state_change == 1);  // of one pass
 }
 
 TEST_CASE("a record that cannot be read fails its task alone") {

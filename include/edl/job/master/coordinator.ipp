@@ -294,6 +294,11 @@ EDL_INLINE bool coordinator::report_task(task_report const& r, time_point now) {
   roster_.announced(r.worker, r.trained);
   bool const accepted = dispatch_.report(r, now, workers());
   if (auto const v = dispatch_.checks().take_verdict()) heed(*v, now);
+  for (auto const& [id, incarnation, why] : dispatch_.take_suspects()) {
+    if (over() || !workers().known(id, incarnation)) continue;
+    if (options_.leave_bad_nodes) job_.add(avoid_place{id, why});
+    give_up(role::worker, id, why, now);
+  }
   if (accepted) advance();
   return accepted;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/core/ledger.hpp"
@@ -50,6 +51,15 @@ class dispatcher {
 
   void progressed(std::uint32_t worker, time_point now);
 
+  /// A worker on which tasks fail that others complete: its machine, or its copy of the model, is to blame.
+  struct suspect {
+    std::uint32_t worker = 0;
+    std::uint64_t incarnation = 0;
+    std::string why;
+  };
+  /// Those found since the last call.
+  std::vector<suspect> take_suspects() { return std::exchange(suspects_, {}); }
+
   /// A worker is gone: how many tasks go to others.
   std::size_t lost(std::uint32_t worker);
 
@@ -70,9 +80,11 @@ class dispatcher {
 
  private:
   std::optional<task_reply> lease_work(std::uint32_t worker, std::uint64_t incarnation, time_point now,
-                                       std::uint32_t lane);
-  std::optional<task_reply> lease_evaluation(std::uint32_t worker, std::uint64_t incarnation, time_point now);
-  bool report_evaluation(task_report const& r, time_point now);
+                                       std::uint32_t lane, bool others);
+  std::optional<task_reply> lease_evaluation(std::uint32_t worker, std::uint64_t incarnation, time_point now,
+                                             bool others);
+  bool report_evaluation(task_report const& r, time_point now, membership const& workers);
+  void blame(task_queue::failed_before const& failed, task_report const& done_by);
   bool report_work(task_report const& r, time_point now, membership const& workers);
   std::optional<task_reply> lease_check(std::uint32_t worker, membership const& workers);
   void decide(task_fate fate, std::string const& reason);
@@ -89,6 +101,8 @@ class dispatcher {
   std::uint32_t epochs_said_ = 0;
   speed_log speeds_;
   gradient_checks checks_;
+  std::map<failed_on, unsigned> blamed_;  // tasks that failed there, one after the other, and not elsewhere
+  std::vector<suspect> suspects_;
 };
 
 }  // namespace edl::master

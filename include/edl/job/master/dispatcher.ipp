@@ -15,6 +15,13 @@ namespace edl::master {
 
 namespace detail {
 
+// A worker that cannot do so many tasks in a row which others then complete is replaced.
+inline constexpr unsigned most_blamed = 3;
+
+inline bool others_than(std::uint32_t worker, membership const& workers) {
+  return workers.all().size() > (workers.find(worker) ? 1 : 0);
+}
+
 EDL_INLINE task_reply reply_of(task_kind kind, task_lease const& l, std::uint64_t generation) {
   return {.kind = kind,
           .lease = l.id,
@@ -47,27 +54,29 @@ EDL_INLINE task_reply dispatcher::request(std::uint32_t worker, std::uint64_t in
   // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
   // else to do.
   std::optional<task_reply> reply;
+  bool const others = detail::others_than(worker, workers);
   if (options_.rests_to_evaluate &&
       (versions_.evaluations().pending() > 0 || versions_.unannounced(rests_at))) {
     nothing.rests = true;
-    reply = lease_evaluation(worker, incarnation, now);
+    reply = lease_evaluation(worker, incarnation, now, others);
     return reply ? *reply : nothing;
   }
   if (options_.checks) reply = lease_check(worker, workers);
   if (reply) return *reply;
   if ((tasks_ && tasks_->recovered_waiting(lane)) || training_first_.contains(worker))
-    reply = lease_work(worker, incarnation, now, lane);
-  if (!reply) reply = lease_evaluation(worker, incarnation, now);
+    reply = lease_work(worker, incarnation, now, lane, others);
+  if (!reply) reply = lease_evaluation(worker, incarnation, now, others);
   // Only so many versions stay frozen, and none that decides on something is to be given up. Lanes go on
   // together, or a step would lack one.
   bool const waits = options_.judges && options_.lanes == 0 && versions_.evaluations().pending() > 0;
-  if (!reply && !waits) reply = lease_work(worker, incarnation, now, lane);
+  if (!reply && !waits) reply = lease_work(worker, incarnation, now, lane, others);
   return reply ? *reply : nothing;
 }
 
 EDL_INLINE std::optional<task_reply> dispatcher::lease_evaluation(std::uint32_t worker,
-                                                                  std::uint64_t incarnation, time_point now) {
-  auto const l = versions_.evaluations().lease(worker, incarnation, now);
+                                                                  std::uint64_t incarnation, time_point now,
+                                                                  bool others) {
+  auto const l = versions_.evaluations().lease(worker, incarnation, now, others);
   if (!l) return std::nullopt;
   speeds_.interrupted();
   task_reply reply = detail::reply_of(task_kind::evaluation, l->task, job_.generation());
@@ -91,8 +100,8 @@ EDL_INLINE std::optional<task_reply> dispatcher::lease_check(std::uint32_t worke
 }
 
 EDL_INLINE std::optional<task_reply> dispatcher::lease_work(std::uint32_t worker, std::uint64_t incarnation,
-                                                            time_point now, std::uint32_t lane) {
-  auto const l = tasks_ ? tasks_->lease(worker, incarnation, now, lane) : std::nullopt;
+                                                            time_point now, std::uint32_t lane, bool others) {
+  auto const l = tasks_ ? tasks_->lease(worker, incarnation, now, lane, others) : std::nullopt;
   if (!l) return std::nullopt;
   training_first_.erase(worker);
   if (options_.trains() && tasks_->epochs_opened() > epochs_said_) {
@@ -107,13 +116,14 @@ EDL_INLINE std::optional<task_reply> dispatcher::lease_work(std::uint32_t worker
 }
 
 EDL_INLINE bool dispatcher::report(task_report const& r, time_point now, membership const& workers) {
-  if (r.lease & evaluation::lease_bit) return report_evaluation(r, now);
+  if (r.lease & evaluation::lease_bit) return report_evaluation(r, now, workers);
   if (!(r.lease & gradient_checks::lease_bit)) return report_work(r, now, workers);
   bool const done = r.error.empty() && !r.returned && !r.checked.empty();
   return checks_.answered(r.lease, r.worker, done ? std::optional(r.checked.back()) : std::nullopt);
 }
 
-EDL_INLINE bool dispatcher::report_evaluation(task_report const& r, time_point now) {
+EDL_INLINE bool dispatcher::report_evaluation(task_report const& r, time_point now,
+                                              membership const& workers) {
   if (!versions_.evaluations().holds(r.lease, r.worker, r.incarnation)) return false;
   if (r.returned) {
     training_first_.insert(r.worker);
@@ -128,7 +138,7 @@ EDL_INLINE bool dispatcher::report_evaluation(task_report const& r, time_point n
     } catch (data_error const& e) {
       why = e.what();
     }
-  task_fate const fate = versions_.evaluations().fail(r.lease, why);
+  task_fate const fate = versions_.evaluations().fail(r.lease, why, detail::others_than(r.worker, workers));
   if (fate == task_fate::exhausted)
     fail_evaluation(versions_.evaluations().reason());
   else
@@ -146,9 +156,14 @@ EDL_INLINE bool dispatcher::report_work(task_report const& r, time_point now, me
   if (!tasks_ || !tasks_->holds(r.lease, r.worker, r.incarnation)) return false;
   if (r.returned) return tasks_->give_back(r.lease, options_.trains() ? r.applied : 0);
   if (!r.error.empty()) {
-    decide(tasks_->fail(r.lease, options_.trains() ? r.applied : 0, r.error), tasks_->reason());
+    task_fate const fate = tasks_->fail(r.lease, options_.trains() ? r.applied : 0, r.error, r.wrong,
+                                        detail::others_than(r.worker, workers));
+    if (fate == task_fate::misplaced)
+      suspects_.push_back({r.worker, r.incarnation, "another worker is to try the task that fails there"});
+    decide(fate, tasks_->reason());
     return true;
   }
+  blame(tasks_->failures_before(r.lease), r);
   if (auto const of = tasks_->key_of(r.lease); of && options_.checks && !r.checked.empty())
     checks_.trained(r.worker, *of, tasks_->plan().range(of->index), r.checked, workers);
   std::uint64_t const before = tasks_->done().records_done;
@@ -158,6 +173,19 @@ EDL_INLINE bool dispatcher::report_work(task_report const& r, time_point now, me
   job_.say(severity::debug,
            fmt::format("Task:{} completed, {} remaining tasks", r.lease, tasks_->remaining()));
   return true;
+}
+
+// One result that is no number, and is one elsewhere, is enough: all that such a worker sends is in doubt.
+EDL_INLINE void dispatcher::blame(task_queue::failed_before const& failed, task_report const& done_by) {
+  failed_on const here{done_by.worker, done_by.incarnation};
+  blamed_.erase(here);
+  for (failed_on const& f : failed.on) {
+    if (f == here || (++blamed_[f] < detail::most_blamed && !failed.wrong)) continue;
+    blamed_.erase(f);
+    suspects_.push_back(
+        {f.worker, f.incarnation,
+         fmt::format("tasks fail on it that others complete, the last one worker {}", here.worker)});
+  }
 }
 
 EDL_INLINE void dispatcher::decide(task_fate fate, std::string const& reason) {

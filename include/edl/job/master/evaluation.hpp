@@ -59,7 +59,8 @@ class evaluation {
   /// The servers rest at `version`: their current one is it, whether or not each of them has frozen it.
   void rests(std::uint64_t version);
 
-  std::optional<evaluation_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now);
+  std::optional<evaluation_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now,
+                                        bool others = false);
   bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
 
   /// Counts a task's sums, and its `skipped` damaged records. False: no such lease. Throws data_error when
@@ -67,7 +68,7 @@ class evaluation {
   bool complete(std::uint64_t lease, std::vector<double> const& sums, time_point now,
                 std::uint64_t skipped = 0);
   bool give_back(std::uint64_t lease);
-  task_fate fail(std::uint64_t lease, std::string const& why);
+  task_fate fail(std::uint64_t lease, std::string const& why, bool others = false);
   std::size_t recover(std::uint32_t worker);
   bool recover_lease(std::uint64_t lease);
   std::size_t recover_all();

@@ -57,9 +57,9 @@ EDL_INLINE void evaluation::begin_next() {
 }
 
 EDL_INLINE std::optional<evaluation_lease> evaluation::lease(std::uint32_t worker, std::uint64_t incarnation,
-                                                             time_point now) {
+                                                             time_point now, bool others) {
   if (!active_) return std::nullopt;
-  auto task = active_->queue.lease(worker, incarnation, now);
+  auto task = active_->queue.lease(worker, incarnation, now, 0, others);
   if (!task) return std::nullopt;
   return evaluation_lease{*task, active_->evaluated};
 }
@@ -92,9 +92,9 @@ EDL_INLINE bool evaluation::give_back(std::uint64_t lease) {
   return active_ && active_->queue.give_back(lease, 0);
 }
 
-EDL_INLINE task_fate evaluation::fail(std::uint64_t lease, std::string const& why) {
+EDL_INLINE task_fate evaluation::fail(std::uint64_t lease, std::string const& why, bool others) {
   if (!active_) return task_fate::unknown;
-  task_fate const fate = active_->queue.fail(lease, 0, why);
+  task_fate const fate = active_->queue.fail(lease, 0, why, false, others);
   if (fate != task_fate::unknown)
     reason_ =
         fmt::format("evaluation of version {}: {}", active_->evaluated.version, active_->queue.reason());

@@ -142,6 +142,7 @@ struct task_report {
   std::uint64_t skipped = 0;    ///< damaged records of the task that were left out, by whomever
   edl::trained trained = {};    ///< by the worker, since it started
   std::vector<checked_minibatch> checked = {};  ///< of the task
+  bool wrong = false;                           ///< with `error`: a loss is not finite
 };
 
 /// Server 0 has frozen a version.

@@ -27,6 +27,13 @@ struct task_lease {
       0;  ///< minibatches to be applied in all: fewer than it has where the job's end cuts it
 };
 
+/// A process that a task failed on.
+struct failed_on {
+  std::uint32_t worker = 0;
+  std::uint64_t incarnation = 0;
+  friend auto operator<=>(failed_on const&, failed_on const&) = default;
+};
+
 struct expired_lease {
   std::uint64_t lease = 0;
   std::uint32_t worker = 0;
@@ -35,7 +42,8 @@ struct expired_lease {
 /// What became of a task whose worker reported an error.
 enum class task_fate {
   unknown,    ///< no such lease: it had been given up
-  requeued,   ///< goes to another worker, after what is waiting
+  requeued,   ///< goes to another worker where there is one
+  misplaced,  ///< retries used up in a lane of one worker alone: another is to take the lane
   exhausted,  ///< retries used up: the job cannot be completed
 };
 
@@ -86,9 +94,10 @@ class task_queue {
   task_queue(std::vector<shard> shards, options o);
 
   /// The next task for a worker, with lanes: of that lane; nothing when there is none now. Opens the next
-  /// epoch when needed.
+  /// epoch when needed. `others`: more workers are there. One of them takes what failed on this worker alone,
+  /// and until it has, a worker whose result was wrong gets no new task.
   std::optional<task_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now,
-                                  std::uint32_t lane = 0);
+                                  std::uint32_t lane = 0, bool others = false);
 
   /// Whether the next task to be leased has been leased before: others may wait for it.
   bool recovered_waiting(std::uint32_t lane = 0) const;
@@ -102,8 +111,18 @@ class task_queue {
   /// Undone without fault, `applied` of its minibatches acknowledged by every server.
   bool give_back(std::uint64_t lease, std::uint32_t applied);
 
-  /// Undone with a fault, which counts on the task's retries.
-  task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why);
+  /// Undone with a fault, which counts on the task's retries. `wrong`: the result is no number, so the model,
+  /// the data or the machine is to blame. `others`: more workers are there; the retries are not used up
+  /// before one of them has tried.
+  task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why, bool wrong = false,
+                 bool others = false);
+
+  /// The processes that the task of this lease failed on since `restore`; empty: none, or no such lease.
+  struct failed_before {
+    std::vector<failed_on> on;
+    bool wrong = false;  ///< the last time: a result that is no number
+  };
+  failed_before failures_before(std::uint64_t lease) const;
 
   /// How many records may be skipped in the epochs that have been opened: this share, and one in each at
   /// least.
@@ -198,7 +217,8 @@ class task_queue {
   std::uint32_t most_epochs() const;
   std::uint64_t closed_in(std::uint32_t epoch) const;
   bool open_epoch();
-  std::optional<waiting> next(std::uint32_t lane);
+  std::optional<waiting> next(failed_on const& by, std::uint32_t lane, bool others);
+  bool failed_here_alone(task_key const& task, failed_on const& here) const;
   std::optional<waiting> begin_next(std::uint32_t lane);
   bool may_begin() const;
   std::uint64_t room() const;
@@ -221,7 +241,10 @@ class task_queue {
   std::unordered_map<std::uint32_t, holder> holders_;
   struct failures {
     std::uint32_t times = 0;
-    std::string why;  // of the last one
+    std::string why;            // of the last one
+    std::vector<failed_on> on;  // each once
+    bool wrong = false;         // the last one
+    bool in_doubt = false;      // another worker is to tell whose fault it is
   };
   std::map<task_key, failures> failures_;
   std::uint64_t next_lease_;

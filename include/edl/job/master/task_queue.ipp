@@ -97,9 +97,18 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32
   return begun;
 }
 
-EDL_INLINE std::optional<task_queue::waiting> task_queue::next(std::uint32_t lane) {
+EDL_INLINE bool task_queue::failed_here_alone(task_key const& task, failed_on const& here) const {
+  auto const it = failures_.find(task);
+  return it != failures_.end() && it->second.on.size() == 1 && it->second.on.front() == here;
+}
+
+EDL_INLINE std::optional<task_queue::waiting> task_queue::next(failed_on const& by, std::uint32_t lane,
+                                                               bool others) {
   auto const pop = [&](std::deque<waiting>& from) -> std::optional<waiting> {
-    auto const it = std::ranges::find_if(from, [&](waiting const& w) { return !lanes_ || w.lane == lane; });
+    // A lane has one worker, which others wait for.
+    auto const it = std::ranges::find_if(from, [&](waiting const& w) {
+      return lanes_ ? w.lane == lane : !others || !failed_here_alone(w.key, by);
+    });
     if (it == from.end()) return std::nullopt;
     waiting const w = *it;
     from.erase(it);
@@ -107,6 +116,10 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::next(std::uint32_t lan
     return w;
   };
   if (auto const again = pop(front_)) return again;
+  if (others && !lanes_ && std::ranges::any_of(failures_, [&](auto const& f) {
+        return f.second.in_doubt && failed_here_alone(f.first, by);
+      }))
+    return std::nullopt;
   // What has failed waits until nothing else is left of the epochs that are open.
   auto const in_lane = lanes_ ? lanes_->next(lane) : std::nullopt;
   if (bool const more = lanes_ ? in_lane && in_lane->epoch < next_epoch_ : unseen_ > 0; !more || !may_begin())
@@ -119,8 +132,8 @@ EDL_INLINE bool task_queue::recovered_waiting(std::uint32_t lane) const {
 }
 
 EDL_INLINE std::optional<task_lease> task_queue::lease(std::uint32_t worker, std::uint64_t incarnation,
-                                                       time_point now, std::uint32_t lane) {
-  auto const task = next(lane);
+                                                       time_point now, std::uint32_t lane, bool others) {
+  auto const task = next({worker, incarnation}, lane, others);
   if (!task) return std::nullopt;
   std::uint64_t const id = next_lease_++;
   leases_.emplace_hint(leases_.end(), id, held{*task, worker, incarnation, now});
@@ -209,18 +222,32 @@ EDL_INLINE bool task_queue::give_back(std::uint64_t lease, std::uint32_t applied
   return true;
 }
 
-EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied, std::string const& why) {
+EDL_INLINE task_queue::failed_before task_queue::failures_before(std::uint64_t lease) const {
+  auto const l = leases_.find(lease);
+  auto const f = l == leases_.end() ? failures_.end() : failures_.find(l->second.task.key);
+  if (f == failures_.end() || f->second.times == 0) return {};
+  return {f->second.on, f->second.wrong};
+}
+
+EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied, std::string const& why,
+                                      bool wrong, bool others) {
   auto const it = leases_.find(lease);
   if (it == leases_.end()) return task_fate::unknown;
   std::uint32_t const worker = it->second.worker;
+  failed_on const here{worker, it->second.incarnation};
   waiting task = take(it);
   task.applied = std::min(std::max(task.applied, applied), task.until);
   task.resumed = true;
   ++history_.failed;
   failures& before = failures_[task.key];
   ++before.times;
+  if (std::ranges::find(before.on, here) == before.on.end()) before.on.push_back(here);
+  // What fails on one worker may be that machine's fault: another one tells.
+  bool const elsewhere = others && before.on.size() == 1;
+  before.wrong = wrong;
+  before.in_doubt = wrong && elsewhere;
   task_range const range = plan_.range(task.key.index);
-  bool const again = before.times < options_.max_retries;
+  bool const spent = before.times >= options_.max_retries, again = !spent || elsewhere;
   std::string const name = fmt::format("task {} of epoch {}", task.key.index, task.key.epoch),
                     whole = fmt::format("{} ('{}', records [{}, {}))", name, plan_.shards()[range.shard].name,
                                         range.begin, range.end);
@@ -231,14 +258,15 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
     reason_ = fmt::format("{} failed on worker {}, try {} of {}: {}", whole, worker, before.times,
                           options_.max_retries, why);
   else
-    reason_ =
-        fmt::format("{} failed {}on worker {}: {}", whole,
-                    before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker, why);
+    reason_ = fmt::format("{} failed {}on worker {}: {}{}", whole,
+                          before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker,
+                          why, wrong ? "; a lower learning rate may help" : "");
   before.why = why;
   if (halted_)
     leave(task);
   else
-    back_.push_back(task);
+    (before.in_doubt ? front_ : back_).push_back(task);
+  if (lanes_ && spent && elsewhere) return task_fate::misplaced;
   return again ? task_fate::requeued : task_fate::exhausted;
 }
 
@@ -335,7 +363,8 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   next_epoch_ = 0;
   leases_.clear();
   holders_.clear();
-  failures_.clear();
+  // Which processes a task failed on stays known: or a lane's task would go from one to the next for ever.
+  for (auto& [task, f] : failures_) f.times = 0, f.in_doubt = false;
   begun_ = 0;
   parts_ = restored_.open();
   in_parts_ = 0;

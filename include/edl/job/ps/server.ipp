@@ -62,6 +62,7 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
 EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   auto const request = wire::unpack<wire::PullRequest>(r.message(), r.peer());
   store& from = *shards_.of(request.generation(), request.range()).state;
+  if (request.check_memory()) use(options_, [&] { from.check_memory(); });
   // A frozen version that is also the current one may have been frozen by nobody: the end of a job.
   snapshot const s = !request.frozen()                     ? from.snapshot()
                      : request.version() == from.version() ? from.averaged()

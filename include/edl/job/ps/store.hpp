@@ -124,6 +124,10 @@ class store final : public freezer::source {
   /// The variables now, for ever: to be sent, evaluated, written.
   ps::snapshot snapshot() const { return {version_, variables_.hold()}; }
 
+  /// With `store_options::watches_memory`: throws store_failure where variables are not what the last step
+  /// has written.
+  void check_memory() const;
+
   /// The variables now as they are evaluated and exported: parameters by their moving average where there is
   /// one. Frozen for an evaluation they are the same.
   ps::snapshot averaged() const override { return {version_, variables_.averaged()}; }

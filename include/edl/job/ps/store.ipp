@@ -197,13 +197,17 @@ EDL_INLINE push_result store::flush() {
   return advanced();
 }
 
-EDL_INLINE ps::full_snapshot store::full_snapshot() const {
+EDL_INLINE void store::check_memory() const {
   check_usable();
   try {
     variables_.check_memory();
   } catch (memory_fault const& e) {
     throw store_failure(e.what());
   }
+}
+
+EDL_INLINE ps::full_snapshot store::full_snapshot() const {
+  check_memory();
   ps::full_snapshot all = variables_.snapshot(version_);
   all.row_slot_names = rule_.slots();
   segments_.snapshot_into(all);

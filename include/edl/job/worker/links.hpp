@@ -47,6 +47,7 @@ struct outcome {
   std::uint32_t task = 0;     ///< with `worst`: its number
   std::string worst = {};     ///< evaluation: what `session::inspect_with` tells of the task
   std::vector<checked_minibatch> checked = {};
+  bool wrong = false;  ///< with `error`: a loss is not finite
 };
 
 /// Where assignments come from: the master over the net, or its logic in this process.
@@ -100,6 +101,10 @@ class parameter_link {
 
   /// Copies the newest variables into `variables` and returns their version.
   virtual std::uint64_t pull(std::span<float> variables) = 0;
+
+  /// What was pulled gave a loss that is not finite: the next `pull` has their keepers look at their memory
+  /// first, where they watch it.
+  virtual void doubt() {}
 
   /// The version of the variables where they are both kept and computed with, so that nothing is to be
   /// pulled.

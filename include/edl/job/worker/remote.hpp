@@ -63,6 +63,7 @@ class remote_parameters final : public remote_link {
   void pull_rows(sparse::minibatch_rows& rows) override;
   std::uint64_t pull_with_rows(std::span<float> variables, sparse::minibatch_rows& rows) override;
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
+  void doubt() override { doubted_ = true; }
   pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
               view<float> state_change, std::span<sparse::row_gradients const> rows) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
@@ -104,7 +105,8 @@ class remote_parameters final : public remote_link {
   std::vector<std::size_t> borders_;
   std::vector<table_shape> tables_;
   std::optional<sparse::divided_rows> rows_;  // among the servers
-  std::vector<std::uint16_t> rounded_;        // of the gradients that travel; empty: they travel as they are
+  bool doubted_ = false;
+  std::vector<std::uint16_t> rounded_;  // of the gradients that travel; empty: they travel as they are
   std::atomic<std::uint64_t> generation_{0};
   std::vector<server> servers_;
   std::function<bool()> stopping_;

@@ -155,6 +155,7 @@ EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables
         request.set_range(s.id);
         request.set_frozen(frozen.has_value());
         request.set_version(frozen.value_or(0));
+        request.set_check_memory(doubted_ && !frozen);
         net::outgoing what{.method = wire::method::pull,
                            .message = wire::pack(request),
                            .timeout = detail::transfer_timeout};
@@ -166,7 +167,9 @@ EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables
         oldest = std::min(oldest, versions.back());
       },
       with);
-  for (std::size_t i = 0; i < servers_.size() && !frozen; ++i) servers_[i].ahead = versions[i] - oldest;
+  if (frozen) return oldest;
+  doubted_ = false;
+  for (std::size_t i = 0; i < servers_.size(); ++i) servers_[i].ahead = versions[i] - oldest;
   return oldest;
 }
 
@@ -358,6 +361,7 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.mutable_trained()->set_records(o.trained.records);
   report.set_task(o.task);
   report.set_worst(o.worst);
+  report.set_wrong(o.wrong);
   for (checked_minibatch const& c : o.checked) {
     auto& out = *report.add_checked();
     out.set_index(c.index);

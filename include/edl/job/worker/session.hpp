@@ -169,7 +169,7 @@ class session {
   void clip_gradients();
   void local_step();
   void pull(data::batch& b);
-  void end(std::string const& error);
+  void end(std::string const& error, bool wrong = false);
   void report_applied();
   void give_back();
   void hand_back();

@@ -374,6 +374,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
   auto const later = lanes_.begin() + std::ptrdiff_t(turn_) + 1;
   parameters_.turn(std::uint32_t(turn_),
                    std::all_of(later, lanes_.end(), [](lane const& in) { return in.leases.empty(); }));
+  bool doubted = false;
   for (int attempt = 0;; ++attempt) {
     if (steps_since_pull_ < 0 || steps_since_pull_ >= options_.get_model_steps || frozen_)
       pull(b);
@@ -389,12 +390,22 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     loss = pass(b, key, options_.clip.any() ? gradients_ready() : ready_);
     if (!std::isfinite(loss)) {
       steps_since_pull_ = -1;  // the pass has spoilt the carried state
-      end(
-          fmt::format("the loss is {} at version {} of the model (records {} to {} of {}); a lower learning "
-                      "rate may help",
-                      loss, version_, l.task.begin, l.task.end, l.task.shard_name));
+      // A bit that flipped in the weights here is gone when they are pulled again.
+      if (!std::exchange(doubted, true)) {
+        parameters_.doubt();
+        continue;
+      }
+      end(fmt::format("the loss is {} at version {} of the model (records {} to {} of {})", loss, version_,
+                      l.task.begin, l.task.end, l.task.shard_name),
+          true);
       return false;
     }
+    if (std::exchange(doubted, false))
+      log_.warning(
+          fmt::format("the loss of a minibatch was not finite, and with the weights pulled again it is {} "
+                      "(records {} to {} "
+                      "of {}): the memory of this machine may be faulty",
+                      loss, l.task.begin, l.task.end, l.task.shard_name));
     auto const of_rows = model_.row_gradients(b, rows_);
     if (options_.clip.any()) clip_gradients();
     if (inputs) checked->gradient = result_digest(loss, of_rows);
@@ -500,7 +511,7 @@ EDL_INLINE void session::local_step() {
   std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
 }
 
-EDL_INLINE void session::end(std::string const& error) {
+EDL_INLINE void session::end(std::string const& error, bool wrong) {
   lane& in = here();
   lease l = std::move(in.leases.front());
   in.leases.pop_front();
@@ -523,7 +534,8 @@ EDL_INLINE void session::end(std::string const& error) {
                   .trained = seen_.trained(),
                   .task = l.task.task.index,
                   .worst = std::move(worst),
-                  .checked = l.checked};
+                  .checked = l.checked,
+                  .wrong = wrong};
   if (error.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
     unreported_.push_back(o);
   else if (!master_.report(o) && l.task.kind != task_kind::check)

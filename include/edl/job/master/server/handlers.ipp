@@ -262,7 +262,8 @@ EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
                                              .applied = m.applied(),
                                              .skipped = m.skipped(),
                                              .trained = detail::trained_of(m.trained()),
-                                             .checked = std::move(checked)},
+                                             .checked = std::move(checked),
+                                             .wrong = m.wrong()},
                                             now()));
   if (out.accepted() && inspected_ && !m.worst().empty()) inspected_(m.task(), m.worst());
   return out;
