@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DROOT=DIR -DCLANG_FORMAT=PROGRAM -DSEEN=FILE -P format.cmake: every source file is as clang-format 16 lays it out.
+# cmake -DROOT=DIR -DCLANG_FORMAT=PROGRAM -DSEEN=FILE -P format.cmake: every source file is as clang-format 19 lays it out.
 # FILE lists the bytes (SHA-1) that were looked at and were right, and the next run looks at others only. With -DFIX=ON the
 # files are rewritten.
 cmake_minimum_required(VERSION 3.25)
 if(NOT CLANG_FORMAT)
-  message("skipped: there is no clang-format-16 (tools/test installs it)")
+  message("skipped: there is no clang-format-19 (tools/test installs it)")
   return()
 endif()
 set(sources "")
@@ -42,7 +42,7 @@ execute_process(COMMAND ${CLANG_FORMAT} --dry-run -Werror ${unseen} RESULT_VARIA
 if(wrong)
   string(REGEX MATCHALL "[^\n]*: error: [^\n]*" lines "${told}")
   string(REPLACE ";" "\n" lines "${lines}")
-  message(FATAL_ERROR "files that clang-format 16 lays out otherwise (`cmake --build build/default --target format` mends them):\n${lines}")
+  message(FATAL_ERROR "files that clang-format 19 lays out otherwise (`cmake --build build/default --target format` mends them):\n${lines}")
 endif()
 list(JOIN now "\n" text)
 file(WRITE ${SEEN} "${text}\n")

@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: clang.sh COMPILER [FLAG…]: compiles with Clang what COMPILER would.
 shift
-exec clang++-16 -DASIO_HAS_CO_AWAIT=1 -DASIO_HAS_STD_COROUTINE=1 "$@"
+exec clang++-19 -DASIO_HAS_CO_AWAIT=1 -DASIO_HAS_STD_COROUTINE=1 "$@"

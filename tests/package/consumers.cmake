@@ -18,7 +18,7 @@ foreach(project IN ITEMS examples/mnist examples/cifar10 examples/census example
 endforeach()
 file(GLOB_RECURSE config ${STAGE}/edl-config.cmake)
 file(STRINGS ${config} by_gcc REGEX "compiled by GNU")
-find_program(other clang++-16)
+find_program(other NAMES clang++-19 clang++-16)
 if(other AND by_gcc)
   execute_process(COMMAND ${CMAKE_COMMAND} -S ${ROOT}/examples/mnist -B ${WORK}/other -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${STAGE}
                           -DCMAKE_CXX_COMPILER=${other}

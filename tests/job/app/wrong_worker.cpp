@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/worker/kept_minibatch.hpp. Jobs with --verify_gradients, of which a worker computes
-// wrongly.
+// Jobs with --verify_gradients, of which a worker computes wrongly.
 #include <fcntl.h>
 
 #include <cmath>

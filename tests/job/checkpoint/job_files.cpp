@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "edl/core/error.hpp"
 #include "edl/job/checkpoint/directory.hpp"
@@ -54,6 +55,13 @@ TEST_CASE("who may not write any more completes nothing, and removes nothing") {
   d.files.prune(d.log);
   CHECK(std::filesystem::exists(d.files.path(1)));
   CHECK(edl::checkpoint::newest_valid(d.files.directory) == d.files.path(2));
+}
+
+TEST_CASE("a directory that cannot be made is an error of edl's, which is tried again") {
+  directory d;
+  std::ofstream(d.dir / "file") << "in the way";
+  CHECK_THROWS_WITH_AS(d.files.export_model(d.dir / "file/model", {}, {}, 1, d.log),
+                       doctest::Contains("cannot create directory"), edl::error);
 }
 
 TEST_CASE("a model says what it was trained with, wherever its directory is") {

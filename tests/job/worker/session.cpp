@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "edl/job/worker/kept_minibatch.hpp"
+#include "job/net/peers.hpp"
 #include "job/worker/scripted_session.hpp"
 
 namespace session_test {
@@ -177,6 +179,33 @@ TEST_CASE("who looks on sees whether it is in the middle of a pass") {
   CHECK(s.run());
   CHECK(model.positions == std::vector<std::uint64_t>{1, 3, 5, 7, 9});
   CHECK(s.seen().position == 10);
+}
+
+TEST_CASE("of a task the last checked minibatch is kept, and so many of the newest") {
+  edl::worker::kept_minibatch kept;
+  edl::net::node node(peers::options());
+  auto const keep = [&](std::uint32_t task, std::uint32_t index) {
+    auto const what = std::make_shared<edl::worker::kept_minibatch::inputs>();
+    *what = {.task = {0, task}, .index = index, .variables = {float(index)}, .rows = {}};
+    kept.keep(what, 2);
+  };
+  auto const has = [&](std::uint32_t task, std::uint32_t index) {
+    assignment check;
+    check.task = {0, task};
+    check.applied = index;
+    float x = 0;
+    try {
+      return kept.fetch(node, 0, check, {&x, 1}, {}) && x == float(index);
+    } catch (edl::net::call_error const&) {
+      return false;
+    }
+  };
+  keep(1, 3), keep(1, 5), keep(2, 7);
+  CHECK_FALSE(has(1, 3));
+  CHECK(has(1, 5));
+  keep(3, 9);
+  CHECK_FALSE(has(1, 5));
+  CHECK((has(2, 7) && has(3, 9)));
 }
 
 TEST_CASE("a loss that is no number fails the task, and the next one goes on") {

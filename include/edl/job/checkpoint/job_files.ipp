@@ -30,7 +30,9 @@ EDL_INLINE void job_files::export_model(std::string const& into, view<float> var
                                         std::span<row_source const> tables, std::uint64_t version,
                                         logger const& log) const {
   std::string const path = into + "/model.safetensors";
-  std::filesystem::create_directories(into);
+  std::error_code failed;
+  std::filesystem::create_directories(into, failed);
+  if (failed) throw error(fmt::format("cannot create directory {}: {}", into, failed.message()));
   checkpoint::export_model(path, layout, variables, tables, version,
                            {described.seed, described.hyperparameters});
   log.info(fmt::format("model written to {}", path));

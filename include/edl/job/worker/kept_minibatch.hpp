@@ -28,7 +28,7 @@ class kept_minibatch {
     std::vector<float> variables, rows;  ///< rows: table by table, each in the order of its records
   };
 
-  /// `most`: so many of the newest stay.
+  /// Of a task the last one stays, and so many (`most`) of the newest in all.
   void keep(std::shared_ptr<inputs const> what, std::size_t most);
 
   /// Serves `wire::method::kept`.

@@ -19,6 +19,8 @@ namespace edl::worker {
 
 EDL_INLINE void kept_minibatch::keep(std::shared_ptr<inputs const> what, std::size_t most) {
   std::lock_guard const guard(lock_);
+  // The master has the last one of a task's checked.
+  if (!kept_.empty() && kept_.back()->task == what->task) kept_.pop_back();
   kept_.push_back(std::move(what));
   while (kept_.size() > most) kept_.pop_front();
 }

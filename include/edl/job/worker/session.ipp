@@ -424,8 +424,8 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     }
   }
   if (checked) l.checked.push_back(*checked);
-  // A third worker asks some tasks later.
-  if (inputs) kept_->keep(inputs, 1 + 80 / options_.checks.period);
+  // A third worker asks some tasks later. Each copy is of all variables.
+  if (inputs) kept_->keep(inputs, std::min<std::uint64_t>(1 + 80 / options_.checks.period, 3));
   report_applied();
   ++steps_since_pull_;
   if (options_.get_model_steps > 1) local_step();

@@ -115,6 +115,10 @@ EDL_INLINE asio::awaitable<std::uint64_t> model_source::version_of(keeper const&
 EDL_INLINE asio::awaitable<std::uint64_t> model_source::pull_ranges(std::vector<keeper> const& from,
                                                                     std::optional<std::uint64_t> frozen,
                                                                     std::span<float> variables) {
+  std::size_t const ranges = options_.job.replicas ? 1 : coordinator_.generations().places().size();
+  if (from.size() != ranges)
+    throw error(fmt::format("only {} of {} ranges of the model have a server that can be reached",
+                            from.size(), ranges));
   std::uint64_t version = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {
     element_range const range = partition(variables.size(), std::uint32_t(from.size()), std::uint32_t(i),
