@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=DIR -P docs.cmake: no line of a document is wider than 120 characters, but for rows of tables and for what
-# programs print; no sentence has more than 25 words; every source file and page that a document names is there; and the
+# programs print; no sentence has more than 40 words; every source file and page that a document names is there; and the
 # README's model is the example's.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE documents ${ROOT}/docs/*.md ${ROOT}/k8s/*.md ${ROOT}/examples/*.md ${ROOT}/tests/*.md ${ROOT}/tools/*.md)
@@ -62,5 +62,5 @@ endif()
 execute_process(COMMAND awk -f ${CMAKE_CURRENT_LIST_DIR}/sentences.awk ${documents}
                 OUTPUT_VARIABLE long RESULT_VARIABLE failed)
 if(failed)
-  message(FATAL_ERROR "sentences of more than 25 words:\n${long}")
+  message(FATAL_ERROR "sentences of more than 40 words:\n${long}")
 endif()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -f sentences.awk PAGE...: no sentence of a page has more than 25 words. Code and the target of a link are one word, and
+# awk -f sentences.awk PAGE...: no sentence of a page has more than 40 words. Code and the target of a link are one word, and
 # so are names and numbers with punctuation inside; tables and fences are left out.
 function flush(    count, words, i, length_of_it, sentence) {
   gsub(/`[^`]*`/, "X", paragraph)
@@ -11,7 +11,7 @@ function flush(    count, words, i, length_of_it, sentence) {
     sentence = sentence " " words[i]
     if (words[i] ~ /[A-Za-z0-9]/) ++length_of_it
     if (words[i] ~ /[.!?][])*"_]*$/ || i == count) {
-      if (length_of_it > 25) {
+      if (length_of_it > 40) {
         printf "%s:%d: %d words:%s\n", file, first, length_of_it, sentence
         failed = 1
       }
