@@ -17,6 +17,14 @@ rm -rf "$work"
 mkdir -p "$work"
 cd "$work"
 "$stage/bin/edl" zoo init --model_zoo=model_zoo --models=$models
+# So does a model of a table, with numbers, words, dates and missing cells.
+awk 'BEGIN {
+  srand(1); print "area,quarter,built,sold,rent"
+  for (i = 0; i < 800; ++i)
+    printf "%d,%s,%s,2026-%02d-%02d,%.1f\n", 20 + 100 * rand(), rand() < 0.1 ? "" : "q" int(4 * rand()),
+      rand() < 0.1 ? "" : 1900 + int(124 * rand()), 1 + 12 * rand(), 1 + 28 * rand(), 900 + 300 * rand()
+}' >flats.csv
+"$stage/bin/edl" zoo init --model_zoo=model_zoo --from=flats.csv --label=rent
 [ "$("$stage/bin/elasticdl" --version)" = "$("$stage/bin/edl" --version)" ]
 [ -f Dockerfile ]
 cmake -S model_zoo -B build -DCMAKE_PREFIX_PATH="$stage" "$@"

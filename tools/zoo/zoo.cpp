@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -19,6 +20,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
 #include "zoo/engine.hpp"
+#include "zoo/table_model.hpp"
 #include "zoo/template.hpp"
 
 namespace edl::tool {
@@ -121,10 +123,15 @@ std::pair<char const*, char const*> data_of(std::string const& folder) {
 }
 
 /// The README of a zoo with these models: its table has no others, and its commands are of the first one.
-std::string readme_of(std::string const& text, std::function<bool(std::string const&)> const& wanted) {
+std::string readme_of(std::string const& text, std::function<bool(std::string const&)> const& wanted,
+                      std::optional<table_model> const& table) {
   std::string all, folder, program;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
+    if (table && folder.empty() && line.starts_with("| `")) {
+      folder = "table", program = table->name;
+      all += fmt::format("| `table/{0}.cpp` | `{0}` | a column of a table |\n", program);
+    }
     auto const [of, name] = model_in(line);
     if (!of.empty() && !wanted(of)) continue;
     if (folder.empty()) folder = of, program = name;
@@ -141,7 +148,8 @@ std::string readme_of(std::string const& text, std::function<bool(std::string co
                                            "`data/test`."}});
 }
 
-std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here, std::ostream& out) {
+std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here,
+                                 std::optional<table_model> const& table, std::ostream& out) {
   std::string const zoo = inside("model_zoo", flags.text("model_zoo"), here);
   check_word("base_image", flags.text("base_image"));
   std::vector<made_file> files;
@@ -182,7 +190,8 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
                                                                 {"base_image", flags.text("base_image")},
                                                                 {"cluster_spec", cluster_spec},
                                                                 {"local_package", local_package}};
-  std::string const wanted = flags.text("models");
+  bool const of_table = table.has_value();
+  std::string const wanted = of_table && !flags.given("models") ? "" : flags.text("models");
   std::vector<std::string> models;
   for (std::string_view const name : features::pieces(wanted)) models.emplace_back(name);
   for (std::string const& name : models)
@@ -198,11 +207,16 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
   for (template_file const& t : zoo_template()) {
     if (std::string const folder = folder_of(t); !folder.empty() && !is_wanted(folder)) continue;
     std::string text = filled(std::string(t.content), values);
-    if (t.path == "README.md") text = readme_of(text, is_wanted);
+    if (t.path == "README.md") text = readme_of(text, is_wanted, table);
     if (t.path == "Dockerfile")
       files.push_back({"Dockerfile", signed_text(std::move(text)), true});
     else if (!has_one)
       files.push_back({(fs::path(zoo) / t.path).lexically_normal(), std::move(text)});
+  }
+  if (table) {
+    fs::path const folder = fs::path(zoo) / "table";
+    files.push_back({(folder / (table->name + ".cpp")).lexically_normal(), table->source});
+    files.push_back({(folder / (table->name + "_test.sh")).lexically_normal(), table->test});
   }
   files.push_back({".dockerignore", signed_text(seen), true});
   return files;
@@ -212,7 +226,16 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
   command_line const flags("zoo init", zoo_flags("init"), line);
   bool const force = flags.truth("force");
   std::vector<std::string> kept;
-  for (made_file const& f : zoo_files(flags, here, out)) {
+  std::optional<table_model> table;
+  if (std::string const from = flags.text("from"); !from.empty()) {
+    if (flags.text("label").empty())
+      throw usage_error("--from needs --label: which column is the model to learn?");
+    table = model_of_table((here / from).lexically_normal().string(), flags.text("label"));
+    for (std::string const& note : table->notes) fmt::print(out, "note: {}\n", note);
+  } else if (!flags.text("label").empty()) {
+    throw usage_error("--label needs --from: of which table is it a column?");
+  }
+  for (made_file const& f : zoo_files(flags, here, table, out)) {
     fs::path const path = here / f.path;
     bool const there = fs::exists(fs::symlink_status(path));
     std::string const now = there && fs::is_regular_file(path) ? read(path) : "";
@@ -231,6 +254,16 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
     throw error(
         "Dockerfile: someone has written or changed it, and what was asked for is not in it: --force writes "
         "it anew");
+  if (table) {
+    std::string const zoo = flags.text("model_zoo"), from = shell_line({flags.text("from")});
+    fmt::print(out,
+               "next: cmake -S {0} -B build && cmake --build build -j 2\n"
+               "      build/{1} train --training_data={2} --num_epochs={3} --minibatch_size=32 --shuffle "
+               "--output=model\n"
+               "      build/{1} serve --model_path=model\n",
+               zoo, table->name, from, table->epochs);
+    return 0;
+  }
   fmt::print(out, "next: edl zoo build --image=NAME .\n");
   return 0;
 }
@@ -267,6 +300,8 @@ std::vector<flag> zoo_flags(std::string const& command) {
              .fallback = "mnist",
              .help = fmt::format("models to begin with, with commas between: {}, all",
                                  fmt::join(model_folders(), ", "))},
+            {.name = "from", .help = "a table (or other records) to write a model of; wants --label"},
+            {.name = "label", .help = "the column that the model of --from learns from the others"},
             {.name = "cluster_spec", .help = "file that the image gets as /cluster_spec/NAME"},
             {.name = "local_pkg_dir",
              .help = "an installed edl (cmake --install … --prefix) to take in place of the image's"},

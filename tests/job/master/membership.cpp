@@ -151,15 +151,20 @@ TEST_CASE("what members have trained is added up, once, whatever tells it and in
   CHECK(beat({4, 2, 128}, 2));  // was on its way for longer
   CHECK(m.trained().minibatches == 3);
   CHECK(m.trained().loss == 6);
+  CHECK_FALSE(
+      m.heartbeat(0, 6, {.trained = {90, 10, 640}}, start + std::chrono::seconds(3)));  // another process
+  m.announced(0, {8, 4, 256});
+  m.announced(0, {10, 5, 320});
   CHECK(m.lose(0, 7));
-  CHECK(m.trained().records == 192);
+  CHECK(m.trained().records == 320);
+  CHECK(m.trained().loss == 10);
   // It has trained before this master has heard of it.
   m.join(1, 8, {}, start);
   m.heartbeat(1, 8, {.records = 640, .trained = {90, 10, 640}}, start + std::chrono::seconds(3));
-  CHECK(m.trained().minibatches == 3);
+  CHECK(m.trained().minibatches == 5);
   m.announced(1, {92, 11, 704});
-  CHECK(m.trained().minibatches == 4);
-  CHECK(m.trained().loss == 8);
+  CHECK(m.trained().minibatches == 6);
+  CHECK(m.trained().loss == 12);
 }
 
 }  // namespace membership_test

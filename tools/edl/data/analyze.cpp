@@ -2,125 +2,29 @@
 #include "data/analyze.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <unordered_map>
 
+#include "common/columns.hpp"
 #include "common/fields.hpp"
 #include "common/table.hpp"
 #include "data/data.hpp"
-#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/features/statistics.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
-#include "edl/core/random.hpp"
 
 namespace edl::tool {
 namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-/// Values of a feature that are kept, of many, each with the same chance, to cut them into buckets.
-constexpr std::size_t most_sampled = 65'536;
-
-/// A text that is longer is no word of a vocabulary.
-constexpr std::size_t longest_word = 256;
-
-/// What has been seen of one feature.
-struct column {
-  example::kind kind = example::kind::none;
-  std::uint64_t records = 0, values = 0, not_finite = 0;
-  double min = std::numeric_limits<double>::infinity(), max = -min;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = -least - 1;  // of integers
-  double mean = 0, squares = 0;  // of the values, and of what they differ from it
-  std::vector<double> sampled;
-  std::unordered_map<std::string, std::uint64_t> words;  // texts and whole numbers, and how often they stand
-  bool countable = true;                                 // all of its values are among the words
-
-  void take(double x, random_stream const& random) {
-    if (!std::isfinite(x)) {
-      ++not_finite;
-      return;
-    }
-    ++values;
-    min = std::min(min, x);
-    max = std::max(max, x);
-    double const before = x - mean;  // Welford, 1962
-    mean += before / double(values);
-    squares += before * (x - mean);
-    if (sampled.size() < most_sampled)
-      sampled.push_back(x);
-    else if (std::uint64_t const at = random.below(values, values); at < most_sampled)
-      sampled[at] = x;  // Vitter's algorithm R, 1985
-  }
-
-  void count(std::string_view word, std::size_t most) {
-    if (!countable) return;
-    // A file of words has one a line, without blanks at its ends.
-    bool const is_word = word.size() <= longest_word && printable(word, longest_word) == word &&
-                         !word.starts_with(' ') && !word.ends_with(' ');
-    if (auto const it = words.find(std::string(word)); it != words.end())
-      ++it->second;
-    else if (is_word && words.size() < most)
-      words.emplace(word, 1);
-    else
-      countable = false;
-    if (!countable) words = {};
-  }
-
-  bool is_number() const { return kind != example::kind::strings && values > 0; }
-  double deviation() const { return std::sqrt(squares / double(std::max<std::uint64_t>(values, 1))); }
-};
-
-using columns = std::map<std::string, column, std::less<>>;
-
-columns read_columns(data::source const& from, std::size_t most_words) {
-  columns all;
-  auto const in = from.open();
-  example record;
-  random_stream const random(1);
-  std::uint64_t done = 0;
-  std::uint64_t const records = data::records(from);
-  for (std::size_t s = 0; s < from.shards().size(); ++s)
-    for (std::uint64_t i = 0; i < from.shards()[s].records; ++i) {
-      in->read(s, i, record);
-      for (std::size_t f = 0; f < record.size(); ++f) {
-        std::string_view const name = record.name(f);
-        auto it = all.find(name);
-        if (it == all.end()) it = all.emplace(name, column{.kind = record.kind_of(f)}).first;
-        column& c = it->second;
-        if (record.kind_of(f) != c.kind && record.kind_of(f) != example::kind::none)
-          throw data_error(fmt::format("{}: record {}: feature '{}' is of another kind than before",
-                                       from.shards()[s].name, i, printable(name, 64)));
-        ++c.records;
-        if (c.kind == example::kind::floats) {
-          for (float const x : record.float_values(name)) c.take(x, random);
-        } else if (c.kind == example::kind::integers) {
-          for (std::int64_t const x : record.integer_values(name)) {
-            c.take(double(x), random);
-            c.least = std::min(c.least, x), c.most = std::max(c.most, x);
-            c.count(fmt::format_int(x).str(), most_words);
-          }
-        } else if (c.kind == example::kind::strings) {
-          c.values += record.count(name);
-          for (std::size_t k = 0; k < record.count(name); ++k) c.count(record.bytes(name, k), most_words);
-        }
-      }
-      if (++done % 100'000 == 0 && ::isatty(2) == 1) fmt::print(stderr, "\r{}/{} records", done, records);
-    }
-  if (done >= 100'000 && ::isatty(2) == 1) fmt::print(stderr, "\r{}/{} records\n", done, records);
-  return all;
-}
 
 /// Boundaries of `buckets` buckets with about as many values each; fewer where values repeat.
 std::vector<double> boundaries_of(column const& c, std::size_t buckets) {
@@ -131,17 +35,6 @@ std::vector<double> boundaries_of(column const& c, std::size_t buckets) {
     if (x > c.min && (found.empty() || x > found.back())) found.push_back(x);
   }
   return found;
-}
-
-/// The words, the most frequent first.
-std::vector<std::string> vocabulary_of(column const& c) {
-  std::vector<std::pair<std::string, std::uint64_t>> sorted(c.words.begin(), c.words.end());
-  std::ranges::sort(sorted, [](auto const& a, auto const& b) {
-    return a.second != b.second ? a.second > b.second : a.first < b.first;
-  });
-  std::vector<std::string> words;
-  for (auto& [word, times] : sorted) words.push_back(std::move(word));
-  return words;
 }
 
 json statistics_of(column const& c, std::size_t buckets) {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -147,6 +148,18 @@ EDL_INLINE void connection::close() {
   fd_ = -1;
 }
 
+namespace detail {
+
+/// What a user behind a proxy is told where a server cannot be reached.
+inline char const* about_proxy() {
+  for (char const* const name : {"HTTPS_PROXY", "https_proxy"})
+    if (char const* const proxy = std::getenv(name); proxy && *proxy)
+      return "; HTTPS_PROXY is set, and edl connects without a proxy: run it where the server can be reached";
+  return "";
+}
+
+}  // namespace detail
+
 EDL_INLINE void connection::fail(std::string const& why) const { throw unreachable(where_ + " " + why); }
 
 EDL_INLINE void connection::late(limit const& within) const {
@@ -167,8 +180,8 @@ EDL_INLINE void connection::wait(int events, limit const& within) const {
 EDL_INLINE void connection::open(endpoint const& to, limit const& within) {
   auto const found = detail::resolve(to.host, to.port, within);
   if (found->code != 0)
-    fail(fmt::format("cannot be reached: '{}' is not found ({}); is its address right?", to.host,
-                     ::gai_strerror(found->code)));
+    fail(fmt::format("cannot be reached: '{}' is not found ({}); is its address right?{}", to.host,
+                     ::gai_strerror(found->code), detail::about_proxy()));
   std::ptrdiff_t left = 0;
   for (auto const* a = found->list; a; a = a->ai_next) ++left;
   std::string why;
@@ -196,7 +209,9 @@ EDL_INLINE void connection::open(endpoint const& to, limit const& within) {
     ::close(fd_);
     fd_ = -1;
   }
-  if (fd_ < 0) fail(fmt::format("cannot be reached: {}; does it run, and is its address right?", why));
+  if (fd_ < 0)
+    fail(fmt::format("cannot be reached: {}; does it run, and is its address right?{}", why,
+                     detail::about_proxy()));
   auto const set = [&](int level, int name, int value) {
     ::setsockopt(fd_, level, name, &value, sizeof value);
   };

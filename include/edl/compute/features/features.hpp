@@ -2,6 +2,7 @@
 #pragma once
 
 /// All that makes numbers and ids of a table's columns.
+#include "edl/compute/features/date.hpp"
 #include "edl/compute/features/hashing.hpp"
 #include "edl/compute/features/id_ranges.hpp"
 #include "edl/compute/features/numbers.hpp"

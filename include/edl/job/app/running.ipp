@@ -71,10 +71,11 @@ EDL_INLINE job_contact find_job(std::string const& name) {
     throw error(fmt::format("{} jobs '{}' run on this machine: {}; --job_name=N takes the one of process N",
                             those.size(), name, fmt::join(those | std::views::values, ", ")));
   if (those.empty())
-    throw error(
-        fmt::format("no job '{}' of this user runs on this machine; --job_name names another, "
-                    "MASTER_ADDR and EDL_JOB_TOKEN one elsewhere",
-                    name));
+    throw error(fmt::format(
+        "no job '{}' of this user runs on this machine; --job_name names another, MASTER_ADDR and "
+        "EDL_JOB_TOKEN one elsewhere; a job that trains in one process has nothing to scale: start it "
+        "with --num_workers",
+        name));
   return found;
 }
 

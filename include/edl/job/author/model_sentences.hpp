@@ -5,7 +5,15 @@
 #include <tuple>
 #include <type_traits>
 
+#include "edl/compute/nn/layer/activations.hpp"
+#include "edl/compute/nn/layer/recurrent.hpp"
+#include "edl/compute/nn/layer/sequential.hpp"
 #include "edl/compute/nn/loss/sample_weighted.hpp"
+#include "edl/compute/nn/loss/sequence_cross_entropy.hpp"
+#include "edl/compute/nn/loss/sigmoid_cross_entropy.hpp"
+#include "edl/compute/nn/loss/sigmoid_focal.hpp"
+#include "edl/compute/nn/loss/softmax_cross_entropy.hpp"
+#include "edl/compute/nn/loss/softmax_focal.hpp"
 #include "edl/compute/nn/metric/list.hpp"
 #include "edl/compute/nn/metric/metric.hpp"
 #include "edl/core/options_fit.hpp"
@@ -124,6 +132,29 @@ constexpr bool explains_augmentation() {
   else
     return true;
 }
+template <class Loss, class... Of>
+constexpr bool is_one_of = (std::is_same_v<Loss, Of> || ...);
+
+// What compiles, computes and cannot be meant.
+template <class Network, class Loss>
+struct ends_of_network {};
+template <class First, class... Layers, class Loss>
+struct ends_of_network<nn::network<First, Layers...>, Loss> {
+  using first = std::tuple_element_t<0, std::tuple<Layers...>>;
+  using last = std::tuple_element_t<sizeof...(Layers) - 1, std::tuple<Layers...>>;
+  static_assert(
+      !(std::is_same_v<last, nn::softmax> &&
+        is_one_of<Loss, nn::softmax_cross_entropy, nn::sequence_cross_entropy,
+                  nn::softmax_focal>)&&!(std::is_same_v<last, nn::sigmoid> &&
+                                         is_one_of<Loss, nn::sigmoid_cross_entropy, nn::sigmoid_focal>),
+      "edl: the model's loss takes logits and normalises them itself: remove the last layer of its "
+      "`network`, `nn::softmax` or `nn::sigmoid`");
+  static_assert(
+      !(std::is_same_v<First, nn::features> && std::is_base_of_v<nn::detail::recurrent_layer<first>, first>),
+      "edl: `nn::features` is a single step for a recurrent layer: begin the model's `network` with "
+      "`nn::image{.height = 1, .width = STEPS, .channels = NUMBERS}`");
+};
+
 template <class Model>
 constexpr bool explains_network() {
   if constexpr (good_network<Model>)
@@ -133,7 +164,9 @@ constexpr bool explains_network() {
       else if constexpr (!whole_network<Model::network>)
         return sizeof(checked_lengths<Model::network>) > 0;
       else if constexpr (good_loss<Model>)
-        return sizeof(loss_takes<typename loss_member<Model>::type,
+        return sizeof(ends_of_network<std::remove_cv_t<decltype(Model::network)>,
+                                      nn::unweighted_loss<typename loss_member<Model>::type>>) > 0 &&
+               sizeof(loss_takes<typename loss_member<Model>::type,
                                  Model::network.body.output(Model::network.input)>) > 0 &&
                sizeof(loss_takes_shorter<typename loss_member<Model>::type, Model::network>) > 0;
     }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/checkpoint/job_files.hpp"

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "job/master/held_disk.hpp"
 #include "job/master/served_master.hpp"
 
@@ -58,13 +61,18 @@ TEST_CASE(
       [&] { return m.waits().value_or("").find("the journal to be written") != std::string::npos; }));
   CHECK(s.asked == 0);
   CHECK_FALSE(std::filesystem::exists(path));
-  // Who asks what a generation is part of waits, and is answered.
+  // A request for what a generation is part of waits, and is answered.
   edl::wire::TaskRequest task;
   task.set_incarnation(1);
+  std::atomic<bool> told{false};
   std::thread asks([&] {
     auto const reply = edl::wire::unpack<edl::wire::Task>(m.ask(method::task, task), "master");
+    told = true;
     CHECK(journal(path, "run").read()->generation >= reply.generation());
   });
+  // A reply that did not wait would come before those to these.
+  for (int i = 0; i < 200; ++i) m.ask(method::heartbeat, beat);
+  CHECK_FALSE(told);
   disk.reset();
   asks.join();
   CHECK(eventually([&] { return m.ready(); }));

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejects: edl: the model's loss takes logits and normalises them itself: remove the last layer
+#include "edl/edl.hpp"
+
+namespace nn = edl::nn;
+
+struct net {
+  static constexpr auto network =
+      nn::sequential(nn::features{.count = 4}, nn::dense{.units = 3}, nn::softmax{});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<net>& into, edl::mode) {
+    into.features = record.floats("x");
+    into.label = record.integer("label");
+  }
+};
+
+int main(int argc, char** argv) { return edl::run<net>(argc, argv); }
