@@ -50,4 +50,42 @@ TEST_CASE("the form of proxies is taken, and what is no path is not") {
                        "the request has the field 'Host' more than once", failure);
 }
 
+TEST_CASE("where the body's end is in doubt, the request is refused, and so is what stands behind it") {
+  auto const refused = [](std::string const& fields, std::string const& version = "1.1") {
+    request_parser p(1000, 100);
+    int status = 200;
+    try {
+      p.feed("POST / HTTP/" + version + "\r\nHost: h\r\n" + fields +
+             "\r\n\r\n0\r\n\r\nGET /next HTTP/1.1\r\n\r\n");
+    } catch (failure const& f) {
+      status = f.status;
+    }
+    CHECK(p.done() == (status == 200));
+    return status;
+  };
+  for (char const* const coding : {"chunked", "Chunked", " chunked "}) {
+    CAPTURE(coding);
+    CHECK(refused("Transfer-Encoding: " + std::string(coding)) == 200);
+  }
+  for (char const* const coding : {"identity", "gzip", "xchunked", "\"chunked\"", "chunked, identity",
+                                   "chunked;q=1", "x, chunked , y", "", ","}) {
+    CAPTURE(coding);
+    CHECK(refused("Transfer-Encoding: " + std::string(coding)) == 400);
+  }
+  CHECK(refused("Transfer-Encoding: gzip, chunked") == 501);
+  CHECK(refused("Transfer-Encoding: chunked, chunked") == 501);
+  CHECK(refused("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked") == 400);
+  CHECK(refused("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked") == 400);
+  CHECK(refused("Transfer-Encoding : chunked") == 400);
+  CHECK(refused("Transfer-Encoding: chunked", "1.0") == 400);
+  CHECK(refused("Content-Length: 1\r\nTransfer-Encoding: chunked") == 400);
+  CHECK(refused("Transfer-Encoding: chunked\r\nContent-Length: 1") == 400);
+  CHECK(refused("Content-Length: 1") == 200);
+  for (char const* const length : {"1\r\nContent-Length: 1", "1\r\nContent-Length: 2", "1, 1", "+1", "-1",
+                                   "0x1", "1 1", "", "18446744073709551617"}) {
+    CAPTURE(length);
+    CHECK(refused("Content-Length: " + std::string(length)) == 400);
+  }
+}
+
 }  // namespace http_request_parser_test

@@ -18,7 +18,7 @@ class request_parser {
   ~request_parser();
 
   /// Returns how many bytes it has taken. The rest is to be given again, with more behind it, or belongs to
-  /// the next request. Throws `failure`: 400, 413 or 431.
+  /// the next request. Throws `failure`: 400, 413, 417, 431 or 501. After that nothing more can be read.
   std::size_t feed(std::string_view bytes);
 
   bool headed() const;  ///< all but the body has come, and `head` may be asked for
@@ -33,6 +33,7 @@ class request_parser {
   bool chunks() const;          ///< it takes an answer in chunks (HTTP/1.1)
 
  private:
+  void check_framing() const;
   void read_head();
   struct state;
   std::unique_ptr<state> state_;

@@ -7,6 +7,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/http/request_parser.hpp"
 
@@ -81,7 +82,36 @@ EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
   return taken;
 }
 
+/// Where the body ends has to be beyond doubt, or a part of it could be taken for the next request (RFC 9112,
+/// 6.1 and 6.3).
+EDL_INLINE void request_parser::check_framing() const {
+  request const& head = state_->head;
+  auto const count = [&](std::string_view name) {
+    return std::ranges::count_if(head.headers, [&](auto& f) { return f.first == name; });
+  };
+  auto const codings = count("transfer-encoding"), lengths = count("content-length");
+  if (codings > 1 || lengths > 1)
+    throw failure(400, fmt::format("the request has the field '{}' more than once",
+                                   codings > 1 ? "Transfer-Encoding" : "Content-Length"));
+  if (lengths == 1) {
+    auto const length = head.field("content-length");
+    if (length.empty() || length.find_first_not_of("0123456789") != length.npos)
+      throw failure(400, "the request's field 'Content-Length' is not a number");
+  }
+  if (codings == 0) return;
+  if (lengths > 0)
+    throw failure(400, "the request has both 'Transfer-Encoding' and 'Content-Length': send one of them");
+  if (state_->version < 11) throw failure(400, "'Transfer-Encoding' is not part of HTTP/1.0");
+  std::string const coding = lower(head.field("transfer-encoding"));
+  if (coding == "chunked") return;
+  auto const last = trimmed(std::string_view(coding).substr(coding.rfind(',') + 1));
+  throw failure(last == "chunked" ? 501 : 400,
+                fmt::format("the request's 'Transfer-Encoding' is '{}': only 'chunked' is read",
+                            printable(coding, 64)));
+}
+
 EDL_INLINE void request_parser::read_head() {
+  check_framing();
   request& head = state_->head;
   std::string& target = state_->target;
   auto const hosts = std::ranges::count_if(head.headers, [](auto& f) { return f.first == "host"; });
