@@ -18,16 +18,29 @@ namespace edl::http {
 std::string token_in(std::string const& file);
 
 /// A server's token and certificate, from files that may be replaced while it runs, as Kubernetes renews
-/// those of a Secret. What two calls of `look` in a row find the same is taken over, or told of once if it
-/// cannot be used: then what was there stays. A token is taken from the moment when the file has it, and the
-/// one before for a while, as clients read their own copy earlier or later, however often it changes
-/// meanwhile. Reads small files where it is called. Thread safety: unsafe.
+/// those of a Secret. What two calls of `look` in a row are given the same is taken over, or told of once if
+/// it cannot be used: then what was there stays. The token before a new one is taken for a while, as clients
+/// read their own copy earlier or later, however often it changes meanwhile. Thread safety: unsafe, but for
+/// `read`.
 class credentials {
  public:
-  /// Throws `edl::error` that names a file that cannot be used, and its flag.
+  /// What the files hold, or why they cannot be read.
+  struct files {
+    std::string token{}, token_failure{};
+    std::optional<pem> chain{}, key{};
+    std::string pem_failure{};
+  };
+
+  /// Reads the files. Throws `edl::error` that names a file that cannot be used, and its flag.
   explicit credentials(server_options const& o);
 
-  void look();
+  bool has_files() const { return !token_file_.empty() || !certificate_file_.empty(); }
+
+  /// Reads the files, and may wait for a disk. Thread safety: safe.
+  files read() const;
+
+  /// Takes over what has changed. Waits for nothing.
+  void look(files const& now);
 
   bool wants_token() const { return !token_.empty(); }
   bool takes(std::string_view token) const;
@@ -44,8 +57,8 @@ class credentials {
     bool done = true;
     bool again(std::string now);
   };
-  void look_at_token();
-  void look_at_certificate();
+  void look_at_token(files const& now);
+  void look_at_certificate(files const& now);
 
   std::string token_file_, certificate_file_, key_file_, flags_;
   std::chrono::milliseconds grace_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -89,18 +90,30 @@ EDL_INLINE bool credentials::found::again(std::string now) {
   return false;
 }
 
-EDL_INLINE void credentials::look() {
-  if (!token_file_.empty()) look_at_token();
-  if (!certificate_file_.empty()) look_at_certificate();
+EDL_INLINE credentials::files credentials::read() const {
+  files found;
+  if (!token_file_.empty()) try {
+      found.token = token_in(token_file_);
+    } catch (error const& e) {
+      found.token_failure = e.what();
+    }
+  if (!certificate_file_.empty()) try {
+      found.chain = detail::pem_of(flags_ + "certificate", certificate_file_);
+      found.key = detail::pem_of(flags_ + "key", key_file_);
+    } catch (error const& e) {
+      found.pem_failure = e.what();
+    }
+  return found;
 }
 
-EDL_INLINE void credentials::look_at_token() {
-  std::string token, why;
-  try {
-    token = token_in(token_file_);
-  } catch (error const& e) {
-    why = e.what();
-  }
+EDL_INLINE void credentials::look(files const& now) {
+  if (!token_file_.empty()) look_at_token(now);
+  if (!certificate_file_.empty()) look_at_certificate(now);
+}
+
+EDL_INLINE void credentials::look_at_token(files const& now) {
+  std::string token = now.token;
+  std::string const& why = now.token_failure;
   if (!token_found_.again(why.empty() ? token : "\n" + why)) return;
   if (!why.empty()) return log_.warning(why + "; the token that was there stays");
   if (token == token_) return;
@@ -110,19 +123,12 @@ EDL_INLINE void credentials::look_at_token() {
                         printable(token_file_), std::chrono::duration<double>(grace_).count()));
 }
 
-EDL_INLINE void credentials::look_at_certificate() {
-  std::optional<pem> chain, key;
-  std::string why;
-  try {
-    chain = detail::pem_of(flags_ + "certificate", certificate_file_);
-    key = detail::pem_of(flags_ + "key", key_file_);
-  } catch (error const& e) {
-    why = e.what();
-  }
-  if (!pems_found_.again(why.empty() ? chain->text + key->text : why)) return;
+EDL_INLINE void credentials::look_at_certificate(files const& now) {
+  std::string why = now.pem_failure;
+  if (!pems_found_.again(why.empty() ? now.chain->text + now.key->text : why)) return;
   if (why.empty()) try {
-      certificate_ = server_certificate(*chain, *key);
-      return log_.info(fmt::format("{}: a new certificate, for new connections", chain->name));
+      certificate_ = server_certificate(*now.chain, *now.key);
+      return log_.info(fmt::format("{}: a new certificate, for new connections", now.chain->name));
     } catch (error const& e) {
       why = e.what();
     }
@@ -133,13 +139,8 @@ EDL_INLINE bool credentials::takes(std::string_view given) const {
   using detail::same_secret;
   if (same_secret(given, token_)) return true;
   if (token_file_.empty() || given.size() < detail::shortest_token) return false;
-  for (former const& f : before_)
-    if (same_secret(given, f.token) && clock::now() < f.until) return true;
-  try {
-    return same_secret(given, token_in(token_file_));  // newer than the last look
-  } catch (error const&) {
-    return false;
-  }
+  return std::ranges::any_of(
+      before_, [&](former const& f) { return same_secret(given, f.token) && clock::now() < f.until; });
 }
 
 }  // namespace edl::http

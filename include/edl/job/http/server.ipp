@@ -13,6 +13,7 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -26,6 +27,7 @@
 #include "edl/job/http/credentials.hpp"
 #include "edl/job/http/request_parser.hpp"
 #include "edl/job/http/server.hpp"
+#include "edl/job/net/disk.hpp"
 
 namespace edl::http {
 
@@ -74,6 +76,7 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
         acceptor(executor),
         timer(executor) {
     detail::bound_connections(options);
+    if (known.has_files()) aside.emplace(on);
   }
   ~state() override {
     routes = {};
@@ -83,6 +86,7 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   void listen();
   asio::awaitable<void> accept();
   asio::awaitable<void> look();
+  asio::awaitable<void> look_at_files();
   void take(asio::ip::tcp::socket s);
   bool make_room();
   asio::awaitable<void> serve(connection& c, bool surplus);
@@ -101,6 +105,8 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   router routes;
   asio::ip::tcp::acceptor acceptor;
   asio::steady_timer timer;
+  std::optional<net::disk> aside;  // reads files
+  bool reading = false;
   std::uint16_t port = 0;
   std::set<shared_connection> open;  // on the node's thread, as all above
   std::size_t bodies = 0;            // bytes of all
@@ -156,8 +162,19 @@ EDL_INLINE asio::awaitable<void> server::state::look() {
     co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, failed));
     auto const now = connection::clock::now();
     for (auto const& c : open) c->look(now);
-    known.look();
+    if (aside && !std::exchange(reading, true))
+      asio::co_spawn(
+          executor, [me = shared_from_this()] { return me->look_at_files(); },
+          [me = shared_from_this()](std::exception_ptr) { me->reading = false; });
   }
+}
+
+/// Who is connected is answered while the disk, or a volume in a network, is waited for.
+EDL_INLINE asio::awaitable<void> server::state::look_at_files() {
+  credentials::files now;
+  std::function<void()> const read = [&] { now = known.read(); };
+  co_await aside->run("the token and the certificate", read);
+  if (!closed) known.look(now);
 }
 
 /// Closes who has been idle for longest. False: all have something to do.
