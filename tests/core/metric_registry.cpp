@@ -35,6 +35,14 @@ TEST_CASE("metrics are told as OpenMetrics has them") {
         "# TYPE edl_e_bytes counter\n# UNIT edl_e_bytes bytes\n# HELP edl_e_bytes Never \\\"used\\\".\n# "
         "EOF\n");
   CHECK(openmetrics::parse(m.text()).samples.size() == 8);
+  CHECK(edl::plain_metrics(m.text()) ==
+        "# TYPE edl_a_total counter\n# HELP edl_a_total Requests.\nedl_a_total{verb=\"get\"} 3\n"
+        "# TYPE edl_b gauge\n# HELP edl_b Jobs.\nedl_b 7\n"
+        "# TYPE edl_c_seconds histogram\n# HELP edl_c_seconds Time.\n"
+        "edl_c_seconds_bucket{le=\"0.1\"} 1\nedl_c_seconds_bucket{le=\"1.0\"} 2\n"
+        "edl_c_seconds_bucket{le=\"+Inf\"} 3\nedl_c_seconds_sum 5.6\nedl_c_seconds_count 3\n"
+        "# TYPE edl_d_info gauge\n# HELP edl_d_info What it is.\nedl_d_info{job=\"a\\\"b\\\\\\n\"} 1\n"
+        "# TYPE edl_e_bytes_total counter\n# HELP edl_e_bytes_total Never \\\"used\\\".\n");
 }
 
 TEST_CASE("what is no number is told as the format has it") {

@@ -37,9 +37,8 @@ struct answers::implementation {
                std::vector<http::route>{
                    {"GET", "/healthz", probe(from.healthy)},
                    {"GET", "/readyz", probe(from.ready)},
-                   {"GET", "/metrics", http::at_once([ask = from.metrics](http::request const&) {
-                      return http::response{.type = std::string(metric_registry::content_type),
-                                            .body = ask()};
+                   {"GET", "/metrics", http::at_once([ask = from.metrics](http::request const& r) {
+                      return http::metrics_response(r, ask());
                     })}}) {}
   net::node node{{.job = "edl-controller", .secret = net::token::random()}};
   http::server server;

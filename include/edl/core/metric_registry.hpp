@@ -48,6 +48,10 @@ class metric_registry {
   std::map<std::string, family, std::less<>> families_;
 };
 
+/// The same of OpenMetrics as edl writes it in Prometheus's text format 0.0.4, which older clients read.
+std::string plain_metrics(std::string_view openmetrics);
+inline constexpr std::string_view plain_metrics_type = "text/plain; version=0.0.4; charset=utf-8";
+
 /// `text` as the value of a label, between quotes.
 std::string label_value(std::string_view text);
 

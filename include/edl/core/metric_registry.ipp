@@ -115,4 +115,27 @@ EDL_INLINE std::string metric_registry::text() const {
   return out + "# EOF\n";
 }
 
+/// There the family of a counter is named as its samples are, and there are neither infos nor units.
+EDL_INLINE std::string plain_metrics(std::string_view openmetrics) {
+  std::string out, family, ending;
+  while (!openmetrics.empty()) {
+    auto const line = openmetrics.substr(0, openmetrics.find('\n'));
+    openmetrics.remove_prefix(std::min(line.size() + 1, openmetrics.size()));
+    if (line.starts_with("# EOF") || line.starts_with("# UNIT ")) continue;
+    if (!line.starts_with("# ")) {
+      out.append(line) += '\n';
+      continue;
+    }
+    auto const name = line.substr(7, line.find(' ', 7) - 7);  // behind "# TYPE " or "# HELP "
+    auto rest = line.substr(std::min(7 + name.size(), line.size()));
+    if (family != name) family = name, ending.clear();
+    if (line.starts_with("# TYPE ")) {
+      ending = rest == " counter" ? "_total" : rest == " info" ? "_info" : "";
+      if (rest == " info") rest = " gauge";
+    }
+    out += fmt::format("{}{}{}{}\n", line.substr(0, 7), name, ending, rest);
+  }
+  return out;
+}
+
 }  // namespace edl

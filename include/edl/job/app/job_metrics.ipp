@@ -146,10 +146,10 @@ EDL_INLINE http::route metrics_route(process_environment const& s,
   all->set("edl_process_info", 1,
            fmt::format("job=\"{}\",role=\"{}\",id=\"{}\",version=\"{}\"", label_value(s.job_name),
                        s.role.empty() ? "master" : s.role, s.id, package_version));
-  return {"GET", "/metrics", http::at_once([all, collect = std::move(collect)](http::request const&) {
+  return {"GET", "/metrics", http::at_once([all, collect = std::move(collect)](http::request const& r) {
             collect_process(*all);
             collect(*all);
-            return http::response{.type = std::string(metric_registry::content_type), .body = all->text()};
+            return http::metrics_response(r, all->text());
           })};
 }
 

@@ -60,6 +60,10 @@ struct failure : error {
 /// The answer to a request that failed: {"error": "…"}.
 response to_response(failure const& f);
 
+/// Metrics in the format that the client accepts: OpenMetrics, or what is made of it for those that name
+/// `text/plain` alone.
+response metrics_response(request const& to, std::string openmetrics);
+
 /// "Not Found" for 404.
 std::string_view reason(int status);
 

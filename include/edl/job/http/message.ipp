@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/metric_registry.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/http/message.hpp"
 
@@ -34,6 +35,14 @@ EDL_INLINE response to_response(failure const& f) {
   return {.status = f.status,
           .body = json{{"error", f.what()}}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n",
           .headers = f.headers};
+}
+
+EDL_INLINE response metrics_response(request const& to, std::string openmetrics) {
+  std::string const accepted = lower(to.field("accept"));
+  auto const names = [&](std::string_view type) { return accepted.find(type) != accepted.npos; };
+  if (names("text/plain") && !names("application/openmetrics-text"))
+    return {.type = std::string(plain_metrics_type), .body = plain_metrics(openmetrics)};
+  return {.type = std::string(metric_registry::content_type), .body = std::move(openmetrics)};
 }
 
 EDL_INLINE std::string_view reason(int status) {
@@ -66,6 +75,8 @@ EDL_INLINE std::string_view reason(int status) {
       return "Request Header Fields Too Large";
     case 500:
       return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
     case 503:
       return "Service Unavailable";
     default:
