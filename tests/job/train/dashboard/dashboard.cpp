@@ -141,7 +141,7 @@ TEST_CASE("off this machine a token is wanted, in the head or in the address") {
 TEST_CASE("a page of another name does not read this machine's") {
   shown_job const s;
   CHECK(s.page->token().empty());
-  for (char const* const host : {"localhost", "localhost:8080", "127.0.0.1:1", "[::1]:8080"})
+  for (char const* const host : {"localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]:8080"})
     CHECK(s.ask(get("/api/job", host)).starts_with("HTTP/1.1 200 "));
   for (char const* const path : {"/", "/api/job", "/api/live"})
     CHECK(s.ask(get(path, "evil.example:8080")).starts_with("HTTP/1.1 403 "));

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <deque>
 #include <future>
 
 #include "job/http/client.hpp"
@@ -17,6 +18,21 @@ bool has(std::string_view text, std::string_view part) { return text.find(part) 
 std::string get(std::string const& path) { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"; }
 
 }  // namespace
+
+TEST_CASE("open pages leave room for whoever asks for a document") {
+  edl::train::page_server page(
+      {.page = edl::train::make_page("", ""),
+       .documents = {{"/api/job", [](edl::http::request const&) { return "{}"; }}},
+       .follow = [](std::string_view) -> edl::train::page_news { return [] { return std::string(); }; },
+       .log = edl::logger(edl::severity::critical)});
+  std::deque<http_client::connection> open;
+  for (int i = 0; i < 64; ++i) open.emplace_back(page.port()).say(get("/api/live")).until("retry: 1000\n\n");
+  CHECK(page.readers() == 64);
+  std::string const said = http_client::connection(page.port()).say(get("/api/live")).answer();
+  CHECK(has(said, "503 Service Unavailable"));
+  CHECK(has(said, "64 pages are open already"));
+  CHECK(http_client::connection(page.port()).say(get("/api/job")).answer().ends_with("{}"));
+}
 
 TEST_CASE("a page is served with its documents, and one that waits keeps nobody else waiting") {
   std::promise<void> come;

@@ -4,7 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "edl/job/app/history.hpp"
+#include "edl/job/train/dashboard/job_feed.hpp"
 #include "job/app/job.hpp"
 
 namespace history_log_test {
@@ -66,6 +70,13 @@ TEST_CASE("a line has the mean since the one before, and speeds by the clock tha
         "{\"step\":29,\"time\":1.500,\"epoch\":0,\"records\":1856,\"loss\":7,\"learning_rate\":0.0344828,"
         "\"records_per_s\":192,\"steps_per_s\":3,\"workers\":1,\"servers\":0,\"lost\":0,\"repeated\":0,"
         "\"recovered\":0}\n");
+  // Whoever reads histories shows these fields, and no others.
+  std::istringstream lines(slurp(j.dir / "history.jsonl"));
+  edl::train::job_feed read("run");
+  edl::train::read_lines(j.dir / "history.jsonl", read);
+  nlohmann::json const shown = nlohmann::json::parse(read.history());
+  std::size_t n = 0;
+  for (std::string line; std::getline(lines, line);) CHECK(shown.at(n++) == nlohmann::json::parse(line));
 }
 
 TEST_CASE("the last line has the members that made its steps, though they have left") {

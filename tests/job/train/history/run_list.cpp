@@ -2,11 +2,13 @@
 #include "edl/job/train/history/run_list.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "edl/job/train/history/history_file.hpp"
 #include "job/wire/scratch.hpp"
 
 namespace run_list_test {
@@ -80,6 +82,34 @@ TEST_CASE("what is of another kind than a page expects is no fact of a run") {
   edl::train::run_list runs(dir / "");
   CHECK(row(runs, "a") == json{{"id", "a"}, {"step", 1}, {"workers", 2}});
   CHECK(row(runs, "trial-0") == json{{"id", "trial-0"}});
+}
+
+TEST_CASE("what a neighbour has put there is not waited for, nor followed out of the directory") {
+  scratch const dir;
+  append(dir / "secret/history.jsonl", "{\"step\":1,\"loss\":42}\n");
+  append(dir / "runs/good/history.jsonl",
+         "{\"step\":5,\"loss\":1,\"key\":7,\"password\":\"x\"}\n{\"step\":5,\"metrics\":{\"a\":1,\"b\":\"x\"}"
+         "}\n");
+  for (char const* const name : {"runs/fifo", "runs/linked", "runs/swept"})
+    std::filesystem::create_directories(dir / name);
+  REQUIRE(::mkfifo((dir / "runs/fifo/sweep.json").c_str(), 0600) == 0);
+  REQUIRE(::mkfifo((dir / "runs/fifo/history.jsonl").c_str(), 0600) == 0);
+  std::filesystem::create_symlink(dir / "secret/history.jsonl", dir / "runs/linked/history.jsonl");
+  std::filesystem::create_symlink(dir / "secret", dir / "runs/outside");
+  append(dir / "secret/sweep.json", R"({"trials":[{"hyperparameters":"secret=1"}]})");
+  std::filesystem::create_symlink(dir / "secret/sweep.json", dir / "runs/swept/sweep.json");
+  std::filesystem::create_symlink(dir / "runs", dir / "mine");
+  for (char const* const given : {"runs", "mine"}) {  // the user's own word may be a link
+    edl::train::run_list runs(dir / given);
+    CHECK(runs.look().size() == 1);
+    CHECK(row(runs, "good") == json{{"id", "good"}, {"step", 5}, {"loss", 1}, {"metrics", {{"a", 1}}}});
+    CHECK(json::parse(runs.lines_of("good")) ==
+          json::parse(R"([{"step":5,"loss":1},{"step":5,"metrics":{"a":1}}])"));
+    CHECK(runs.lines_of("linked").empty());
+  }
+  edl::train::history_file(dir / "runs/linked/history.jsonl", edl::logger(edl::severity::critical))
+      .append(edl::train::history_file::kind::training, 1, "{}\n");
+  CHECK(std::filesystem::file_size(dir / "secret/history.jsonl") == 21);
 }
 
 TEST_CASE("bytes of any kind are no reason to fail") {

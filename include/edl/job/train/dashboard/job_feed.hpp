@@ -89,6 +89,13 @@ class job_feed {
 /// left out.
 void read_lines(std::string const& path, job_feed& to);
 
+/// At most so many bytes of the end of a file that others may have put there: what is no regular file, or a
+/// link, or cannot be read, is empty, and is not waited for.
+std::string end_of_file(std::string const& path, std::size_t most);
+
+/// Whether lines of a history have such a field.
+bool is_history_field(std::string_view name);
+
 }  // namespace edl::train
 
 #ifdef EDL_HEADER_ONLY

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -17,7 +19,7 @@
 namespace edl::train {
 namespace detail {
 
-inline constexpr std::streamoff most_read = 64 << 20;  // bytes of a history
+inline constexpr std::size_t most_read = 64 << 20;  // bytes of a history
 
 }  // namespace detail
 
@@ -45,7 +47,7 @@ EDL_INLINE void job_feed::add_line(history_file::kind of, std::uint64_t step, st
 
 /// A curve of half as many points looks the same; its last one stays.
 EDL_INLINE void job_feed::thin() {
-  std::size_t seen[2] = {0, 0};
+  std::size_t seen[history_file::kinds]{};
   for (entry const& e : lines_) ++seen[std::size_t(e.series)];
   std::uint64_t newest = 0;
   std::erase_if(lines_, [&](entry const& e) {
@@ -153,15 +155,56 @@ EDL_INLINE std::string job_feed::news(place& at) const {
   return out;
 }
 
+EDL_INLINE std::string end_of_file(std::string const& path, std::size_t most) {
+  int const fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return {};
+  struct ::stat is {};
+  std::string text;
+  if (::fstat(fd, &is) == 0 && S_ISREG(is.st_mode)) {
+    text.resize(std::min(most, std::size_t(is.st_size)));
+    auto const n = ::pread(fd, text.data(), text.size(), is.st_size - ::off_t(text.size()));
+    text.resize(std::size_t(std::max<::ssize_t>(0, n)));
+  }
+  ::close(fd);
+  return text;
+}
+
+EDL_INLINE bool is_history_field(std::string_view name) {
+  static constexpr std::string_view all[] = {
+      "step",        "time",    "epoch",   "records", "loss",     "learning_rate", "records_per_s",
+      "steps_per_s", "workers", "servers", "lost",    "repeated", "recovered",     "evaluated"};
+  return std::ranges::find(all, name) != std::end(all);
+}
+
+namespace detail {
+
+/// Of a line those fields that a history has: whoever may write it could have linked or put anything there.
+inline nlohmann::json known_fields(nlohmann::json line) {
+  auto const number = [](nlohmann::json const& x) { return x.is_number() || x.is_null(); };
+  nlohmann::json const metrics = line.contains("metrics") ? line["metrics"] : nlohmann::json();
+  auto const keep = [&](nlohmann::json& of, auto const& known) {
+    for (auto it = of.begin(); it != of.end();)
+      it = known(it.key()) && number(*it) ? std::next(it) : of.erase(it);
+  };
+  keep(line, is_history_field);
+  if (!metrics.is_object()) return line;
+  line["metrics"] = metrics;
+  keep(line["metrics"], [](std::string const&) { return true; });
+  return line;
+}
+
+}  // namespace detail
+
 EDL_INLINE void read_lines(std::string const& path, job_feed& to) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  auto const size = file ? std::streamoff(file.tellg()) : 0;
-  file.seekg(std::max<std::streamoff>(0, size - detail::most_read));
-  std::string line;
-  if (size > detail::most_read) std::getline(file, line);  // the rest of one
-  while (std::getline(file, line)) {
-    auto const one = parse_json(line);
-    if (!one.is_object() || !one.contains("step") || !one["step"].is_number_unsigned()) continue;
+  std::string const text = end_of_file(path, detail::most_read + 1);
+  std::string_view rest = text;
+  if (text.size() > detail::most_read) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+  while (!rest.empty()) {
+    auto const end = std::min(rest.find('\n'), rest.size());
+    auto const read = parse_json(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!read.is_object() || !read.contains("step") || !read["step"].is_number_unsigned()) continue;
+    auto const one = detail::known_fields(read);
     to.add_line(one.contains("metrics") ? history_file::kind::evaluation : history_file::kind::training,
                 one["step"].get<std::uint64_t>(), one.dump());
   }

@@ -81,8 +81,8 @@ EDL_INLINE std::string_view dashboard_body() {
   </section>
 </main>
 <footer>
-  <p>As JSON: <a data-path="/api/job" href="/api/job">job</a>, <a data-path="/api/history" href="/api/history">history</a>,
-    <a data-path="/api/events" href="/api/events">events</a>. Nothing on this page changes the job.</p>
+  <p>As JSON: <a data-path="api/job" href="api/job">job</a>, <a data-path="api/history" href="api/history">history</a>,
+    <a data-path="api/events" href="api/events">events</a>. Nothing on this page changes the job.</p>
 </footer>
 <div id="say" class="unseen" aria-live="polite"></div>
 </body>

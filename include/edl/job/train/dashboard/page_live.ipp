@@ -38,7 +38,7 @@ class drawing {
 
 /** Hands on each event of `/api/live`; `lost` says what a page that is cut off still shows. */
 function listen(handlers, lost) {
-  const live = new EventSource(with_token('/api/live'));
+  const live = new EventSource(with_token('api/live'));
   for (const [name, take] of Object.entries(handlers)) live.addEventListener(name, e => take(JSON.parse(e.data), live));
   live.onopen = () => link('Live', 'live');
   live.onerror = () => {

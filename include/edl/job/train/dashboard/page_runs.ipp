@@ -142,7 +142,7 @@ class run_table {
   }
   async load(id) {
     try {
-      const found = await ask(`/api/runs/${encodeURIComponent(id)}`);
+      const found = await ask(`api/runs/${encodeURIComponent(id)}`);
       if (this.chosen.has(id)) this.chosen.set(id, found);
     } catch (bad) {
       if (this.chosen.has(id)) this.chosen.set(id, {lines: [], problem: bad.message});

@@ -55,7 +55,7 @@ function show_job() {
 /** The records with the highest loss in the last evaluation. */
 async function show_worst() {
   worst_of = job.worst;
-  const {version, records} = await ask('/api/worst'), said = records.some(r => r.label !== undefined);
+  const {version, records} = await ask('api/worst'), said = records.some(r => r.label !== undefined);
   by_id('worst').hidden = false;
   set('worst-title', `Worst records of step ${number(version)}`);
   by_id('worst-records').replaceChildren(...table('Worst records', ['Record', 'Loss', ...(said ? ['Label', 'Said', 'Probability'] : []), 'File'],
@@ -157,7 +157,7 @@ by_id('all-events').addEventListener('click', () => { everything = true; page.ch
 by_id('compare').addEventListener('toggle', async () => {
   if (!by_id('compare').open) return;
   try {
-    others.rows = new Map((await ask('/api/runs')).map(r => [r.id, r]));
+    others.rows = new Map((await ask('api/runs')).map(r => [r.id, r]));
     others.draw();
   } catch (bad) {
     others.count.textContent = `The list cannot be read: ${bad.message}`;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/http/server.hpp"
 #include "edl/job/net/disk.hpp"
 #include "edl/job/net/event.hpp"
@@ -21,12 +22,13 @@ namespace edl::train {
 namespace detail {
 
 inline constexpr std::chrono::seconds farewell{1}, beat{15};
-inline constexpr std::size_t most_readers = 64;
+inline constexpr std::size_t most_readers = 64;  // each holds a connection while its page is open
+inline constexpr std::size_t most_connections = 4 * most_readers;
 
 inline bool of_this_machine(std::string const& host) {
   asio::error_code no_number;
   auto const address = asio::ip::make_address(host, no_number);
-  return no_number ? host == "localhost" : address.is_loopback();
+  return no_number ? lower(host) == "localhost" : address.is_loopback();
 }
 
 /// "[::1]:80" → "::1"
@@ -55,6 +57,7 @@ struct page_server::state {
   http::response answer(std::string type, std::string body) const;
   asio::awaitable<void> follow(http::stream_writer& to, page_news news);
   void check_host(http::request const& r) const;
+  void check_readers() const;
 
   page_options options;
   bool const alone;          // only this machine sees it, and no token is wanted
@@ -88,7 +91,7 @@ EDL_INLINE page_server::state::state(page_options o)
                            .certificate = options.certificate,
                            .key = options.key,
                            .flags = "--dashboard_",
-                           .bounds = {.body = 0, .connections = detail::most_readers},
+                           .bounds = {.body = 0, .connections = detail::most_connections},
                            .log = options.log},
       routes());
   options.log.info(fmt::format("dashboard: {}/{}{}", server->address(), token_shown ? "?token=" : "",
@@ -100,6 +103,14 @@ EDL_INLINE void page_server::state::check_host(http::request const& r) const {
   if (alone && !detail::of_this_machine(detail::host_of(r.field("host"))))
     throw http::failure(
         403, "this page is served to this machine, as localhost; another address to listen at changes that");
+}
+
+/// Open pages leave connections for whoever asks for a document.
+EDL_INLINE void page_server::state::check_readers() const {
+  std::lock_guard const lock(mutex);
+  if (readers >= detail::most_readers)
+    throw http::failure(503, fmt::format("{} pages are open already, which is the most", readers),
+                        {{"Retry-After", "2"}});
 }
 
 EDL_INLINE http::response page_server::state::answer(std::string type, std::string body) const {
@@ -119,6 +130,7 @@ EDL_INLINE std::vector<http::route> page_server::state::routes() {
        })},
       {"GET", "/api/live", [this](http::request& r) -> asio::awaitable<http::response> {
          check_host(r);
+         check_readers();
          page_news news = options.follow(r.field("last-event-id"));
          co_return http::response{
              .type = "text/event-stream",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -20,6 +21,7 @@ namespace edl::train {
 class history_file {
  public:
   enum class kind : std::uint8_t { training, evaluation, values, pictures };
+  static constexpr std::size_t kinds = 4;
 
   /// `path` empty: nothing is written.
   history_file(std::string path, logger log);

@@ -157,10 +157,16 @@ EDL_INLINE void history_file::drop_after(std::uint64_t step) {
 EDL_INLINE void history_file::write(work const& w) {
   auto const k = std::size_t(w.series);
   if (any_[k] && w.step <= last_[k]) return;
-  if (fd_ < 0) fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // Others may write into the directory, too: neither a link nor a FIFO is followed or waited for.
+  if (fd_ < 0)
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   struct stat facts {};
   if (fd_ < 0 || ::fstat(fd_, &facts) != 0)
     throw storage_error(errno, fmt::format("cannot open {}: {}", path_, edl::detail::file_reason(errno)));
+  if (!S_ISREG(facts.st_mode)) {
+    ::close(std::exchange(fd_, -1));
+    throw error(fmt::format("cannot write {}: it is no regular file; move it away", path_));
+  }
   ssize_t n;
   do n = ::write(fd_, w.line.data(), w.line.size());
   while (n < 0 && errno == EINTR);

@@ -26,21 +26,6 @@ inline constexpr std::string_view history_name = "history.jsonl", sweep_name = "
                                   usual_end = "checkpoints";
 inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20;  // bytes
 
-/// At most so many bytes of a file's end; what cannot be read is empty.
-inline std::string end_of(std::string const& path, std::size_t most) {
-  int const fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  struct ::stat is {};
-  std::string text;
-  if (::fstat(fd, &is) == 0 && S_ISREG(is.st_mode)) {
-    text.resize(std::min(most, std::size_t(is.st_size)));
-    auto const n = ::pread(fd, text.data(), text.size(), is.st_size - ::off_t(text.size()));
-    text.resize(std::size_t(std::max<::ssize_t>(0, n)));
-  }
-  ::close(fd);
-  return text;
-}
-
 /// The newest training line and the newest evaluation, as one object.
 inline nlohmann::json newest_of(std::string_view end) {
   nlohmann::json training, evaluation;
@@ -55,12 +40,16 @@ inline nlohmann::json newest_of(std::string_view end) {
   if (training.is_null()) training = nlohmann::json::object();
   // What is of another kind than readers expect is no fact.
   for (auto it = training.begin(); it != training.end();)
-    it = it->is_number() ? std::next(it) : training.erase(it);
+    it = it->is_number() && is_history_field(it.key()) ? std::next(it) : training.erase(it);
   if (evaluation.is_null()) return training;
   for (char const* const newer : {"step", "time"})
     if (auto const at = evaluation.find(newer); at != evaluation.end() && at->is_number())
       training[newer] = std::max(training.value(newer, nlohmann::json(0)), *at);
-  if (evaluation["metrics"].is_object()) training["metrics"] = evaluation["metrics"];
+  if (auto& metrics = evaluation["metrics"]; metrics.is_object()) {
+    for (auto it = metrics.begin(); it != metrics.end();)
+      it = it->is_number() || it->is_null() ? std::next(it) : metrics.erase(it);
+    training["metrics"] = std::move(metrics);
+  }
   return training;
 }
 
@@ -89,8 +78,14 @@ EDL_INLINE void run_list::search(std::string const& below, int depth) {
   using namespace detail;
   std::string const path = directory_ + (below.empty() ? "" : "/" + below);
   if (take(below, path + "/" + std::string(history_name))) return;  // what lies beside it are checkpoints
-  std::unique_ptr<::DIR, int (*)(::DIR*)> const all(::opendir(path.c_str()), ::closedir);
-  if (!all) return;
+  // The first one was named by the user, who may name a link.
+  int const no_link = below.empty() ? 0 : O_NOFOLLOW;
+  int const fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | no_link);
+  std::unique_ptr<::DIR, int (*)(::DIR*)> const all(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
+  if (!all) {
+    if (fd >= 0) ::close(fd);
+    return;
+  }
   std::vector<std::string> deeper;
   bool sweep = false;
   while (::dirent const* const e = ::readdir(all.get())) {
@@ -106,7 +101,7 @@ EDL_INLINE void run_list::search(std::string const& below, int depth) {
 
 EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) {
   struct ::stat is {};
-  if (::stat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;
+  if (::lstat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;  // a link may lead anywhere
   if (below == detail::usual_end) below = "";
   if (below.ends_with("/checkpoints")) below.remove_suffix(detail::usual_end.size() + 1);
   std::string const name = below.empty() ? "." : printable(below);
@@ -122,7 +117,7 @@ EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) 
   one.seen = true;
   if (one.path == path && one.size == std::uint64_t(is.st_size) && one.time == time) return true;
   one.path = path, one.size = std::uint64_t(is.st_size), one.time = time;
-  auto facts = detail::newest_of(detail::end_of(path, detail::longest_end));
+  auto facts = detail::newest_of(end_of_file(path, detail::longest_end));
   facts["id"] = id;
   one.text = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   one.text.pop_back();
@@ -131,7 +126,7 @@ EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) 
 
 EDL_INLINE void run_list::add_trials(std::string const& below) {
   std::string const path = directory_ + "/" + below + "/" + std::string(detail::sweep_name);
-  std::string text = detail::end_of(path, detail::longest_sweep);
+  std::string text = end_of_file(path, detail::longest_sweep);
   sweep& one = sweeps_[below];
   one.seen = true;
   if (one.text == text) return;
