@@ -2,6 +2,8 @@
 #include "edl/compute/device/cpu/team.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -31,6 +33,27 @@ TEST_CASE("each part is done once, on its own thread or, where that comes too la
     CHECK(others.size() ==
           std::size_t(std::count_if(who.begin(), who.end(), [&](auto id) { return id != who[0]; })));
   }
+}
+
+TEST_CASE("the child of a fork has threads of its own, and ends well with what it inherits") {
+  edl::thread_team used(3), unused(3);
+  used.run(3, [](int) {});
+  ::pid_t const child = ::fork();
+  if (child == 0) {
+    std::atomic<int> parts{0};
+    {
+      edl::thread_team const never = std::move(unused);
+      edl::thread_team again = std::move(used);
+      for (int round = 0; round < 100; ++round) again.run(3, [&](int) { ++parts; });
+    }
+    ::_exit(parts == 300 ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  int parts[3] = {};
+  used.run(3, [&](int part) { ++parts[part]; });
+  CHECK(parts[0] + parts[1] + parts[2] == 3);
 }
 
 TEST_CASE("a caller that has nothing to do itself takes parts, each of which is done once all the same") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -40,6 +42,14 @@ inline spin_clock::duration longest_spin(bool crowded) {
   return std::chrono::microseconds(crowded ? 5 : 200);
 }
 
+/// How many forks lead to this process since it first asked. A child has none of its parent's threads.
+inline unsigned forks() {
+  static std::atomic<unsigned> count{0};
+  static int const registered = ::pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
+  static_cast<void>(registered);
+  return count.load(std::memory_order_relaxed);
+}
+
 }  // namespace detail
 
 struct thread_team::state {
@@ -62,6 +72,7 @@ struct thread_team::state {
   alignas(64) std::atomic<std::uint32_t> round{0};
   alignas(64) std::atomic<std::uint32_t> done{0};  // parts of this round that their own threads have done
   bool over = false, late = false;
+  unsigned const made_at = detail::forks();
   detail::crowd callers{detail::spin_clock::now()};  // how it is around the caller
   std::vector<place> places;                         // by part
   std::vector<std::thread> threads;
@@ -112,7 +123,13 @@ struct thread_team::state {
       done.wait(seen, std::memory_order_acquire);
   }
 
+  bool inherited() const { return made_at != detail::forks(); }
+
   ~state() {
+    if (inherited()) {  // the threads are the parent's: here they can neither be joined nor detached
+      static_cast<void>(new std::vector(std::move(threads)));  // NOLINT: lost on purpose
+      return;
+    }
     over = true;
     begin();
     for (std::thread& t : threads) t.join();
@@ -150,6 +167,13 @@ EDL_INLINE thread_team& thread_team::operator=(thread_team&& other) noexcept {
 }
 
 EDL_INLINE void thread_team::start(int parts, void (*work)(void*, int), void* context) {
+  if (state_->inherited()) {
+    *this = thread_team(size_);
+    if (size_ == 1) {
+      for (int part = 0; part < parts; ++part) work(context, part);
+      return;
+    }
+  }
   state& s = *state_;
   s.work = work;
   s.context = context;
