@@ -89,6 +89,21 @@ TEST_CASE("a dense layer of quantised factors is the product of whole numbers ti
       }
 }
 
+TEST_CASE("sums of more products than a whole number holds are of float32, and never wrap") {
+  for (auto const k : computing())
+    for (std::size_t const inputs : {edl::detail::most_int8_terms, 2 * edl::detail::most_int8_terms}) {
+      std::vector<float> const x(inputs, 1), w(inputs, -1);
+      std::vector<float> y(1);
+      auto cpu = quantising(k);
+      cpu.dense_forward(1, inputs, 1, edl::activation::none, x, w, {}, y);
+      CHECK(y[0] == doctest::Approx(-double(inputs)));
+      cpu.conv2d_forward(edl::detail::dense_geometry(inputs, 1), 1, edl::activation::none, x, w, {}, y);
+      CHECK(y[0] == doctest::Approx(-double(inputs)));
+      CHECK((cpu.describe_dense(1, inputs, 1) == edl::detail::describe_int8()) ==
+            (inputs == edl::detail::most_int8_terms));
+    }
+}
+
 TEST_CASE("a convolution of quantised factors is the sum of whole numbers times both scales") {
   for (auto const& g : geometries) {
     CAPTURE(g.in.channels);

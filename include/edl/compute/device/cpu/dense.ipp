@@ -27,7 +27,7 @@ template <class T>
 void basic_cpu<T>::dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f,
                                  view<T> x, view<T> kernel, view<T> bias, std::span<T> y, bool narrow) {
   if constexpr (std::same_as<T, float>)
-    if (quantises())
+    if (quantises() && inputs <= detail::most_int8_terms)
       return detail::int8_forward(*this, detail::dense_geometry(inputs, outputs), int(rows), f, x, kernel,
                                   bias, y);
   multiply<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs, inputs,
@@ -48,7 +48,7 @@ void basic_cpu<T>::dense_backward(std::size_t rows, std::size_t inputs, std::siz
 
 template <class T>
 std::string basic_cpu<T>::describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) {
-  if (quantises()) return detail::describe_int8();
+  if (quantises() && inputs <= detail::most_int8_terms) return detail::describe_int8();
   std::vector<T> const x(rows * inputs), kernel(inputs * outputs);
   std::vector<T> y(rows * outputs);
   return describe_product<T>(*this, detail::dense_key("dense-forward", rows, inputs, outputs), rows, outputs,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -19,13 +20,16 @@ class basic_cpu;
 /// a product takes them, symmetrically: a number is a whole one from −127 to 127 times a scale. Each sample
 /// (each row of a dense layer) has a scale, and so has each output. So the result for a sample does not
 /// depend on the others, and there is nothing to calibrate. Whole numbers are multiplied, and summed without
-/// an error, up to 131,072 for a result (Jacob et al., 2018). So the bits are the same for any number of
-/// threads, and on any processor.
+/// an error, up to `most_int8_terms` for a result (Jacob et al., 2018). So the bits are the same for any
+/// number of threads, and on any processor. Larger sums are computed in float32.
 namespace edl::detail {
+
+/// Products of which a result may be the sum: 127 × 128 times as many are less than 2^31.
+inline constexpr std::size_t most_int8_terms = 131'072;
 
 /// y = f(x ∗ kernel + bias) with quantised factors. `bias` may be empty. A scale is the greatest magnitude
 /// over 127, and 1 for zeros alone. A sample or an output with a number that is not finite has a NaN, and
-/// such results.
+/// such results. `g` has at most `most_int8_terms` weights of an output.
 void int8_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f, view<float> x,
                   view<float> kernel, view<float> bias, std::span<float> y);
 

@@ -286,7 +286,8 @@ void basic_cpu<T>::conv2d_forward(conv_geometry const& g, int batch, activation 
                                   view<T> bias, std::span<T> y) {
   using detail::conv_way;
   if constexpr (std::same_as<T, float>)
-    if (quantises()) return detail::int8_forward(*this, g, batch, f, x, kernel, bias, y);
+    if (quantises() && g.patch() <= detail::most_int8_terms)
+      return detail::int8_forward(*this, g, batch, f, x, kernel, bias, y);
   if constexpr (std::same_as<T, float>)
     for (conv_way way : {detail::forward_way(*this, g, batch, f, x, kernel, bias, y), conv_way::direct}) {
       if (way == conv_way::own) break;
@@ -353,7 +354,7 @@ void basic_cpu<T>::conv2d_backward(conv_geometry const& g, int batch, view<T> x,
 template <class T>
 std::string basic_cpu<T>::describe_conv2d(conv_geometry const& g, int batch) {
   using detail::conv_way;
-  if (quantises()) return detail::describe_int8();
+  if (quantises() && g.patch() <= detail::most_int8_terms) return detail::describe_int8();
   std::string const own = g.pointwise() ? "Eigen's product" : "patches, Eigen's product";
   if constexpr (std::same_as<T, float>) {
     // Measured choices are made on the spot, of zeros.
