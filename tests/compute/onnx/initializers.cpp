@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -41,7 +42,7 @@ message& external(message& m, std::vector<std::pair<std::string, std::string>> c
 
 std::string model(std::vector<message> const& tensors, std::string const& producer = "somebody") {
   message graph;
-  graph.text(1, "a node that is passed over");
+  graph.text(1, message().text(1, "x").text(2, "y").text(4, "Relu").bytes());  // is passed over
   for (message const& t : tensors) graph.text(5, t.bytes());
   message m;
   m.number(1, 8).text(2, producer).text(7, graph.bytes());
@@ -106,6 +107,48 @@ TEST_CASE("numbers of every form that others write are read") {
   CHECK_THROWS_WITH_AS(m.read(*m.find("ids")), doctest::Contains("tensor 'ids' of "), edl::error);
 }
 
+TEST_CASE("numbers that lie apart, files in other folders, and constants are read as well") {
+  files const f;
+  std::filesystem::create_directory(f.dir / "below");
+  f.write(text_of({7, 8}), "below/weights.bin");
+  message apart = tensor("apart", 1, {3}), pieces = tensor("pieces", 1, {3}),
+          narrow = tensor("narrow", 10, {2});
+  apart.real(4, 1).real(4, -2).real(4, 0.5f);
+  pieces.packed(4, std::span<float const>(floats{1, -2})).real(4, 0.5f);
+  narrow.number(5, 0x3c00).number(5, 0xc000);
+  auto const outside = [](std::string const& name, std::string const& path) {
+    message m = tensor(name, 1, {2});
+    return external(m, {{"location", path}, {"length", "0"}});
+  };
+  auto const constant = [](std::string const& output, message const& value) {
+    return message()
+        .text(2, output)
+        .text(4, "Constant")
+        .text(5, message().text(1, "value").text(5, value.bytes()).number(20, 4).bytes())
+        .bytes();
+  };
+  message graph;
+  graph.text(1, constant("weight", tensor("", 1, {2}).text(9, text_of({3, 4}))));
+  graph.text(1, constant("other", tensor("named", 1, {1}).text(9, text_of({5}))));
+  for (message const& t : {apart, pieces, narrow, outside("a", "./below/weights.bin"),
+                           outside("b", "below/../below/weights.bin")})
+    graph.text(5, t.bytes());
+  initializers const m(f.write(message().number(1, 8).text(7, graph.bytes()).bytes()));
+  auto const read = [&](char const* name) { return m.read(*m.find(name)); };
+  CHECK(m.all().size() == 7);
+  CHECK(read("apart") == floats{1, -2, 0.5f});
+  CHECK(read("pieces") == floats{1, -2, 0.5f});
+  CHECK(read("narrow") == floats{1, -2});
+  CHECK(read("a") == floats{7, 8});
+  CHECK(read("b") == floats{7, 8});
+  CHECK(read("weight") == floats{3, 4});
+  CHECK(read("other") == floats{5});
+  message few = tensor("w", 1, {2}), wide = tensor("w", 16, {1}), odd = tensor("w", 1, {1});
+  CHECK(contains(f.refused(model({few.real(4, 1)})), "has 2 elements, and 1 numbers"));
+  CHECK(contains(f.refused(model({wide.number(5, 0x10000)})), "a number of more than 16 bits"));
+  CHECK(contains(f.refused(model({odd.number(4, 1)})), "numbers are of another type"));
+}
+
 TEST_CASE("sizes, places and names that cannot be are told by the tensor") {
   files const f;
   f.write(std::string(16, 'x'), "beside");
@@ -129,9 +172,11 @@ TEST_CASE("sizes, places and names that cannot be are told by the tensor") {
     return one(external(m, entries));
   };
   REQUIRE(beside({{"location", "beside"}, {"offset", "8"}}) == "nothing");
-  for (char const* path : {"../m.onnx", "/etc/passwd", "a/beside", "..", ".", "", "a\\b"})
-    CHECK(contains(beside({{"location", path}}), "only one beside the model is read, without a path"));
-  CHECK(contains(beside({{"location", std::string("beside\0x", 8)}}), "only one beside the model"));
+  for (char const* path :
+       {"../m.onnx", "/etc/passwd", "a/../../beside", "..", ".", "", "a\\b", "\x01@", "beside/"})
+    CHECK(contains(beside({{"location", path}}), "only one beside or below the model is read"));
+  CHECK(contains(beside({{"location", std::string("beside\0x", 8)}}), "only one beside or below"));
+  CHECK(beside({{"location", "\x01@"}}).find('\x01') == std::string::npos);
   CHECK(contains(beside({{"location", "lacking"}}), "lacking"));
   CHECK(contains(beside({{"location", "beside"}, {"offset", "17"}}), "begins behind the end of "));
   CHECK(contains(beside({{"location", "beside"}, {"offset", "9"}}), "ends behind the end of "));

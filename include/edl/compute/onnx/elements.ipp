@@ -34,7 +34,8 @@ EDL_INLINE value to_onnx(graph& g, nn::dense const& l, value const& x) {
   std::vector<std::string> inputs{g.as(x, rows ? form::rows : form::places).name, g.variable("kernel")};
   if (rows) {
     if (l.use_bias) inputs.push_back(g.variable("bias"));
-    return {g.add("Gemm", inputs), out};
+    // The value is what stands where nothing does; readers take the absence for what they are used to.
+    return {g.add("Gemm", inputs, {{"transB", std::int64_t(0)}}), out};
   }
   std::string y = g.add("MatMul", inputs);
   if (l.use_bias) y = g.add("Add", {y, g.variable("bias")});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,6 +11,9 @@
 #include "edl/core/input_file.hpp"
 
 namespace edl::onnx {
+
+/// Bytes of a name or a note that are read; longer ones are passed over.
+inline constexpr std::size_t longest_note = 1u << 16;
 
 /// A tensor among the weights of a model.
 struct initializer {
@@ -22,12 +26,14 @@ struct initializer {
   std::string file{};  ///< beside the model; empty: in it
   std::uint64_t offset = 0, size = 0;
   bool varints = false;  ///< as int32_data has narrow numbers
+
+  std::vector<std::uint32_t> loose{};  ///< or else the bits of each number, which lie apart from each other
 };
 
-/// The weights of a file of ONNX (onnx/onnx.proto3), whoever wrote it; nodes are passed over. Tensors of
-/// numbers lie inside the file, or inside one beside it, which is named without a path, and have as many
-/// bytes as their extents say. No name stands twice. Anything else is an edl::error that names the file and
-/// the tensor or offset. Thread safety: const, safe.
+/// The weights of a file of ONNX (onnx/onnx.proto3), whoever wrote it: those among the initializers, and
+/// those of nodes `Constant`. Other nodes are passed over. Tensors of numbers lie inside the file, or inside
+/// one beside or below it, and have as many bytes as their extents say. No name stands twice. Anything else
+/// is an edl::error that names the file and the tensor or offset. Thread safety: const, safe.
 class initializers {
  public:
   explicit initializers(std::string path);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -82,7 +83,15 @@ class fields {
     return f;
   }
 
-  static constexpr std::uint64_t longest = 1u << 16;  // text
+  /// The next 4 bytes, or those of a field of type 5.
+  std::uint32_t fixed32() {
+    if (end_ - at_ < 4) fail("it is cut off");
+    at_ += 4;
+    return bits_at(at_ - 4);
+  }
+  std::uint32_t fixed32(field const& f) { return bits_at(f.at); }
+
+  static constexpr std::uint64_t longest = longest_note;
 
   std::string text(field const& f) {
     if (f.type != 2 || f.size > longest) fail("a text is none, or is too long");
@@ -102,6 +111,12 @@ class fields {
   }
 
  private:
+  std::uint32_t bits_at(std::uint64_t place) {
+    std::uint32_t bits = 0;
+    for (int i = 0; i < 4; ++i) bits |= std::uint32_t(window_.at(place + std::uint64_t(i))) << 8 * i;
+    return bits;
+  }
+
   window& window_;
   std::uint64_t at_, end_;
 };
@@ -154,13 +169,32 @@ struct initializers_parser {
     constexpr std::size_t most = 1u << 20;
     while (graph.more()) {
       auto const f = graph.next();
-      if (f.number != 5) continue;
+      if (f.number != 1 && f.number != 5) continue;
       if (result.all_.size() == most) graph.fail(fmt::format("it has more than {} tensors", most));
-      tensor(graph.of(f));
+      if (f.number == 5)
+        tensor(graph.of(f));
+      else
+        node(graph.of(f));
     }
   }
 
-  void tensor(detail::fields m) {
+  /// Of a node `Constant` the tensor, by the name of its output.
+  void node(detail::fields m) {
+    std::string output, op;
+    std::vector<detail::fields::field> attributes;
+    while (m.more()) {
+      auto const f = m.next();
+      if (f.number == 2 && output.empty()) output = m.text(f);
+      if (f.number == 4) op = m.text(f);
+      if (f.number == 5) attributes.push_back(f);
+    }
+    if (op != "Constant") return;
+    for (auto const& a : attributes)
+      for (auto one = m.of(a); one.more();)
+        if (auto const f = one.next(); f.number == 5) tensor(one.of(f), output);
+  }
+
+  void tensor(detail::fields m, std::string const& name = {}) {
     initializer t;
     std::uint64_t type = 0, location = 0;
     std::map<std::string, std::string> external;
@@ -168,6 +202,27 @@ struct initializers_parser {
     auto const only = [&](auto& kept, auto const& f) {
       if (kept || f.type != 2) m.fail("a tensor's numbers are not in one piece");
       kept = f;
+    };
+    // Protocol Buffers have repeated numbers in one piece, in several, or one by one.
+    auto const more = [&](auto& kept, auto const& f) {
+      if (f.type == 2 && !kept && t.loose.empty()) {
+        kept = f;
+        return;
+      }
+      bool const real = f.number == 4;
+      auto const spread = [&](auto const& piece) {
+        for (auto all = m.of(piece); all.more();)
+          t.loose.push_back(real ? all.fixed32()
+                                 : std::uint32_t(std::min<std::uint64_t>(all.varint(), 1u << 31)));
+      };
+      if (kept) spread(*kept);
+      kept.reset();
+      if (f.type == 2)
+        spread(f);
+      else if (f.type != (real ? 5u : 0u))
+        m.fail("a tensor's numbers are of another type");
+      else
+        t.loose.push_back(real ? m.fixed32(f) : std::uint32_t(std::min<std::uint64_t>(f.value, 1u << 31)));
     };
     auto const extent = [&](std::uint64_t n) {
       if (t.dims.size() == 8) m.fail("a tensor has more than 8 extents");
@@ -186,10 +241,10 @@ struct initializers_parser {
           type = f.value;
           break;
         case 4:
-          only(floats, f);
+          more(floats, f);
           break;
         case 5:
-          only(narrow, f);
+          more(narrow, f);
           break;
         case 8:
           t.name = m.text(f);
@@ -212,6 +267,7 @@ struct initializers_parser {
               : type == 10 ? "F16"
               : type == 16 ? "BF16"
                            : fmt::format("type {}", type);
+    if (!name.empty()) t.name = name;
     if (t.name.empty()) return;
     if (t.floats()) place(t, location == 1, external, raw, floats, narrow);
     result.all_.push_back(std::move(t));
@@ -229,6 +285,14 @@ struct initializers_parser {
       count *= d;
     }
     std::uint64_t const wanted = count * (t.dtype == "F32" ? 4 : 2);
+    if (!outside && !raw && !t.loose.empty()) {
+      if (t.loose.size() != count)
+        fail(t, fmt::format("has {} elements, and {} numbers", count, t.loose.size()));
+      if (t.dtype != "F32" && std::ranges::any_of(t.loose, [](std::uint32_t x) { return x > 0xffff; }))
+        fail(t, "has a number of more than 16 bits");
+      return;
+    }
+    t.loose.clear();
     if (outside) {
       beside(t, external, wanted);
     } else if (auto const& in = raw ? raw : t.dtype == "F32" ? floats : narrow) {
@@ -257,11 +321,14 @@ struct initializers_parser {
       if (!n) fail(t, fmt::format("has '{}' as its {}", printable(text, 50), key));
       return *n;
     };
-    std::string const name = entry("location");
-    if (name.empty() || name == "." || name == ".." ||
-        name.find_first_of(std::string_view("/\\\0", 3)) != name.npos)
-      fail(t, fmt::format("is in the file '{}'; only one beside the model is read, without a path",
-                          printable(name, 200)));
+    std::string const given = entry("location"),
+                      name = std::filesystem::path(given).lexically_normal().native();
+    bool const odd =
+        std::ranges::any_of(given, [](char c) { return (c >= 0 && c < ' ') || c == 127 || c == '\\'; });
+    if (odd || name.empty() || name == "." || name.starts_with('/') || name.starts_with("..") ||
+        name.ends_with('/'))
+      fail(t, fmt::format("is in the file '{}'; only one beside or below the model is read",
+                          printable(given, 200)));
     constexpr std::size_t most_files = 256;
     if (result.beside_.size() == most_files && !result.beside_.contains(name))
       fail(t, fmt::format("is in one more file than {}", most_files));
@@ -271,7 +338,8 @@ struct initializers_parser {
     t.offset = number("offset", 0);
     if (t.offset > file->second.size())
       fail(t, fmt::format("begins behind the end of {}", printable(file->second.path())));
-    t.size = number("length", wanted);
+    t.size = number("length", 0);
+    if (t.size == 0) t.size = wanted;  // as some write for all that is left
     if (t.size > file->second.size() - t.offset)
       fail(t, fmt::format("ends behind the end of {}", printable(file->second.path())));
   }
@@ -296,7 +364,10 @@ EDL_INLINE std::vector<float> initializers::read(initializer const& t) const {
   };
   input_file const& from = t.file.empty() ? file_ : beside_.at(t.file);
   std::vector<float> values;
-  if (t.varints) {
+  if (!t.loose.empty()) {
+    for (std::uint32_t const x : t.loose)
+      values.push_back(t.dtype == "F32" ? std::bit_cast<float>(x) : widen(x));
+  } else if (t.varints) {
     detail::window bytes(from);
     for (detail::fields all(bytes, t.offset, t.offset + t.size); all.more();)
       values.push_back(widen(all.varint()));
