@@ -4,9 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/losses.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/job/author/model_learner.hpp"
 
 namespace fed_test {
@@ -115,6 +118,18 @@ struct places {
   }
 };
 
+struct throwing {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 1});
+  static constexpr nn::mean_squared_error loss{};
+  static void feed(edl::example const& record, edl::sample<throwing>&, edl::mode) {
+    float const how = record.float_values("x")[0];
+    if (how == 0) throw std::invalid_argument("stof");
+    if (how == 1) throw edl::error("no such street");
+    if (how == 2) throw 7;
+    throw edl::storage_error(EIO, "the disk is gone");
+  }
+};
+
 edl::example of_x(float a, float b, std::string const& more = {}) {
   edl::example e;
   edl::example_builder build(e);
@@ -160,6 +175,16 @@ TEST_CASE("what the feed leaves unwritten is an error that names it, whatever it
   for (char const* list : {"words", "tags", "read"}) CHECK(left_out(list) == "");
   partial::leave = "kind";
   CHECK(refusal<partial>(of_x(1, 2), edl::mode::prediction) == "");
+}
+
+TEST_CASE("whatever an author's feed throws is the record's own error") {
+  CHECK(refusal<throwing>(of_x(0, 0)) == "data: the model's `feed` failed: stof");
+  CHECK(refusal<throwing>(of_x(1, 0)) == "data: no such street");
+  CHECK(refusal<throwing>(of_x(2, 0)) ==
+        "data: the model's `feed` failed: it has thrown something other than a std::exception");
+  CHECK(refusal<throwing>(of_x(3, 0)) == "the disk is gone");  // which is no fault of the record's
+  CHECK(refusal<throwing>(of_x(3, 0), edl::mode::prediction) == "the disk is gone");
+  CHECK(refusal<throwing>(of_x(0, 0), edl::mode::prediction) == "data: the model's `feed` failed: stof");
 }
 
 TEST_CASE("any number is an id, also the one that stands where none was written") {

@@ -38,6 +38,20 @@ std::uint64_t poison_for(std::span<nn::input_place const> inputs, view<std::uint
 void check_inputs(example const& record, std::span<nn::input_place const> inputs, view<float> row,
                   view<std::uint64_t> ids, std::uint64_t poison = unfed_id);
 
+/// Throws what an author's `feed` has thrown, which is caught right now, as the record's own data_error. A
+/// lack of memory and a disk that fails are not the record's, and stay what they are.
+[[noreturn]] void refuse_record();
+
+/// Calls an author's `feed`, the only way to do so: whatever it throws is the record's own error.
+template <class Feed>
+void call_feed(Feed&& feed) {
+  try {
+    feed();
+  } catch (...) {
+    refuse_record();
+  }
+}
+
 /// Throws data_error: `feed` sets no label, or not this one of several. The record may have none.
 [[noreturn]] void refuse_unfed_label(std::string_view which);
 

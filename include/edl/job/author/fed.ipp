@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <string>
 
 #include "edl/compute/data/format/example.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/job/author/checked_view.hpp"
 #include "edl/job/author/fed.hpp"
 
@@ -78,6 +80,24 @@ EDL_INLINE void check_inputs(example const& record, std::span<nn::input_place co
     throw data_error(feature.empty()
                          ? fmt::format("{} is {}, which `feed` made of finite numbers", place, *odd)
                          : fmt::format("{}, and so {} would be {}", feature, place, *odd));
+  }
+}
+
+EDL_INLINE void refuse_record() {
+  try {
+    throw;
+  } catch (data_error const&) {
+    throw;
+  } catch (storage_error const&) {
+    throw;
+  } catch (std::bad_alloc const&) {
+    throw;
+  } catch (error const& e) {
+    throw data_error(e.what());
+  } catch (std::exception const& e) {
+    throw data_error(fmt::format("the model's `feed` failed: {}", e.what()));
+  } catch (...) {
+    throw data_error("the model's `feed` failed: it has thrown something other than a std::exception");
   }
 }
 

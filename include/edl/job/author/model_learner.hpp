@@ -166,7 +166,7 @@ class model_learner final : public train::learner {
     auto const feed_over = [&](std::uint64_t poison) {
       fed.emplace(b.feature_row(row), b.target_row(row), b.id_row(row), b.weight_row(row), b.class_row(row),
                   poison);
-      Model::feed(record, *fed, m);
+      call_feed([&] { Model::feed(record, *fed, m); });
     };
     feed_over(unfed_id);
     std::uint64_t const poison = poison_for(inputs, b.id_row(row));

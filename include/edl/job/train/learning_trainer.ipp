@@ -28,15 +28,7 @@ EDL_INLINE data::batch learning_trainer::make_batch() const {
 }
 
 EDL_INLINE void learning_trainer::feed(example const& record, data::batch& b, int row, mode m) const {
-  try {
-    learner_->feed(record, b, row, m);
-  } catch (error const&) {
-    throw;
-  } catch (std::exception const& e) {
-    throw data_error(
-        fmt::format("the model's feed failed: {}; does it assign as many values as the network takes, {}?",
-                    e.what(), facts().input.size()));
-  }
+  learner_->feed(record, b, row, m);
   if (m != mode::training || !facts().augments) return;
   if (b.placements.empty())
     learner_->augment(b.feature_row(row), stream_of(b, row));
