@@ -25,25 +25,27 @@ struct feature_error;
 
 namespace detail {
 
-/// Throws feature_error: a feature has so many values, and is to have these rows, columns and channels.
-[[noreturn]] void refuse_extents(std::string_view name, std::size_t values, view<std::size_t> extents);
-
-template <std::size_t Rank>
-void check_extents(std::string_view name, std::size_t values, std::array<std::size_t, Rank> const& extents) {
-  std::size_t wanted = 1;
-  for (std::size_t const e : extents) wanted *= e;
-  if (values != wanted) refuse_extents(name, values, extents);
-}
+/// Throws feature_error where so many values, which came in `given` extents, are not to be read in these.
+void check_extents(std::string_view name, std::size_t values, view<std::size_t> given,
+                   view<std::size_t> extents);
 
 /// Throws feature_error: `feed` reads value `at`, which the record does not have.
 [[noreturn]] void refuse_value(std::string_view name, std::int64_t at, std::size_t size);
 
 }  // namespace detail
 
+/// Whether values in `given` extents may be read in the `wanted` ones. A flat list may be; all else has to be
+/// equal, whatever the number of values is. Extents of 1 count for nothing.
+bool fits_extents(view<std::size_t> given, view<std::size_t> wanted);
+
+/// Extents as errors tell them, as "2 × 4 × 1"; without any "1".
+std::string shown_extents(view<std::size_t> extents);
+
 /// The values of a feature. Throws data_error where one is asked for that the record does not have.
 template <class T>
 struct value_list : view<T> {
-  value_list(view<T> of, std::string_view feature) : view<T>(of), name(feature) {}
+  value_list(view<T> of, std::string_view feature, view<std::size_t> given = {})
+      : view<T>(of), name(feature), extents(given) {}
 
   T const& operator[](std::size_t at) const {
     if (at >= this->size()) detail::refuse_value(name, std::int64_t(at), this->size());
@@ -51,6 +53,7 @@ struct value_list : view<T> {
   }
 
   std::string_view name;
+  view<std::size_t> extents;  ///< `example::extents`
 };
 
 template <class T, std::size_t Rank>
@@ -77,12 +80,18 @@ class value_view : public detail::tensor_view<value_view<T, Rank>, T const, Rank
   /// Throws data_error where the record has another number of values.
   value_view(value_list<T> of, std::array<std::size_t, Rank> const& extents)
       : detail::tensor_view<value_view, T const, Rank>(
-            of.data(), (detail::check_extents(of.name, of.size(), extents), extents)),
-        name_(of.name) {}
+            of.data(), (detail::check_extents(of.name, of.size(), of.extents, extents), extents)),
+        name_(of.name),
+        given_(of.extents) {}
+
+  /// All values of a list, flat.
+  explicit value_view(value_list<T> of) requires(Rank == 1)
+      : detail::tensor_view<value_view, T const, Rank>(of.data(), {of.size()}),
+        name_(of.name),
+        given_(of.extents) {}
 
   template <std::integral... At>
-    requires(sizeof...(At) == Rank)
-  T const& operator()(At... at) const {
+  requires(sizeof...(At) == Rank) T const& operator()(At... at) const {
     std::size_t i = 0, offset = 0;
     (..., [&](std::int64_t one) {
       std::size_t const extent = this->shape()[i++];
@@ -91,16 +100,14 @@ class value_view : public detail::tensor_view<value_view<T, Rank>, T const, Rank
     }(std::int64_t(at)));
     return this->data()[offset];
   }
-  T const& operator[](std::size_t at) const
-    requires(Rank == 1)
-  {
-    return (*this)(at);
-  }
+  T const& operator[](std::size_t at) const requires(Rank == 1) { return (*this)(at); }
 
   std::string_view feature() const { return name_; }
+  view<std::size_t> given() const { return given_; }
 
  private:
   std::string_view name_;
+  view<std::size_t> given_;
 };
 
 namespace detail {
@@ -134,14 +141,8 @@ class example {
   }
 
   /// The same of as many as the record has.  // (n)
-  auto floats(std::string_view name) const {
-    auto const all = float_values(name);
-    return value_view(all, std::array{all.size()});
-  }
-  auto integers(std::string_view name) const {
-    auto const all = integer_values(name);
-    return value_view(all, std::array{all.size()});
-  }
+  auto floats(std::string_view name) const { return value_view<float, 1>(float_values(name)); }
+  auto integers(std::string_view name) const { return value_view<std::int64_t, 1>(integer_values(name)); }
 
   /// The same lists as spans.
   value_list<float> float_values(std::string_view name) const;
@@ -162,6 +163,10 @@ class example {
 
   /// How many values a feature has; 0 if the record lacks it.
   std::size_t count(std::string_view name) const;
+
+  /// The extents that they came in, as of an array; empty: a list, or the record lacks it.
+  view<std::size_t> extents(std::string_view name) const;
+  view<std::size_t> extents(std::size_t feature) const { return extents_of(features_[feature]); }
 
   /// Features in the order in which they were read.
   std::size_t size() const { return features_.size(); }
@@ -186,6 +191,7 @@ class example {
     std::size_t first = 0, count = 0;  // in the pool of its kind
     std::size_t as_floats = none;      // where integers stand among the floats, once they are all there
     std::size_t as_integers = none;    // where others that are whole numbers stand among the integers
+    std::size_t first_extent = 0, rank = 0;
   };
   struct slice {
     std::size_t first = 0, size = 0;  // in text_
@@ -196,6 +202,9 @@ class example {
   }
   std::string_view bytes_at(entry const& f, std::size_t index) const;
   entry const* find(std::string_view name) const;
+  view<std::size_t> extents_of(entry const& f) const {
+    return view<std::size_t>(extents_).subspan(f.first_extent, f.rank);
+  }
   entry const& need(std::string_view name, kind what) const;
   [[noreturn]] void refuse(std::string_view name, std::string_view wanted, kind what, bool one = true,
                            std::size_t values = 1) const;
@@ -207,6 +216,7 @@ class example {
   std::vector<float> floats_;
   std::vector<std::int64_t> integers_;
   std::vector<slice> slices_;
+  std::vector<std::size_t> extents_;
   std::string text_;
 };
 
@@ -231,11 +241,11 @@ namespace xt {
 
 /// As xtensor's own, which reads past the end where a record has fewer values than the shape.
 template <layout_type L = XTENSOR_DEFAULT_TRAVERSAL, class Values, class Extent, std::size_t Rank>
-  requires edl::detail::is_value_view<std::decay_t<Values>>
+requires edl::detail::is_value_view<std::decay_t<Values>>
 auto reshape_view(Values&& of, Extent const (&extents)[Rank]) {
   std::array<std::size_t, Rank> shape{};
   for (std::size_t i = 0; i < Rank; ++i) shape[i] = std::size_t(extents[i]);
-  edl::detail::check_extents(of.feature(), of.size(), shape);
+  edl::detail::check_extents(of.feature(), of.size(), of.given(), shape);
   return reshape_view<L>(std::forward<Values>(of), std::move(shape));
 }
 

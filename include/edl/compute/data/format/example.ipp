@@ -31,13 +31,42 @@ inline constexpr std::string_view kind_names[]{"empty", "byte strings", "floats"
 
 }  // namespace data::detail
 
-EDL_INLINE void detail::refuse_extents(std::string_view name, std::size_t values, view<std::size_t> extents) {
+EDL_INLINE bool fits_extents(view<std::size_t> given, view<std::size_t> wanted) {
+  auto const next = [](view<std::size_t>& of) {
+    while (!of.empty() && of.front() == 1) of = of.subspan(1);
+  };
+  auto const is_flat = [](view<std::size_t> of) {
+    return std::ranges::count_if(of, [](std::size_t e) { return e != 1; }) <= 1;
+  };
+  if (is_flat(given)) return true;
+  for (next(given), next(wanted); !given.empty() && !wanted.empty(); next(given), next(wanted)) {
+    if (given.front() != wanted.front()) return false;
+    given = given.subspan(1), wanted = wanted.subspan(1);
+  }
+  return given.empty() && wanted.empty();
+}
+
+EDL_INLINE std::string shown_extents(view<std::size_t> extents) {
+  return extents.empty() ? "1" : fmt::format("{}", fmt::join(extents, " × "));
+}
+
+EDL_INLINE void detail::check_extents(std::string_view name, std::size_t values, view<std::size_t> given,
+                                      view<std::size_t> extents) {
+  asked_features::note(name, example::kind::none, extents);
   std::size_t wanted = 1;
   for (std::size_t const e : extents) wanted *= e;
-  throw feature_error(fmt::format("'{}' has {}, the network takes {}{}", data::detail::printable(name),
-                                  counted(values, "value"), wanted,
-                                  extents.size() > 1 ? fmt::format(" ({})", fmt::join(extents, " × ")) : ""),
-                      name, example::kind::none, {extents.begin(), extents.end()});
+  auto const refuse = [&](std::string const& what) {
+    throw feature_error(what, name, example::kind::none, {extents.begin(), extents.end()});
+  };
+  if (values != wanted)
+    refuse(fmt::format("'{}' has {}{}, the network takes {}{}", data::detail::printable(name),
+                       counted(values, "value"),
+                       given.size() > 1 ? fmt::format(" ({})", shown_extents(given)) : "", wanted,
+                       extents.size() > 1 ? fmt::format(" ({})", shown_extents(extents)) : ""));
+  // What an author reads as a flat list may lie in any extents.
+  if (extents.size() > 1 && !fits_extents(extents, {}) && !fits_extents(given, extents))
+    refuse(fmt::format("'{}' is {}, the network takes {}: transpose it, or read it flat in `feed`",
+                       data::detail::printable(name), shown_extents(given), shown_extents(extents)));
 }
 
 EDL_INLINE void detail::refuse_value(std::string_view name, std::int64_t at, std::size_t size) {
@@ -56,6 +85,7 @@ EDL_INLINE void example::clear() {
   floats_.clear();
   integers_.clear();
   slices_.clear();
+  extents_.clear();
   text_.clear();
 }
 
@@ -94,17 +124,19 @@ EDL_INLINE example::entry const& example::need(std::string_view name, kind what)
 }
 
 EDL_INLINE value_list<float> example::float_values(std::string_view name) const {
+  asked_features::note(name, kind::floats);
   if (auto const* const f = find(name); f && f->as_floats != none)
-    return {{floats_.data() + f->as_floats, f->count}, text_of(*f)};
+    return {{floats_.data() + f->as_floats, f->count}, text_of(*f), extents_of(*f)};
   auto const& f = need(name, kind::floats);
-  return {{floats_.data() + f.first, f.count}, text_of(f)};
+  return {{floats_.data() + f.first, f.count}, text_of(f), extents_of(f)};
 }
 
 EDL_INLINE value_list<std::int64_t> example::integer_values(std::string_view name) const {
+  asked_features::note(name, kind::integers);
   if (auto const* const f = find(name); f && f->as_integers != none)
-    return {{integers_.data() + f->as_integers, f->count}, text_of(*f)};
+    return {{integers_.data() + f->as_integers, f->count}, text_of(*f), extents_of(*f)};
   auto const& f = need(name, kind::integers);
-  return {{integers_.data() + f.first, f.count}, text_of(f)};
+  return {{integers_.data() + f.first, f.count}, text_of(f), extents_of(f)};
 }
 
 EDL_INLINE std::int64_t example::integer(std::string_view name) const {
@@ -114,6 +146,7 @@ EDL_INLINE std::int64_t example::integer(std::string_view name) const {
 }
 
 EDL_INLINE float example::floating(std::string_view name) const {
+  asked_features::note(name, kind::floats);
   auto const* const f = find(name);
   if (f && f->count == 1 && f->type == kind::integers) return float(integers_[f->first]);
   if (!f || f->count != 1 || (f->type != kind::floats && f->as_floats == none))
@@ -122,11 +155,13 @@ EDL_INLINE float example::floating(std::string_view name) const {
 }
 
 EDL_INLINE std::string_view example::bytes(std::string_view name) const {
+  asked_features::note(name, kind::strings);
   if (need(name, kind::strings).count != 1) refuse(name, "one byte string", kind::strings);
   return bytes(name, 0);
 }
 
 EDL_INLINE std::string_view example::bytes(std::string_view name, std::size_t index) const {
+  asked_features::note(name, kind::strings);
   auto const& f = need(name, kind::strings);
   if (index >= f.count)
     refuse(name, fmt::format("{} byte strings", index + 1), kind::strings, false, index + 1);
@@ -136,6 +171,11 @@ EDL_INLINE std::string_view example::bytes(std::string_view name, std::size_t in
 EDL_INLINE std::size_t example::count(std::string_view name) const {
   auto const* const f = find(name);
   return f ? f->count : 0;
+}
+
+EDL_INLINE view<std::size_t> example::extents(std::string_view name) const {
+  auto const* const f = find(name);
+  return f ? extents_of(*f) : view<std::size_t>();
 }
 
 EDL_INLINE std::vector<std::string_view> example::names() const {

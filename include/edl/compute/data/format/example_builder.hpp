@@ -32,6 +32,9 @@ class example_builder {
   void integer(std::string_view name, std::int64_t value) { integers(name, 1)[0] = value; }
   void bytes(std::string_view name, std::string_view value);
 
+  /// The extents of the feature that was put last, as many values as it has.
+  void extents(view<std::size_t> of);
+
   /// The feature that was put last may be asked for as these, too; as many as it has.
   void also(view<std::int64_t> values);
   void also(std::int64_t value) { also(view<std::int64_t>(&value, 1)); }

@@ -60,6 +60,12 @@ EDL_INLINE void example_builder::bytes(std::string_view name, std::span<std::str
   }
 }
 
+EDL_INLINE void example_builder::extents(view<std::size_t> of) {
+  into_.features_.back().first_extent = into_.extents_.size();
+  into_.features_.back().rank = of.size();
+  into_.extents_.insert(into_.extents_.end(), of.begin(), of.end());
+}
+
 EDL_INLINE void example_builder::also(view<std::int64_t> values) {
   into_.features_.back().as_integers = into_.integers_.size();
   into_.integers_.insert(into_.integers_.end(), values.begin(), values.end());

@@ -203,6 +203,7 @@ class numpy_reader final : public reader {
                      : spread<double>(bytes, build.floats(a.name, values));
       else
         integers(a, record, bytes, build.integers(a.name, values));
+      if (h.extents.size() > 2) build.extents(view<std::uint64_t>(h.extents).subspan(1));
     }
   }
 
