@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* What this header promises. A library of another number is not to be used. */
-enum { edl_predictor_abi = 1 };
+enum { edl_predictor_abi = 2 };
 
 /* A model that is open. It is a number: what is closed, or never was open, is refused by name. 0 is none. */
 typedef int64_t edl_predictor;
@@ -41,15 +41,18 @@ typedef struct edl_model {
 /* An input that `feed` asks for, or an output. */
 typedef struct edl_feature {
   char const* name;
-  uint64_t const* extents; /* of a record's values; none: one value */
+  uint64_t const* extents; /* of a record's values; none: one value; 0: any number */
   uint64_t first;          /* of an output: where it begins among a record's */
   int32_t rank;            /* extents */
   int32_t kind;            /* edl_kind; outputs are floats */
   int32_t meaning;         /* edl_meaning, of an output */
   int32_t reserved;
+  char const* const* classes; /* of edl_classes: their names, as many as there are numbers; null: not known */
 } edl_feature;
 
-/* A feature of all records of a batch: the values of the first one, then those of the second. */
+/* A feature of all records of a batch: the values of the first one, then those of the second. A record of NaN
+   alone lacks it, as one whose cell of a table is empty. So does one of no values, unless it is of a feature
+   of any number of them. */
 typedef struct edl_values {
   char const* name;
   void const* values;      /* float, int64_t, or the bytes of all texts */
@@ -58,7 +61,8 @@ typedef struct edl_values {
   uint64_t const* offsets; /* of texts, count + 1: where each begins in `values`, then bytes; null of numbers */
   uint64_t bytes;          /* of texts: how many there are in `values` */
   int32_t kind;            /* edl_kind */
-  int32_t reserved;
+  int32_t rank;            /* extents; 0 and 1: a flat list */
+  uint64_t const* extents; /* of each record's values: they are compared with what the model takes */
 } edl_values;
 
 /* The number edl_predictor_abi that the library was made with. */
@@ -70,8 +74,9 @@ edl_predictor edl_predictor_open(char const* path, int32_t threads);
 /* What another thread predicts at this moment is still finished. */
 int32_t edl_predictor_close(edl_predictor p);
 
-/* What is pointed to is there until the model is closed. Inputs are as far as they can be found out: those
-   that `feed` does without stand behind the others. */
+/* What is pointed to is there until the model is closed. Inputs are those of the training's records. Of a model
+   that does not say them they are as far as they can be found out. Those that `feed` does without stand behind
+   the others. */
 int32_t edl_predictor_describe(edl_predictor p, edl_model* into);
 int32_t edl_predictor_input(edl_predictor p, int32_t which, edl_feature* into);
 int32_t edl_predictor_output(edl_predictor p, int32_t which, edl_feature* into);

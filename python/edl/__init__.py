@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 __all__ = ["Error", "Feature", "Model", "open"]
-_ABI = 1
+_ABI = 2
 _DTYPES = {0: "float32", 1: "str", 2: "float32", 3: "int64"}
 _MEANINGS = ("numbers", "classes", "probabilities")
 
@@ -26,7 +26,7 @@ class Error(RuntimeError):
 
 
 class Feature(NamedTuple):
-    """An input or an output: `shape` is of one record, `meaning` is of an output."""
+    """An input or an output: `shape` is of one record, 0 in it is any number; `meaning` is of an output."""
 
     name: str
     dtype: str
@@ -43,13 +43,13 @@ class _Model(ctypes.Structure):
 class _Feature(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("extents", ctypes.POINTER(ctypes.c_uint64)), ("first", ctypes.c_uint64),
                 ("rank", ctypes.c_int32), ("kind", ctypes.c_int32), ("meaning", ctypes.c_int32),
-                ("reserved", ctypes.c_int32)]
+                ("reserved", ctypes.c_int32), ("classes", ctypes.POINTER(ctypes.c_char_p))]
 
 
 class _Values(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("values", ctypes.c_void_p), ("count", ctypes.c_uint64),
                 ("starts", ctypes.c_void_p), ("offsets", ctypes.c_void_p), ("bytes", ctypes.c_uint64),
-                ("kind", ctypes.c_int32), ("reserved", ctypes.c_int32)]
+                ("kind", ctypes.c_int32), ("rank", ctypes.c_int32), ("extents", ctypes.c_void_p)]
 
 
 _libraries = {}
@@ -93,7 +93,7 @@ def _load(path, library):
 def _first(given):
     """The first text or number in lists within lists; None: there is none."""
     if not isinstance(given, (list, tuple)):
-        return given
+        return None if _is_missing(given) else given
     return next((x for x in map(_first, given) if x is not None), None)
 
 
@@ -112,12 +112,10 @@ def _text(what, given):
 
 def _numbers(name, given):
     """An array of floats or of whole numbers of at most 64 bits, one sign included."""
-    if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
-        raise Error(f"'{name}' has masked values: fill them, or leave these records out")
     try:
         given = np.asarray(given)
-    except ValueError:  # lists of different lengths
-        given = np.asarray(_flat(given))
+    except ValueError:
+        raise Error(f"'{name}' has lists of different lengths within a record") from None
     if given.dtype.kind not in "biuf":
         raise Error(f"'{name}' is of {given.dtype}: it may be of numbers or of texts")
     if given.dtype.kind == "u" and given.size and int(given.max()) > np.iinfo(np.int64).max:
@@ -125,12 +123,37 @@ def _numbers(name, given):
     return given if given.dtype.kind == "f" else given.astype(np.int64, copy=False)
 
 
+def _is_missing(value):
+    """Whether a record lacks what this is: None, NaN, masked, an empty list, or a list of such."""
+    if value is None or value is np.ma.masked:
+        return True
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_missing, value))
+    if np.ma.isMaskedArray(value) and np.ma.getmaskarray(value).all():
+        return True
+    value = np.asarray(value)
+    return value.dtype.kind == "f" and bool(np.isnan(value).all())
+
+
+def _unmasked(name, given):
+    """An array without a mask, or a list that has None for records that are masked."""
+    masked = np.ma.getmaskarray(given).reshape(len(given), int(np.prod(given.shape[1:])))
+    if (masked.any(1) != masked.all(1)).any():
+        raise Error(f"'{name}' has records with some masked values: mask all of a record's, or none")
+    if not masked.any():
+        return given.data
+    return [None if gone else one for gone, one in zip(masked.all(1), given.data)]
+
+
 class _Column:
     """A feature of all records as the library takes it. `dtype`: of a feature that no record has a value of."""
 
     def __init__(self, name, given, dtype):
         self.offsets = self.starts = None
+        self.shape = ()
         self.bytes = 0
+        if np.ma.isMaskedArray(given) and given.ndim:
+            given = _unmasked(name, given)
         if not isinstance(given, (list, tuple)) and np.asarray(given).ndim == 0:
             raise Error(f"'{name}' is one value: the first extent counts records")
         if not isinstance(given, (list, tuple)) and np.asarray(given).dtype.kind in "USO":
@@ -140,16 +163,25 @@ class _Column:
             first = _first(given)
             if isinstance(first, (str, bytes)) or (first is None and dtype == "str" and not any(map(_flat, given))):
                 return self._take_texts(name, [_flat(one) for one in given])
-            ones = [_numbers(name, one).reshape(-1) for one in given]
-            self.starts = np.cumsum([0] + [one.size for one in ones], dtype=np.uint64)
-            given = np.concatenate([one for one in ones if one.size] or [np.empty(0, dtype if dtype == "int64" else float)])
+            ones = [np.empty(0) if _is_missing(one) else _numbers(name, one) for one in given]
+            shapes = {one.shape for one in ones if one.size}
+            if len(shapes) == 1:
+                self.shape = shapes.pop()
+            elif any(len(shape) > 1 for shape in shapes):
+                raise Error(f"'{name}' has records of different shapes: {sorted(shapes)}")
+            if not self.shape or any(one.shape != self.shape for one in ones):
+                self.starts = np.cumsum([0] + [one.size for one in ones], dtype=np.uint64)
+            ones = [one.reshape(-1) for one in ones if one.size]
+            given = np.concatenate(ones or [np.empty(0, dtype if dtype == "int64" else float)])
+        else:
+            self.shape = np.asarray(given).shape[1:]
         given = _numbers(name, given)
         self.kind = 2 if given.dtype.kind == "f" else 3
         self.values = np.ascontiguousarray(given, np.float32 if self.kind == 2 else np.int64)
         self.count = self.values.size
 
     def _take_texts(self, name, rows):
-        texts = []
+        texts, rows = [], [[] if _is_missing(row) else row for row in rows]
         for text in (x for row in rows for x in row):
             if not isinstance(text, (str, bytes)):
                 raise Error(f"'{name}' has a text, and {text!r}, which is none")
@@ -167,8 +199,24 @@ class _Column:
         def place(array):
             return None if array is None else array.ctypes.data
 
+        self.extents = np.asarray(self.shape, np.uint64)  # pointed to, as all of these
         return _Values(_text("name", name), place(self.values), self.count, place(self.starts), place(self.offsets), self.bytes,
-                       self.kind, 0)
+                       self.kind, len(self.shape), place(self.extents))
+
+
+def _meant(of, logits, classes):
+    """What the loss of an output says of its numbers, (records, n)."""
+    if of.meaning == "classes":
+        chances = np.exp(logits - logits.max(1, keepdims=True))
+        chances /= chances.sum(1, keepdims=True)
+    elif of.meaning == "probabilities":
+        chances = np.exp(-np.logaddexp(0, -logits))
+    else:
+        return {}
+    made = {of.name + "_probabilities": chances.astype(np.float32).reshape((-1,) + of.shape)}
+    if classes:
+        made[of.name + "_class"] = np.asarray(classes)[logits.argmax(1)]
+    return made
 
 
 class Model:
@@ -186,6 +234,7 @@ class Model:
         model = _Model()
         self._check(self._lib.edl_predictor_describe(self._handle, model))
         self.path, self.version = os.fsdecode(model.path), model.version
+        self.classes = {}  # their names, by output, where they have any
         self.hyperparameters = model.hyperparameters.decode(errors="replace")
         self.inputs = [self._feature(self._lib.edl_predictor_input, i)[0]._replace(meaning="") for i in range(model.inputs)]
         self.outputs, self._places = [], []
@@ -203,13 +252,21 @@ class Model:
         f = _Feature()
         self._check(ask(self._handle, which, f))
         shape = tuple(f.extents[i] for i in range(f.rank))
-        return Feature(f.name.decode(errors="replace"), _DTYPES[f.kind], shape, _MEANINGS[f.meaning]), f.first
+        name = f.name.decode(errors="replace")
+        if f.classes:
+            self.classes[name] = [f.classes[i].decode(errors="replace") for i in range(int(np.prod(shape, dtype=int)))]
+        return Feature(name, _DTYPES[f.kind], shape, _MEANINGS[f.meaning]), f.first
 
     def predict(self, inputs):
         """What the model says of records: an array for each output, by its name.
 
-        `inputs`: an array or a list for each feature; the first extent counts records. Numbers are taken as
-        float32 or int64, texts as UTF-8. In lists a record may have more values than another one.
+        Where the loss says what an output means there are also NAME_probabilities, and NAME_class, the name of
+        the likeliest class, where classes have names.
+
+        `inputs`: an array or a list for each feature; the first extent counts records, and the others are
+        those that the model takes, or one flat extent. Numbers are taken as float32 or int64, texts as UTF-8.
+        In lists a record may have more values than another one. None, NaN, masked values or an empty list mean
+        that a record lacks the feature.
         """
         if not hasattr(inputs, "items"):
             raise Error(f"predict takes arrays by their names, as {{'x': …}}, and not {type(inputs).__name__}")
@@ -232,7 +289,11 @@ class Model:
         passed = (_Values * len(columns))(*(column.passed(name) for name, column in columns.items()))
         said = np.empty((count, self._size), np.float32)
         self._check(self._lib.edl_predictor_predict(self._handle, passed, len(passed), count, said.ctypes.data, said.size))
-        return {f.name: said[:, place].reshape((count,) + f.shape) for f, place in self._places}
+        answers = {}
+        for f, place in self._places:
+            answers[f.name] = said[:, place].reshape((count,) + f.shape)
+            answers.update(_meant(f, said[:, place].astype(np.float64), self.classes.get(f.name)))
+        return answers
 
     def close(self):
         """Gives the memory back. What another thread predicts at this moment is still finished."""

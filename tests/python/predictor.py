@@ -86,7 +86,7 @@ class Predictor(unittest.TestCase):
     def test_mixed_beside_digits(self):
         with edl.open(self.at("digits"), library(MNIST)) as other, edl.open(self.at("mixed"), library(MIXED)) as m:
             self.assertEqual(m.inputs, [edl.Feature("x", "float32", (2,)), edl.Feature("text", "str", ()),
-                                        edl.Feature("ids", "int64", ())])
+                                        edl.Feature("ids", "int64", (0,))])
             self.assertEqual([o.name for o in m.outputs], ["kind", "first"])
             self.assertEqual([o.shape for o in m.outputs], [(3,), ()])
             for texts in (self.texts, [[t] for t in self.texts], [t.encode() for t in self.texts], np.array(self.texts)):
@@ -121,8 +121,51 @@ class Predictor(unittest.TestCase):
             self.same(none[:1], said()[:1])
             self.same(said(text=[b"", ""]), said())
             self.same(said(ids=[[], [2**60 + 1]]), said(ids=[np.array([], np.uint64), np.array([2**60 + 1], np.uint64)]))
-            self.same(said(ids=[[1, 2, 3], [7]]), said(ids=[[[1, 2], [3]], np.array([7], np.uint8)]))
+            self.same(said(ids=[[1, 2, 3], [7]]), said(ids=[np.array([1, 2, 3]), np.array([7], np.uint8)]))
             self.same(said(x=np.ma.array(self.x[:2], mask=False)), said())
+
+    def test_shapes(self):
+        with edl.open(self.at("digits"), library(MNIST)) as m:
+            wanted = m.predict({"image": self.images})
+            for shape in ((N, 784), (N, 28, 28, 1), (N, 1, 28, 28), (N, 784, 1)):
+                self.same(m.predict({"image": self.images.reshape(shape)})["output"], wanted["output"])
+            for shape in ((14, 56), (4, 14, 14), (2, 392)):
+                for images in (self.images.reshape((N,) + shape), list(self.images.reshape((N,) + shape))):
+                    with self.assertRaisesRegex(edl.Error, f"'image' is {' × '.join(map(str, shape))} of a record, "
+                                                "and the model takes 28 × 28 × 1"):
+                        m.predict({"image": images})
+
+    def test_what_outputs_mean(self):
+        with edl.open(self.at("digits"), library(MNIST)) as m:
+            said = m.predict({"image": self.images})
+            self.assertEqual(list(said), ["output", "output_probabilities"])
+            np.testing.assert_allclose(said["output_probabilities"].sum(1), 1, rtol=1e-5)
+            self.assertTrue((said["output_probabilities"].argmax(1) == said["output"].argmax(1)).all())
+
+    def test_a_fork(self):
+        with edl.open(self.at("digits"), library(MNIST), threads=3) as m:
+            wanted = m.predict({"image": self.images})["output"]
+            child = os.fork()
+            if child == 0:
+                same = m.predict({"image": self.images})["output"].tobytes() == wanted.tobytes()
+                m.close()
+                os._exit(0 if same else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.same(m.predict({"image": self.images})["output"], wanted)
+
+    def test_what_records_lack(self):
+        with edl.open(self.at("mixed"), library(MIXED)) as m:
+            def said(text):
+                return m.predict({"x": self.x[:2], "text": text, "ids": [[1], []]})["kind"]
+
+            wanted = said(["", "b"])
+            for missing in (None, float("nan"), [], [None]):
+                with self.assertRaisesRegex(edl.Error, "record 0: .* feature 'text'"):
+                    said([missing, "b"])
+            rows = np.ma.array(self.x[:2], mask=[[True, True], [False, False]])
+            with self.assertRaisesRegex(edl.Error, "record 0: the record has no floats as feature 'x'"):
+                m.predict({"x": rows, "text": ["", "b"], "ids": [[1], []]})
+            self.assertEqual(wanted.shape, (2, 3))
 
     def test_what_the_model_does_not_ask_for(self):
         with edl.open(self.at("mixed"), library(MIXED)) as m:
@@ -140,13 +183,17 @@ class Predictor(unittest.TestCase):
             ({**good, "x": self.x[:3]}, "different numbers of records: 'x' 3, 'text' 2, 'ids' 2"),
             ({**good, "x": self.x[:2, :1]}, "'x'"),
             ({**good, "x": 1.0}, "'x' is one value"),
-            ({**good, "x": [None, 1]}, "'x' is of object"),
+            ({**good, "x": [None, self.x[1]]}, "record 0: the record has no floats as feature 'x'"),
+            ({**good, "ids": [[[1, 2], [3]], [4]]}, "'ids' has lists of different lengths within a record"),
+            ({**good, "x": [[[1], [2]], [3, 4]]}, "'x' has records of different shapes"),
+            ({**good, "x": self.x[:2].reshape(2, 1, 2, 1).repeat(2, 1)}, r"'x' is 2 × 2 × 1 of a record, and the model takes 2"),
             ({**good, "x": self.x[:2] + 1j}, "'x' is of complex64"),
-            ({**good, "x": self.x[:2] * np.nan}, "value 0 of 'x' is nan"),
+            ({**good, "x": self.x[:2] * np.nan}, "record 0: the record has no floats as feature 'x'"),
+            ({**good, "x": [[1, np.nan], [1, 1]]}, "value 1 of 'x' is nan"),
             ({**good, "ids": np.array([1.5, 2])}, "ids"),
             ({**good, "ids": np.array([1, 2**63], np.uint64)}, "'ids' has numbers beyond int64"),
             ({**good, "ids": [[2**63], [1]]}, "'ids' has numbers beyond int64"),
-            ({**good, "x": np.ma.array(self.x[:2], mask=[[True, False], [False, False]])}, "'x' has masked values"),
+            ({**good, "x": np.ma.array(self.x[:2], mask=[[True, False], [False, False]])}, "'x' has records with some masked values"),
             ({**good, "text": [["a"], [1]]}, "'text' has a text, and 1"),
             ({**good, "text": ["\udc80", "b"]}, "'text' has a text, and .* UTF-8"),
             ({**good, "x\0y": [1, 2]}, "has a zero byte"),

@@ -9,12 +9,15 @@
 #include <cmath>
 #include <cstring>
 #include <edl/edl.hpp>
+#include <map>
+#include <memory>
 #include <thread>
 
 #include "counted_allocations.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/train/local.hpp"
+#include "edl/job/train/start.hpp"
 #include "job/app/job.hpp"
 
 namespace predictor_test {
@@ -58,6 +61,58 @@ struct tabled {
     into.head<"first">() = record.integer("label") == 0;
   }
 };
+
+/// What zeros and empty texts tell nothing of.
+struct dated {
+  static constexpr auto network = nn::sequential(nn::features{.count = 4}, nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<dated>& into, edl::mode m) {
+    auto const day = std::string(record.bytes("day"));
+    into.features(0) = std::stof(day.substr(5, 2));
+    into.features(1) = record.floating("price");
+    into.features(2) = record.contains("area") ? float(record.integer("area")) : -1;
+    into.features(3) = 0;
+    for (float const x : record.float_values("tags")) into.features(3) += x;
+    for (float const x : record.floats("box", {2, 3})) into.features(3) += x;
+    if (m != edl::mode::prediction) into.label = record.integer("label");
+  }
+};
+
+/// Records that `fill` makes.
+class made_source final : public edl::data::source {
+ public:
+  using filler = void (*)(std::uint64_t record, edl::example_builder& to);
+  made_source(std::uint64_t records, filler fill) : shards_{{"made", records}}, fill_(fill) {}
+  std::vector<edl::data::shard> const& shards() const override { return shards_; }
+  std::unique_ptr<edl::data::reader> open() const override {
+    struct one final : edl::data::reader {
+      explicit one(filler f) : fill(f) {}
+      void read(std::size_t, std::uint64_t record, edl::example& into) override {
+        edl::example_builder to(into);
+        fill(record, to);
+      }
+      filler fill;
+    };
+    return std::make_unique<one>(fill_);
+  }
+  std::span<std::string const> classes() const override { return classes_; }
+
+ private:
+  std::vector<edl::data::shard> shards_;
+  std::vector<std::string> classes_{"cheap", "dear"};
+  filler fill_;
+};
+
+void fill_dated(std::uint64_t record, edl::example_builder& to) {
+  to.bytes("day", record == 0 ? "no date" : "2026-11-28");  // one that is damaged
+  to.integer("price", 7);
+  if (record % 2 == 0) to.integer("area", 50);
+  to.floats("tags", std::vector<float>(record % 3, 1.0f));
+  to.floats("box", 6);
+  to.extents(std::vector<std::size_t>{2, 3});
+  to.integer("label", 1);
+  to.bytes("nobody asks for", "x");
+}
 
 namespace {
 
@@ -223,7 +278,7 @@ TEST_CASE("what feed asks for is found out, with names, kinds and extents") {
   CHECK(in[1].name == "sign");
   CHECK(in[1].kind == edl::example::kind::integers);
   CHECK(in[1].extents.empty());
-  auto const told = edl::features_read_by(
+  auto const found = edl::features_read_by(
       [](edl::example const& r) {
         r.bytes("a");
         if (r.float_values("b").size() != 5) throw edl::data_error("five");
@@ -232,6 +287,8 @@ TEST_CASE("what feed asks for is found out, with names, kinds and extents") {
         if (r.floating("e") == 0) throw edl::data_error("a zero");
       },
       5);
+  CHECK(found.unknown == "a zero");
+  auto const& told = found.all;
   REQUIRE(told.size() == 5);
   CHECK(told[0].kind == edl::example::kind::strings);
   CHECK(told[1].extents == std::vector<std::size_t>{5});
@@ -240,8 +297,70 @@ TEST_CASE("what feed asks for is found out, with names, kinds and extents") {
   CHECK(told[4].extents.empty());
 }
 
+TEST_CASE("what a model takes is seen by the records that it is trained with, and kept") {
+  using kind = edl::example::kind;
+  auto const p = edl::author::make_program<dated>();
+  made_source const from(20, fill_dated);
+  auto const facts = edl::train::facts_of(p, from);
+  std::map<std::string, edl::record_feature> by;
+  for (auto const& f : facts.inputs) by[f.name] = f;
+  CHECK(by.size() == 5);
+  CHECK(by["day"].kind == kind::strings);
+  CHECK(by["day"].text == "1111-11-11");
+  CHECK(by["price"].kind == kind::floats);  // which whole numbers happened to be
+  CHECK(by["price"].needed);
+  CHECK(by["area"].kind == kind::integers);
+  CHECK_FALSE(by["area"].needed);
+  CHECK(by["tags"].extents == std::vector<std::size_t>{0});  // any number
+  CHECK(by["box"].extents == std::vector<std::size_t>{2, 3});
+  CHECK(facts.inputs.back().name == "area");
+  CHECK(facts.classes == std::vector<std::string>{"cheap", "dear"});
+
+  std::string const text = edl::to_text(facts);
+  CHECK(edl::to_text(edl::read_facts(text)) == text);
+  CHECK_FALSE(has(text, "2026"));
+  for (char const* const wrong : {"", "[]", "{}", "{\"inputs\":[{\"name\":\"x\"}]}", "{\"inputs\":5}",
+                                  R"({"inputs":[{"name":"x","kind":9,"extents":[]}]})",
+                                  R"({"inputs":[{"name":"x","kind":2,"extents":[4294967296,4294967296]}]})"})
+    CHECK(edl::read_facts(wrong).inputs.empty());
+  CHECK(edl::facts_of([](edl::example const&) { throw edl::data_error("no"); }, from).inputs.empty());
+
+  // A session has them of the file, and asks its feed for no more.
+  scratch const dir;
+  using network = edl::model<dated::network, edl::cpu>;
+  auto const layout = network::layout();
+  edl::checkpoint::export_model(dir / "model.safetensors", layout, std::vector<float>(layout.size()), {}, 1,
+                                {.record = text});
+  edl::checkpoint::export_model(dir / "old.safetensors", layout, std::vector<float>(layout.size()), {}, 1);
+  edl::predictor<dated> const kept(dir / "model.safetensors"), old(dir / "old.safetensors");
+  CHECK(kept.inputs().size() == 5);
+  CHECK(kept.inputs_unknown().empty());
+  CHECK(kept.classes() == facts.classes);
+  CHECK(has(old.inputs_unknown(), "`feed` failed: "));
+  kept.warm_up(4);
+  old.warm_up(1);
+
+  // Values in other extents are refused, also where `feed` reads them flat.
+  edl::example e;
+  auto const put = [&](std::vector<std::size_t> const& extents) {
+    edl::example_builder to(e);
+    to.bytes("day", "2026-11-28");
+    to.floating("price", 1.5f);
+    to.floats("tags", 0);
+    to.floats("box", 6);
+    to.extents(extents);
+  };
+  for (auto const& good : std::vector<std::vector<std::size_t>>{{}, {6}, {2, 3}, {2, 1, 3}, {6, 1}}) {
+    put(good);
+    CHECK(complaint([&] { kept(e); }) == "nothing");
+  }
+  put({3, 2});
+  CHECK(has(complaint([&] { kept(e); }), "'box' is 3 × 2 of a record, and the model takes 2 × 3"));
+  CHECK(has(complaint([&] { old(e); }), "'box' is 3 × 2, the network takes 2 × 3"));
+}
+
 TEST_CASE("what feed takes where it is there, and does without, is found out behind what it needs") {
-  auto const told = edl::features_read_by(
+  auto const found = edl::features_read_by(
       [](edl::example const& r) {
         if (r.contains("year")) r.floating("year");
         if (r.contains("city")) r.bytes("city");
@@ -251,6 +370,8 @@ TEST_CASE("what feed takes where it is there, and does without, is found out beh
         r.floating("area");
       },
       5);
+  CHECK(found.unknown.empty());
+  auto const& told = found.all;
   using kind = edl::example::kind;
   std::vector<std::pair<std::string, kind>> all;
   for (auto const& f : told) all.emplace_back(f.name, f.kind);

@@ -245,6 +245,44 @@ TEST_CASE("a wrong name, kind or shape is told as C++ tells it, and nothing is w
   REQUIRE(c({floats("x", drawn(8)), floats("unknown", {1})}, 1, 3));
 }
 
+TEST_CASE("values come in extents, which are compared, and a record may lack a feature") {
+  scratch const dir;
+  opened c(exported<pictures>(dir, "m.safetensors", 1));
+  auto const x = drawn(16);
+  REQUIRE(c({floats("x", x)}, 2, 6));
+  auto const wanted = c.outputs;
+  auto const in = [&](std::vector<std::uint64_t> const& extents) {
+    edl_values v = floats("x", x);
+    v.rank = std::int32_t(extents.size());
+    v.extents = extents.data();
+    return c({v}, 2, 6);
+  };
+  for (auto const& good :
+       std::vector<std::vector<std::uint64_t>>{{}, {8}, {2, 4}, {2, 4, 1}, {1, 2, 4}, {8, 1}}) {
+    REQUIRE(in(good));
+    CHECK(c.outputs == wanted);
+  }
+  for (auto const& [extents, told] : std::vector<std::pair<std::vector<std::uint64_t>, char const*>>{
+           {{4, 2}, "record 0: 'x' is 4 × 2 of a record, and the model takes 2 × 4 × 1"},
+           {{2, 2, 2}, "'x' is 2 × 2 × 2 of a record"},
+           {{2, 3}, "'x' has 16 values, and its extents make 6 of each of 2 records"},
+           {{std::uint64_t(1) << 40, std::uint64_t(1) << 40}, "'x' has more than memory holds"},
+           {std::vector<std::uint64_t>(9, 1), "'x' has 9 extents: it is 0 to 8"}}) {
+    CHECK_FALSE(in(extents));
+    CAPTURE(said());
+    CHECK(contains(said(), told));
+  }
+  edl_values none = floats("x", x);
+  none.rank = 2;
+  CHECK_FALSE(c({none}, 2, 6));
+  CHECK(contains(said(), "no extent of an input is given"));
+  float const nan = std::numeric_limits<float>::quiet_NaN();
+  REQUIRE(c({floats("x", x), floats("sign", {nan, nan})}, 2, 6));  // which `feed` does without
+  CHECK(c.outputs == wanted);
+  CHECK_FALSE(c({floats("x", std::vector<float>(16, nan))}, 2, 6));
+  CHECK(contains(said(), "the record has no floats as feature 'x'"));
+}
+
 TEST_CASE("whatever sizes and places a caller gives, it is told") {
   scratch const dir;
   opened c(exported<words>(dir, "m.safetensors", 1));

@@ -270,7 +270,7 @@ TEST_CASE("weights of others' ONNX files are found by name and turned, as those 
   CHECK(std::vector(all.begin() + 47, all.begin() + 55) == std::vector<float>{-1, 1, 4, 2, 5, 3, 6, -1});
   CHECK_FALSE(from.has_rows({"t", 3}));
   CHECK(model_version(dir / "m.onnx") == 0);
-  CHECK(model_hyperparameters(dir / "m.onnx").empty());
+  CHECK(model_note(dir / "m.onnx", "hyperparameters").empty());
   CHECK_NOTHROW(check_model(dir / "m.onnx"));
   edl::parameter_layout tables;
   tables.tables.push_back({"t", 3});

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +17,7 @@ model_face const face{.name = "m",
                       .inputs = {{"x", edl::example::kind::floats, {2}},
                                  {"n", edl::example::kind::integers, {}},
                                  {"w", edl::example::kind::strings, {}}},
-                      .outputs = {{"kind", edl::shape{2}, 0}, {"size", edl::shape{1}, 2}}};
+                      .outputs = answers_of({{"kind", edl::shape{2}, 0}, {"size", edl::shape{1}, 2}}, {})};
 
 json infer_body() {
   return {{"id", "q"},
@@ -63,7 +64,7 @@ TEST_CASE("a request of the Open Inference Protocol, as JSON") {
   CHECK(q->outputs.size() == 2);
   check_records(*q);
   std::vector<float> const outputs{1, 2, 3, 4, 5, std::numeric_limits<float>::quiet_NaN()};
-  auto const r = write_inference(*q, "m", 7, outputs);
+  auto const r = write_inference(*q, face, outputs);
   CHECK(r.body ==
         "{\"model_name\":\"m\",\"model_version\":\"7\",\"id\":\"q\",\"outputs\":["
         "{\"name\":\"kind\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,4,5]},"
@@ -86,7 +87,7 @@ TEST_CASE("the same with tensors as bytes") {
   std::string const head = body.dump();
   auto const q = inference(head + tail, head.size());
   check_records(*q);
-  auto const r = write_inference(*q, "m", 7, std::vector<float>{1, 2, 3, 4, 5, 6});
+  auto const r = write_inference(*q, face, std::vector<float>{1, 2, 3, 4, 5, 6});
   CHECK(r.type == "application/octet-stream");
   REQUIRE(r.headers.size() == 1);
   auto const size = std::stoul(r.headers[0].second);
@@ -137,7 +138,33 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
     CHECK(r.second.find(text) != std::string::npos);
   };
   says(refused(json("{")), 400, "no JSON");
-  says(refused(json("[]")), 400, "missing");
+  says(refused(json("[]")), 400, "the request is not an object");
+  says(refused(json("{}")), 400, "the request has no 'inputs'");
+  says(refused(json{{"inputs", nullptr}}), 400, "the request has no 'inputs'");
+  says(refused(json{{"inputs", 5}}), 400, "'inputs' of the request is not a list");
+  says(changed([](json& b) { b["id"] = 7; }), 400, "'id' of the request is not a text");
+  says(changed([](json& b) { b["inputs"][0].erase("shape"); }), 400, "input 'x' has no 'shape'");
+  says(changed([](json& b) { b["inputs"][0]["data"] = nullptr; }), 400, "input 'x' has no 'data'");
+  says(changed([](json& b) { b["inputs"][0]["parameters"] = 5; }), 400,
+       "'parameters' of input 'x' is not an object");
+  says(changed([](json& b) {
+         b["inputs"][0]["parameters"] = {{"binary_data_size", 16}};
+       }),
+       400, "input 'x' has both 'data' and 'binary_data_size'");
+  says(changed([](json& b) {
+         b["inputs"][0].erase("data");
+         b["inputs"][0]["parameters"] = {{"binary_data_size", "16"}};
+       }),
+       400, "'binary_data_size' of input 'x' is not a number of bytes");
+  says(changed([](json& b) {
+         b["inputs"][0].erase("data");
+         b["inputs"][0]["parameters"] = {{"binary_data_size", 16}};
+       }),
+       400, "the request has no field Inference-Header-Content-Length");
+  says(changed([](json& b) {
+         b["parameters"] = {{"binary_data_output", 1}};
+       }),
+       400, "'binary_data_output' of the request is neither true nor false");
   says(changed([](json& b) { b["inputs"][0]["name"] = "y"; }), 400, "no input 'y'; it takes x, n, w");
   for (auto const& change : {std::pair{"name", "/inputs/0/name"}, {"datatype", "/inputs/0/datatype"}}) {
     auto const said = changed([&](json& b) { b[json::json_pointer(change.second)] = "a\nb"; });
@@ -166,6 +193,8 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(typed("UINT8", -1), 400, "'x' has -1, which is no UINT8");
   says(typed("INT32", 1.5), 400, "'x' has 1.5, which is no INT32");
   says(typed("BOOL", 2), 400, "'x' has 2, which is no BOOL");
+  says(typed("FP32", 1e300), 400, "'x' has 1e+300, which float32 cannot hold");
+  says(typed("FP16", 65'505), 400, "'x' has 65505, which is no FP16");
   says(changed([](json& b) {
          b["inputs"][1]["datatype"] = "INT16";
          b["inputs"][1]["data"] = {5, 40'000};
@@ -179,7 +208,7 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
     inference_head last;
     CHECK(record(*read_inference(body.dump(), {}, face, 4, last), 1).float_values("x")[1] == float(most));
   }
-  says(changed([](json& b) { b["inputs"][0].erase("datatype"); }), 400, "a field of the body is missing");
+  says(changed([](json& b) { b["inputs"][0].erase("datatype"); }), 400, "input 'x' has no 'datatype'");
   says(changed([](json& b) { b["inputs"][0]["datatype"] = "COMPLEX"; }), 400,
        "'COMPLEX', which is not taken");
   says(changed([](json& b) { b["inputs"][2]["datatype"] = "FP32"; }), 400, "'w' is of BYTES, and not FP32");
@@ -188,6 +217,12 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   json deep = 1;
   for (int i = 0; i < 20; ++i) deep = json::array({deep});
   says(changed([&](json& b) { b["inputs"][0]["data"] = deep; }), 400, "more than 8");
+  auto const nested = [&](json const& shape, json const& data) {
+    return changed([&](json& b) { b["inputs"][0]["shape"] = shape, b["inputs"][0]["data"] = data; });
+  };
+  says(nested({2, 3}, {{1, 2}, {3, 4}, {5, 6}}), 400, "input 'x' has lists of 3 × 2, and its shape is 2 × 3");
+  says(nested({2, 2}, {{1, 2, 3}, {4}}), 400, "input 'x' has lists of 3 and of 1 values side by side");
+  CHECK(nested({2, 2}, {1, 2, 3, 4}).first == 200);
   says(changed([](json& b) {
          b["outputs"] = {{{"name", "size"}}, {{"name", "size"}}};
        }),
@@ -198,23 +233,152 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   }
 }
 
+TEST_CASE("what a client leaves out it may also write as null") {
+  json const plain = infer_body();
+  auto const same = [&](auto&& act) {
+    json body = plain;
+    act(body);
+    auto const q = inference(body.dump());
+    check_records(*q);
+    CHECK(q->outputs.size() == 2);
+    CHECK(q->binary == std::vector<bool>{false, false});
+  };
+  same([](json& b) { b["id"] = nullptr; });
+  same([](json& b) { b["parameters"] = nullptr; });
+  same([](json& b) { b["parameters"] = {{"binary_data_output", nullptr}}; });
+  same([](json& b) { b["outputs"] = nullptr; });
+  same([](json& b) { b["outputs"] = json::array(); });
+  same([](json& b) { b["inputs"][0]["parameters"] = nullptr; });
+  same([](json& b) {
+    b["inputs"][0]["parameters"] = {{"binary_data_size", nullptr}, {"content_type", "np"}};
+  });
+  same([](json& b) {
+    b["outputs"] = {{{"name", "kind"}, {"parameters", nullptr}},
+                    {{"name", "size"}, {"parameters", {{"binary_data", nullptr}}}}};
+  });
+  json const row{{"x", {1, 2}}, {"n", 5}, {"w", "a"}};
+  for (json const& name : {json(nullptr), json(""), json("serving_default")})
+    CHECK(read_predict(json{{"signature_name", name}, {"inputs", nullptr}, {"instances", {row}}}.dump(), face,
+                       4)
+              ->rows == 1);
+  CHECK(refused(json{{"instances", nullptr}}, true).second ==
+        "the body has neither 'instances' nor 'inputs'");
+  CHECK(refused(json{{"signature_name", 5}, {"instances", {row}}}, true).second ==
+        "'signature_name' of the request is not a text");
+}
+
+TEST_CASE("a record that lacks a feature stands beside others that have it") {
+  auto const lacks = [](question const& q) {
+    REQUIRE(q.rows == 2);
+    CHECK(record(q, 0).contains("x"));
+    CHECK_FALSE(record(q, 1).contains("x"));
+    CHECK_FALSE(record(q, 0).contains("n"));
+    CHECK(record(q, 1).integer("n") == 6);
+    CHECK_FALSE(record(q, 1).contains("w"));
+  };
+  json body = infer_body();
+  body["inputs"][0]["data"] = {{1, 2}, {nullptr, nullptr}};
+  body["inputs"][1]["data"] = {nullptr, 6};
+  body["inputs"][2]["data"] = {"a", nullptr};
+  lacks(*inference(body.dump()));
+  for (char const* const text : {R"({"instances":[{"x":[1,2],"w":"a"},{"n":6}]})",
+                                 R"({"instances":[{"x":[1,2],"n":null,"w":"a"},{"x":null,"n":6,"w":null}]})",
+                                 R"({"instances":[{"x":[1,2],"n":[],"w":"a"},{"x":[],"n":6,"w":[]}]})",
+                                 R"({"inputs":{"x":[[1,2],null],"n":[null,6],"w":["a",[]]}})"})
+    lacks(*read_predict(text, face, 4));
+  CHECK(refused(json::parse(R"({"instances":[{"x":[1,null],"n":5,"w":"a"}]})"), true).first == 400);
+}
+
+TEST_CASE("values come in extents, which a record of them has") {
+  auto const extents = [](question const& q) {
+    auto const e = record(q, 0);
+    auto const of = e.extents("x");
+    return std::vector<std::size_t>(of.begin(), of.end());
+  };
+  using shape = std::vector<std::size_t>;
+  auto const predict = [](char const* text) { return read_predict(text, face, 4); };
+  CHECK(extents(*predict(R"({"instances":[{"x":[[1,2],[3,4]]},{"x":[[1,2],[3,4]]}]})")) == shape{2, 2});
+  CHECK(extents(*predict(R"({"inputs":{"x":[[[1,2],[3,4]]]}})")) == shape{2, 2});
+  CHECK(extents(*predict(R"({"instances":[{"x":[1,2,3,4]}]})")) == shape{});
+  json body = infer_body();
+  body["inputs"][0]["shape"] = {2, 1, 2};
+  body["inputs"][0]["data"] = {1, 2, 3, 4};
+  CHECK(extents(*inference(body.dump())) == shape{1, 2});
+  CHECK(refused(json::parse(R"({"instances":[{"x":[[1,2],[3,4]]},{"x":[1,2,3,4]}]})"), true).second ==
+        "instance 1 has another shape of input 'x' than the first: 4, and not 2 × 2");
+  CHECK(refused(json::parse(R"({"instances":[{"x":[[1,2],[3]]}]})"), true).second ==
+        "input 'x' has lists of 2 and of 1 values side by side");
+}
+
+TEST_CASE("what a loss says of outputs is answered beside them") {
+  using edl::output_meaning;
+  model_face const by{.name = "m",
+                      .inputs = {{"x", edl::example::kind::floats, {2}}},
+                      .outputs = answers_of({{"kind", edl::shape{2}, 0, output_meaning::classes},
+                                             {"sick", edl::shape{1}, 2, output_meaning::probabilities}},
+                                            {"cat", "do\"g"}),
+                      .classes = {"cat", "do\"g"}};
+  float const far = std::log(3.0f);
+  std::vector<float> const outputs{0, far, 0, 1000, -1000, 0};
+  inference_head last;
+  std::string const head = R"({"inputs":[{"name":"x","shape":[2,2],"datatype":"FP32","data":[1,2,3,4]}])";
+  auto q = read_inference(head + "}", {}, by, 4, last);
+  auto const said = json::parse(write_inference(*q, by, outputs).body)["outputs"];
+  REQUIRE(said.size() == 5);
+  CHECK(said[1]["name"] == "kind_probabilities");
+  CHECK(said[1]["data"][1].get<double>() == doctest::Approx(0.75));
+  CHECK(said[1]["data"][2] == 1);
+  CHECK(said[2] ==
+        json{{"name", "kind_class"}, {"datatype", "BYTES"}, {"shape", {2, 1}}, {"data", {"do\"g", "cat"}}});
+  CHECK(said[4]["name"] == "sick_probabilities");
+  CHECK(said[4]["data"] == json{0.5, 0.5});
+  q = read_inference(head + R"(,"outputs":[{"name":"kind_class","parameters":{"binary_data":true}}]})", {},
+                     by, 4, last);
+  CHECK(write_inference(*q, by, outputs).body.ends_with(std::string("]}\4\0\0\0do\"g\3\0\0\0cat", 17)));
+  q = read_predict(R"({"instances":[[1,2],[3,4]]})", by, 4);
+  json const plain = json::parse(write_predict(*q, by, outputs).body)["predictions"][0];
+  CHECK(plain.size() == 2);
+  CHECK(plain["sick"] == json{0});
+  q = read_predict(R"({"signature_name":"probabilities","instances":[[1,2],[3,4]]})", by, 4);
+  CHECK(json::parse(write_predict(*q, by, outputs).body)["predictions"][1]["kind_class"] == "cat");
+  CHECK(json::parse(metadata(by, {}))["outputs"][2] ==
+        json{{"name", "kind_class"}, {"datatype", "BYTES"}, {"shape", {-1, 1}}});
+  CHECK(answers_of({{"kind", edl::shape{3}, 0, output_meaning::classes}}, {"cat", "dog"}).size() == 2);
+}
+
+TEST_CASE("where it is not known what a model takes, anything is taken") {
+  model_face const open{.name = "m",
+                        .inputs = {{"x", edl::example::kind::floats, {2}}},
+                        .outputs = answers_of({{"output", edl::shape{1}, 0}}, {}),
+                        .complete = false};
+  inference_head last;
+  auto const q = read_inference(R"({"inputs":[{"name":"price","shape":[1,1],"datatype":"INT32","data":[7]},)"
+                                R"({"name":"day","shape":[1,1],"datatype":"BYTES","data":["1999-01-07"]}]})",
+                                {}, open, 4, last);
+  CHECK(record(*q, 0).integer("price") == 7);
+  CHECK(record(*q, 0).bytes("day") == "1999-01-07");
+  auto const p = read_predict(R"({"instances":[{"price":7,"day":"1999-01-07","x":[1,2]}]})", open, 4);
+  CHECK(record(*p, 0).integer("price") == 7);
+  CHECK(record(*p, 0).bytes("day") == "1999-01-07");
+}
+
 TEST_CASE("TensorFlow Serving's rows and columns") {
   json const row{{"x", {1, 2}}, {"n", 5}, {"w", "a"}}, other{{"x", {3, 4.5}}, {"n", 6}, {"w", "b"}};
   auto q = read_predict(json{{"instances", {row, other}}}.dump(), face, 4);
   check_records(*q);
   std::vector<float> const outputs{1, 2, 3, 4, 5, 6};
-  CHECK(write_predict(*q, outputs).body ==
+  CHECK(write_predict(*q, face, outputs).body ==
         "{\"predictions\":[{\"kind\":[1,2],\"size\":[3]},{\"kind\":[4,5],\"size\":[6]}]}");
   q = read_predict(json{{"inputs", {{"x", {{1, 2}, {3, 4.5}}}, {"n", {5, 6}}, {"w", {"a", "b"}}}}}.dump(),
                    face, 4);
   check_records(*q);
-  CHECK(write_predict(*q, outputs).body == "{\"outputs\":{\"kind\":[[1,2],[4,5]],\"size\":[[3],[6]]}}");
+  CHECK(write_predict(*q, face, outputs).body == "{\"outputs\":{\"kind\":[[1,2],[4,5]],\"size\":[[3],[6]]}}");
   model_face const one{.name = "o",
                        .inputs = {{"x", edl::example::kind::floats, {2}}},
-                       .outputs = {{"output", edl::shape{3}, 0}}};
+                       .outputs = answers_of({{"output", edl::shape{3}, 0}}, {})};
   q = read_predict(R"({"instances":[[1,2],[3,4]]})", one, 4);
   CHECK(record(*q, 1).float_values("x")[0] == 3);
-  CHECK(write_predict(*q, outputs).body == "{\"predictions\":[[1,2,3],[4,5,6]]}");
+  CHECK(write_predict(*q, one, outputs).body == "{\"predictions\":[[1,2,3],[4,5,6]]}");
   CHECK(refused(json{{"instances", {row, json{{"x", {1}}, {"n", 5}, {"w", "a"}}}}}, true)
             .second.find("instance 1") != std::string::npos);
   CHECK(refused(json{{"instances", {{1, 2}}}}, true).second.find("takes 3 inputs") != std::string::npos);
@@ -231,7 +395,7 @@ TEST_CASE("TensorFlow Serving's rows and columns") {
 TEST_CASE("bytes that are no text come as Base64") {
   model_face const words{.name = "t",
                          .inputs = {{"w", edl::example::kind::strings, {}}},
-                         .outputs = {{"output", edl::shape{1}, 0}}};
+                         .outputs = answers_of({{"output", edl::shape{1}, 0}}, {})};
   auto const first = [&](std::string const& body) {
     auto const q = read_predict(body, words, 4);
     return std::string(record(*q, 0).bytes("w"));

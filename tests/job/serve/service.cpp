@@ -113,7 +113,8 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
   std::string const body = R"({"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[4,5]}]})";
   for (char const* at : {"/v2/models/m/infer", "/v2/models/m/versions/5/infer"})
     CHECK(has(f.ask(http_client::post(at, body)),
-              R"("outputs":[{"name":"output","datatype":"FP32","shape":[1,3],"data":[9,0,0]}])"));
+              R"("outputs":[{"name":"output","datatype":"FP32","shape":[1,3],"data":[9,0,0]},)"
+              R"({"name":"output_probabilities","datatype":"FP32","shape":[1,3],"data":[0.9)"));
   CHECK(has(f.ask(http_client::post("/v2/models/m/versions/4/infer", body)), "404"));
   CHECK(has(f.ask(http_client::post("/v2/models/other/infer", body)),
             "there is no model 'other' here, but 'm'"));
@@ -174,6 +175,12 @@ TEST_CASE("a method that is not taken is told those that are, and counts where p
   auto const page = f.ask(http_client::get("/metrics"));
   auto const told = openmetrics::parse(page.substr(page.find("\r\n\r\n") + 4)).samples;
   CHECK(told.at("edl_serve_requests_total{code=\"405\"}") == 9);
+  auto const accepting = [&](std::string const& what) {
+    return f.ask("GET /metrics HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept: " + what + "\r\n\r\n");
+  };
+  CHECK(has(accepting("text/plain;version=0.0.4;q=0.5"), "Content-Type: text/plain; version=0.0.4"));
+  CHECK(has(accepting("text/plain"), "# TYPE edl_serve_requests_total counter\n"));
+  CHECK(has(accepting("text/plain;q=0.2,application/openmetrics-text;version=1.0.0"), "# EOF"));
   CHECK(told.at("edl_serve_requests_total{code=\"404\"}") == 9);
 }
 
@@ -185,6 +192,97 @@ TEST_CASE("a record that the model cannot use is the fault of its own request") 
   CHECK(has(f.predict(R"({"instances":[[1,2,3]]})"), "400 Bad Request"));
   for (auto& g : good) CHECK(g.get().ends_with("[[2,0,0]]}"));
   CHECK(has(f.predict(R"({"instances":[]})"), "400"));
+}
+
+/// A feed of texts, which zeros and empty texts tell little of.
+struct dated {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<dated>& into, edl::mode) {
+    into.features(0) = std::stof(std::string(record.bytes("day")));
+    into.features(1) = record.floating("price");
+  }
+};
+
+struct dated_service {
+  ~dated_service() { server.close(); }
+  std::string predict(std::string const& body) {
+    return http_client::ask(server.port(), http_client::post("/v1/models/m:predict", body));
+  }
+
+  scratch dir;
+  std::string path = dir / "model.safetensors";
+  edl::logger quiet{edl::severity::critical};
+  edl::train::program program = edl::author::make_program<dated>();
+  edl::net::node node{http_client::node_options()};
+  edl::serve::batcher::options batching{};
+  bool const written = [this] {
+    write_model(path, 5, 0);
+    return true;
+  }();
+  edl::serve::followed_model model{program, {.path = path, .max_batch = 8, .interval = 2ms}, quiet};
+  edl::serve::service service{node, "m", model, batching};
+  edl::http::server server{node, {.log = quiet}, service.routes()};
+};
+
+TEST_CASE(
+    "a feed that zeros and empty texts tell nothing of is served, and a bad text is one client's error") {
+  dated_service f;
+  CHECK(f.predict(R"({"instances":[{"day":"2","price":3.5}]})").ends_with("[[5.5,0,0]]}"));
+  std::vector<std::future<std::string>> good;
+  for (int i = 0; i < 8; ++i)
+    good.push_back(std::async(std::launch::async,
+                              [&] { return f.predict(R"({"instances":[{"day":"1","price":1}]})"); }));
+  std::string const said = f.predict(R"({"instances":[{"day":"soon","price":1}]})");
+  CHECK(has(said, "400 Bad Request"));
+  CHECK(has(said, "`feed` failed: stof"));
+  for (auto& g : good) CHECK(g.get().ends_with("[[2,0,0]]}"));
+  CHECK(has(f.predict(R"({"instances":[{"day":"1","price":1},{"day":"1","price":null}]})"),
+            "record 1: the record has no one number as feature 'price'"));
+}
+
+TEST_CASE("where there is no model yet it is waited for, and what for is said") {
+  scratch const dir;
+  edl::logger const quiet{edl::severity::critical};
+  auto const program = edl::author::make_program<pair>();
+  edl::net::node node{http_client::node_options()};
+  std::binary_semaphore changed{0};
+  CHECK_THROWS_AS(edl::serve::followed_model(program, {.path = dir / "all"}, quiet), edl::error);
+  edl::serve::followed_model model(program, {.path = dir / "all", .interval = 2ms, .wait = true}, quiet,
+                                   [&] { changed.release(); });
+  edl::serve::service service(node, "m", model, {});
+  edl::http::server server(node, {.log = quiet}, service.routes());
+  auto const get = [&](std::string const& path) {
+    return http_client::ask(server.port(), http_client::get(path));
+  };
+  CHECK(model.now() == nullptr);
+  CHECK(has(get("/v2/health/live"), "200 OK"));
+  CHECK(has(get("/metrics"), "200 OK"));
+  for (std::string const path : {"/v2/health/ready", "/v2/models/m/ready", "/v2/models/m", "/v1/models/m"}) {
+    CAPTURE(path);
+    CHECK(has(get(path), "503 Service Unavailable"));
+    CHECK(has(get(path), "there is no model in " + (dir / "all") + " yet"));
+  }
+  CHECK(has(http_client::ask(server.port(), http_client::post("/v1/models/m:predict", "{}")), "503"));
+  put_checkpoint(program, dir, 3, true);
+  changed.acquire();
+  CHECK(has(get("/v2/health/ready"), "200 OK"));
+  CHECK(model.now()->version() == 3);
+  put_checkpoint(program, dir, 4, true);  // and is followed from then on
+  changed.acquire();
+  CHECK(model.now()->version() == 4);
+  server.close();
+}
+
+TEST_CASE("another model of the same time and size takes over") {
+  fixture f;
+  auto const time = std::filesystem::last_write_time(f.path);
+  write_model(f.path + ".other", 6, 100);
+  std::filesystem::last_write_time(f.path + ".other", time);
+  REQUIRE(std::filesystem::file_size(f.path) == std::filesystem::file_size(f.path + ".other"));
+  std::filesystem::rename(f.path + ".other", f.path);
+  f.changed.acquire();
+  CHECK(f.model.now()->version() == 6);
 }
 
 TEST_CASE("others are answered while much JSON is read") {

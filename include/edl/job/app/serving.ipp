@@ -101,7 +101,8 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
                                .precision = *value_of<precision>(l.text("precision"))},
                 .max_batch = int(whole("max_batch")),
                 .interval = ms("poll_interval_ms"),
-                .keep = int(whole("keep_versions"))},
+                .keep = int(whole("keep_versions")),
+                .wait = true},
       .batching = {.max_batch = int(whole("max_batch")),
                    .max_wait = std::chrono::microseconds(whole("max_wait_us")),
                    .max_queue = std::size_t(whole("max_queue")),
@@ -164,8 +165,12 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   http::server_options listening = what.listening;
   listening.log = log;
   http::server server(node, listening, service.routes());
-  log.info(fmt::format("serves version {} of {} as '{}' at {}", model.now()->version(), model.now()->path(),
-                       what.model_name, server.address()));
+  if (auto const now = model.now())
+    log.info(fmt::format("serves version {} of {} as '{}' at {}", now->version(), now->path(),
+                         what.model_name, server.address()));
+  else
+    log.info(
+        fmt::format("waits for a model, and is not ready, as '{}' at {}", what.model_name, server.address()));
   std::optional<int> signal;
   while (!signal) signal = stop.wait(std::chrono::hours(1));
   service.drain();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -45,11 +46,13 @@ struct open_model {
       if (height > 1 || width > 1) e.push_back(std::uint64_t(width));
       if (o.size() > 1) e.push_back(std::uint64_t(channels));
     }
+    for (std::string const& name : session->classes()) classes.push_back(name.c_str());
   }
 
   std::unique_ptr<prediction_session> session;
   std::string settings;
   std::vector<std::vector<std::uint64_t>> input_extents, output_extents;
+  std::vector<char const*> classes;
 };
 
 struct open_models {
@@ -122,6 +125,25 @@ void check(edl_values const& v, std::uint64_t records) {
     check_rising(v, v.offsets, v.count + 1, v.bytes, "offsets");
   }
   if ((texts ? v.bytes : v.count) > 0) need(v.values, "value of an input");
+  if (v.rank < 0 || v.rank > 8) throw error(fmt::format("'{}' has {} extents: it is 0 to 8", v.name, v.rank));
+  if (v.rank == 0) return;
+  need(v.extents, "extent of an input");
+  std::uint64_t each = 1;
+  for (std::uint64_t const e : std::span(v.extents, std::size_t(v.rank))) {
+    if (e > most / std::max<std::uint64_t>(each, 1))
+      throw error(fmt::format("'{}' has more than memory holds", v.name));
+    each *= e;
+  }
+  if (v.starts) {
+    for (std::uint64_t i = 0; v.rank > 1 && i < records; ++i)
+      if (std::uint64_t const n = v.starts[i + 1] - v.starts[i]; n != 0 && n != each)
+        throw error(
+            fmt::format("'{}' has {} values of record {}, and its extents make {}", v.name, n, i, each));
+    return;
+  }
+  if (each * records != v.count)
+    throw error(fmt::format("'{}' has {} values, and its extents make {} of each of {} records", v.name,
+                            v.count, each, records));
 }
 
 template <class T>
@@ -130,16 +152,30 @@ void copy_values(std::span<T> to, void const* values, std::uint64_t first) {  //
     std::memcpy(to.data(), static_cast<char const*>(values) + first * sizeof(T), to.size_bytes());
 }
 
-void build(example_builder& to, edl_values const& v, std::uint64_t record, std::uint64_t records,
-           std::vector<std::string_view>& texts) {
+void build(example_builder& to, edl_values const& v, bool may_be_empty, std::uint64_t record,
+           std::uint64_t records, std::vector<std::string_view>& texts) {
   std::uint64_t const each = v.count / records, first = v.starts ? v.starts[record] : record * each,
                       n = v.starts ? v.starts[record + 1] - first : each;
-  if (v.kind == edl_floats) return copy_values(to.floats(v.name, n), v.values, first);
-  if (v.kind == edl_integers) return copy_values(to.integers(v.name, n), v.values, first);
+  std::uint64_t none = 0;
+  if (v.kind == edl_floats) {
+    float x = 0;
+    for (; none < n; ++none) {
+      copy_values(std::span(&x, 1), v.values, first + none);
+      if (!std::isnan(x)) break;
+    }
+  }
+  if (n > 0 ? none == n : !may_be_empty) return;  // the record lacks it
+  auto const in = [&](auto values) {
+    copy_values(values, v.values, first);
+    if (v.rank > 1) to.extents({v.extents, std::size_t(v.rank)});
+  };
+  if (v.kind == edl_floats) return in(to.floats(v.name, n));
+  if (v.kind == edl_integers) return in(to.integers(v.name, n));
   texts.clear();
   for (std::uint64_t i = first; i < first + n; ++i)
     texts.emplace_back(static_cast<char const*>(v.values) + v.offsets[i], v.offsets[i + 1] - v.offsets[i]);
   to.bytes(v.name, texts);
+  if (v.rank > 1) to.extents({v.extents, std::size_t(v.rank)});
 }
 
 template <class T>
@@ -242,6 +278,8 @@ std::int32_t edl_predictor_output(edl_predictor p, std::int32_t which, edl_featu
     *into = feature_of(o.name, of->output_extents[std::size_t(which)]);
     into->first = o.first;
     into->meaning = std::int32_t(o.meaning);
+    if (o.meaning == output_meaning::classes && of->classes.size() == o.size())
+      into->classes = of->classes.data();
     return 0;
   });
 }
@@ -256,7 +294,14 @@ std::int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, st
       throw error(fmt::format("a batch for {} records: it is for 1 or more, below 2^30", records));
     if (inputs_count > 0) need(inputs, "input");
     std::span const all(inputs, inputs_count);
-    for (edl_values const& v : all) check(v, records);
+    static thread_local std::vector<bool> empty;
+    empty.clear();
+    for (edl_values const& v : all) {
+      check(v, records);
+      auto const& known = of->session->inputs();
+      auto const f = std::ranges::find(known, std::string_view(v.name), &record_feature::name);
+      empty.push_back(f == known.end() || edl::may_be_empty(*f));
+    }
     need(outputs, "place for outputs");
     std::uint64_t const each = of->session->output_size();
     if (capacity / each < records)
@@ -266,7 +311,7 @@ std::int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, st
     for (std::uint64_t i = 0; i < records; ++i) {
       {
         example_builder to(record);
-        for (edl_values const& v : all) build(to, v, i, records, texts);
+        for (std::size_t k = 0; k < all.size(); ++k) build(to, all[k], empty[k], i, records, texts);
       }
       try {
         batch.add(record);

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "edl/compute/device/any_device.hpp"
 #include "edl/compute/nn/explain.hpp"
@@ -79,6 +80,10 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
     if constexpr (model_traits<Model>::averages)
       to.note("left_out", "test-time augmentation, whose views `predict` averages");
     onnx::add_network(to, Model::network, head_names<typename model_traits<Model>::loss_type>());
+  };
+  p.feed = [](example const& record, mode m) {
+    std::vector<float> row(single_feed<Model>::size);
+    single_feed<Model>()(record, m, row);
   };
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);

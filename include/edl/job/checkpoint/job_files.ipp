@@ -35,7 +35,7 @@ EDL_INLINE void job_files::export_model(std::string const& into, view<float> var
   std::filesystem::create_directories(into, failed);
   if (failed) throw error(fmt::format("cannot create directory {}: {}", into, failed.message()));
   checkpoint::export_model(path, layout, variables, tables, version,
-                           {described.seed, described.hyperparameters});
+                           {described.seed, described.hyperparameters, described.record});
   log.info(fmt::format("model written to {}", path));
 }
 

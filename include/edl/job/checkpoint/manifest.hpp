@@ -36,6 +36,7 @@ struct manifest {
   std::optional<bool> shuffle;  ///< none: written by a version of edl that did not keep it
   std::uint64_t epochs = 0;
   std::string hyperparameters;  ///< names and values, as `--set` takes them
+  std::string record;  ///< what the model takes of one, as `to_text` of record_facts; empty: not known
   std::vector<shard> shards;
   std::vector<file> files;  ///< by server
 

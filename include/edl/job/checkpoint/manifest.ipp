@@ -106,6 +106,7 @@ EDL_INLINE std::string to_json(manifest const& from) {
                {"shards", std::move(shards)},
                {"files", std::move(files)}};
   if (from.shuffle) content["shuffle"] = *from.shuffle;
+  if (!from.record.empty()) content["record"] = json::parse(from.record);
   try {
     return json{{"checkpoint", content}, {"crc32", detail::text_crc32(content.dump())}}.dump(1) + "\n";
   } catch (json::type_error const&) {
@@ -134,6 +135,7 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
              .shuffle = content.contains("shuffle") ? std::optional(fields.truth("shuffle")) : std::nullopt,
              .epochs = fields.number("epochs"),
              .hyperparameters = content.contains("hyperparameters") ? fields.text("hyperparameters") : "",
+             .record = content.contains("record") ? content["record"].dump() : "",
              .shards = {},
              .files = {}};
   for (json const& entry : fields.list("shards")) {

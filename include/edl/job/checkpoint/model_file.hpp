@@ -35,14 +35,15 @@ inline constexpr char const* rows_by_slot = "hash slot, then id";
 struct model_origin {
   std::optional<std::uint64_t> seed{};
   std::string hyperparameters{};  ///< names and values, as `--set` takes them; empty: none
+  std::string record{};           ///< `manifest::record`
 };
 
 /// Writes a model for serving: one safetensors file, parameters and state by name in their own extents, which
 /// exists whole or not at all. `variables` is the whole arena. `tables`: of the layout, in order; each
 /// becomes `tables/<name>/ids` (rows) and `tables/<name>/embeddings` (rows, width), a part of it at a time.
 /// Sources give rows by hash slot, and by id within one. The metadata have the model's version as
-/// `version`, its job's seed as `seed` (rows that a table lacks follow from it), and `hyperparameters`.
-/// First stands `crc32`: zlib's of the file, in 8 hexadecimal digits, as if these were zeros.
+/// `version`, its job's seed as `seed` (rows that a table lacks follow from it), `hyperparameters` and
+/// `record`. First stands `crc32`: zlib's of the file, in 8 hexadecimal digits, as if these were zeros.
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
                   std::span<row_source const> tables, std::uint64_t version, model_origin const& from = {});
 
@@ -66,8 +67,8 @@ std::uint64_t model_version(safetensors_file const& file);
 /// The seed of the job that trained it, if it stands there.
 std::optional<std::uint64_t> model_seed(std::string const& path);
 
-/// The hyperparameters that it was trained with, as `--set` takes them; empty where none stand there.
-std::string model_hyperparameters(std::string const& path);
+/// Of its metadata `hyperparameters`, or `record`; empty where that does not stand there.
+std::string model_note(std::string const& path, std::string const& name);
 
 }  // namespace edl::checkpoint
 

@@ -94,6 +94,7 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
   if (!tables.empty()) metadata["row_order"] = rows_by_slot;
   if (from.seed) metadata["seed"] = std::to_string(*from.seed);
   if (!from.hyperparameters.empty()) metadata["hyperparameters"] = from.hyperparameters;
+  if (!from.record.empty()) metadata["record"] = from.record;
   durable_file file(path);
   write_safetensors(file, tensors, metadata);
   file.overwrite(detail::checksum_place, fmt::format("{:08x}", file.crc32()));
@@ -190,10 +191,10 @@ EDL_INLINE std::optional<std::uint64_t> model_seed(std::string const& path) {
   return detail::number_in(safetensors_file(path), "seed");
 }
 
-EDL_INLINE std::string model_hyperparameters(std::string const& path) {
-  if (is_onnx(path)) return detail::note_in(path, "hyperparameters");
+EDL_INLINE std::string model_note(std::string const& path, std::string const& name) {
+  if (is_onnx(path)) return detail::note_in(path, name);
   safetensors_file const file(path);
-  auto const it = file.metadata().find("hyperparameters");
+  auto const it = file.metadata().find(name);
   return it == file.metadata().end() ? std::string() : it->second;
 }
 

@@ -24,8 +24,9 @@ namespace edl::serve {
 http::failure too_late(std::chrono::milliseconds bound);
 
 /// Puts the records of several requests for one model into one batch. What waits while a batch is computed is
-/// the next one. Batches of a small model are computed on the node's thread, which saves two changes of
-/// threads; those of others on a thread of its own, so that the node answers meanwhile. Thread safety:
+/// the next one. Batches are computed on the node's thread where the slowest ones lately say that they are
+/// small, which saves two changes of threads; others on a thread of its own, so that the node answers
+/// meanwhile. Thread safety:
 /// `predict` on the node's thread, the rest safe.
 class batcher {
  public:
@@ -67,7 +68,8 @@ class batcher {
   std::deque<std::shared_ptr<request>> queue_;
   bool computing_ = false, over_ = false;
   bool looking_ = false;            // on the node's thread
-  std::atomic<double> seconds_{1};  // that a record takes, as the quickest lately
+  std::atomic<double> seconds_{1};  // that a record takes, as the slowest lately
+  bool measured_ = false;           // by whoever computes
   std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> batches_{0}, records_{0};
   std::thread thread_;

@@ -170,9 +170,8 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
     records_ += rows;
     double const took =
         std::chrono::duration<double>(clock::now() - began).count() / double(std::max<std::size_t>(rows, 1));
-    // What was held up by other processes counts for little.
-    double const known = seconds_;
-    seconds_ = took < known ? took : std::min(took, 1.02 * known);
+    // A long one among short ones is not forgotten at once, as the next may be like it.
+    seconds_ = std::exchange(measured_, true) ? std::max(took, 0.98 * seconds_) : took;
   } catch (std::exception const& e) {
     for (auto const& r : batch)
       if (!r->failed) r->failed.emplace(500, e.what());

@@ -29,17 +29,20 @@ class followed_model {
     int max_batch = 64;                       ///< batches of up to so many records are warmed up
     std::chrono::milliseconds interval{250};  ///< between two looks; 0: no other model is looked for
     int keep = 1;                             ///< versions that may be asked for, the one at work among them
+    bool wait = false;                        ///< where there is no model yet, until there is one
   };
 
-  /// Throws error where there is no model. `changed` is told of each one that takes another's place.
+  /// Throws error where there is no model, unless that is waited for, and where it cannot be used. `changed`
+  /// is told of each one that takes another's place, and of the first one that was waited for.
   followed_model(train::program const& p, options o, logger log, std::function<void()> changed = {});
   followed_model(followed_model const&) = delete;
   ~followed_model();
 
   using model = std::shared_ptr<prediction_session const>;
 
-  model now() const;                ///< the one at work
+  model now() const;                ///< the one at work; null: none yet
   std::vector<model> kept() const;  ///< one of each version, the one at work first
+  std::string missing() const;      ///< what is waited for before there is a model; empty: there is one
 
   /// Seconds since there is a newer model than this one, which the caller holds, or, without one, than the
   /// one at work; 0: there is none.
@@ -51,6 +54,8 @@ class followed_model {
  private:
   using clock = std::chrono::steady_clock;
   std::string newest();
+  bool is_there() const;
+  void find_first();
   void tell(std::string const& what);
   model load(std::string const& path) const;
   model load_whole() const;
@@ -76,6 +81,7 @@ class followed_model {
   std::vector<loaded_model> all_;  // the one at work first
   std::string tried_;              // the newest that was looked at, with the time of its last change
   std::string told_;               // what hindered it at the last look
+  std::string missing_;            // with the mutex
   std::string damaged_;            // a newer checkpoint that is passed over
   clock::time_point again_{};      // when it may be looked at again
   std::chrono::milliseconds pause_{};

@@ -2,36 +2,50 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <utility>
 
+#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/serve/followed_model.hpp"
-#include "edl/job/serve/tensor.hpp"
 #include "edl/job/train/start.hpp"
 
 namespace edl::serve {
 namespace detail {
 
-inline example zeros(std::vector<record_feature> const& inputs) {
-  std::vector<tensor> all;
-  for (record_feature const& f : inputs) {
-    tensor& t = all.emplace_back(tensor_for(f.name, inputs));
-    std::size_t n = 1;
-    for (std::size_t const e : f.extents) n *= e;
-    if (t.kind == example::kind::floats) t.floats.resize(n);
-    if (t.kind == example::kind::integers) t.integers.resize(n);
-    if (t.kind == example::kind::strings) t.strings.resize(n);
+/// Of a model's file, or of a checkpoint's manifest: which file it is, its size, and a digest of its ends,
+/// where both have checksums of the content. Times alone may be equal: images, rsync and package managers set
+/// them.
+inline std::string state_of(std::string const& model) {
+  namespace fs = std::filesystem;
+  std::string const path = fs::is_directory(model) ? model + "/manifest.json" : model;
+  input_file const file(path);
+  struct ::stat is {};
+  if (::stat(path.c_str(), &is) != 0)
+    throw storage_error(errno, fmt::format("cannot look at {}: {}", path, edl::detail::file_reason(errno)));
+  std::array<std::byte, 4096> piece;
+  uLong crc = 0;
+  for (std::uint64_t const at :
+       {std::uint64_t(0), file.size() - std::min<std::uint64_t>(file.size(), piece.size())}) {
+    auto const some =
+        std::span(piece).first(std::size_t(std::min<std::uint64_t>(piece.size(), file.size() - at)));
+    file.read(at, some);
+    crc = ::crc32_z(crc, reinterpret_cast<Bytef const*>(some.data()), some.size());
   }
-  example record;
-  to_record(all, 1, 0, record);
-  return record;
+  return fmt::format("{}-{}-{}-{}.{:09}-{:08x}", is.st_dev, is.st_ino, is.st_size, is.st_ctim.tv_sec,
+                     is.st_ctim.tv_nsec, crc);
 }
 
 /// Of what `newest` has found.
@@ -49,17 +63,46 @@ inline std::uint64_t version_of(std::string const& found) {
 EDL_INLINE followed_model::followed_model(train::program const& p, options o, logger log,
                                           std::function<void()> changed)
     : program_(p), options_(std::move(o)), log_(std::move(log)), changed_(std::move(changed)) {
+  if (options_.wait && !is_there()) {
+    missing_ = fmt::format("there is no model in {} yet", options_.path);
+    log_.warning(fmt::format("{}: it is waited for", missing_));
+  } else {
+    find_first();
+  }
+  // What is waited for is looked for, also where no newer one is wanted then.
+  if (options_.interval.count() > 0 || !missing_.empty()) thread_ = std::thread([this] { follow(); });
+}
+
+/// Whether there is anything to read: a directory may not be there, or hold no checkpoint yet.
+EDL_INLINE bool followed_model::is_there() const {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  auto const status = fs::status(options_.path, code);
+  if (status.type() == fs::file_type::not_found) return false;
+  if (!fs::is_directory(status) || fs::exists(options_.path + "/manifest.json", code) ||
+      fs::exists(options_.path + "/model.safetensors", code))
+    return true;
+  auto const found = checkpoint::find_checkpoint(options_.path, checkpoint::check::sizes);
+  return found.newest || !found.passed_over.empty();
+}
+
+EDL_INLINE void followed_model::find_first() {
   tried_ = newest();  // what it passes over, the loader tells
   again_ = clock::time_point::max();
-  all_.push_back({load(options_.path)});
+  loaded_model first{load(options_.path)};
+  {
+    std::lock_guard const lock(mutex_);
+    all_.push_back(std::move(first));
+    missing_.clear();
+  }
   if (detail::version_of(tried_) > now()->version()) {  // its sizes were right, and nothing else
     ++failed_;
+    std::lock_guard const lock(mutex_);
     all_.front().newer_since = clock::now();
     again_ = clock::now() + options_.interval;
     pause_ = options_.interval;
   }
   load_older();
-  if (options_.interval.count() > 0) thread_ = std::thread([this] { follow(); });
 }
 
 EDL_INLINE followed_model::~followed_model() {
@@ -73,7 +116,12 @@ EDL_INLINE followed_model::~followed_model() {
 
 EDL_INLINE followed_model::model followed_model::now() const {
   std::lock_guard const lock(mutex_);
-  return all_.front().of;
+  return all_.empty() ? model() : all_.front().of;
+}
+
+EDL_INLINE std::string followed_model::missing() const {
+  std::lock_guard const lock(mutex_);
+  return missing_;
 }
 
 EDL_INLINE std::vector<followed_model::model> followed_model::kept() const {
@@ -92,13 +140,12 @@ EDL_INLINE double followed_model::lag(prediction_session const* of) const {
              : std::chrono::duration<double>(clock::now() - it->newer_since).count();
 }
 
-/// Which one it is, and when it was written.
+/// Which one it is, and what tells its content apart from another's.
 EDL_INLINE std::string followed_model::newest() {
   auto const found = train::find_model(options_.path, checkpoint::check::sizes, {});
   tell(found.warning);
   if (std::exchange(damaged_, found.damaged) != found.damaged && !damaged_.empty()) ++failed_;
-  return fmt::format("{}@{}", found.path,
-                     std::filesystem::last_write_time(found.path).time_since_epoch().count());
+  return fmt::format("{}@{}", found.path, detail::state_of(found.path));
 }
 
 /// What hinders it, which each look finds again, is told once.
@@ -109,17 +156,13 @@ EDL_INLINE void followed_model::tell(std::string const& what) {
 
 EDL_INLINE followed_model::model followed_model::load(std::string const& path) const {
   auto made = std::make_shared<prediction_session>(program_, path, options_.predicting);
-  example const zeros = detail::zeros(made->inputs());
-  for (int rows = 1;; rows = std::min(2 * rows, options_.max_batch)) {
-    auto batch = made->take(rows);
-    try {
-      for (int i = 0; i < rows; ++i) batch.add(zeros);
-    } catch (data_error const&) {
-      break;  // a feed that asks for more than can be found out is warm after its first records
-    }
-    batch.run();
-    if (rows == options_.max_batch) break;
-  }
+  made->warm_up(options_.max_batch);
+  if (std::string const& why = made->inputs_unknown(); !why.empty())
+    log_.warning(fmt::format(
+        "{} does not say what it takes of a record, and `feed` refuses zeros and empty texts ({}): its "
+        "inputs "
+        "may be more than those that are told, and any are taken; a model that is trained anew says it",
+        made->path(), why));
   return made;
 }
 
@@ -132,7 +175,11 @@ EDL_INLINE void followed_model::load_older() {
                               [](std::string const& path) { return fs::path(path).filename(); });
   while (it != paths.end() && ++it != paths.end() && int(all_.size()) < options_.keep) try {
       auto const age = fs::file_time_type::clock::now() - fs::last_write_time(all_.back().of->path());
-      all_.push_back({load(*it), clock::now() - std::chrono::duration_cast<clock::duration>(age)});
+      loaded_model older{load(*it), clock::now() - std::chrono::duration_cast<clock::duration>(age)};
+      {
+        std::lock_guard const lock(mutex_);
+        all_.push_back(std::move(older));
+      }
       log_.info(fmt::format("keeps version {} of {}", all_.back().of->version(), *it));
     } catch (std::exception const& e) {  // a job may have removed it meanwhile
       log_.warning(fmt::format("{}; that version is not kept", e.what()));
@@ -144,15 +191,36 @@ EDL_INLINE void followed_model::follow() {
   auto const pause = [this] {
     // What waits to be freed does not wait for hours.
     bool const all_kept = std::ranges::all_of(all_, &loaded_model::kept);
-    return all_kept ? options_.interval : std::min(options_.interval, std::chrono::milliseconds(250));
+    auto const wanted = options_.interval.count() > 0 ? options_.interval : std::chrono::milliseconds(250);
+    return all_kept ? wanted : std::min(wanted, std::chrono::milliseconds(250));
   };
   while (!ending_.wait_for(lock, pause(), [this] { return over_; })) {
     lock.unlock();
     try {
+      if (!missing().empty()) {
+        if (clock::now() >= again_ && is_there()) find_first();
+        if (!missing().empty()) {
+          lock.lock();
+          continue;
+        }
+        log_.info(fmt::format("serves version {} of {}", now()->version(), now()->path()));
+        if (changed_) changed_();
+        if (options_.interval.count() == 0) return;
+      }
       let_go();
       look();
     } catch (std::exception const& e) {
-      try_later(fmt::format("{}; the model at work stays", e.what()));
+      if (std::string const before = missing(); !before.empty()) {
+        std::string const why = fmt::format("a model cannot be read yet: {}", e.what());
+        if (why != before) log_.warning(why);
+        pause_ = std::clamp<std::chrono::milliseconds>(2 * pause_, std::chrono::milliseconds(250),
+                                                       std::chrono::minutes(1));
+        again_ = clock::now() + pause_;
+        std::lock_guard const guard(mutex_);
+        missing_ = why;
+      } else {
+        try_later(fmt::format("{}; the model at work stays", e.what()));
+      }
     }
     lock.lock();
   }

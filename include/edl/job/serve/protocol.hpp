@@ -17,15 +17,26 @@
 
 namespace edl::serve {
 
+/// Outputs of a model as they are answered, or what follows from them.
+struct answer_output {
+  enum class form : std::uint8_t { numbers, probabilities, name };  ///< `name`: of the likeliest class
+
+  model_output of;
+  form how = form::numbers;
+  std::string name{};
+
+  std::size_t size() const { return how == form::name ? 1 : of.size(); }
+};
+
 /// What a client asks for.
 struct question {
-  std::string body;                   ///< of the request: `inputs` may be of its bytes
-  std::vector<tensor> inputs;         ///< the records' values
-  std::size_t rows = 0;               ///< how many records they are
-  std::string id;                     ///< is told back
-  std::vector<model_output> outputs;  ///< that are wanted
-  std::vector<bool> binary;           ///< how each of them is to be written
-  bool columns = false;               ///< TensorFlow Serving's column format
+  std::string body;                    ///< of the request: `inputs` may be of its bytes
+  std::vector<tensor> inputs;          ///< the records' values
+  std::size_t rows = 0;                ///< how many records they are
+  std::string id;                      ///< is told back
+  std::vector<answer_output> outputs;  ///< that are wanted
+  std::vector<bool> binary;            ///< how each of them is to be written
+  bool columns = false;                ///< TensorFlow Serving's column format
 };
 
 /// What a model takes and says.
@@ -33,8 +44,15 @@ struct model_face {
   std::string name;
   std::uint64_t version = 0;
   std::vector<record_feature> inputs;
-  std::vector<model_output> outputs;
+  std::vector<answer_output> outputs;
+  std::vector<std::string> classes = {};  ///< names of them
+  bool complete = true;                   ///< it takes no other inputs
 };
+
+/// A model's outputs, each with what its loss says that it means: NAME_probabilities, and, where classes have
+/// names, NAME_class, the name of the likeliest.
+std::vector<answer_output> answers_of(std::vector<model_output> const& outputs,
+                                      std::vector<std::string> const& classes);
 
 /// What the JSON of a request says, which may have its tensors behind it.
 struct inference_head {
@@ -54,13 +72,13 @@ struct inference_head {
 std::shared_ptr<question const> read_inference(std::string body, std::optional<std::size_t> header,
                                                model_face const& of, std::size_t most, inference_head& last);
 
-/// The answer of the model `name`; `outputs`: records × all outputs of the model.
-http::response write_inference(question const& q, std::string const& name, std::uint64_t version,
-                               view<float> outputs);
+/// `outputs`: records × all outputs of the model.
+http::response write_inference(question const& q, model_face const& by, view<float> outputs);
 
 /// The body of POST /v1/models/NAME:predict of TensorFlow Serving, rows ("instances") or columns ("inputs").
+/// The signature `serving_default` has the model's outputs alone, `probabilities` all that are answered.
 std::shared_ptr<question const> read_predict(std::string_view body, model_face const& of, std::size_t most);
-http::response write_predict(question const& q, view<float> outputs);
+http::response write_predict(question const& q, model_face const& by, view<float> outputs);
 
 /// GET /v2/models/NAME; `versions`: those that may be asked for.
 std::string metadata(model_face const& of, std::vector<std::string> const& versions);

@@ -28,6 +28,47 @@ inline json parsed(std::string_view body) {
   return json::parse(body);
 }
 
+/// A field of an object; null, as clients write for what they do not set, is as good as none.
+inline json const* field(json const& in, char const* name) {
+  if (!in.is_object()) return nullptr;
+  auto const at = in.find(name);
+  return at == in.end() || at->is_null() ? nullptr : &*at;
+}
+
+inline json const& need(json const& in, char const* name, std::string const& of) {
+  if (!in.is_object()) throw http::failure(400, of + " is not an object");
+  if (auto const* const found = field(in, name)) return *found;
+  throw http::failure(400, fmt::format("{} has no '{}'", of, name));
+}
+
+inline json const& list_field(json const& value, char const* name, std::string const& of) {
+  if (!value.is_array()) throw http::failure(400, fmt::format("'{}' of {} is not a list", name, of));
+  return value;
+}
+
+inline std::string const& text_field(json const& value, char const* name, std::string const& of) {
+  if (!value.is_string()) throw http::failure(400, fmt::format("'{}' of {} is not a text", name, of));
+  return value.get_ref<std::string const&>();
+}
+
+/// A field of the object's "parameters".
+inline json const* parameter(json const& object, char const* name, std::string const& of) {
+  auto const* const all = field(object, "parameters");
+  if (all && !all->is_object())
+    throw http::failure(400, fmt::format("'parameters' of {} is not an object", of));
+  return all ? field(*all, name) : nullptr;
+}
+
+inline bool flag_in(json const& object, char const* name, std::string const& of, bool otherwise) {
+  auto const* const p = parameter(object, name, of);
+  if (!p) return otherwise;
+  if (!p->is_boolean())
+    throw http::failure(400, fmt::format("'{}' of {} is neither true nor false", name, of));
+  return p->get<bool>();
+}
+
+inline std::string const the_request = "the request";
+
 /// Runs `read`, whose JSON may lack fields or have others than it should.
 template <class Read>
 std::shared_ptr<question const> checked(Read&& read) {
@@ -36,7 +77,10 @@ std::shared_ptr<question const> checked(Read&& read) {
     read(*q);
     return q;
   } catch (json::parse_error const& e) {
-    throw http::failure(400, fmt::format("the body is no JSON (at its byte {})", e.byte));
+    throw http::failure(
+        400, fmt::format("the body is no JSON (at its byte {}); where tensors are bytes behind it, "
+                         "Inference-Header-Content-Length says how long the JSON is",
+                         e.byte));
   } catch (json::exception const& e) {
     if (e.id == 406) throw http::failure(400, "a number of the body is too large");
     throw http::failure(400, "a field of the body is missing, or of another type than it should be");
@@ -55,7 +99,8 @@ inline void check_rows(std::size_t rows, std::size_t most) {
 }
 
 /// Values that a shape has, whose first extent is the number of records.
-inline std::size_t count_of(json const& shape, std::string const& name, std::size_t& rows, std::size_t most) {
+inline std::size_t count_of(json const& shape, std::string const& name, std::vector<std::size_t>& extents,
+                            std::size_t& rows, std::size_t most) {
   std::size_t count = 1;
   if (!shape.is_array() || shape.empty())
     throw http::failure(400, fmt::format("input '{}' has no shape", name));
@@ -66,8 +111,10 @@ inline std::size_t count_of(json const& shape, std::string const& name, std::siz
     if (extent > (std::uint64_t(1) << 31) / std::max<std::size_t>(count, 1))
       throw http::failure(413, fmt::format("the shape of input '{}' is too large", name));
     count *= std::size_t(extent);
+    extents.push_back(std::size_t(extent));
   }
-  auto const first = shape.front().get<std::size_t>();
+  if (extents.size() > 8) throw http::failure(400, fmt::format("input '{}' has more than 8 extents", name));
+  std::size_t const first = extents.front();
   if (rows != 0 && rows != first)
     throw http::failure(400, fmt::format("input '{}' has another number of records than the others", name));
   rows = first;
@@ -81,6 +128,12 @@ inline void check_numbers(tensor const& t, std::string_view datatype) {
     std::string_view datatype;
     double least, most;
   };
+  static constexpr range floating[] = {{"FP16", -65504, 65504}, {"BF16", -0x1.FEp127, 0x1.FEp127}};
+  for (range const& of : floating)
+    if (datatype == of.datatype)
+      for (float const x : t.floats)
+        if (x < of.least || x > of.most)
+          throw http::failure(400, fmt::format("input '{}' has {}, which is no {}", t.name, x, datatype));
   static constexpr range whole[] = {{"BOOL", 0, 1},
                                     {"INT8", -0x1p7, 0x1p7 - 1},
                                     {"INT16", -0x1p15, 0x1p15 - 1},
@@ -95,30 +148,30 @@ inline void check_numbers(tensor const& t, std::string_view datatype) {
   auto const look = [&](auto const& values, auto least, auto most) {  // in the type that the values have
     for (auto const given : values)
       if (auto const value = decltype(least)(given);
-          value < least || value > most || std::trunc(value) != value)
+          !std::isnan(value) && (value < least || value > most || std::trunc(value) != value))
         throw http::failure(400, fmt::format("input '{}' has {}, which is no {}", t.name, given, datatype));
   };
   look(t.floats, float(of->least), float(of->most));
   look(t.integers, of->least, of->most);
 }
 
-inline bool flag_in(json const& object, char const* name, bool otherwise) {
-  auto const p = object.find("parameters");
-  return p != object.end() && p->is_object() ? p->value(name, otherwise) : otherwise;
-}
-
 inline void choose_outputs(question& q, json const& body, model_face const& of) {
-  bool const binary = flag_in(body, "binary_data_output", false);
-  if (auto const wanted = body.find("outputs"); wanted != body.end()) {
+  bool const binary = flag_in(body, "binary_data_output", the_request, false);
+  auto const* const wanted = field(body, "outputs");
+  if (wanted && !list_field(*wanted, "outputs", the_request).empty()) {
     for (json const& one : *wanted) {
-      auto const name = one.at("name").get<std::string>();
-      auto const found = std::ranges::find(of.outputs, name, &model_output::name);
-      if (found == of.outputs.end())
-        throw http::failure(400, fmt::format("the model has no output '{}'", printable(name)));
-      if (std::ranges::find(q.outputs, name, &model_output::name) != q.outputs.end())
+      std::string const name = text_field(need(one, "name", "an output of the request"), "name", "an output");
+      auto const found = std::ranges::find(of.outputs, name, &answer_output::name);
+      if (found == of.outputs.end()) {
+        std::string all;
+        for (answer_output const& o : of.outputs) all += (all.empty() ? "" : ", ") + o.name;
+        throw http::failure(400,
+                            fmt::format("the model has no output '{}'; it has {}", printable(name), all));
+      }
+      if (std::ranges::find(q.outputs, name, &answer_output::name) != q.outputs.end())
         throw http::failure(400, fmt::format("output '{}' is asked for twice", printable(name)));
       q.outputs.push_back(*found);
-      q.binary.push_back(flag_in(one, "binary_data", binary));
+      q.binary.push_back(flag_in(one, "binary_data", fmt::format("output '{}'", printable(name)), binary));
     }
   } else {
     q.outputs = of.outputs;
@@ -166,7 +219,7 @@ inline bool is_bytes(json const& instance, model_face const& of) {
 inline std::vector<std::int64_t> shape_of(record_feature const& f) {
   std::vector<std::int64_t> shape{-1};
   if (f.extents.empty()) shape.push_back(1);
-  shape.insert(shape.end(), f.extents.begin(), f.extents.end());
+  for (std::size_t const e : f.extents) shape.push_back(e == 0 ? -1 : std::int64_t(e));  // 0: any number
   return shape;
 }
 
@@ -178,8 +231,28 @@ inline json tensor_info(std::string const& name, char const* type, std::vector<s
       {"dtype", type}, {"tensor_shape", {{"dim", sizes}, {"unknown_rank", false}}}, {"name", name + ":0"}};
 }
 
-inline view<float> row_of(view<float> outputs, std::size_t row, std::size_t rows) {
-  return outputs.subspan(row * (outputs.size() / rows), outputs.size() / rows);
+/// What a record's outputs are, in that form.
+inline std::vector<float> numbers_of(answer_output const& o, view<float> outputs, std::size_t row,
+                                     std::size_t rows) {
+  auto const own = o.of.of(outputs.subspan(row * (outputs.size() / rows), outputs.size() / rows));
+  std::vector<float> values(own.begin(), own.end());
+  if (o.how != answer_output::form::probabilities) return values;
+  if (o.of.meaning == output_meaning::probabilities) {
+    std::ranges::transform(own, values.begin(), probability_of);
+  } else {
+    double const most = *std::ranges::max_element(own);
+    double sum = 0;
+    for (float const x : own) sum += std::exp(double(x) - most);
+    std::ranges::transform(own, values.begin(),
+                           [&](float x) { return float(std::exp(double(x) - most) / sum); });
+  }
+  return values;
+}
+
+inline std::string const& class_of(answer_output const& o, model_face const& by, view<float> outputs,
+                                   std::size_t row, std::size_t rows) {
+  auto const all = o.of.of(outputs.subspan(row * (outputs.size() / rows), outputs.size() / rows));
+  return by.classes[likeliest_class(all).number];
 }
 
 inline constexpr std::size_t most_remembered = 4096;  // bytes of a head
@@ -188,25 +261,39 @@ inline inference_head read_head(std::string_view text, model_face const& of, std
   json const all = parsed(text);
   inference_head h{.text = std::string(text)};
   question& q = h.said;
-  if (auto const id = all.find("id"); id != all.end()) q.id = id->get<std::string>();
-  for (json const& one : all.at("inputs")) {
-    tensor t = tensor_for(one.at("name").get<std::string>(), of.inputs);
+  if (auto const* const id = field(all, "id")) q.id = text_field(*id, "id", the_request);
+  for (json const& one : list_field(need(all, "inputs", the_request), "inputs", the_request)) {
+    std::string const name = text_field(need(one, "name", "an input of the request"), "name", "an input");
+    std::string const called = fmt::format("input '{}'", printable(name));
+    std::string const& type = text_field(need(one, "datatype", called), "datatype", called);
+    tensor t = tensor_for(name, of.inputs, of.complete,
+                          type == "BYTES"                 ? example::kind::strings
+                          : type.find("INT") != type.npos ? example::kind::integers
+                                                          : example::kind::floats);
     if (std::ranges::find(q.inputs, t.name, &tensor::name) != q.inputs.end())
       throw http::failure(400, fmt::format("input '{}' stands there twice", t.name));
-    std::size_t const count = count_of(one.at("shape"), t.name, q.rows, most);
-    auto const parameters = one.find("parameters");
+    std::vector<std::size_t> extents;
+    std::size_t const count = count_of(need(one, "shape", called), t.name, extents, q.rows, most);
     auto& tail = h.tails.emplace_back();
-    t.append(one.at("datatype").get_ref<std::string const&>(), {}, 0);  // throws what is wrong with it
-    if (parameters != one.end() && parameters->contains("binary_data_size")) {
-      tail.emplace(one.at("datatype").get<std::string>(), count,
-                   parameters->at("binary_data_size").get<std::size_t>());
+    t.append(type, {}, 0);  // throws what is wrong with it
+    auto const* const data = field(one, "data");
+    if (auto const* const size = parameter(one, "binary_data_size", called)) {
+      if (data)
+        throw http::failure(400, called + " has both 'data' and 'binary_data_size': send one of them");
+      if (!size->is_number_unsigned())
+        throw http::failure(400, fmt::format("'binary_data_size' of {} is not a number of bytes", called));
+      tail.emplace(type, count, size->get<std::size_t>());
     } else {
-      t.append(one.at("data"));
-      check_numbers(t, one.at("datatype").get_ref<std::string const&>());
+      auto const nested = t.append(list_field(need(one, "data", called), "data", called));
+      check_numbers(t, type);
       if (t.size() != count)
         throw http::failure(
             400, fmt::format("input '{}' has {} values, and its shape wants {}", t.name, t.size(), count));
+      if (nested.size() > 1 && nested != extents)
+        throw http::failure(400, fmt::format("input '{}' has lists of {}, and its shape is {}", t.name,
+                                             shown_extents(nested), shown_extents(extents)));
     }
+    t.extents.assign(extents.begin() + 1, extents.end());
     q.inputs.push_back(std::move(t));
   }
   check_rows(q.rows, most);
@@ -234,36 +321,74 @@ EDL_INLINE std::shared_ptr<question const> read_inference(std::string body, std:
     for (std::size_t k = 0; k < q.inputs.size(); ++k)
       if (auto const& tail = h.tails[k]) {
         tensor& t = q.inputs[k];
-        if (tail->bytes > rest.size()) throw http::failure(400, fmt::format("input '{}' is cut off", t.name));
+        if (!header)
+          throw http::failure(400,
+                              fmt::format("input '{}' has 'binary_data_size', and the request has no field "
+                                          "Inference-Header-Content-Length, which says where the JSON ends",
+                                          t.name));
+        if (tail->bytes > rest.size())
+          throw http::failure(
+              400, fmt::format(
+                       "input '{}' is cut off: {} of its {} bytes are there; is {} the length of the JSON, "
+                       "which Inference-Header-Content-Length gives?",
+                       t.name, rest.size(), tail->bytes, *header));
         t.append(tail->datatype, rest.substr(0, tail->bytes), tail->values);
         rest.remove_prefix(tail->bytes);
       }
     if (!rest.empty())
       throw http::failure(400, fmt::format("{} bytes behind the last input belong to none", rest.size()));
-    check_shares(q.inputs, q.rows);
+    share_out(q.inputs, q.rows);
   });
 }
 
-EDL_INLINE http::response write_inference(question const& q, std::string const& name, std::uint64_t version,
-                                          view<float> outputs) {
+EDL_INLINE std::vector<answer_output> answers_of(std::vector<model_output> const& outputs,
+                                                 std::vector<std::string> const& classes) {
+  using enum answer_output::form;
+  std::vector<answer_output> all;
+  for (model_output const& o : outputs) {
+    all.push_back({o, numbers, o.name});
+    if (o.meaning == output_meaning::numbers) continue;
+    all.push_back({o, probabilities, o.name + "_probabilities"});
+    if (o.meaning == output_meaning::classes && classes.size() == o.size())
+      all.push_back({o, name, o.name + "_class"});
+  }
+  return all;
+}
+
+EDL_INLINE http::response write_inference(question const& q, model_face const& by, view<float> outputs) {
   using namespace detail;
   std::size_t const rows = q.rows;
   std::string head, tail;
   head.reserve(256);
   auto const add = [&head](auto const&... pieces) { append(head, pieces...); };
-  add("{\"model_name\":", quoted(name), ",\"model_version\":\"", std::to_string(version), "\"");
+  add("{\"model_name\":", quoted(by.name), ",\"model_version\":\"", std::to_string(by.version), "\"");
   if (!q.id.empty()) add(",\"id\":", quoted(q.id));
   add(",\"outputs\":[");
   std::vector<float> values;
   for (std::size_t k = 0; k < q.outputs.size(); ++k) {
-    model_output const& o = q.outputs[k];
+    answer_output const& o = q.outputs[k];
+    bool const texts = o.how == answer_output::form::name;
+    add(k ? "," : "", "{\"name\":", quoted(o.name), ",\"datatype\":\"", texts ? "BYTES" : "FP32",
+        "\",\"shape\":[", std::to_string(rows), ",", std::to_string(o.size()), "]");
+    if (texts) {
+      std::string said, bytes;
+      for (std::size_t row = 0; row < rows; ++row) {
+        std::string const& one = class_of(o, by, outputs, row, rows);
+        auto const size = std::uint32_t(one.size());
+        bytes.append(reinterpret_cast<char const*>(&size), sizeof size).append(one);
+        append(said, row ? "," : "", quoted(one));
+      }
+      if (q.binary[k])
+        add(",\"parameters\":{\"binary_data_size\":", std::to_string(bytes.size()), "}}"), tail += bytes;
+      else
+        add(",\"data\":[", said, "]}");
+      continue;
+    }
     values.clear();
     for (std::size_t row = 0; row < rows; ++row) {
-      auto const part = o.of(row_of(outputs, row, rows));
+      auto const part = numbers_of(o, outputs, row, rows);
       values.insert(values.end(), part.begin(), part.end());
     }
-    add(k ? "," : "", "{\"name\":", quoted(o.name), ",\"datatype\":\"FP32\",\"shape\":[",
-        std::to_string(rows), ",", std::to_string(o.size()), "]");
     if (q.binary[k]) {
       auto const bytes = std::as_bytes(std::span(values));
       add(",\"parameters\":{\"binary_data_size\":", std::to_string(bytes.size()), "}}");
@@ -288,15 +413,33 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
   using namespace detail;
   return checked([&](question& q) {
     json const all = parsed(body);
-    if (auto const name = all.find("signature_name"); name != all.end() && *name != "serving_default")
-      throw http::failure(400, "of signatures there is 'serving_default' alone");
-    q.outputs = of.outputs;
+    if (!all.is_object()) throw http::failure(400, "the body is not an object");
+    auto const* const given_name = field(all, "signature_name");
+    std::string const signature = given_name ? text_field(*given_name, "signature_name", the_request) : "";
+    if (!signature.empty() && signature != "serving_default" && signature != "probabilities")
+      throw http::failure(400,
+                          fmt::format("there is no signature '{}', but 'serving_default' and 'probabilities'",
+                                      printable(signature)));
+    for (answer_output const& o : of.outputs)
+      if (o.how == answer_output::form::numbers || signature == "probabilities") q.outputs.push_back(o);
     std::vector<tensor>& inputs = q.inputs;
     std::size_t& rows = q.rows;
-    auto const into = [&](std::string const& name) -> tensor& {
+    std::size_t row = 0;
+    // Where it is not known what the model takes, values say what they are.
+    auto const kind_of = [](json const& value) {
+      json const* one = &value;
+      while (one->is_array() && !one->empty()) one = &one->front();
+      return one->is_string() || one->is_object() ? example::kind::strings
+             : one->is_number_integer()           ? example::kind::integers
+                                                  : example::kind::floats;
+    };
+    auto const into = [&](std::string const& name, json const& value) -> tensor& {
       auto const found = std::ranges::find(inputs, name, &tensor::name);
       if (found != inputs.end()) return *found;
-      return inputs.emplace_back(tensor_for(name, of.inputs));
+      tensor& made = inputs.emplace_back(tensor_for(name, of.inputs, of.complete, kind_of(value)));
+      for (std::size_t i = 0; i < row; ++i) made.append_none();
+      if (made.starts.empty()) made.starts.push_back(0);
+      return made;
     };
     auto const only = [&]() -> std::string const& {
       if (of.inputs.size() != 1)
@@ -304,38 +447,32 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
                             fmt::format("the model takes {} inputs: name each value's", of.inputs.size()));
       return of.inputs.front().name;
     };
-    if (all.contains("instances") && all.contains("inputs"))
-      throw http::failure(400, "the body has both 'instances' and 'inputs'");
-    if (auto const rows_given = all.find("instances"); rows_given != all.end()) {
-      rows = rows_given->is_array() ? rows_given->size() : 0;
+    auto const* const rows_given = field(all, "instances");
+    auto const* const given = field(all, "inputs");
+    if (rows_given && given) throw http::failure(400, "the body has both 'instances' and 'inputs'");
+    if (rows_given) {
+      rows = list_field(*rows_given, "instances", the_request).size();
       check_rows(rows, most);
-      std::size_t row = 0;
-      std::vector<std::size_t> each;  // values of an instance, by input
       for (json const& one : *rows_given) {
-        ++row;
         if (one.is_object() && !is_bytes(one, of))
-          for (auto const& [name, value] : one.items()) into(name).append(value);
+          for (auto const& [name, value] : one.items()) into(name, value).append_record(value);
         else
-          into(only()).append(one);
-        for (std::size_t k = 0; k < inputs.size(); ++k) {
-          tensor const& t = inputs[k];
-          if (k == each.size()) each.push_back(row == 1 ? t.size() : 0);
-          if (t.size() != each[k] * row)
-            throw http::failure(
-                400, fmt::format("instance {} has not as many values of input '{}' as the first", row - 1,
-                                 t.name));
-        }
+          into(only(), one).append_record(one);
+        ++row;
+        for (tensor& t : inputs)
+          if (t.starts.size() == row) t.append_none();
       }
-    } else if (auto const given = all.find("inputs"); given != all.end()) {
+    } else if (given) {
       q.columns = true;
       auto const take = [&](std::string const& name, json const& values) {
-        std::size_t const mine = values.is_array() ? values.size() : 0;
+        std::size_t const mine = list_field(values, "inputs", the_request).size();
         if (rows != 0 && rows != mine)
           throw http::failure(400,
                               fmt::format("input '{}' has another number of records than the others", name));
         rows = mine;
         check_rows(rows, most);
-        into(name).append(values);
+        tensor& to = into(name, values);
+        for (json const& one : values) to.append_record(one);
       };
       if (given->is_object())
         for (auto const& [name, values] : given->items()) take(name, values);
@@ -345,17 +482,19 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
     } else {
       throw http::failure(400, "the body has neither 'instances' nor 'inputs'");
     }
-    check_shares(inputs, rows);
   });
 }
 
-EDL_INLINE http::response write_predict(question const& q, view<float> outputs) {
+EDL_INLINE http::response write_predict(question const& q, model_face const& by, view<float> outputs) {
   using namespace detail;
   std::size_t const rows = q.rows;
   bool const several = q.outputs.size() > 1;
   std::string body = q.columns ? "{\"outputs\":" : "{\"predictions\":";
-  auto const value = [&](model_output const& o, std::size_t row) {
-    append_list(body, o.of(row_of(outputs, row, rows)));
+  auto const value = [&](answer_output const& o, std::size_t row) {
+    if (o.how == answer_output::form::name)
+      body += quoted(class_of(o, by, outputs, row, rows));
+    else
+      append_list(body, numbers_of(o, outputs, row, rows));
   };
   auto const named = [&](auto const& each) {
     body += '{';
@@ -376,9 +515,9 @@ EDL_INLINE http::response write_predict(question const& q, view<float> outputs) 
   if (!several)
     list([&](std::size_t row) { value(q.outputs.front(), row); });
   else if (q.columns)
-    named([&](model_output const& o) { list([&](std::size_t row) { value(o, row); }); });
+    named([&](answer_output const& o) { list([&](std::size_t row) { value(o, row); }); });
   else
-    list([&](std::size_t row) { named([&](model_output const& o) { value(o, row); }); });
+    list([&](std::size_t row) { named([&](answer_output const& o) { value(o, row); }); });
   return {.body = body + "}"};
 }
 
@@ -391,26 +530,36 @@ EDL_INLINE std::string metadata(model_face const& of, std::vector<std::string> c
            {"outputs", json::array()}};
   for (record_feature const& f : of.inputs)
     all["inputs"].push_back({{"name", f.name}, {"datatype", datatype(f.kind)}, {"shape", shape_of(f)}});
-  for (model_output const& o : of.outputs)
-    all["outputs"].push_back({{"name", o.name}, {"datatype", "FP32"}, {"shape", {-1, o.size()}}});
+  for (answer_output const& o : of.outputs)
+    all["outputs"].push_back({{"name", o.name},
+                              {"datatype", o.how == answer_output::form::name ? "BYTES" : "FP32"},
+                              {"shape", {-1, o.size()}}});
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 EDL_INLINE std::string signature(model_face const& of) {
   using namespace detail;
-  json inputs = json::object(), outputs = json::object();
+  json inputs = json::object(), outputs = json::object(), more = json::object();
   for (record_feature const& f : of.inputs)
     inputs[f.name] = tensor_info(f.name,
                                  f.kind == example::kind::strings    ? "DT_STRING"
                                  : f.kind == example::kind::integers ? "DT_INT64"
                                                                      : "DT_FLOAT",
                                  shape_of(f));
-  for (model_output const& o : of.outputs)
-    outputs[o.name] = tensor_info(o.name, "DT_FLOAT", {-1, std::int64_t(o.size())});
-  json const serving{{"inputs", inputs}, {"outputs", outputs}, {"method_name", "tensorflow/serving/predict"}};
+  for (answer_output const& o : of.outputs) {
+    using enum answer_output::form;
+    more[o.name] =
+        tensor_info(o.name, o.how == name ? "DT_STRING" : "DT_FLOAT", {-1, std::int64_t(o.size())});
+    if (o.how == numbers) outputs[o.name] = more[o.name];
+  }
+  auto const told = [&](json const& made) {
+    return json{{"inputs", inputs}, {"outputs", made}, {"method_name", "tensorflow/serving/predict"}};
+  };
   json const all{
       {"model_spec", {{"name", of.name}, {"signature_name", ""}, {"version", std::to_string(of.version)}}},
-      {"metadata", {{"signature_def", {{"signature_def", {{"serving_default", serving}}}}}}}};
+      {"metadata",
+       {{"signature_def",
+         {{"signature_def", {{"serving_default", told(outputs)}, {"probabilities", told(more)}}}}}}}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -53,7 +53,7 @@ class service {
       std::size_t bytes, std::function<std::shared_ptr<question const>()> read);
   void count(int status);
   http::handler counted(http::handler serve);
-  http::response metrics();
+  http::response metrics(http::request const& r);
 
   net::node& node_;
   std::string name_;

@@ -63,7 +63,11 @@ EDL_INLINE service::known_model& service::known(model const& m) {
   for (known_model& k : known_)
     if (!k.of.owner_before(m) && !m.owner_before(k.of)) return k;
   std::erase_if(known_, [](known_model const& k) { return k.of.expired(); });
-  return known_.emplace_back(known_model{m, {name_, m->version(), m->inputs(), m->outputs()}, {}});
+  return known_.emplace_back(
+      known_model{m,
+                  {name_, m->version(), m->inputs(), answers_of(m->outputs(), m->classes()), m->classes(),
+                   m->inputs_unknown().empty()},
+                  {}});
 }
 
 EDL_INLINE std::vector<std::string> service::versions() const {
@@ -76,7 +80,9 @@ EDL_INLINE service::model service::model_of(std::vector<std::string> const& argu
   std::string const& name = arguments.at(0);
   if (name != name_)
     throw http::failure(404, fmt::format("there is no model '{}' here, but '{}'", name, name_));
-  if (arguments.size() < 2) return model_.now();
+  auto const now = model_.now();
+  if (!now) throw http::failure(503, model_.missing(), {{"Retry-After", "1"}});
+  if (arguments.size() < 2) return now;
   std::string const& version = arguments[1];
   for (model const& m : model_.kept())
     if (std::to_string(m->version()) == version) return m;
@@ -140,7 +146,7 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
     q = co_await read_elsewhere(bytes, std::move(read));
   }
   std::vector<float> const said = co_await batcher_.predict(q, by);
-  http::response answer = write_inference(*q, name_, by->version(), said);
+  http::response answer = write_inference(*q, known(by).face, said);
   detail::tell_model(answer, *by, model_.lag(by.get()));
   co_return answer;
 }
@@ -159,7 +165,7 @@ EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
     q = co_await read_elsewhere(bytes, std::move(read));
   }
   std::vector<float> const said = co_await batcher_.predict(q, by);
-  http::response answer = write_predict(*q, said);
+  http::response answer = write_predict(*q, known(by).face, said);
   detail::tell_model(answer, *by, model_.lag(by.get()));
   co_return answer;
 }
@@ -184,15 +190,15 @@ EDL_INLINE http::handler service::counted(http::handler serve) {
   };
 }
 
-EDL_INLINE http::response service::metrics() {
+EDL_INLINE http::response service::metrics(http::request const& r) {
   numbers_.set("edl_serve_records_total", double(batcher_.records()));
   numbers_.set("edl_serve_batches_total", double(batcher_.batches()));
   numbers_.set("edl_serve_waiting_records", double(batcher_.waiting()));
-  numbers_.set("edl_serve_model_version", double(model_.now()->version()));
+  if (auto const now = model_.now()) numbers_.set("edl_serve_model_version", double(now->version()));
   numbers_.set("edl_serve_lag_seconds", model_.lag());
   numbers_.set("edl_serve_models_total", double(model_.loaded()), "result=\"served\"");
   numbers_.set("edl_serve_models_total", double(model_.failed()), "result=\"failed\"");
-  return {.type = std::string(metric_registry::content_type), .body = numbers_.text()};
+  return http::metrics_response(r, numbers_.text());
 }
 
 EDL_INLINE std::vector<http::route> service::routes() {
@@ -201,6 +207,7 @@ EDL_INLINE std::vector<http::route> service::routes() {
     bool const of_model = !r.arguments.empty();
     if (of_model) model_of(r.arguments);
     if (draining_) throw http::failure(503, "the server is about to end");
+    if (!model_.now()) throw http::failure(503, model_.missing());
     return {.body = of_model ? nlohmann::json{{"name", name_}, {"ready", true}}.dump() : "{\"ready\":true}"};
   };
   auto const about = [this](auto describe) {
@@ -266,7 +273,7 @@ EDL_INLINE std::vector<http::route> service::routes() {
           {"GET", "/v1/models/{}/versions/{}/metadata", about(signature), false, there},
           {"GET", "/v1/models/{}/labels/{}", at_once(labelled), false, unlabelled},
           {"GET", "/v1/models/{}/labels/{}/metadata", at_once(labelled), false, unlabelled},
-          {"GET", "/metrics", at_once([this](request const&) { return metrics(); })}};
+          {"GET", "/metrics", at_once([this](request const& r) { return metrics(r); })}};
 }
 
 }  // namespace edl::serve

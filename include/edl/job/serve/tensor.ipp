@@ -5,7 +5,9 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
@@ -32,6 +34,16 @@ struct bfloat16 {
   explicit operator float() const { return from_bfloat16(bits); }
 };
 
+/// Throws where a number is too large for a float32, of which records are.
+template <class T>
+float as_float(std::string const& name, T value) {
+  auto const made = float(value);
+  if constexpr (std::is_same_v<T, double>)
+    if (std::isinf(made) && !std::isinf(value))
+      throw bad(fmt::format("input '{}' has {}, which float32 cannot hold", name, value));
+  return made;
+}
+
 template <class T>
 void append_values(tensor& to, std::string_view bytes, std::size_t count) {
   if (bytes.size() / sizeof(T) != count || bytes.size() % sizeof(T) != 0)
@@ -46,7 +58,7 @@ void append_values(tensor& to, std::string_view bytes, std::size_t count) {
     T value;
     std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
     if (to.kind == example::kind::floats)
-      to.floats.push_back(float(value));
+      to.floats.push_back(as_float(to.name, value));
     else if constexpr (std::is_integral_v<T>)
       to.integers.push_back(std::in_range<std::int64_t>(value) ? std::int64_t(value)
                                                                : throw beyond(to.name, std::uint64_t(value)));
@@ -62,7 +74,10 @@ inline void append_texts(tensor& to, std::string_view bytes, std::size_t count) 
     std::uint32_t size = 0;
     if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
     if (bytes.size() < sizeof size || size > bytes.size() - sizeof size)
-      throw bad(fmt::format("input '{}' is cut off", to.name));
+      throw bad(
+          fmt::format("input '{}' is cut off in text {}: before each one stand 4 bytes with its length, the "
+                      "lowest first",
+                      to.name, to.strings.size()));
     to.strings.emplace_back(bytes.substr(sizeof size, size));
     bytes.remove_prefix(sizeof size + size);
   }
@@ -97,26 +112,122 @@ EDL_INLINE std::size_t tensor::size() const {
                                            : strings.size();
 }
 
-EDL_INLINE void tensor::append(nlohmann::json const& values, int depth) {
-  if (values.is_array()) {
-    if (depth == 8) throw detail::bad(fmt::format("input '{}' has lists within more than 8", name));
-    for (auto const& one : values) append(one, depth + 1);
-  } else if (kind == example::kind::strings && values.is_object()) {
-    strings.push_back(detail::bytes_of(values, name));
-  } else if (kind == example::kind::strings) {
-    if (!values.is_string()) throw detail::bad(fmt::format("input '{}' is of texts", name));
-    strings.push_back(values.get<std::string>());
-  } else if (kind == example::kind::integers) {
-    if (!values.is_number_integer() && !values.is_boolean())
-      throw detail::bad(fmt::format("input '{}' is of whole numbers", name));
-    if (values.is_number_unsigned() && !std::in_range<std::int64_t>(values.get<std::uint64_t>()))
-      throw detail::beyond(name, values.get<std::uint64_t>());
-    integers.push_back(values.is_boolean() ? values.get<bool>() : values.get<std::int64_t>());
+namespace detail {
+
+/// Appends one value of JSON.
+inline void append_value(tensor& to, nlohmann::json const& value) {
+  using enum example::kind;
+  if (value.is_null()) {
+    to.nulls.push_back(to.size());
+    if (to.kind == strings) to.strings.emplace_back();
+    if (to.kind == integers) to.integers.push_back(0);
+    if (to.kind == floats) to.floats.push_back(std::numeric_limits<float>::quiet_NaN());
+  } else if (to.kind == strings && value.is_object()) {
+    to.strings.push_back(bytes_of(value, to.name));
+  } else if (to.kind == strings) {
+    if (!value.is_string()) throw bad(fmt::format("input '{}' is of texts", to.name));
+    to.strings.push_back(value.get<std::string>());
+  } else if (to.kind == integers) {
+    if (!value.is_number_integer() && !value.is_boolean())
+      throw bad(fmt::format("input '{}' is of whole numbers", to.name));
+    if (value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>()))
+      throw beyond(to.name, value.get<std::uint64_t>());
+    to.integers.push_back(value.is_boolean() ? value.get<bool>() : value.get<std::int64_t>());
   } else {
-    if (!values.is_number() && !values.is_boolean())
-      throw detail::bad(fmt::format("input '{}' is of numbers", name));
-    floats.push_back(values.is_boolean() ? float(values.get<bool>()) : values.get<float>());
+    if (!value.is_number() && !value.is_boolean())
+      throw bad(fmt::format("input '{}' is of numbers", to.name));
+    to.floats.push_back(value.is_boolean() ? float(value.get<bool>())
+                                           : as_float(to.name, value.get<double>()));
   }
+}
+
+/// Appends lists within lists, and finds their extents: all lists at one depth are of one length.
+class nested_values {
+ public:
+  explicit nested_values(tensor& to) : to_(to) {}
+
+  void append(nlohmann::json const& values, std::size_t depth = 0) {
+    if (!values.is_array()) {
+      if (extents.size() != depth) refuse("values and lists side by side");
+      leaves_ = true;
+      return append_value(to_, values);
+    }
+    if (depth == 8) refuse("lists within more than 8");
+    if (depth == extents.size()) {
+      if (leaves_) refuse("values and lists side by side");
+      extents.push_back(values.size());
+    } else if (extents[depth] != values.size()) {
+      refuse(fmt::format("lists of {} and of {} values side by side", extents[depth], values.size()));
+    }
+    for (auto const& one : values) append(one, depth + 1);
+  }
+
+  std::vector<std::size_t> extents{};
+
+ private:
+  [[noreturn]] void refuse(std::string const& what) const {
+    throw bad(fmt::format("input '{}' has {}", to_.name, what));
+  }
+
+  tensor& to_;
+  bool leaves_ = false;
+};
+
+inline void resize(tensor& t, std::size_t size) {
+  if (t.kind == example::kind::floats) t.floats.resize(size);
+  if (t.kind == example::kind::integers) t.integers.resize(size);
+  if (t.kind == example::kind::strings) t.strings.resize(size);
+}
+
+inline std::size_t values_in(std::vector<std::size_t> const& extents) {
+  std::size_t n = 1;
+  for (std::size_t const e : extents) n *= e;
+  return n;
+}
+
+}  // namespace detail
+
+EDL_INLINE std::vector<std::size_t> tensor::append(nlohmann::json const& values) {
+  detail::nested_values all(*this);
+  all.append(values);
+  return std::move(all.extents);
+}
+
+EDL_INLINE void tensor::append_none() {
+  if (starts.empty()) starts.push_back(0);
+  starts.push_back(starts.back());
+  absent.push_back(true);
+}
+
+EDL_INLINE void tensor::append_record(nlohmann::json const& values) {
+  if (starts.empty()) starts.push_back(0);
+  std::size_t const before = size(), row = starts.size() - 1;
+  nulls.clear();
+  auto const shape = append(values);
+  std::size_t const n = size() - before;
+  if (nulls.size() == n) {
+    detail::resize(*this, before);
+    append_none();
+    absent.back() = !nulls.empty();  // else it is an empty list
+    return;
+  }
+  if (!nulls.empty())
+    throw detail::bad(
+        fmt::format("instance {} has null for {} of {} values of input '{}': a record has all of "
+                    "them, or lacks the feature",
+                    row, nulls.size(), n, name));
+  if (before == 0)
+    extents = shape;
+  else if (detail::values_in(shape) != detail::values_in(extents))
+    throw detail::bad(
+        fmt::format("instance {} has not as many values of input '{}' as the first: {}, and not {}", row,
+                    name, n, detail::values_in(extents)));
+  else if (shape != extents)
+    throw detail::bad(
+        fmt::format("instance {} has another shape of input '{}' than the first: {}, and not {}", row, name,
+                    shown_extents(shape), shown_extents(extents)));
+  starts.push_back(size());
+  absent.push_back(false);
 }
 
 EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes, std::size_t count) {
@@ -135,6 +246,8 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
   if (datatype == "UINT64") return append_values<std::uint64_t>(*this, bytes, count);
   if (datatype == "UINT32") return append_values<std::uint32_t>(*this, bytes, count);
   if (datatype == "UINT16") return append_values<std::uint16_t>(*this, bytes, count);
+  if (datatype == "BOOL" && std::ranges::any_of(bytes, [](char c) { return c != 0 && c != 1; }))
+    throw bad(fmt::format("input '{}' has a byte that is neither 0 nor 1, which is no BOOL", name));
   if (datatype == "UINT8" || datatype == "BOOL") return append_values<std::uint8_t>(*this, bytes, count);
   throw bad(
       fmt::format("input '{}' has the datatype '{}', which is not taken: FP16, FP32, FP64, BF16, INT8 to "
@@ -142,26 +255,67 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
                   name, printable(datatype)));
 }
 
-EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature const> inputs) {
+EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature const> inputs, bool complete,
+                             example::kind otherwise) {
   std::string all;
   for (record_feature const& f : inputs) {
-    if (f.name == name) return {name, f.kind == example::kind::none ? example::kind::floats : f.kind};
+    if (f.name == name) {
+      tensor t{name, f.kind == example::kind::none ? example::kind::floats : f.kind};
+      t.may_be_empty = may_be_empty(f);
+      return t;
+    }
     all += (all.empty() ? "" : ", ") + f.name;
   }
+  if (!complete) return {name, otherwise};
   throw detail::bad(fmt::format("the model takes no input '{}'; it takes {}", printable(name), all));
 }
 
-EDL_INLINE void check_shares(std::span<tensor const> inputs, std::size_t rows) {
-  for (tensor const& t : inputs)
+EDL_INLINE void share_out(std::span<tensor> inputs, std::size_t rows) {
+  for (tensor& t : inputs) {
+    if (!t.starts.empty()) continue;
     if (rows == 0 || t.size() % rows != 0)
       throw detail::bad(
           fmt::format("input '{}' has {} values, which {} records cannot share", t.name, t.size(), rows));
+    if (t.nulls.empty()) continue;
+    std::size_t const each = t.size() / rows;
+    std::vector<std::size_t> missing(rows);
+    for (std::size_t const at : t.nulls) ++missing[at / each];
+    auto const part = std::ranges::find_if(missing, [&](std::size_t n) { return n != 0 && n != each; });
+    if (part != missing.end())
+      throw detail::bad(
+          fmt::format("record {} has null for {} of {} values of input '{}': a record has all of "
+                      "them, or lacks the feature",
+                      part - missing.begin(), *part, each, t.name));
+    auto const keep = [&](auto& values) {
+      std::size_t at = 0;
+      std::erase_if(values, [&](auto const&) { return missing[at++ / each] > 0; });
+    };
+    keep(t.floats), keep(t.integers), keep(t.strings);
+    t.starts.push_back(0);
+    for (std::size_t const n : missing) {
+      t.starts.push_back(t.starts.back() + (n > 0 ? 0 : each));
+      t.absent.push_back(n > 0);
+    }
+  }
 }
 
 EDL_INLINE void to_record(std::span<tensor const> inputs, std::size_t rows, std::size_t row, example& into) {
   example_builder to(into);
   for (tensor const& t : inputs) {
-    std::size_t const n = t.size() / rows, first = row * n;
+    bool const alike = t.starts.empty();
+    std::size_t const first = alike ? row * (t.size() / rows) : t.starts[row],
+                      n = alike ? t.size() / rows : t.starts[row + 1] - first;
+    auto const number = [&](std::size_t i) {
+      if (t.float_bytes.empty()) return t.floats[first + i];
+      float x;
+      std::memcpy(&x, t.float_bytes.data() + (first + i) * sizeof x, sizeof x);
+      return x;
+    };
+    std::size_t none = 0;
+    if (t.kind == example::kind::floats)
+      while (none < n && std::isnan(number(none))) ++none;
+    bool const absent = !t.absent.empty() && t.absent[row];
+    if (absent || (n > 0 && none == n) || (n == 0 && !t.may_be_empty)) continue;  // the record lacks it
     if (!t.float_bytes.empty()) {
       std::memcpy(to.floats(t.name, n).data(), t.float_bytes.data() + first * sizeof(float),
                   n * sizeof(float));
@@ -173,6 +327,7 @@ EDL_INLINE void to_record(std::span<tensor const> inputs, std::size_t rows, std:
       auto const from = t.strings.begin() + std::ptrdiff_t(first);
       to.bytes(t.name, std::vector<std::string_view>(from, from + std::ptrdiff_t(n)));
     }
+    if (t.extents.size() > 1) to.extents(t.extents);
   }
 }
 

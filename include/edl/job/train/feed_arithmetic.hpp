@@ -5,6 +5,7 @@
 #include <string>
 
 #include "edl/compute/onnx/preprocessing.hpp"
+#include "edl/job/train/prediction/record_feature.hpp"
 #include "edl/job/train/program.hpp"
 
 namespace edl::train {
@@ -14,7 +15,8 @@ namespace edl::train {
 /// number, and held against records of other numbers and texts. Throws usage_error, which names
 /// --export_preprocess, where something of an input is not a multiple of one number of the record plus a
 /// constant.
-std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program const& p);
+std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program const& p,
+                                                              record_facts const& known = {});
 
 }  // namespace edl::train
 

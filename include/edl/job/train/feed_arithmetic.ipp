@@ -33,11 +33,12 @@ namespace detail {
 
 class fed_numbers {
  public:
-  explicit fed_numbers(program const& p)
+  fed_numbers(program const& p, std::vector<record_feature> known)
       : variables_(p.layout.size()),
         trainer_(p.make_trainer({.max_batch = 1, .device = {.threads = 1}, .predicts_with = variables_})),
         batch_(trainer_->make_batch()) {
-    features_ = features_read_by([&](example const& r) { feed(r); }, batch_.feature_size);
+    features_ =
+        features_read_by([&](example const& r) { feed(r); }, batch_.feature_size, std::move(known)).all;
     for (record_feature const& f : features_)
       if (f.kind != example::kind::strings) total_ += values_of(f);
   }
@@ -55,9 +56,10 @@ class fed_numbers {
       std::size_t at = 0;
       for (record_feature const& f : features_) {
         std::size_t const n = values_of(f);
-        if (f.kind == example::kind::strings)
-          to.bytes(f.name, std::vector<std::string_view>(n, text));
-        else if (f.kind == example::kind::integers)
+        if (f.kind == example::kind::strings) {
+          std::string const own = f.text.empty() ? std::string(text) : text.empty() ? f.text : other(f.text);
+          to.bytes(f.name, std::vector<std::string_view>(n, own));
+        } else if (f.kind == example::kind::integers)
           for (std::int64_t& x : to.integers(f.name, n)) x = std::int64_t(number(at++, true));
         else
           for (float& x : to.floats(f.name, n)) x = float(number(at++, false));
@@ -80,6 +82,13 @@ class fed_numbers {
   }
 
  private:
+  /// Another text of the same pattern, which a date or a number stays with.
+  static std::string other(std::string text) {
+    auto const at = text.find_last_of("1aA");
+    if (at != text.npos) ++text[at];
+    return text;
+  }
+
   void feed(example const& record) { trainer_->feed(record, batch_, 0, mode::prediction); }
 
   std::vector<float> variables_;  // which nothing is computed with
@@ -114,11 +123,12 @@ inline double drawn(std::size_t at, bool whole, std::size_t which) {
 
 }  // namespace detail
 
-EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program const& p) {
+EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program const& p,
+                                                                         record_facts const& known) {
   using detail::refuse_arithmetic;
   if (p.numbers.empty())
     refuse_arithmetic("the network takes ids alone, which no arithmetic makes of a record");
-  detail::fed_numbers fed(p);
+  detail::fed_numbers fed(p, known.inputs);
   if (fed.total() == 0) refuse_arithmetic("`feed` reads no numbers of a record, but texts or bytes");
   std::array<std::vector<float>, 4> told;
   for (std::size_t i = 0; auto const& number : detail::told()) told[i++] = fed.of(number, "");

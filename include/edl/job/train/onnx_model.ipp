@@ -26,6 +26,7 @@
 #include "edl/job/ps/store.hpp"
 #include "edl/job/train/feed_arithmetic.hpp"
 #include "edl/job/train/onnx_model.hpp"
+#include "edl/job/train/records.hpp"
 #include "edl/job/train/setup.hpp"
 #include "edl/job/train/start.hpp"
 
@@ -47,13 +48,23 @@ inline std::vector<onnx::table_rows> tables_of(program const& p) {
 }
 
 /// The network, as the flags want it.
-inline std::map<std::string, onnx::preprocessing> add_model(onnx::graph& g, program const& p, job const& j) {
+inline std::map<std::string, onnx::preprocessing> add_model(onnx::graph& g, program const& p, job const& j,
+                                                            record_facts const& known) {
   std::map<std::string, onnx::preprocessing> made;
-  if (j.export_preprocess) made = arithmetic_of_feed(p);
+  if (j.export_preprocess) made = arithmetic_of_feed(p, known);
   for (auto const& [input, of] : made) g.prepare(input, of);
   if (j.export_rows_as_inputs) g.leave_tables_out();
   p.to_onnx(g);
   return made;
+}
+
+/// What the model takes of a record, before a job has trained it, or as it says itself.
+inline record_facts known_facts(program const& p, job const& j) {
+  if (!j.export_preprocess) return {};
+  if (j.command == command::train && !j.training_data.empty())
+    return facts_of(p, *open_training_data(j, p.open));
+  if (j.checkpoint_dir_for_init.empty()) return {};
+  return facts_at(find_model(j.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag).path);
 }
 
 /// Whether a file begins as writers of ONNX begin: the version of the format, which other formats of Protocol
@@ -118,7 +129,7 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
   auto const tables = detail::tables_of(p);
   std::vector<float> const any(j.export_fold_batch_norm ? p.layout.size() : 0);  // weights that are folded
   onnx::graph g(p.layout, any, tables);
-  detail::add_model(g, p, j);
+  detail::add_model(g, p, j, detail::known_facts(p, j));
   std::vector<std::string> notes;
   if (j.export_rows_as_inputs && tables.empty())
     notes.emplace_back("--export_rows_as_inputs does nothing here: the model has no embedding tables");
@@ -160,7 +171,10 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
   onnx::graph g(p.layout, what.variables(), tables);
   g.note("edl_version_of_model", std::to_string(what.version()));
   if (!j.hyperparameters.empty()) g.note("hyperparameters", j.hyperparameters);
-  for (auto const& [input, made] : detail::add_model(g, p, j))
+  record_facts const known = facts_at(from);
+  if (std::string const text = to_text(known); !text.empty() && text.size() <= onnx::longest_note)
+    g.note("record", text);
+  for (auto const& [input, made] : detail::add_model(g, p, j, known))
     for (onnx::record_values const& r : made.from)
       log.info(fmt::format("input '{}' is made of the record's '{}'{}, which the file takes", input,
                            printable(r.name, 64),

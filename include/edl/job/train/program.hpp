@@ -16,6 +16,7 @@
 #include "edl/compute/optim/update_rule.hpp"
 #include "edl/compute/sparse/embedding_layout.hpp"
 #include "edl/core/layout.hpp"
+#include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/checkpoint/weight_name.hpp"
@@ -58,6 +59,9 @@ struct program {
 
   /// How the model opens paths of its own, if it says so; empty otherwise.
   data::opener open;
+
+  /// What the model's `feed` thinks of a record: throws as `worker::trainer::feed`, but keeps nothing.
+  std::function<void(example const& record, mode m)> feed;
 
   /// The model bound to memory.
   std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;

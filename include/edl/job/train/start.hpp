@@ -12,6 +12,7 @@
 #include "edl/job/config/job.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/ps/store.hpp"
+#include "edl/job/train/prediction/record_feature.hpp"
 #include "edl/job/train/program.hpp"
 #include "edl/job/train/records.hpp"
 
@@ -44,6 +45,12 @@ checkpoint::job_files files_of(job const& j, program const& p, records const& r,
 
 /// The same of what `find_model` has found.
 std::string hyperparameters_at(std::string const& path);
+
+/// What such a model takes of a record; nothing where it does not say.
+record_facts facts_at(std::string const& path);
+
+/// The same of the records that a model is trained with.
+record_facts facts_of(program const& p, data::source const& training);
 
 /// What rows that its tables lack follow from, table by table. `otherwise`: the seed of a job, where it does
 /// not say which one trained it.

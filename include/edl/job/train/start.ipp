@@ -270,8 +270,17 @@ EDL_INLINE std::string trained_hyperparameters(std::string const& given) {
 }
 
 EDL_INLINE std::string hyperparameters_at(std::string const& path) {
-  return detail::is_model_file(path) ? checkpoint::model_hyperparameters(path)
+  return detail::is_model_file(path) ? checkpoint::model_note(path, "hyperparameters")
                                      : checkpoint::read_manifest(path).hyperparameters;
+}
+
+EDL_INLINE record_facts facts_at(std::string const& path) {
+  return read_facts(detail::is_model_file(path) ? checkpoint::model_note(path, "record")
+                                                : checkpoint::read_manifest(path).record);
+}
+
+EDL_INLINE record_facts facts_of(program const& p, data::source const& training) {
+  return edl::facts_of([&](example const& r) { p.feed(r, mode::prediction); }, training);
 }
 
 EDL_INLINE std::vector<std::uint64_t> table_seeds(program const& p, std::string const& from,
@@ -285,10 +294,12 @@ EDL_INLINE std::vector<std::uint64_t> table_seeds(program const& p, std::string 
 
 EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, records const& r,
                                           checkpoint::permission allowed) {
+  checkpoint::manifest described = detail::describe(j, r);
+  if (r.training && j.command == command::train) described.record = to_text(facts_of(p, *r.training));
   return {.layout = p.layout,
           .directory = j.command == command::train ? j.checkpoint_dir : "",
           .keep = std::uint64_t(j.keep_checkpoint_max),
-          .described = detail::describe(j, r),
+          .described = std::move(described),
           .allowed = std::move(allowed)};
 }
 

@@ -39,7 +39,8 @@ class prediction_batch {
   ~prediction_batch();
 
   /// Takes one more record, by the model's `feed`. Throws data_error, which names the feature, where the
-  /// record cannot be used, and leaves the batch as it was. Throws error where the batch is full.
+  /// record cannot be used, as where values came in other extents than the model takes, and leaves the batch
+  /// as it was. Throws error where the batch is full.
   void add(example const& record);
 
   int rows() const;
@@ -60,6 +61,7 @@ class prediction_batch {
   struct workspace;
   struct core;
   prediction_batch(std::shared_ptr<core> of, std::unique_ptr<workspace> memory);
+  void fill_with_zeros();
 
   std::shared_ptr<core> core_;
   std::unique_ptr<workspace> memory_;
@@ -86,9 +88,20 @@ class prediction_session {
   std::vector<model_output> const& outputs() const;
   std::size_t output_size() const;  ///< numbers that it says of one record
 
-  /// The features of a record that `feed` asks for, as far as that can be found out by asking for a
-  /// prediction of records of zeros. Those that it does without stand behind the others.
+  /// The features of a record that `feed` asks for, as the training's records showed them. A model that says
+  /// nothing of these is asked for a prediction of records of zeros. Features that `feed` does without stand
+  /// behind the others.
   std::vector<record_feature> const& inputs() const;
+
+  /// Why `feed` may ask for more than `inputs`, which could not be found out; empty: for no more.
+  std::string const& inputs_unknown() const;
+
+  /// Names of the classes of the training's labels, from label 0 on; empty: they had none.
+  std::vector<std::string> const& classes() const;
+
+  /// Computes batches of zeros of up to so many records, so that the first ones of records take no longer
+  /// than others.
+  void warm_up(int most) const;
 
   /// What it says of these records, 1 or more. Throws data_error where one cannot be used; of several, the
   /// error says which, counted from 0.

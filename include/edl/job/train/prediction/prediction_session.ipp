@@ -37,7 +37,8 @@ struct prediction_batch::core {
         path(train::find_model(given, o.log,
                                o.verify ? checkpoint::check::checksums : checkpoint::check::sizes, {})),
         program(trained(p, path, o.log)),
-        model(program, path) {}
+        model(program, path),
+        facts(train::facts_at(path)) {}
 
   /// The program with the hyperparameters that a model was trained with.
   static train::program trained(train::program const& p, std::string const& path, logger const& log) {
@@ -101,8 +102,20 @@ struct prediction_batch::core {
   std::mutex mutex;
   std::array<std::vector<std::unique_ptr<workspace>>, classes> idle;  // by the logarithm of their capacity
   std::array<std::size_t, classes> made{};
+  found_features const& features() {
+    std::call_once(features_found, [&] {
+      auto w = take(1);
+      found = features_read_by(
+          [&](example const& record) { w->trainer->feed(record, w->batch, 0, mode::prediction); },
+          w->batch.feature_size, facts.inputs);
+      give(std::move(w));
+    });
+    return found;
+  }
+
+  record_facts facts;
   std::once_flag features_found;
-  std::vector<record_feature> features;
+  found_features found;
 };
 
 EDL_INLINE prediction_batch::prediction_batch(std::shared_ptr<core> of, std::unique_ptr<workspace> memory)
@@ -120,6 +133,12 @@ EDL_INLINE prediction_batch::~prediction_batch() {
 EDL_INLINE void prediction_batch::add(example const& record) {
   workspace& w = *memory_;
   if (w.batch.rows == w.most) throw error(fmt::format("a batch for {} records is full", w.most));
+  for (std::size_t i = 0; i < record.size(); ++i)
+    if (auto const given = record.extents(i); given.size() > 1) {
+      auto const& all = core_->features().all;
+      auto const of = std::ranges::find(all, record.name(i), &record_feature::name);
+      if (of != all.end()) check_extents(*of, given);
+    }
   w.outputs = {};
   w.trainer->feed(record, w.batch, w.batch.rows, mode::prediction);
   ++w.batch.rows;
@@ -156,6 +175,14 @@ EDL_INLINE view<float> prediction_batch::output(std::string_view name, int row) 
   throw error(fmt::format("the model has no output '{}'; it has {}", name, names));
 }
 
+EDL_INLINE void prediction_batch::fill_with_zeros() {
+  data::batch& b = memory_->batch;
+  std::ranges::fill(b.features, 0.0f);
+  std::ranges::fill(b.ids, std::uint64_t(0));
+  std::ranges::fill(b.weights, 0.0f);
+  b.rows = memory_->most;
+}
+
 EDL_INLINE void prediction_batch::clear() {
   memory_->batch.rows = 0;
   memory_->outputs = {};
@@ -177,14 +204,20 @@ EDL_INLINE std::vector<model_output> const& prediction_session::outputs() const 
 EDL_INLINE std::size_t prediction_session::output_size() const { return core_->program.outputs; }
 
 EDL_INLINE std::vector<record_feature> const& prediction_session::inputs() const {
-  std::call_once(core_->features_found, [&] {
-    auto w = core_->take(1);
-    core_->features = features_read_by(
-        [&](example const& record) { w->trainer->feed(record, w->batch, 0, mode::prediction); },
-        w->batch.feature_size);
-    core_->give(std::move(w));
-  });
-  return core_->features;
+  return core_->features().all;
+}
+EDL_INLINE std::string const& prediction_session::inputs_unknown() const { return core_->features().unknown; }
+EDL_INLINE std::vector<std::string> const& prediction_session::classes() const {
+  return core_->facts.classes;
+}
+
+EDL_INLINE void prediction_session::warm_up(int most) const {
+  for (int rows = 1;; rows = std::min(2 * rows, most)) {
+    prediction_batch batch = take(rows);
+    batch.fill_with_zeros();
+    batch.run();
+    if (rows == most) return;
+  }
 }
 
 EDL_INLINE prediction_batch prediction_session::predict(std::span<example const> records) const {
