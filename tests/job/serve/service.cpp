@@ -241,6 +241,45 @@ TEST_CASE(
             "record 1: the record has no one number as feature 'price'"));
 }
 
+/// Its records may take long: one below 0 for some milliseconds, 7 until it is let go.
+struct stalling {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 3});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static inline std::binary_semaphore held{0}, go_on{0};
+  static void feed(edl::example const& record, edl::sample<stalling>& into, edl::mode) {
+    into.features = record.floats("x");
+    if (record.floats("x")(0) < 0) std::this_thread::sleep_for(10ms);
+    if (record.floats("x")(0) != 7) return;
+    held.release();
+    go_on.acquire();
+  }
+};
+
+TEST_CASE("after a long batch the next one holds up nobody who asks for something else") {
+  scratch const dir;
+  edl::logger const quiet{edl::severity::critical};
+  write_model(dir / "model.safetensors", 5, 0);
+  auto const program = edl::author::make_program<stalling>();
+  edl::net::node node{http_client::node_options()};
+  edl::serve::followed_model model(program, {.path = dir / "model.safetensors", .max_batch = 8}, quiet);
+  edl::serve::service service(node, "m", model, {.quick = 5ms});
+  edl::http::server server(node, {.log = quiet}, service.routes());
+  auto const predict = [&](std::string const& x) {
+    return http_client::ask(server.port(),
+                            http_client::post("/v1/models/m:predict", "{\"instances\":[[" + x + ",1]]}"));
+  };
+  for (char const* const x : {"1", "2", "-1", "3"}) CHECK(has(predict(x), "200 OK"));
+  auto const slow = std::async(std::launch::async, [&] { return predict("7"); });
+  stalling::held.acquire();
+  auto live = std::async(std::launch::async, [&] {
+    return http_client::ask(server.port(), http_client::get("/v2/health/live"));
+  });
+  CHECK(eventually([&] { return live.wait_for(0s) == std::future_status::ready; }));
+  stalling::go_on.release();
+  CHECK(has(live.get(), "200 OK"));
+  server.close();
+}
+
 TEST_CASE("where there is no model yet it is waited for, and what for is said") {
   scratch const dir;
   edl::logger const quiet{edl::severity::critical};

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <edl/edl.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -110,14 +111,25 @@ struct ids_beside {
   }
 };
 
+/// A date, which a feed refuses to be without, and which is nothing of the inputs, or is.
+template <bool Used>
+struct dated {
+  static void to(edl::example const& record, auto&& y) {
+    std::string const day(record.bytes("day"));
+    if (day.size() != 10 || day[4] != '-') throw std::invalid_argument("no date");
+    for (std::size_t i = 0; i < 3; ++i) y(i) = record.floats("x", {3})(i) / 10;
+    if (Used) y(2) = std::stof(day.substr(8));
+  }
+};
+
 template <class Model>
-auto found() {
-  return edl::train::arithmetic_of_feed(edl::author::make_program<Model>());
+auto found(edl::record_facts const& known = {}) {
+  return edl::train::arithmetic_of_feed(edl::author::make_program<Model>(), known);
 }
 template <class Model>
-std::string refusal() {
+std::string refusal(edl::record_facts const& known = {}) {
   try {
-    found<Model>();
+    found<Model>(known);
   } catch (edl::usage_error const& e) {
     return e.what();
   }
@@ -140,6 +152,18 @@ TEST_CASE("factors, constants and places of numbers are found out, over several 
   CHECK(p.factors[1] == 0);
   CHECK(p.factors[2] == -3);
   CHECK(p.offsets == std::vector<float>{-0.5f, 7, 0});
+}
+
+TEST_CASE("a text that a feed refuses to be without is one of the pattern that was seen in training") {
+  edl::record_facts const known{
+      .inputs = {{.name = "day", .kind = edl::example::kind::strings, .extents = {}, .text = "1111-11-11"},
+                 {.name = "x", .kind = edl::example::kind::floats, .extents = {3}}},
+      .classes = {}};
+  CHECK(contains(refusal<of_three<dated<false>>>(), "no date"));
+  auto const all = found<of_three<dated<false>>>(known);
+  CHECK(all.at("input").factors[1] == doctest::Approx(0.1).epsilon(1e-6));
+  CHECK(all.at("input").from.size() == 1);
+  CHECK(contains(refusal<of_three<dated<true>>>(known), "value 2 of input 'input' by more than a factor"));
 }
 
 TEST_CASE("ids beside numbers are not looked at") {
