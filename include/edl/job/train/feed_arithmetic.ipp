@@ -37,13 +37,15 @@ class fed_numbers {
       : variables_(p.layout.size()),
         trainer_(p.make_trainer({.max_batch = 1, .device = {.threads = 1}, .predicts_with = variables_})),
         batch_(trainer_->make_batch()) {
-    features_ =
-        features_read_by([&](example const& r) { feed(r); }, batch_.feature_size, std::move(known)).all;
+    auto found = features_read_by([&](example const& r) { feed(r); }, batch_.feature_size, std::move(known));
+    features_ = std::move(found.all);
+    unknown_ = std::move(found.unknown);
     for (record_feature const& f : features_)
       if (f.kind != example::kind::strings) total_ += values_of(f);
   }
 
   std::size_t total() const { return total_; }
+  std::string const& unknown() const { return unknown_; }  ///< as found_features has it
   std::vector<record_feature> const& features() const { return features_; }
 
   /// What `feed` makes of a record with these numbers, one feature behind the other, and `text` for each
@@ -96,7 +98,7 @@ class fed_numbers {
   data::batch batch_;
   std::vector<record_feature> features_;
   std::size_t total_ = 0;
-  std::string why_;
+  std::string why_, unknown_;
 };
 
 [[noreturn]] inline void refuse_arithmetic(std::string const& why) {
@@ -129,6 +131,11 @@ EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program
   if (p.numbers.empty())
     refuse_arithmetic("the network takes ids alone, which no arithmetic makes of a record");
   detail::fed_numbers fed(p, known.inputs);
+  if (fed.total() == 0 && !fed.unknown().empty())
+    refuse_arithmetic(fmt::format(
+        "the model does not say what it takes of a record, and `feed` refuses zeros and empty texts ({}); a "
+        "model that is trained anew says it",
+        fed.unknown()));
   if (fed.total() == 0) refuse_arithmetic("`feed` reads no numbers of a record, but texts or bytes");
   std::array<std::vector<float>, 4> told;
   for (std::size_t i = 0; auto const& number : detail::told()) told[i++] = fed.of(number, "");

@@ -93,6 +93,30 @@ TEST_CASE("a directory, a list and an archive of arrays are the same records") {
   CHECK(open_source(dir / "set")->digest(0) != before);
 }
 
+TEST_CASE("the extents of an array are compared with those that it is read in") {
+  support::scratch const dir;
+  std::vector<float> const values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  support::write(dir / "x.npy", npy("<f4", "2, 2, 3", bytes<float>(values)));
+  support::write(dir / "y.npy", npy("<f4", "2, 6", bytes<float>(values)));
+  auto const s = open_source((dir / "x.npy") + "," + (dir / "y.npy"));
+  example e;
+  s->open()->read(0, 1, e);
+  CHECK(std::ranges::equal(e.extents("x"), std::vector<std::size_t>{2, 3}));
+  CHECK(e.extents("y").empty());
+  CHECK(e.floats("x", {2, 3})(1, 2) == 11);
+  CHECK(e.floats("x", {1, 2, 3})(0, 0, 1) == 7);  // extents of 1 count for nothing
+  CHECK(e.floats("x", {6})(5) == 11);             // what is read flat may lie in any
+  CHECK(e.floats("x")(5) == 11);
+  CHECK(e.floats("y", {3, 2})(2, 1) == 11);  // a flat list may be read in any
+  CHECK(has(failure([&] { e.floats("x", {3, 2}); }), "'x' is 2 × 3, the network takes 3 × 2"));
+  CHECK(has(failure([&] { xt::reshape_view(e.floats("x"), {3, 2}); }), "'x' is 2 × 3"));
+  CHECK(has(failure([&] {
+              e.floats("x", {2, 2});
+            }),
+            "'x' has 6 values (2 × 3), the network takes 4 (2 × 2)"));
+  CHECK(std::ranges::equal(e.extents("none"), std::vector<std::size_t>{}));
+}
+
 TEST_CASE("all numbers of the processor are read, and others are refused with a way out") {
   support::scratch const dir;
   example e;
