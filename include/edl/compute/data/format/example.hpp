@@ -85,13 +85,15 @@ class value_view : public detail::tensor_view<value_view<T, Rank>, T const, Rank
         given_(of.extents) {}
 
   /// All values of a list, flat.
-  explicit value_view(value_list<T> of) requires(Rank == 1)
+  explicit value_view(value_list<T> of)
+    requires(Rank == 1)
       : detail::tensor_view<value_view, T const, Rank>(of.data(), {of.size()}),
         name_(of.name),
         given_(of.extents) {}
 
   template <std::integral... At>
-  requires(sizeof...(At) == Rank) T const& operator()(At... at) const {
+    requires(sizeof...(At) == Rank)
+  T const& operator()(At... at) const {
     std::size_t i = 0, offset = 0;
     (..., [&](std::int64_t one) {
       std::size_t const extent = this->shape()[i++];
@@ -100,7 +102,11 @@ class value_view : public detail::tensor_view<value_view<T, Rank>, T const, Rank
     }(std::int64_t(at)));
     return this->data()[offset];
   }
-  T const& operator[](std::size_t at) const requires(Rank == 1) { return (*this)(at); }
+  T const& operator[](std::size_t at) const
+    requires(Rank == 1)
+  {
+    return (*this)(at);
+  }
 
   std::string_view feature() const { return name_; }
   view<std::size_t> given() const { return given_; }
@@ -241,7 +247,7 @@ namespace xt {
 
 /// As xtensor's own, which reads past the end where a record has fewer values than the shape.
 template <layout_type L = XTENSOR_DEFAULT_TRAVERSAL, class Values, class Extent, std::size_t Rank>
-requires edl::detail::is_value_view<std::decay_t<Values>>
+  requires edl::detail::is_value_view<std::decay_t<Values>>
 auto reshape_view(Values&& of, Extent const (&extents)[Rank]) {
   std::array<std::size_t, Rank> shape{};
   for (std::size_t i = 0; i < Rank; ++i) shape[i] = std::size_t(extents[i]);
