@@ -193,6 +193,9 @@ class cluster : public api_requests {
     collect();
   }
 
+  /// Newer than all that has happened.
+  std::string next_version() { return std::to_string(++version_); }
+
   // What is there.
 
   std::vector<std::string> paths(std::string const& with) const {

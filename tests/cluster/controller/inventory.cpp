@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Covers also edl/cluster/kubernetes/followed_list.hpp.
 #include "edl/cluster/controller/inventory.hpp"
 
 #include <doctest/doctest.h>
@@ -96,8 +97,49 @@ TEST_CASE(
   CHECK(i.pod("team/p") != nullptr);
   i.remove(object_kind::pod, pod_object("p", "u2", "21"));
   CHECK(i.pod("team/p") == nullptr);
-  i.put(object_kind::pod, pod_object("p", "u2", "20"));
+  // The answer to a request may come after the watch has told of the object's end.
+  i.answered(object_kind::pod, pod_object("p", "u2", "20"));
   CHECK(i.pod("team/p") == nullptr);
+  i.answered(object_kind::pod, pod_object("p", "u3", "words"));
+  CHECK(i.pod("team/p") == nullptr);
+  i.answered(object_kind::pod, pod_object("p", "u3", "22"));
+  CHECK(i.pod("team/p") != nullptr);
+  i.put(object_kind::pod, pod_object("p", "u2", "19"));
+  CHECK(i.pod("team/p")->uid == "u3");
+}
+
+TEST_CASE(
+    "an answer beside a list: what is older than the list and not in it has gone, what is newer has not") {
+  inventory i;
+  i.answered(object_kind::pod, pod_object("before", "u1", "10"));
+  i.begin(object_kind::pod);
+  i.answered(object_kind::pod, pod_object("amid", "u2", "11"));
+  i.put(object_kind::pod, pod_object("other", "u3", "5"));
+  i.answered(object_kind::pod, pod_object("after", "u4", "13"));
+  i.end(object_kind::pod, "12");
+  CHECK(i.pod("team/before") == nullptr);
+  CHECK(i.pod("team/amid") == nullptr);
+  CHECK(i.pod("team/other") != nullptr);
+  CHECK(i.pod("team/after") != nullptr);
+}
+
+TEST_CASE("who waits for something to go is looked at when it goes") {
+  inventory i;
+  i.put(object_kind::pod, member("elasticdl-a-worker-0", "u", "worker", 0));
+  // The job is gone, and its Workload waits for the last pod.
+  CHECK(i.remove(object_kind::pod, member("elasticdl-a-worker-0", "u", "worker", 0)).jobs ==
+        std::vector<std::string>{"team/a"});
+  json lingers = member("elasticdl-a-master", "u", "master", 0);
+  lingers["status"] = {{"phase", "Running"},
+                       {"containerStatuses",
+                        {{{"name", "elasticdl-a-master"}, {"state", {{"terminated", {{"exitCode", 0}}}}}},
+                         {{"name", "side"}, {"state", {{"running", json::object()}}}}}}};
+  i.put(object_kind::pod, lingers);
+  REQUIRE(i.pod("team/elasticdl-a-master")->outlived);
+  CHECK(i.remove(object_kind::pod, lingers).plan == weight::hard);
+  i.put(object_kind::job, job_object("v"));
+  CHECK(i.put(object_kind::priority_class, {{"metadata", {{"name", "high"}}}, {"value", 7}}).jobs ==
+        std::vector<std::string>{"team/a"});
 }
 
 TEST_CASE("what is the same to a plan asks for none") {

@@ -38,7 +38,7 @@ struct seen {
     return changed.wait_for(lock, 20s, [&] { return all.size() >= n; });
   }
   k8s::watcher::callbacks sink() {
-    return {[this](json const& items) {
+    return {[this](json const& items, std::string const&) {
               std::string text = "listed";
               for (auto const& i : items) text += " " + i["metadata"]["name"].get<std::string>();
               add(text);
@@ -188,7 +188,7 @@ TEST_CASE("recorded watches are told event by event, however their bytes arrive"
     std::vector<json> got;
     seen v;
     k8s::watcher const w(c, "/pods", "",
-                         {[](json const&) {},
+                         {[](json const&, std::string const&) {},
                           [&](std::string const& type, json const& object) {
                             got.push_back({{"type", type}, {"object", object}});
                             v.add(type);

@@ -116,6 +116,65 @@ TEST_CASE("a job that is deleted gives its quota back when its pods are gone") {
   CHECK(c.paths("/pods/").empty());
 }
 
+TEST_CASE("an admin deletes the Workload of a job that runs: it is queued again, as often as that happens") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  c.add_queued("a", 1, 4);
+  pass p;
+  converge(c, p);
+  for (int times = 0; times < 3; ++times) {
+    std::string const before = c.workload_of("a");
+    REQUIRE_FALSE(before.empty());
+    c.queue.apply(kueue::remove(*kueue::read_workload(c.queue.objects.at(before)), ""));
+    converge(c, p);
+    CHECK(c.workers("a") == 4);
+    CHECK(c.queue.objects.size() == 1);
+  }
+  for (int times = 0; times < 3; ++times)
+    for (bool const suspend : {true, false}) {
+      c.change_spec("a", {{"suspend", suspend}});
+      converge(c, p);
+      CHECK(c.workers("a") == (suspend ? 0 : 4));
+    }
+}
+
+TEST_CASE("a job whose priority class is missing is queued as soon as there is one") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  c.add_queued("a", 1, 4)["spec"]["workers"]["template"]["spec"]["priorityClassName"] = "high";
+  pass p;
+  converge(c, p);
+  CHECK(says(c, "Stalled") == "True NoPriorityClass");
+  c.classes["high"] = {{"metadata", {{"name", "high"}, {"resourceVersion", "1"}}}, {"value", 7}};
+  converge(c, p);
+  CHECK(c.phase("a") == "running");
+}
+
+TEST_CASE("what the server refused before an eviction is asked for anew after it") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  bool full = true;
+  c.refuse = [&](std::string const& verb, std::string const& path) {
+    if (full && verb == "create" && path.ends_with("/pods"))
+      throw k8s::api_error(403, "Forbidden", "exceeded quota: q", "exceeded quota: q");
+  };
+  c.add_queued("a", 1, 4);
+  pass p;
+  converge(c, p, 10);
+  CHECK(says(c, "Stalled") == "True QuotaExceeded");
+  c.kueue.evict(c.queue, c.workload_of("a"), "PodsReadyTimeout");
+  full = false;
+  for (int i = 0; i < 100; ++i) {
+    p.work(c);
+    CHECK(says(c, "Admitted").find("NoRoom") == std::string::npos);  // nobody has looked for any
+    c.step();
+  }
+  CHECK(c.phase("a") == "running");
+}
+
 TEST_CASE("managedBy another: nothing is asked of Kueue") {
   cluster c(5);
   c.add_node("n", 20);

@@ -33,7 +33,8 @@ inline void set_condition(json& w, std::string const& type, bool yes, std::strin
                   {"status", yes ? "True" : "False"},
                   {"reason", reason},
                   {"message", message},
-                  {"lastTransitionTime", "2026-11-22T10:00:00Z"}};
+                  {"lastTransitionTime", "2026-11-22T10:00:00Z"},
+                  {"observedGeneration", w["metadata"].value("generation", 1)}};
   for (json& c : all)
     if (c["type"] == type) {
       c = next;
@@ -51,6 +52,7 @@ struct refusal : std::runtime_error {
 class server {
  public:
   std::map<std::string, json> objects;  ///< by "namespace/name"
+  json gone;                            ///< the one that went last, as the answer to that change shows it
   bool elastic_jobs = true;             ///< the feature gate: pod sets that have quota may shrink
   double now = 0;
 
@@ -81,6 +83,9 @@ class server {
     next["metadata"]["resourceVersion"] = objects.at(key)["metadata"]["resourceVersion"];
     store(key, std::move(next));
   }
+
+  /// Newer than all that has happened.
+  std::string next_version() { return std::to_string(++version_); }
 
   std::vector<kueue::workload> read() const {
     std::vector<kueue::workload> all;
@@ -122,8 +127,9 @@ class server {
 
   void collect(std::string const& key) {
     json const& meta = objects.at(key)["metadata"];
-    if (meta.contains("deletionTimestamp") && meta.value("finalizers", json::array()).empty())
-      objects.erase(key);
+    if (!meta.contains("deletionTimestamp") || !meta.value("finalizers", json::array()).empty()) return;
+    gone = objects.at(key);
+    objects.erase(key);
   }
 
   void store(std::string const& key, json next) {

@@ -4,8 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
 
 #include "cluster/autoscaler/world.hpp"
 #include "cluster/kueue/kueue_double.hpp"
@@ -30,6 +35,7 @@ class cluster : public world::cluster {
   kd::server queue;
   kd::scheduler kueue;
   json flavor;
+  std::map<std::string, json> classes;  ///< PriorityClasses
   bool kueue_runs = true;
 
   json& add_queued(std::string const& name, int min, int max, int servers = 0, bool elastic = false,
@@ -66,7 +72,7 @@ class cluster : public world::cluster {
     return answered([&] {
       REQUIRE(kind == (status ? "merge" : "json"));
       apply(status ? kueue::api_write::verb::patch_status : kueue::api_write::verb::patch, at, change);
-      return queue.objects.contains(key_of(at)) ? find(at) : json{{"metadata", {{"name", "gone"}}}};
+      return queue.objects.contains(key_of(at)) ? find(at) : queue.gone;
     });
   }
   json remove(std::string const& path, json const& how) override {
@@ -138,53 +144,108 @@ class cluster : public world::cluster {
   }
 };
 
-/// A controller that looks at everything once.
+/// A controller as a real one is: it lists once, then hears of changes, and looks at a job when a change or
+/// its own clock says so. It hears of all changes, and of what they led to, before the answers to its own
+/// requests.
 class pass {
  public:
   int work(cluster& c) {
-    auto const list = [&](auto& to, auto k, auto const& all, auto const& is) {
-      to.begin(k);
-      for (auto const& [path, o] : all)
-        if (is(path)) to.put(k, o);
-      to.end(k);
-    };
-    auto const any = [](auto&) { return true; };
-    auto& known = control_.known();
-    list(known, object_kind::node, c.objects, [](auto& p) { return p.starts_with("/api/v1/nodes/"); });
-    list(known, object_kind::pod, c.objects, [](auto& p) { return p.find("/pods/") != p.npos; });
-    list(known, object_kind::job, c.objects, [](auto& p) { return p.find("/trainingjobs/") != p.npos; });
-    list(known, object_kind::priority_class, c.objects, [](auto&) { return false; });
-    control_.queues().serves(true);
-    list(control_.queues(), kueue::kueue_kind::workload, c.queue.objects, any);
-    list(control_.queues(), kueue::kueue_kind::flavor, std::map<std::string, json>{{"spot", c.flavor}}, any);
-    list(control_.queues(), kueue::kueue_kind::priority_class, std::map<std::string, json>{}, any);
-    REQUIRE(control_.queues().complete());
-
-    auto const planned = make_plan(control_.view(c.now), control_.planning());
-    control_.take(planned);
-    again_at = planned.again_at.value_or(1e18);
-    std::set<std::string> keys;
-    for (auto const& [key, e] : known.jobs()) keys.insert(key);
-    for (auto const& [owner, all] : control_.queues().workloads())
-      for (auto const& [key, w] : all) keys.insert(w.space + "/" + w.job);
+    follow(c);
+    if (plan_ || c.now >= plan_at_) {
+      plan_ = false;
+      auto const planned = make_plan(control_.view(c.now), control_.planning());
+      for (auto const& key : control_.take(planned)) due_[key] = c.now;
+      plan_at_ = planned.again_at.value_or(never);
+    }
+    std::vector<std::string> keys;
+    for (auto const& [key, at] : due_)
+      if (at <= c.now) keys.push_back(key);
     int actions = 0;
     for (auto const& key : keys) {
+      due_.erase(key);
       auto const t = control_.decide(key, c.now);
       actions += int(t.decision.actions.size()) + t.plan_anew;
-      if (t.decision.again_at) again_at = std::min(again_at, *t.decision.again_at);
+      plan_ = plan_ || t.plan_anew;
+      if (t.decision.again_at) look_at(key, *t.decision.again_at);
       if (t.decision.actions.empty()) continue;
       auto const came = execute(c, t.job, t.decision, options_);
       CAPTURE(came.why);
       CHECK(came.stalled != "KueueRefused");
-      control_.learn(t, came, c.now);
+      follow(c);
+      note(control_.learn(t, came, c.now), c.now);
+      if (came.look_again) look_at(key, c.now);
     }
+    again_at = plan_at_;
+    for (auto const& [key, at] : due_) again_at = std::min(again_at, at);
     return actions;
   }
   double again_at = 1e18;
 
  private:
+  static constexpr double never = 1e18;
+
+  void look_at(std::string const& key, double when) {
+    auto const [at, fresh] = due_.try_emplace(key, when);
+    if (!fresh) at->second = std::min(at->second, when);
+  }
+  void note(inventory_change const& change, double now) {
+    for (auto const& key : change.jobs) look_at(key, now);
+    plan_ = plan_ || change.plan != inventory_change::weight::none;
+  }
+  void note(kueue::object_store::change const& change, double now) {
+    for (auto const& key : control_.concerned(change)) look_at(key, now);
+  }
+
+  /// What of a kind has changed since it was looked at last.
+  template <class Store, class Kind>
+  void follow(Store& store, Kind k, std::map<std::string, json> const& all, auto const& newer, double now) {
+    auto& shown = shown_[{typeid(Kind).hash_code(), int(k)}];
+    bool const first = !shown;
+    if (first) store.begin(k), shown.emplace();
+    for (auto const& [path, o] : std::map(*shown))
+      if (!all.contains(path)) {
+        json last = o;
+        last["metadata"]["resourceVersion"] = newer();
+        note(store.remove(k, last), now);
+        shown->erase(path);
+      }
+    for (auto const& [path, o] : all) {
+      auto const [at, fresh] = shown->try_emplace(path, o);
+      if (fresh || at->second != o) note(store.put(k, at->second = o), now);
+    }
+    if (first) note(store.end(k), now);
+  }
+
+  void follow(cluster& c) {
+    auto const of = [&](auto const& is) {
+      std::map<std::string, json> some;
+      for (auto const& [path, o] : c.objects)
+        if (is(path)) some.emplace(path, o);
+      return some;
+    };
+    auto const newer = [&] { return c.next_version(); };
+    auto const newer_workload = [&] { return c.queue.next_version(); };
+    auto& known = control_.known();
+    follow(known, object_kind::node, of([](auto& p) { return p.starts_with("/api/v1/nodes/"); }), newer,
+           c.now);
+    follow(known, object_kind::pod, of([](auto& p) { return p.find("/pods/") != p.npos; }), newer, c.now);
+    follow(known, object_kind::job, of([](auto& p) { return p.find("/trainingjobs/") != p.npos; }), newer,
+           c.now);
+    follow(known, object_kind::priority_class, c.classes, newer, c.now);
+    auto& queues = control_.queues();
+    queues.serves(true);
+    follow(queues, kueue::kueue_kind::workload, c.queue.objects, newer_workload, c.now);
+    follow(queues, kueue::kueue_kind::flavor, {{"spot", c.flavor}}, newer_workload, c.now);
+    follow(queues, kueue::kueue_kind::priority_class, {}, newer_workload, c.now);
+    REQUIRE(queues.complete());
+  }
+
   control control_{{.max_load = 1, .move = false}};
   execute_options options_;
+  std::map<std::pair<std::size_t, int>, std::optional<std::map<std::string, json>>> shown_;  ///< by kind
+  std::map<std::string, double> due_;  ///< jobs that are to be looked at, and when
+  bool plan_ = true;
+  double plan_at_ = never;
 };
 
 inline void converge(cluster& c, pass& with, int most = 150) {

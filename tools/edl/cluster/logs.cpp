@@ -74,7 +74,7 @@ class follower {
     {
       k8s::watcher const heard(
           cluster_.api, cluster_.path("pods"), k8s::job_selector(job_),
-          {.listed = [this](json const& items) { list(items); },
+          {.listed = [this](json const& items, std::string const&) { list(items); },
            .changed = [this](std::string const& type, json const& pod) { change(type, pod); }},
           logger(severity::error, "edl"));
       std::unique_lock lock(mutex_);

@@ -156,10 +156,9 @@ EDL_INLINE inventory_change control::learn(task const& of, execution const& came
       c.plan = inventory_change::weight::hard;
     }
   }
-  for (auto const& [kind, object] : came.seen) c.add(known_.put(kind, object));
+  for (auto const& [kind, object] : came.seen) c.add(known_.answered(kind, object));
   for (auto const& object : came.workloads)
-    for (std::string& key : concerned(queues_.put(kueue::kueue_kind::workload, object)))
-      c.jobs.push_back(std::move(key));
+    for (std::string& key : concerned(queues_.answered(object))) c.jobs.push_back(std::move(key));
   return c;
 }
 

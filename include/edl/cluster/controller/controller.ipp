@@ -185,9 +185,9 @@ struct controller::implementation {
       std::lock_guard const lock(mutex);
       note(store.put(k, item));
     };
-    to.listed = [this, &store, k](nlohmann::json const&) {
+    to.listed = [this, &store, k](nlohmann::json const&, std::string const& version) {
       std::lock_guard const lock(mutex);
-      note(store.end(k));
+      note(store.end(k, version));
     };
     to.changed = [this, &store, k](std::string const& type, nlohmann::json const& object) {
       std::lock_guard const lock(mutex);

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "edl/cluster/controller/job_memo.hpp"
 #include "edl/cluster/controller/pod_marks.hpp"
 #include "edl/cluster/controller/pod_record.hpp"
+#include "edl/cluster/kubernetes/followed_list.hpp"
 #include "edl/cluster/training_job/training_job.hpp"
 
 namespace edl::controller {
@@ -57,10 +57,15 @@ class inventory {
   inventory(inventory const&) = delete;
 
   /// A list comes, object by object, by `put` between `begin` and `end`; what has not come is gone.
-  void begin(object_kind k);
+  /// `version`: the list's own.
+  void begin(object_kind k) { lists_[std::size_t(k)].begin(); }
   inventory_change put(object_kind k, nlohmann::json const& object);
-  inventory_change end(object_kind k);
+  inventory_change end(object_kind k, std::string const& version = {});
   inventory_change remove(object_kind k, nlohmann::json const& object);
+
+  /// An object as the answer to a request shows it. It changes nothing where the watch has told as much, or
+  /// more: the object may have gone since.
+  inventory_change answered(object_kind k, nlohmann::json const& object);
 
   /// Everything has been listed.
   bool complete() const;
@@ -103,10 +108,6 @@ class inventory {
     bool lost = false;
     std::string pressure{};
   };
-  struct list {
-    bool coming = false, complete = false;
-    std::unordered_set<std::string> seen{};
-  };
   using kept_shape = std::shared_ptr<pod_shape const>;
   struct by_value {
     using is_transparent = void;
@@ -115,11 +116,11 @@ class inventory {
     bool operator()(pod_shape const& a, kept_shape const& b) const { return a < *b; }
   };
 
+  inventory_change keep(object_kind k, nlohmann::json const& object);
   inventory_change put_node(nlohmann::json const& object);
   inventory_change put_pod(nlohmann::json const& object);
   inventory_change put_job(nlohmann::json const& object);
   inventory_change put_class(nlohmann::json const& object);
-  void bury(std::string const& uid);
   inventory_change drop(object_kind k, std::string const& key);
   inventory_change drop_pod(std::string const& key);
   inventory_change touched(pod_record const& p) const;
@@ -135,15 +136,13 @@ class inventory {
   std::set<kept_shape, by_value> shapes_;  ///< and those that nobody has any more, until they are tidied away
   std::size_t shapes_tidied_ = 0;          ///< how many were left then
   label_pool labels_;
-  std::array<list, object_kinds> lists_{};
+  std::array<platform::kubernetes::followed_list, object_kinds> lists_{};
   std::unordered_map<std::string, node_entry> nodes_;
   std::unordered_map<std::string, pod_record> pods_;
   std::unordered_map<std::string, std::set<std::string>> pods_by_owner_;
   std::unordered_map<std::string, job_entry> jobs_;
   std::unordered_map<std::string, std::string> job_by_uid_;
   std::unordered_map<std::string, int> classes_;
-  std::deque<std::string> buried_;  ///< uids that were removed last: what is told of them later is old
-  std::unordered_set<std::string> dead_;
   std::string default_class_;
 };
 

@@ -22,19 +22,9 @@ using nlohmann::json;
 using platform::kubernetes::field;
 using platform::kubernetes::text;
 
-inline std::string key_of(json const& object) {
-  std::string const space = text(field(object, {"metadata", "namespace"}));
-  return (space.empty() ? "" : space + "/") + text(field(object, {"metadata", "name"}));
-}
-
-/// Whether version `a` of an object is older than `b`. Versions are numbers, of which a server says so
-/// since 1.35; where they are none, what comes later is newer.
-inline bool older(std::string const& a, std::string const& b) {
-  auto const x = number_from<std::uint64_t>(a), y = number_from<std::uint64_t>(b);
-  return x && y && *x < *y;
-}
-
-inline constexpr std::size_t most_buried = 4096;
+using platform::kubernetes::key_of;
+using platform::kubernetes::older;
+using platform::kubernetes::version_of;
 
 inline inventory_change hard() { return {.plan = inventory_change::weight::hard}; }
 
@@ -71,16 +61,17 @@ EDL_INLINE shared<pod_shape> inventory::shape_of(template_text const& text, std:
   return intern(read_shape(spec, space));
 }
 
-EDL_INLINE void inventory::begin(object_kind k) {
-  list& l = lists_[std::size_t(k)];
-  l.coming = true;
-  l.seen.clear();
+EDL_INLINE inventory_change inventory::put(object_kind k, nlohmann::json const& object) {
+  lists_[std::size_t(k)].take(detail::store::key_of(object), detail::store::version_of(object));
+  return keep(k, object);
 }
 
-EDL_INLINE inventory_change inventory::put(object_kind k, nlohmann::json const& object) {
-  list& l = lists_[std::size_t(k)];
-  std::string const key = detail::store::key_of(object);
-  if (l.coming) l.seen.insert(key);
+EDL_INLINE inventory_change inventory::answered(object_kind k, nlohmann::json const& object) {
+  return lists_[std::size_t(k)].is_news(detail::store::version_of(object)) ? keep(k, object)
+                                                                           : inventory_change{};
+}
+
+EDL_INLINE inventory_change inventory::keep(object_kind k, nlohmann::json const& object) {
   switch (k) {
     case object_kind::node:
       return put_node(object);
@@ -94,21 +85,20 @@ EDL_INLINE inventory_change inventory::put(object_kind k, nlohmann::json const& 
   return {};
 }
 
-EDL_INLINE inventory_change inventory::end(object_kind k) {
-  list& l = lists_[std::size_t(k)];
-  auto const seen = std::exchange(l.seen, {});
-  bool const first = !l.complete;
-  l.coming = false;
-  l.complete = true;
+EDL_INLINE inventory_change inventory::end(object_kind k, std::string const& version) {
+  auto& list = lists_[std::size_t(k)];
+  bool const first = !list.complete();
+  auto const seen = list.end(version);
   std::vector<std::string> gone;
-  auto const look = [&](auto const& all) {
+  auto const look = [&](auto const& all, auto const& version_of) {
     for (auto const& [key, value] : all)
-      if (!seen.contains(key)) gone.push_back(key);
+      if (!seen.contains(key) && !detail::store::older(version, version_of(value))) gone.push_back(key);
   };
-  if (k == object_kind::node) look(nodes_);
-  if (k == object_kind::pod) look(pods_);
-  if (k == object_kind::job) look(jobs_);
-  if (k == object_kind::priority_class) look(classes_);
+  auto const none = [](auto const&) { return std::string(); };
+  if (k == object_kind::node) look(nodes_, none);
+  if (k == object_kind::pod) look(pods_, [](pod_record const& p) { return p.version; });
+  if (k == object_kind::job) look(jobs_, [](job_entry const& e) { return e.job.resource_version; });
+  if (k == object_kind::priority_class) look(classes_, none);
   inventory_change c;
   for (std::string const& key : gone) c.add(drop(k, key));
   if (first && complete())
@@ -122,12 +112,12 @@ EDL_INLINE inventory_change inventory::end(object_kind k) {
 EDL_INLINE inventory_change inventory::remove(object_kind k, nlohmann::json const& object) {
   std::string const key = detail::store::key_of(object),
                     uid = detail::store::text(detail::store::field(object, {"metadata", "uid"}));
+  lists_[std::size_t(k)].take({}, detail::store::version_of(object));
   // Late news of an object whose successor is there already.
   if (k == object_kind::pod)
     if (auto const at = pods_.find(key); at != pods_.end() && at->second.uid != uid) return {};
   if (k == object_kind::job)
     if (auto const at = jobs_.find(key); at != jobs_.end() && at->second.job.uid != uid) return {};
-  if (k == object_kind::job || k == object_kind::pod) bury(uid);
   return drop(k, key);
 }
 
@@ -151,19 +141,12 @@ EDL_INLINE inventory_change inventory::drop(object_kind k, std::string const& ke
   return c;
 }
 
-EDL_INLINE void inventory::bury(std::string const& uid) {
-  if (!dead_.insert(uid).second) return;
-  buried_.push_back(uid);
-  if (buried_.size() <= detail::store::most_buried) return;
-  dead_.erase(buried_.front());
-  buried_.pop_front();
-}
-
 EDL_INLINE inventory_change inventory::drop_pod(std::string const& key) {
   auto const at = pods_.find(key);
   if (at == pods_.end()) return {};
   inventory_change c = touched(at->second);
-  if (at->second.at != pod_record::phase::over) c.plan = inventory_change::weight::hard;
+  if (at->second.at != pod_record::phase::over || at->second.outlived)
+    c.plan = inventory_change::weight::hard;
   if (auto const mine = pods_by_owner_.find(at->second.owner); mine != pods_by_owner_.end()) {
     mine->second.erase(key);
     if (mine->second.empty()) pods_by_owner_.erase(mine);
@@ -178,14 +161,16 @@ EDL_INLINE std::string const* inventory::job_key_of(pod_record const& p) const {
   return at != job_by_uid_.end() && at->second.starts_with(p.space() + "/") ? &at->second : nullptr;
 }
 
-/// The job that a pod belongs to, or whose name's pod it is.
+/// The job that a pod belongs to, or whose name's pod it is. A job that is gone may wait for its pods to go,
+/// too: its Workload keeps its quota until then.
 EDL_INLINE inventory_change inventory::touched(pod_record const& p) const {
   inventory_change c;
-  if (std::string const* const job = job_key_of(p)) {
+  std::string const name = p.name();
+  std::string const role = "-" + (p.owner.empty() || knows(p.owner) ? "master" : to_string(p.who));
+  if (std::string const* const job = job_key_of(p))
     c.jobs.push_back(*job);
-  } else if (std::string const name = p.name(); name.starts_with("elasticdl-") && name.ends_with("-master")) {
-    c.jobs.push_back(p.space() + "/" + name.substr(10, name.size() - 17));
-  }
+  else if (name.starts_with("elasticdl-") && name.ends_with(role) && name.size() > 10 + role.size())
+    c.jobs.push_back(p.space() + "/" + name.substr(10, name.size() - 10 - role.size()));
   return c;
 }
 
@@ -210,11 +195,8 @@ EDL_INLINE inventory_change inventory::put_node(nlohmann::json const& object) {
 
 EDL_INLINE inventory_change inventory::put_pod(nlohmann::json const& object) {
   pod_record next = read_record(object);
-  if (dead_.contains(next.uid)) return {};
   auto const at = pods_.find(next.key);
-  if (at != pods_.end() && at->second.uid == next.uid &&
-      detail::store::older(next.version, at->second.version))
-    return {};
+  if (at != pods_.end() && detail::store::older(next.version, at->second.version)) return {};
   if (next.owner.empty() && next.at == pod_record::phase::over) return drop_pod(next.key);
   next.shape = intern(read_shape(detail::store::field(object, {"spec"}), next.space()));
   next.labels = labels_.of(labels_of(object));
@@ -273,10 +255,10 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
       return c;
     }
   }
-  if (dead_.contains(next.job.uid)) return {};
   auto const at = jobs_.find(key);
   bool const same_job = at != jobs_.end() && at->second.job.uid == next.job.uid;
-  if (same_job && detail::store::older(next.job.resource_version, at->second.job.resource_version)) return {};
+  if (at != jobs_.end() && detail::store::older(next.job.resource_version, at->second.job.resource_version))
+    return {};
   inventory_change c{.plan = inventory_change::weight::hard, .jobs = {key}};
   if (same_job) {
     job_entry& is = at->second;
@@ -324,11 +306,13 @@ EDL_INLINE inventory_change inventory::put_class(nlohmann::json const& object) {
     default_class_ = name;
   else if (default_class_ == name)
     default_class_.clear();
-  return detail::store::hard();
+  inventory_change c = detail::store::hard();
+  for (auto const& [key, e] : jobs_) c.jobs.push_back(key);  // one may wait for it
+  return c;
 }
 
 EDL_INLINE bool inventory::complete() const {
-  return std::all_of(lists_.begin(), lists_.end(), [](list const& l) { return l.complete; });
+  return std::all_of(lists_.begin(), lists_.end(), [](auto const& l) { return l.complete(); });
 }
 
 EDL_INLINE job_entry* inventory::job(std::string const& key) {

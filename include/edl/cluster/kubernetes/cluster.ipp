@@ -66,7 +66,7 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
   watcher_ = std::make_unique<watcher>(
       client_, pod_path(""), job_selector(spec_.name),
       watcher::callbacks{
-          .listed = [this](nlohmann::json const& items) { listed(items); },
+          .listed = [this](nlohmann::json const& items, std::string const&) { listed(items); },
           .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); },
           .refused = [this](api_error const& why, std::chrono::milliseconds since,
                             bool before) { refused(why, since, before); }},

@@ -26,8 +26,9 @@ namespace edl::platform::kubernetes {
 class watcher {
  public:
   struct callbacks {
-    /// The objects that there are now; what is not among them any more has been deleted unseen.
-    std::function<void(nlohmann::json const& items)> listed;
+    /// The objects that there are now; what is not among them any more has been deleted unseen. `version`:
+    /// the list's own. An object that is newer was made after it.
+    std::function<void(nlohmann::json const& items, std::string const& version)> listed;
     /// "ADDED", "MODIFIED" or "DELETED", and the object.
     std::function<void(std::string const& type, nlohmann::json const& object)> changed;
     /// It has been refused for so long to list or to watch, by what time does not mend (401, 403, 404).

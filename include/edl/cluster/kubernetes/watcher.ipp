@@ -180,7 +180,7 @@ EDL_INLINE void watcher::list() {
     more = detail::metadata(list, "continue");
   } while (!more.empty());
   if (version.empty()) throw error("the list has no resourceVersion to watch from");
-  to_.listed(items);
+  to_.listed(items, version);
   version_ = version;
 }
 

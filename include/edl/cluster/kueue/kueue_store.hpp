@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/cluster/kubernetes/followed_list.hpp"
 #include "edl/cluster/kueue/kueue.hpp"
 
 namespace edl::controller::kueue {
@@ -27,10 +29,14 @@ class object_store {
     bool all = false;
   };
 
-  void begin(kueue_kind k);
+  void begin(kueue_kind k) { lists_[std::size_t(k)].begin(); }
   change put(kueue_kind k, nlohmann::json const& object);
-  change end(kueue_kind k);
+  change end(kueue_kind k, std::string const& version = {});  ///< `version`: of the list
   change remove(kueue_kind k, nlohmann::json const& object);
+
+  /// A Workload as the answer to a request shows it. It changes nothing where the watch has told as much, or
+  /// more: the Workload may have gone since.
+  change answered(nlohmann::json const& workload_object);
 
   /// Whether the cluster has Kueue. Nothing is known of it until this is said; then its objects have to be
   /// listed once.
@@ -52,15 +58,12 @@ class object_store {
   std::optional<std::int64_t> priority(std::string const& class_name) const;
 
  private:
-  struct list {
-    bool coming = false, complete = false;
-    std::set<std::string> seen{};
-  };
+  change keep(nlohmann::json const& workload_object);
   change drop(kueue_kind k, std::string const& key);
 
   std::optional<bool> served_{};
   std::string trouble_;
-  list lists_[kinds]{};
+  std::array<platform::kubernetes::followed_list, kinds> lists_{};
   std::unordered_map<std::string, std::map<std::string, workload>> workloads_;
   std::unordered_map<std::string, std::string> owners_;  ///< by "namespace/name"
   std::unordered_map<std::string, pod_changes> flavors_;

@@ -11,33 +11,10 @@
 #include "edl/core/inline.hpp"
 
 namespace edl::controller::kueue {
-namespace detail::keeping {
-
-inline std::string key_of(nlohmann::json const& object) {
-  using namespace platform::kubernetes;
-  std::string const space = text(field(object, {"metadata", "namespace"}));
-  return (space.empty() ? "" : space + "/") + text(field(object, {"metadata", "name"}));
-}
-
-/// Whether version `a` of an object is older than `b`. What is no number is as new as it comes.
-inline bool older(std::string const& a, std::string const& b) {
-  auto const digits = [](std::string const& s) {
-    return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
-  };
-  return digits(a) && digits(b) && (a.size() != b.size() ? a.size() < b.size() : a < b);
-}
-
-}  // namespace detail::keeping
-
-EDL_INLINE void object_store::begin(kueue_kind k) {
-  list& l = lists_[std::size_t(k)];
-  l.coming = true;
-  l.seen.clear();
-}
-
 EDL_INLINE object_store::change object_store::put(kueue_kind k, nlohmann::json const& object) {
-  std::string const key = detail::keeping::key_of(object);
-  if (list& l = lists_[std::size_t(k)]; l.coming) l.seen.insert(key);
+  using namespace platform::kubernetes;
+  std::string const key = key_of(object);
+  lists_[std::size_t(k)].take(key, version_of(object));
   if (k == kueue_kind::flavor) {
     pod_changes next = read_flavor(object);
     auto const [at, fresh] = flavors_.try_emplace(key);
@@ -46,21 +23,31 @@ EDL_INLINE object_store::change object_store::put(kueue_kind k, nlohmann::json c
     return {.all = true};
   }
   if (k == kueue_kind::priority_class) {
-    auto const& value = platform::kubernetes::field(object, {"value"});
+    auto const& value = field(object, {"value"});
     std::int64_t const n = value.is_number_integer() ? value.get<std::int64_t>() : 0;
     auto const [at, fresh] = classes_.try_emplace(key, n);
     if (!fresh && at->second == n) return {};
     at->second = n;
     return {.all = true};
   }
+  return keep(object);
+}
+
+EDL_INLINE object_store::change object_store::answered(nlohmann::json const& object) {
+  auto const& list = lists_[std::size_t(kueue_kind::workload)];
+  return list.is_news(platform::kubernetes::version_of(object)) ? keep(object) : change{};
+}
+
+EDL_INLINE object_store::change object_store::keep(nlohmann::json const& object) {
+  std::string const key = platform::kubernetes::key_of(object);
   auto next = read_workload(object);
   auto const known = owners_.find(key);
-  if (!next) return known == owners_.end() ? change{} : drop(k, key);
+  if (!next) return known == owners_.end() ? change{} : drop(kueue_kind::workload, key);
   change c{.owners = {next->owner}};
   if (known != owners_.end()) {
     auto const& is = workloads_.at(known->second).at(key);
-    if (is.uid == next->uid && detail::keeping::older(next->resource_version, is.resource_version)) return {};
-    if (known->second != next->owner) c.owners.merge(drop(k, key).owners);
+    if (platform::kubernetes::older(next->resource_version, is.resource_version)) return {};
+    if (known->second != next->owner) c.owners.merge(drop(kueue_kind::workload, key).owners);
   }
   owners_[key] = next->owner;
   workloads_[next->owner].insert_or_assign(key, std::move(*next));
@@ -80,39 +67,39 @@ EDL_INLINE object_store::change object_store::drop(kueue_kind k, std::string con
   return {.owners = {owner}};
 }
 
-EDL_INLINE object_store::change object_store::end(kueue_kind k) {
-  list& l = lists_[std::size_t(k)];
-  auto const seen = std::exchange(l.seen, {});
-  l.coming = false;
-  l.complete = true;
+EDL_INLINE object_store::change object_store::end(kueue_kind k, std::string const& version) {
+  auto const seen = lists_[std::size_t(k)].end(version);
   trouble_.clear();
   std::vector<std::string> gone;
-  auto const look = [&](auto const& all) {
+  auto const look = [&](auto const& all, auto const& newer) {
     for (auto const& [key, value] : all)
-      if (!seen.contains(key)) gone.push_back(key);
+      if (!seen.contains(key) && !newer(key, value)) gone.push_back(key);
   };
-  if (k == kueue_kind::workload) look(owners_);
-  if (k == kueue_kind::flavor) look(flavors_);
-  if (k == kueue_kind::priority_class) look(classes_);
+  auto const never = [](auto const&...) { return false; };
+  if (k == kueue_kind::workload)
+    look(owners_, [&](std::string const& key, std::string const& owner) {
+      return platform::kubernetes::older(version, workloads_.at(owner).at(key).resource_version);
+    });
+  if (k == kueue_kind::flavor) look(flavors_, never);
+  if (k == kueue_kind::priority_class) look(classes_, never);
   change c{.all = true};
   for (std::string const& key : gone) c.owners.merge(drop(k, key).owners);
   return c;
 }
 
 EDL_INLINE object_store::change object_store::remove(kueue_kind k, nlohmann::json const& object) {
-  std::string const key = detail::keeping::key_of(object);
+  using namespace platform::kubernetes;
+  std::string const key = key_of(object);
+  lists_[std::size_t(k)].take({}, version_of(object));
   // Late news of an object whose successor is there already.
   if (auto const at = owners_.find(key); k == kueue_kind::workload && at != owners_.end())
-    if (auto const uid = platform::kubernetes::text(platform::kubernetes::field(object, {"metadata", "uid"}));
-        workloads_.at(at->second).at(key).uid != uid)
-      return {};
+    if (workloads_.at(at->second).at(key).uid != text(field(object, {"metadata", "uid"}))) return {};
   return drop(k, key);
 }
 
 EDL_INLINE bool object_store::complete() const {
   if (!served_) return false;
-  return !*served_ ||
-         std::all_of(std::begin(lists_), std::end(lists_), [](list const& l) { return l.complete; });
+  return !*served_ || std::all_of(lists_.begin(), lists_.end(), [](auto const& l) { return l.complete(); });
 }
 
 EDL_INLINE std::vector<workload const*> object_store::workloads_of(std::string const& uid) const {
