@@ -301,11 +301,31 @@ TEST_CASE("a suspended job holds nothing, and is not let in") {
   CHECK_FALSE(plan_of(p, "a").admitted);
   CHECK(plan_of(p, "a").leaving.size() == 5);
   CHECK(plan_of(p, "a").reason == "its owner suspended it");
+  CHECK(plan_of(p, "a").suspended);
+  v.jobs[0].why_suspended = "Kueue does not let it run";
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason == "Kueue does not let it run");
   converge(v, {.max_load = 1});
   CHECK(job_of(v, "b").workers == 10);
   v.jobs[0].suspended = false;
   converge(v, {.max_load = 1});
   CHECK(job_of(v, "a").workers == 5);
+}
+
+TEST_CASE("a reason explains the size that it stands beside") {
+  cluster_view v = of({machine("n", 4)}, {one("a", 1, 8, cores(1))});
+  converge(v, {.max_load = 1});
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason == "4 of 1 to 8: there is no room for more");
+  // A service takes the place of a worker, which the scheduler has preempted.
+  job_of(v, "a").last_resized = v.now;
+  v.pods.erase(std::ranges::find(v.pods, v.jobs[0].uid, &pod::job));
+  v.pods.push_back({.name = "service", .node = "n", .priority = 100, .shape = cores(1)});
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason ==
+        "3 of 1 to 8: 1 worker is gone, and there is no room for another");
+  v.jobs.push_back(one("b", 1, 8, cores(1)));
+  v.nodes.push_back(machine("m", 5));
+  converge(v, {.max_load = 1});
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason.find("those who deserve it more") !=
+        std::string::npos);
 }
 
 TEST_CASE("a job is let in with all of its pods or with none, and who would have made room keeps it") {

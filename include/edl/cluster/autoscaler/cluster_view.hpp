@@ -108,6 +108,7 @@ struct job_view {
   std::vector<pod_shape> fixed{};  ///< pods that it needs besides, and that do not exist yet: master, servers
   double submitted = 0;            ///< seconds, on the clock of cluster_view::now
   bool suspended = false;          ///< it wants nothing, and what it has leaves
+  std::string why_suspended{};     ///< by whom, as a sentence; empty: by its owner
   bool admitted = false;           ///< an earlier plan let it in
   int workers = 0;                 ///< how many it was told to have
   std::vector<measured_speed> speeds{};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "edl/cluster/autoscaler/outcome.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::controller::detail {
@@ -54,9 +55,13 @@ inline std::string why_it_shrank(allocation const& a, job_state const& s) {
   }
 }
 
-inline std::string reason(allocation& a, job_state const& s, int n, std::map<int, int> const& spare) {
+inline bool has_spare(job_state const& s) { return s.in && s.count() > s.who.min; }
+
+/// `giving`: jobs that have workers above their min.
+inline std::string reason(allocation& a, job_state const& s, int n, std::map<int, int> const& spare,
+                          std::ptrdiff_t giving) {
   job_view const& j = *s.job;
-  if (j.suspended) return "its owner suspended it";
+  if (j.suspended) return j.why_suspended.empty() ? "its owner suspended it" : j.why_suspended;
   if (!s.in) return why_it_waits(a, s, spare);
   if (j.manual) {
     std::string const has = fmt::format("{} of {}: ", s.count(), n);
@@ -69,10 +74,16 @@ inline std::string reason(allocation& a, job_state const& s, int n, std::map<int
   if (n >= j.max) return has + "it has all that it may have";
   if (n >= s.who.most) return has + "more workers were measured to add nothing";
   if (s.why.reason != cause::none && n < int(s.before.size())) return has + why_it_shrank(a, s);
+  if (j.admitted && n < j.workers)
+    return has + fmt::format("{} gone, and there is no room for {}",
+                             counted(j.workers - n, "worker is", "workers are"),
+                             j.workers - n == 1 ? "another" : "others");
   if (a.frozen(s))
     return has + fmt::format("it was resized {:.3g} s ago, and a change costs it {:.2g} s",
                              a.view.now - *j.last_resized, j.change_cost);
-  if (!a.room.within_load(s.shape)) return has + "the rest is headroom for services";
+  if (a.room.first_fit(s.shape) >= 0 && !a.room.within_load(s.shape))
+    return has + "the rest is headroom for services";
+  if (giving == has_spare(s)) return has + "there is no room for more";
   return has + fmt::format("the rest goes to those who deserve it more ({})", a.options.who.name);
 }
 
@@ -83,8 +94,9 @@ EDL_INLINE plan outcome_of(allocation& a) {
   for (int o : a.given_up) p.hopeless.push_back(a.view.pods[std::size_t(o)].name);
   for (int o : a.others) p.hopeless.push_back(a.view.pods[std::size_t(o)].name);
   auto const spare = spare_workers(a);
+  auto const giving = std::count_if(a.jobs.begin(), a.jobs.end(), has_spare);
   for (job_state& s : a.jobs) {
-    job_plan out{.uid = s.job->uid, .admitted = s.in};
+    job_plan out{.uid = s.job->uid, .admitted = s.in, .suspended = s.job->suspended};
     std::vector<int> waiting = s.waiting;
     for (worker const& w : s.workers) {
       if (w.pod >= 0) continue;
@@ -113,7 +125,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
         ++have;  // below min it goes on to wait
       else
         out.leaving.push_back(a.view.pods[std::size_t(w)].name);
-    out.reason = reason(a, s, out.workers, spare);
+    out.reason = reason(a, s, out.workers, spare, giving);
     for (int node : s.fixed_nodes)
       out.fixed_nodes.push_back(node < 0 ? "" : a.view.nodes[std::size_t(node)].name);
     p.jobs.push_back(std::move(out));

@@ -31,6 +31,7 @@ struct worker_move {
 struct job_plan {
   std::string uid;
   bool admitted = false;
+  bool suspended = false;                  ///< as in the view: no room was looked for
   int workers = 0;                         ///< how many it shall have
   std::vector<std::string> leaving{};      ///< worker pods to hand over, by name; those without a node first
   std::vector<std::string> nodes{};        ///< where there is room for each new worker

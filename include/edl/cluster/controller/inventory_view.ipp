@@ -34,11 +34,13 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   j.workers = j.admitted ? int(is.status.workers.desired) : 0;
   if (!kueue::queue_of(is).empty()) {
     // Before Kueue was asked, a plan must not make room for it.
-    if (e.memo.queue_decided ? e.memo.queue_holds : mine.empty()) j.suspended = true;
+    if (e.memo.queue_decided ? e.memo.queue_holds : mine.empty())
+      j.suspended = true, j.why_suspended = "Kueue does not let it run";
     if (e.memo.queue_most > 0) j.max = std::max(j.min, std::min(j.max, int(e.memo.queue_most)));
   }
   // What the API server refuses must not keep room from others.
-  j.suspended = j.suspended || is.spec.suspend || (!e.memo.stalled.empty() && mine.empty());
+  if (!e.memo.stalled.empty() && mine.empty()) j.suspended = true, j.why_suspended = e.memo.why;
+  if (is.spec.suspend) j.suspended = true, j.why_suspended.clear();
   bool master = false;
   std::uint32_t servers = 0;
   job_report const* report = nullptr;

@@ -345,10 +345,14 @@ class judgement {
     for (workload const* s : waiting) {
       bool const next = !slice && (!s->leaving || s->reserved()) && s->replaces == w.space + "/" + w.name &&
                         describes(*s, job_);
-      if (next && want > have)
+      // What the plan gives the job changes from moment to moment: a slice is not taken back at once.
+      double const until = seconds_of(s->created).value_or(situation_.now) + options_.slice_timeout;
+      bool const young = !s->leaving && !s->reserved() && situation_.now < until;
+      if (next && (want > have || young))
         slice = s;
       else
         take_if_idle(*s, "the job does not grow by it");
+      if (next && want <= have && young) look_again(until);
     }
     std::uint32_t const least = std::max(want, situation_.pods.workers);
     if (least < have) return owe(resize(w, workers_set, least));
@@ -360,13 +364,24 @@ class judgement {
       for (workload const* s : all_) n = std::max(n, workload_number(job_, s->name));
       return owe(create(job_, n + 1, {want}, *priority, &w));
     }
-    // One that waits for long asks for the least that there is, so that it is admitted as soon as possible.
-    double const since = seconds_of(slice->created).value_or(situation_.now);
-    bool const late = situation_.now >= since + options_.slice_timeout;
-    std::uint32_t const ask = late ? have + 1 : want;
-    if (!late) out_.again_at = since + options_.slice_timeout;
-    if (!slice->reserved() && slice->set(workers_set)->count != ask) owe(resize(*slice, workers_set, ask));
+    if (slice->reserved()) return;
+    std::uint32_t const asks = slice->set(workers_set)->count, ask = ask_of(*slice, have, want, asks);
+    if (asks != ask) owe(resize(*slice, workers_set, ask));
   }
+
+  /// Kueue admits all of a slice or nothing of it. One that it has refused asks for half as much more, and
+  /// one that it says nothing of for a single worker after a while: so the job gets soon what there is.
+  std::uint32_t ask_of(workload const& slice, std::uint32_t have, std::uint32_t want, std::uint32_t asks) {
+    condition const* const said = slice.find("QuotaReserved");
+    bool const refused = said && said->status == truth::no && said->observed_generation == slice.generation;
+    double const since = seconds_of(slice.created).value_or(situation_.now);
+    if (situation_.now >= since + options_.slice_timeout) return have + 1;
+    look_again(since + options_.slice_timeout);
+    asks = std::clamp(asks, have + 1, want);
+    return refused ? have + (asks - have + 1) / 2 : asks;
+  }
+
+  void look_again(double at) { out_.again_at = std::min(out_.again_at.value_or(at), at); }
 
   situation const& situation_;
   training_job const& job_;
