@@ -38,6 +38,7 @@ class cluster : public api_requests {
   int budget = -1;  ///< requests until the controller is killed, after the request; -1: never
   int requests = 0;
   std::function<void(std::string const& verb, std::string const& path)> refuse{};  ///< may throw
+  int minor = 36;                    ///< version 1.MINOR: one before 35 refuses fields that it does not know
   bool no_image = false;             ///< no node has the jobs' image, and none may be pulled
   std::vector<std::string> created;  ///< names of masters' pods, ever
 
@@ -193,6 +194,13 @@ class cluster : public api_requests {
     collect();
   }
 
+  void annotate(std::string const& path, char const* name, json const& value) {
+    json o = objects.at(path);
+    o["metadata"]["annotations"].erase(name);
+    if (!value.is_null()) o["metadata"]["annotations"][name] = value;
+    put(path, o);
+  }
+
   /// Newer than all that has happened.
   std::string next_version() { return std::to_string(++version_); }
 
@@ -254,6 +262,9 @@ class cluster : public api_requests {
     if (objects.contains(at)) fail(409, "AlreadyExists", at + " is there already");
     o["metadata"]["uid"] = fmt::format("{:08}-uid", ++version_);
     o["metadata"]["creationTimestamp"] = stamp_of(now);
+    if (minor < 35 && o.contains("/spec/containers/0/restartPolicyRules"_json_pointer))
+      fail(400, "BadRequest",
+           "strict decoding error: unknown field \"spec.containers[0].restartPolicyRules\"");
     if (o.value("kind", "") == "Pod") {
       o["status"] = {{"phase", "Pending"}};
       if (at.ends_with("-master")) created.push_back(at);

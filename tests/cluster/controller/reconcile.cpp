@@ -328,6 +328,33 @@ TEST_CASE("a job whose master's node is not heard does not run, though the API s
   CHECK(says(c, "Running") == "False MasterLost");
 }
 
+TEST_CASE("a strict server that does not know restart rules gets masters without them") {
+  cluster c;
+  c.minor = 34;
+  c.add_node("n", 10);
+  c.add_job("a", 1, 2, 1);
+  pass p;
+  converge(c, p);
+  CHECK(c.phase("a") == "running");
+  CHECK_FALSE(c.objects.at(cluster::pod_path(master))["spec"]["containers"][0].contains("restartPolicy"));
+}
+
+TEST_CASE("a pod that the job needs and that the server refuses to its master stalls the job") {
+  cluster c;
+  c.add_node("n", 10);
+  c.add_job("a", 1, 2, 1);
+  pass p;
+  converge(c, p);
+  json pod = c.objects.at(cluster::pod_path(master));
+  CHECK(pod["metadata"]["annotations"][annotation::least] == "1");
+  c.annotate(cluster::pod_path(master), annotation::missing, "ps-0 cannot be created yet: exceeded quota: q");
+  converge(c, p);
+  CHECK(says(c, "Stalled") == "True QuotaExceeded");
+  c.annotate(cluster::pod_path(master), annotation::missing, nullptr);
+  converge(c, p);
+  CHECK(says(c, "Stalled").starts_with("False"));
+}
+
 TEST_CASE("a node that is short of something is told of once, until it is well again") {
   cluster c;
   c.add_node("n", 10);

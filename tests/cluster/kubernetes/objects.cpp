@@ -192,6 +192,30 @@ TEST_CASE("the master's pod") {
   CHECK(container_of(named)["image"] == "mnist:1");
 }
 
+TEST_CASE(
+    "servers with copies of each other are spread over nodes and zones, unless their template says how") {
+  job_spec s = small();
+  auto const spread_of = [&](edl::process_id who) {
+    return member_pod(s, who, 0, {}, {}, {"m", "u"})["spec"].value("topologySpreadConstraints",
+                                                                   json::array());
+  };
+  CHECK(spread_of({role::server, 0}).empty());
+  s.server_copies = 2;
+  json const all = spread_of({role::server, 0});
+  REQUIRE(all.size() == 2);
+  CHECK(all[0]["topologyKey"] == "kubernetes.io/hostname");
+  CHECK(all[1]["topologyKey"] == "topology.kubernetes.io/zone");
+  for (json const& one : all) {
+    CHECK(one["whenUnsatisfiable"] == "ScheduleAnyway");
+    CHECK(one["labelSelector"]["matchLabels"] ==
+          json{{"elasticdl-job-name", s.name}, {"elasticdl-replica-type", "ps"}});
+  }
+  CHECK(spread_of({role::worker, 0}).empty());
+  s.server_template =
+      R"({"spec": {"containers": [{"name": "x", "image": "i"}], "topologySpreadConstraints": [{"maxSkew": 3}]}})";
+  CHECK(spread_of({role::server, 0}) == json{{{"maxSkew", 3}}});
+}
+
 TEST_CASE("a master that is killed starts again in its pod, one that has failed does not") {
   json const pod = master_pod(small());
   CHECK(pod["spec"]["restartPolicy"] == "Never");

@@ -368,6 +368,142 @@ TEST_CASE("An event that overtakes the answer to its request is the same pod") {
   CHECK(d.all.take_commands().empty());
 }
 
+TEST_CASE("The answer to a request may come after the pod has come and gone: it is no pod that is there") {
+  drive d;
+  auto const come_and_go = [&] {
+    d.all.changed({.who = server(0), .name = "s", .uid = "u"}, d.now);
+    d.all.deleted({.who = server(0), .name = "s", .uid = "u"}, d.now);
+    CHECK(d.take<pod_ended>().size() == 1);
+  };
+  d.all.start(server(0), std::nullopt, d.now);
+  d.take<create_pod>();
+  SUBCASE("wanted again before the answer") {
+    come_and_go();
+    d.all.start(server(0), 0, d.now);
+    CHECK(d.take<create_pod>().empty());
+    d.all.created(server(0), "u");
+    CHECK(d.take<create_pod>().size() == 1);
+  }
+  SUBCASE("wanted again after the answer") {
+    come_and_go();
+    d.all.created(server(0), "u");
+    d.all.start(server(0), 0, d.now);
+    CHECK(d.take<create_pod>().size() == 1);
+  }
+  SUBCASE("a list that is older than the answer does not say that it is gone") {
+    d.all.created(server(0), "u", "12");
+    d.all.listed({}, d.now, "11");
+    CHECK(d.take<pod_ended>().empty());
+    d.all.listed({}, d.now, "12");
+    CHECK(d.take<pod_ended>().size() == 1);
+  }
+}
+
+TEST_CASE("The least size comes first: servers, and the workers without which the job does not run") {
+  drive d;
+  d.all.least(2);
+  for (process_id const who : {worker(0), worker(1), worker(2), worker(3), server(0)})
+    d.all.start(who, std::nullopt, d.now);
+  auto const asked = [&] {
+    std::vector<std::string> names;
+    for (auto const& c : d.take<create_pod>()) names.push_back(edl::to_string(c.who));
+    return names;
+  };
+  using names = std::vector<std::string>;
+  CHECK(asked() == names{"worker-0", "worker-1", "ps-0"});
+  d.come_up(worker(0));
+  d.come_up(worker(1));
+  CHECK(asked().empty());
+  auto s = d.come_up(server(0));
+  CHECK(asked() == names{"worker-2", "worker-3"});
+  // Nor do others take what a server needs that is to come back.
+  d.all.refused(worker(2), {403, "Forbidden", "exceeded quota: q"}, d.now);
+  d.exit(s, 137);
+  d.all.start(server(0), 0, d.now);
+  d.all.deleted(s, d.now);
+  d.all.tick(d.now + 60s);
+  CHECK(asked() == names{"ps-0"});
+  d.come_up(server(0));
+  CHECK(asked() == names{"worker-2"});
+  // One that is stopped before it is made is not made.
+  d.all.start(worker(4), std::nullopt, d.now);
+  d.all.stop(worker(4), 0s);
+  d.all.tick(d.now + 120s);
+  CHECK(asked() == names{"worker-4"});
+}
+
+TEST_CASE("A worker makes way for a server that its quota leaves no room for, and who waits is told") {
+  drive d;
+  auto s = d.run(server(0));
+  auto last = d.run(worker(0));
+  for (std::uint32_t id : {1u, 2u}) last = d.run(worker(id));
+  d.exit(s, 137);
+  d.all.start(server(0), 0, d.now);
+  d.all.deleted(s, d.now);
+  d.all.take_commands();
+  // What is about to end may give back its quota within a moment.
+  for (int i = 0; i < 3; ++i) {
+    CHECK(d.take<pod_leaving>().empty());
+    d.all.tick(d.now += 60s);
+    d.all.refused(server(0), {403, "Forbidden", "exceeded quota: q"}, d.now);
+  }
+  auto const commands = d.all.take_commands();
+  std::string left;
+  for (auto const& c : commands)
+    if (auto const* p = std::get_if<pod_leaving>(&c)) left += edl::to_string(p->who) + " " + p->why;
+  CHECK(left == "worker-2 made way for ps-0, which the quota leaves no room for");
+  d.all.refused(server(0), {403, "Forbidden", "exceeded quota: q"}, d.now);
+  CHECK(d.take<pod_leaving>().empty());  // one is on its way out
+  last.terminating = true;
+  d.exit(last, 143);
+  CHECK(d.take<pod_ended>().at(0).ending.outside);
+  d.all.start(worker(3), 2, d.now);
+  d.all.tick(d.now += 60s);
+  auto const next = d.take<create_pod>();
+  REQUIRE(next.size() == 1);
+  CHECK(next[0].who == server(0));
+}
+
+TEST_CASE("A pod that the job needs and that is refused is told of until it is there") {
+  drive d;
+  auto const told = [&] {
+    d.all.tick(d.now);
+    std::vector<std::string> all;
+    for (auto const& m : d.take<pods_missing>()) all.push_back(m.why);
+    return all;
+  };
+  d.all.start(server(0), std::nullopt, d.now);
+  CHECK(told().empty());
+  d.all.refused(server(0), {403, "Forbidden", "exceeded quota: q"}, d.now);
+  CHECK(told() == std::vector<std::string>{"ps-0 cannot be created yet: exceeded quota: q"});
+  CHECK(told().empty());
+  d.now += 60s;
+  d.all.tick(d.now);
+  d.come_up(server(0));
+  CHECK(told() == std::vector<std::string>{""});
+}
+
+TEST_CASE("Servers with all copies of a part of the model on one node are told of") {
+  drive d;
+  d.all = pods({.job = "j", .server_copies = 2});
+  auto const told = [&] {
+    d.all.tick(d.now);
+    std::string all;
+    for (auto const& n : d.take<pod_note>()) all += n.reason + ": " + n.text;
+    return all;
+  };
+  auto a = d.run(server(0)), b = d.run(server(1));
+  for (auto* s : {&a, &b}) {
+    s->node = "n";
+    d.all.changed(*s, d.now);
+  }
+  CHECK(told().starts_with("CopiesTogether: ps-0, ps-1 are on node n: "));
+  CHECK(told().empty());
+  b.node = "m";
+  d.all.changed(b, d.now);
+  CHECK(told().empty());
+}
+
 TEST_CASE("A real API server's streams: what became of each pod") {
   char const* const data = std::getenv("EDL_TEST_DATA");
   std::string const folder = std::string(data ? data : "") + "/../k8s/transcripts/";

@@ -52,6 +52,7 @@ std::vector<json> serve_objects(command_line const& l) {
     spec["replicas"] = l.number("replicas");
     spec["selector"]["matchLabels"]["app"] = spec["template"]["metadata"]["labels"]["app"] = name;
     json& pod = spec["template"]["spec"];
+    for (json& apart : pod["topologySpreadConstraints"]) apart["labelSelector"]["matchLabels"]["app"] = name;
     json& container = pod["containers"][0];
     container["image"] = image;
     container["command"][0] = program;

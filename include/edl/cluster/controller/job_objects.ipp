@@ -96,6 +96,7 @@ EDL_INLINE nlohmann::json master_of(training_job const& job, create_master const
   meta["annotations"][attempt_annotation] = std::to_string(how.attempt);
   meta["annotations"][restart_annotation] = std::to_string(how.restart);
   meta["annotations"][first_size_annotation] = std::to_string(how.workers);
+  meta["annotations"][annotation::least] = std::to_string(job.spec.workers.min);
   meta["finalizers"] = nlohmann::json::array({recorded_finalizer});
   return pod;
 }

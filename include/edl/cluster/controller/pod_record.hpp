@@ -55,6 +55,7 @@ struct master_state {
   bool started = false, ready = false;  ///< its container has run; it listens
   platform::ending ending{};            ///< when the pod is over
   std::string waits{};                  ///< what it says that it waits for
+  std::string missing{};                ///< a pod that it needs and is refused, and why
   std::uint32_t crashes = 0;            ///< its kubelet has started it so often in its pod; it crashed last
 };
 

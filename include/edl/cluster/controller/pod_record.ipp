@@ -65,6 +65,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   m->short_nodes = text(field(notes, {annotation::short_nodes}));
   m->scaled = short_text(field(notes, {annotation::scaled}));
   m->waits = short_text(field(notes, {annotation::waits}));
+  m->missing = short_text(field(notes, {annotation::missing}));
   m->size = platform::kubernetes::shown_size(pod);
   m->report = read_report(text(field(notes, {annotation::report})));
   auto const& container = platform::kubernetes::program_status(pod);
@@ -174,7 +175,7 @@ EDL_INLINE bool same_for_job(pod_record const& a, pod_record const& b) {
   return x.attempt == y.attempt && x.restart == y.restart && x.requested_size == y.requested_size &&
          x.leave == y.leave && x.suspending == y.suspending && x.short_nodes == y.short_nodes &&
          x.scaled == y.scaled && x.size == y.size && x.report == y.report && x.started == y.started &&
-         x.ready == y.ready && x.waits == y.waits && x.crashes == y.crashes &&
+         x.ready == y.ready && x.waits == y.waits && x.missing == y.missing && x.crashes == y.crashes &&
          x.ending.code == y.ending.code && x.ending.words == y.ending.words;
 }
 

@@ -289,6 +289,7 @@ class reconciler {
       set(ct::suspended, false, "Suspending", "Pods of the job are still there.");
       return;
     }
+    memo_.stalled.clear();  // what was refused is asked for anew when the job goes on
     bool const was_in = is_true(next_, ct::admitted);
     if (job_.spec.suspend) {
       if (is_true(next_, ct::suspended)) return;
@@ -318,7 +319,9 @@ class reconciler {
       return false;
     }
     if (!there && (!situation_.plan || !situation_.plan->admitted)) {
-      if (situation_.plan) set(ct::admitted, false, "NoRoom", situation_.plan->reason);
+      // A plan that looked for no room does not say that there is none. The next one does.
+      if (situation_.plan && !situation_.plan->suspended)
+        set(ct::admitted, false, "NoRoom", situation_.plan->reason);
       return false;
     }
     set(ct::admitted, true, "Admitted", "There is room for the job's pods at its least size.");
@@ -419,6 +422,9 @@ class reconciler {
       stall(master_->hopeless, master_->trouble +
                                    ": bring the image to the nodes, or delete the job and name another in "
                                    "spec.master.template");
+    else if (!m.missing.empty())
+      stall(m.missing.find("exceeded quota") != std::string::npos ? "QuotaExceeded" : "MemberRefused",
+            m.missing + "; the job needs this pod, and the master goes on asking for it");
     if (options_.pod_groups) open_gang_once();
     resize(m);
   }
@@ -428,10 +434,12 @@ class reconciler {
     std::uint32_t placed = 0, waiting = 0;
     for (pod_record const* p : situation_.members)
       if (p->at != pod_record::phase::over) ++(p->node.empty() ? waiting : placed);
-    bool const due = memo_.gang_opened == 0 || (waiting > 0 && now_ >= memo_.gang_opened + 60);
-    if (!due || placed < gang_size(job_)) return;
-    memo_.gang_opened = now_;
-    out_.actions.push_back(open_gang{});
+    if (placed < gang_size(job_)) return;
+    if (memo_.gang_opened == 0 || (waiting > 0 && now_ >= memo_.gang_opened + 60)) {
+      memo_.gang_opened = now_;
+      out_.actions.push_back(open_gang{});
+    }
+    if (waiting > 0) out_.look_again(memo_.gang_opened + 60);
   }
 
   /// The workers that leave, as the plan chose when it made the job smaller.

@@ -11,6 +11,8 @@ inline constexpr char leave[] = "elasticdl/leave";              ///< workers tha
 inline constexpr char why[] = "elasticdl/why";                  ///< of that size, in words
 inline constexpr char short_nodes[] =
     "elasticdl/short-nodes";  ///< by the controller: "n1=DiskPressure;n2=…", of nodes where workers run
+inline constexpr char least[] =
+    "elasticdl/least-workers";  ///< by the controller: a number of workers without which the job does not run
 inline constexpr char suspend[] = "elasticdl/suspend";  ///< "true": the job is to end so that it can go on
 
 // On the pod of a master, written by the master.
@@ -19,6 +21,8 @@ inline constexpr char size[] = "elasticdl/size";          ///< `job_size`, as "w
 inline constexpr char progress[] = "elasticdl/progress";  ///< one line for a person
 inline constexpr char report[] = "elasticdl/report";      ///< the same in JSON, for the controller
 inline constexpr char waits[] = "elasticdl/waits";  ///< what the job waits for, in words; absent: nothing
+inline constexpr char missing[] =
+    "elasticdl/missing";  ///< the pod without which the job does not run, and why it is refused; absent: none
 
 // On all objects that one command line has submitted.
 inline constexpr char submission[] =

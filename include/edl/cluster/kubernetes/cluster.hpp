@@ -37,12 +37,13 @@ struct retry_limits {
 
 /// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
 /// know becomes a log line and an Event of the master's pod. The pod's label `status` and annotation
-/// `elasticdl/progress` show how the job does, `elasticdl/waits` what it waits for too long. Annotations
-/// `elasticdl/num-workers` and `elasticdl/num-ps-pods` request another size. The answer stands in
-/// `elasticdl/scaled`, the size that the job is to have in `elasticdl/size`, and the size request is removed.
-/// A master that may not do its work tells its observer within seconds. One that has been allowed to do it
-/// once goes on without news of its pods for minutes. One whose pod is being deleted creates no more pods.
-/// `elasticdl/suspend` asks it to end so that it can go on; `elasticdl/report` is how it does, for programs.
+/// `elasticdl/progress` show how the job does, `elasticdl/waits` what it waits for too long,
+/// `elasticdl/missing` which pod it lacks. Annotations `elasticdl/num-workers` and `elasticdl/num-ps-pods`
+/// request another size. The answer stands in `elasticdl/scaled`, the size that the job is to have in
+/// `elasticdl/size`, and the size request is removed. A master that may not do its work tells its observer
+/// within seconds. One that has been allowed to do it once goes on without news of its pods for minutes. One
+/// whose pod is being deleted creates no more pods. `elasticdl/suspend` asks it to end so that it can go on;
+/// `elasticdl/report` is how it does, for programs.
 ///
 /// Where the spec names an owner of the job, its members are that owner's, and outlive the master's pod. A
 /// master whose pod is gone, as after its node was given up, is told so.
@@ -72,12 +73,13 @@ class cluster final : public platform {
   void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
   void execute(pods_pressed const& c) { to_.pressed(c.workers); }
   void execute(pods_found const& c) { to_.found(c.pods); }
+  void execute(pods_missing const& c);
   void execute(pod_note const& c);
   void execute(not_allowed const& c) { refused(c.why); }
 
   asio::awaitable<void> retry_deletion(delete_pod c);
   asio::awaitable<void> tick();
-  void listed(nlohmann::json const& items);
+  void listed(nlohmann::json const& items, std::string const& version);
   void changed(std::string const& type, nlohmann::json const& object);
   void see_self(nlohmann::json const& pod);
   void refused(std::string const& why);

@@ -14,6 +14,7 @@
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/cluster.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
+#include "edl/cluster/kubernetes/followed_list.hpp"
 #include "edl/cluster/kubernetes/pod_template.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
@@ -41,9 +42,17 @@ inline std::string stamp(std::chrono::system_clock::time_point at) {
   return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(at));
 }
 
+/// How many workers the job starts with.
+inline std::uint32_t first_size(job_spec const& spec) {
+  return spec.initial_workers ? spec.initial_workers : spec.num_workers;
+}
+
 inline pods::options options_of(job_spec const& spec, std::vector<std::string> avoided) {
   pods::options o{.job = spec.name, .server = spec.server, .worker = spec.worker};
+  // An older controller does not say what the least size is. Its scheduler may wait for all of them.
+  if (!spec.by.empty()) o.least_workers = first_size(spec);
   o.avoided = std::move(avoided);
+  o.server_copies = spec.server_copies;
   for (role_spec* const of : {&o.server, &o.worker}) of->limit = limit_of(of->request, of->limit);
   if (!spec.server_template.empty()) o.server = role_of_template(spec.server_template);
   if (!spec.worker_template.empty()) o.worker = role_of_template(spec.worker_template);
@@ -62,11 +71,12 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       log_(std::move(log)),
       retry_limits_(p),
       pods_(detail::options_of(spec_, std::move(avoided))),
-      size_{spec_.initial_workers ? spec_.initial_workers : spec_.num_workers, spec_.num_servers} {
+      size_{detail::first_size(spec_), spec_.num_servers} {
   watcher_ = std::make_unique<watcher>(
       client_, pod_path(""), job_selector(spec_.name),
       watcher::callbacks{
-          .listed = [this](nlohmann::json const& items, std::string const&) { listed(items); },
+          .listed = [this](nlohmann::json const& items,
+                           std::string const& version) { listed(items, version); },
           .changed = [this](std::string const& type, nlohmann::json const& object) { changed(type, object); },
           .refused = [this](api_error const& why, std::chrono::milliseconds since,
                             bool before) { refused(why, since, before); }},
@@ -86,7 +96,7 @@ EDL_INLINE std::string cluster::pod_path(std::string const& name) const {
   return fmt::format("/api/v1/namespaces/{}/pods{}{}", spec_.space, name.empty() ? "" : "/", name);
 }
 
-EDL_INLINE void cluster::listed(nlohmann::json const& items) {
+EDL_INLINE void cluster::listed(nlohmann::json const& items, std::string const& version) {
   std::vector<pod_status> all;
   nlohmann::json const* self = nullptr;
   for (nlohmann::json const& one : items)
@@ -97,8 +107,10 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items) {
         all.push_back(std::move(*s));  // others are left from a job of that name, and about to go
     }
   if (!self) return self_is_gone();
-  node_.post([this, all = std::move(all)] {
-    pods_.listed(all, clock::now());
+  auto const least = number(field(*self, {"metadata", "annotations", annotation::least}));
+  node_.post([this, all = std::move(all), version, least] {
+    if (least) pods_.least(*least);
+    pods_.listed(all, clock::now(), version);
     run_commands();
   });
   see_self(*self);  // what is requested is requested of those that run
@@ -225,8 +237,8 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
       nlohmann::json wanted = member_pod(spec_, c.who, c.index, c.request, c.limit, self_);
       avoid_nodes(wanted, c.avoid);
       auto const pod = client_.create(pod_path(""), wanted);
-      node_.post([this, c, uid = pod.at("metadata").at("uid").get<std::string>()] {
-        pods_.created(c.who, uid);
+      node_.post([this, c, uid = pod.at("metadata").at("uid").get<std::string>(), version = version_of(pod)] {
+        pods_.created(c.who, uid, version);
         run_commands();
       });
       return;
@@ -347,6 +359,12 @@ EDL_INLINE void cluster::waits(std::string const& what) {
   nlohmann::json value = printable(what);
   if (what.empty()) value = nullptr;  // takes the annotation away
   mark_self({{"annotations", {{annotation::waits, value}}}});
+}
+
+EDL_INLINE void cluster::execute(pods_missing const& c) {
+  nlohmann::json value = printable(c.why, 1000);
+  if (c.why.empty()) value = nullptr;
+  mark_self({{"annotations", {{annotation::missing, value}}}});
 }
 
 EDL_INLINE void cluster::report(std::string const& json) {

@@ -93,6 +93,10 @@ struct job_spec {
   /// PodTemplateSpecs as JSON, by which servers' and workers' pods are made (`pod_template.hpp`); empty:
   /// none.
   std::string server_template, worker_template;
+
+  /// How many servers have a copy of each part of the model. Of the master that knows the job: it is in no
+  /// JSON.
+  std::uint32_t server_copies = 1;
 };
 
 /// An object of what differs from `job_spec{}`; keys are the flags' names where there is a flag. Limits are

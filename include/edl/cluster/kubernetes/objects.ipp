@@ -242,6 +242,20 @@ inline json master_pod(job_spec const& s, json const* like, bool restart_rules) 
   return out;
 }
 
+/// On nodes, and in zones, as different as there are. A constraint of the user's own takes its place.
+inline json spread(std::map<std::string, std::string> const& labels) {
+  json all = json::array();
+  for (char const* over : {"kubernetes.io/hostname", "topology.kubernetes.io/zone"})
+    all.push_back({{"maxSkew", 1},
+                   {"topologyKey", over},
+                   {"whenUnsatisfiable", "ScheduleAnyway"},
+                   {"labelSelector",
+                    {{"matchLabels",
+                      {{"elasticdl-job-name", labels.at("elasticdl-job-name")},
+                       {"elasticdl-replica-type", labels.at("elasticdl-replica-type")}}}}}});
+  return all;
+}
+
 }  // namespace detail::objects
 
 EDL_INLINE std::map<std::string, std::string> member_labels(std::string const& job, role what) {
@@ -280,6 +294,9 @@ EDL_INLINE nlohmann::json member_pod(job_spec const& s, process_id const& who, s
   // Members have no liveness probe: the master finds out within seconds who is silent, and replaces it; a
   // kubelet that restarts it besides would only be in the way.
   if (server) out["spec"]["containers"][0]["readinessProbe"] = probe(server_port, 5, 3);
+  // A node that is lost is not to take all copies of a part of the model with it.
+  if (server && s.server_copies > 1)
+    out["spec"]["topologySpreadConstraints"] = spread(member_labels(s.name, role::server));
   if (std::string const& like = server ? s.server_template : s.worker_template; !like.empty())
     out = by_template(std::move(out), json::parse(like), request, limit);
   customise_pod(out, s.cluster_spec, who.role);

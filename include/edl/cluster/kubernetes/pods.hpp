@@ -52,6 +52,11 @@ struct pods_found {
   findings pods;
 };
 
+/// The API server refuses a pod that the job cannot do without, and is asked again and again; empty: none.
+struct pods_missing {
+  std::string why;
+};
+
 /// Something that a user would want to know: a log line, and an Event of the master's pod.
 struct pod_note {
   severity level = severity::info;
@@ -65,11 +70,15 @@ struct not_allowed {
 };
 
 using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_pressed, pods_found,
-                                 pod_note, not_allowed>;
+                                 pods_missing, pod_note, not_allowed>;
 
 /// The servers' and workers' pods of a job. What the API server tells and what the master wants go in, with
 /// the time, and commands come out. It has no clock, no thread and no connection.
 ///
+/// - The least size comes first: all servers, and as many workers as the job needs. The other workers are
+/// asked
+///   for when these have their nodes. A worker that has what a server is refused (quota) makes way for it.
+/// - Servers with copies of each other that share a node, and so its fate, are told of.
 /// - A pod's name is its process's. A name that is still taken by a pod that ends is used again when that is
 ///   gone.
 /// - A pod that was killed for its memory has successors with twice as much, up to `most_doublings` times; so
@@ -94,6 +103,8 @@ class pods {
     std::chrono::seconds farewell{30};       ///< for the containers beside a program that has ended
     std::chrono::seconds pull_timeout{300};  ///< with an image or a volume that does not come
     std::vector<std::string> avoided = {};   ///< nodes, since a master before this one
+    std::uint32_t least_workers = 1;         ///< without which the job does not run
+    std::uint32_t server_copies = 1;         ///< servers that have a copy of each part of the model
   };
   explicit pods(options o) : options_(std::move(o)), avoided_(options_.avoided) {}
 
@@ -103,6 +114,9 @@ class pods {
   /// No more processes on the node where `who` is, or was last: pods that are created from now on. Returns
   /// that node; empty: it is not known, or avoided already.
   std::string avoid(process_id who, std::string const& why);
+
+  /// Workers without which the job does not run.
+  void least(std::uint32_t workers) { options_.least_workers = workers; }
 
   /// Nodes that are short of something, and what of: all of them.
   void short_of(std::map<std::string, std::string> nodes) { short_ = std::move(nodes); }
@@ -118,13 +132,14 @@ class pods {
   /// with their logs, though their nodes may take a while to tell of their ends.
   void stop_all(std::chrono::seconds grace, std::vector<process_id> const& left);
 
-  /// The API server's view: everything, or one change.
-  void listed(std::vector<pod_status> const& all, time_point now);
+  /// The API server's view: everything, or one change. `version`: of the list.
+  void listed(std::vector<pod_status> const& all, time_point now, std::string const& version = {});
   void changed(pod_status const& pod, time_point now);
   void deleted(pod_status const& pod, time_point now);
 
-  /// How `create_pod` went.
-  void created(process_id who, std::string const& uid);
+  /// How `create_pod` went. The answer may come after the view has told of the pod, and of its end.
+  /// `version`: of the pod in the answer.
+  void created(process_id who, std::string const& uid, std::string const& version = {});
   struct refusal {
     int code = 0;  ///< HTTP status; 0: the server was not reached
     std::string reason, message;
@@ -146,8 +161,12 @@ class pods {
   struct pod {
     std::uint32_t index = 0;
     std::string uid;              // of the object that has the name; empty: none, as far as is known
+    std::string version;          // of the answer to its creation, until the view has told of it
+    std::string gone;             // uid of one whose end was told before the answer to its creation
     bool wanted = false;          // the master has asked for it, and has not been told of its end
     bool creating = false;        // asked for, and no answer yet
+    bool held = false;            // to be created when the least size stands
+    bool placed = false;          // it has a node
     bool recreate = false;        // to be created when the name is free
     bool stop_requested = false;  // told to leave by the master
     bool leaving = false;         // told to leave by others, which the master knows
@@ -161,6 +180,13 @@ class pods {
   };
 
   void create(process_id who, pod& p);
+  void hold(process_id who, pod& p);
+  void create_held();
+  bool stands() const;
+  bool needed(process_id who) const;
+  void make_way(process_id who);
+  void look_at_missing();
+  void look_at_copies();
   void discard(process_id who, pod const& p, std::chrono::seconds grace = {});
   void end(process_id who, pod& p, ending e);
   void watch_trouble(pod_status const& s, pod& p, time_point now);
@@ -178,7 +204,8 @@ class pods {
   std::map<std::uint32_t, std::string> pressed_;  // that have been told of
   std::vector<pod_command> commands_;
   bool found_ = false, closed_ = false;
-  bool made_ = false;  // a pod has been there
+  bool made_ = false;               // a pod has been there
+  std::string missing_, together_;  // that have been told of
 };
 
 }  // namespace edl::platform::kubernetes

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "edl/cluster/kubernetes/followed_list.hpp"
 #include "edl/cluster/kubernetes/pods.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
@@ -14,11 +15,19 @@
 namespace edl::platform::kubernetes {
 namespace detail {
 
+inline bool over_quota(pods::refusal const& why) {
+  return why.code == 403 && why.message.find("exceeded quota") != std::string::npos;
+}
+
 /// Time may mend it: there is no room now, or the server has too much to do.
 inline bool passing(pods::refusal const& why) {
   return why.code == 0 || why.code == 429 || why.code >= 500 || why.reason == "AlreadyExists" ||
-         (why.code == 403 && why.message.find("exceeded quota") != std::string::npos);
+         over_quota(why);
 }
+
+/// So often a pod that the job needs is refused for its quota before a worker makes way for it: what is about
+/// to end gives back its quota within a moment.
+inline constexpr std::uint32_t patience = 3;
 
 }  // namespace detail
 
@@ -46,9 +55,96 @@ EDL_INLINE void pods::start(process_id who, std::optional<std::uint32_t> instead
   p.announced.clear();
   // What was asked of the one before it is not asked of this one.
   if (p.creating && p.uid.empty()) p.stop_requested = false;
-  if (p.uid.empty()) return p.creating ? void() : create(who, p);
+  if (p.uid.empty()) return p.creating ? void() : hold(who, p);
   p.recreate = true;
   discard(who, p);
+}
+
+EDL_INLINE bool pods::stands() const {
+  std::uint32_t placed = 0, wanted = 0;
+  for (auto const& [who, p] : pods_) {
+    if (!p.wanted) continue;
+    bool const has = p.placed && !p.uid.empty() && !p.over;
+    if (who.role == role::server && !has) return false;
+    wanted += who.role == role::worker;
+    placed += who.role == role::worker && has;
+  }
+  return placed >= std::min(options_.least_workers, wanted);
+}
+
+EDL_INLINE void pods::look_at_copies() {
+  if (options_.server_copies < 2) return;
+  std::map<std::string, std::vector<std::string>> by_node;
+  for (auto const& [who, p] : pods_) {
+    if (who.role != role::server || !p.wanted) continue;
+    if (!p.placed || p.uid.empty() || p.over) return;  // where it will be is not known yet
+    by_node[p.node].push_back(to_string(who));
+  }
+  std::string now;
+  for (auto const& [node, on] : by_node)
+    if (on.size() >= options_.server_copies && !node.empty())
+      now += fmt::format("{}{} are on node {}", now.empty() ? "" : "; ", fmt::join(on, ", "), node);
+  if (now == together_) return;
+  together_ = now;
+  if (!now.empty())
+    commands_.emplace_back(pod_note{
+        severity::warning, "CopiesTogether",
+        now + ": all copies of a part of the model may be lost with it, and the job then goes back to its "
+              "newest checkpoint; give the cluster another node that takes servers"});
+}
+
+EDL_INLINE bool pods::needed(process_id who) const {
+  std::uint32_t others = 0;
+  for (auto const& [id, p] : pods_)
+    others += id.role == role::worker && id != who && p.wanted && !p.over && !p.leaving && !p.held &&
+              (p.creating || !p.uid.empty() || p.retry_at);
+  return who.role == role::server || others < options_.least_workers;
+}
+
+/// Asks for the pod: now where the job needs it, else when the least size stands.
+EDL_INLINE void pods::hold(process_id who, pod& p) {
+  p.retry_at.reset();
+  p.held = true;
+  if (needed(who) || stands()) create(who, p);
+}
+
+EDL_INLINE void pods::create_held() {
+  if (closed_ || std::ranges::none_of(pods_, [](auto const& one) { return one.second.held; })) return;
+  bool const all = stands();
+  for (auto& [who, p] : pods_) {
+    if (!p.held) continue;
+    if (!all && !needed(who)) return;  // nor are the others
+    create(who, p);
+  }
+}
+
+/// A worker that the job can do without gives up its place, and its quota with it.
+EDL_INLINE void pods::make_way(process_id who) {
+  pod* last = nullptr;
+  process_id whose{};
+  std::uint32_t workers = 0;
+  for (auto& [id, p] : pods_) {
+    if (id.role != role::worker || p.uid.empty() || p.over) continue;
+    if (p.leaving || p.stop_requested) return;  // one is on its way out
+    ++workers, last = &p, whose = id;
+  }
+  if (!last || workers <= options_.least_workers) return;
+  std::string const why = fmt::format("made way for {}, which the quota leaves no room for", to_string(who));
+  last->leaving = true;
+  ends_[whose] = why;
+  commands_.emplace_back(pod_note{severity::warning, "MadeWay", fmt::format("{} {}", to_string(whose), why)});
+  commands_.emplace_back(pod_leaving{whose, why});
+  discard(whose, *last, options_.farewell);
+}
+
+EDL_INLINE void pods::look_at_missing() {
+  std::string now;
+  for (auto const& [who, p] : pods_)
+    if (p.wanted && p.retry_at && !p.announced.empty() && now.empty() && needed(who))
+      now = fmt::format("{} cannot be created yet: {}", to_string(who), p.announced);
+  if (now == missing_) return;
+  missing_ = now;
+  commands_.emplace_back(pods_missing{std::move(now)});
 }
 
 EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds grace) {
@@ -58,7 +154,9 @@ EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds
 EDL_INLINE void pods::create(process_id who, pod& p) {
   invariant(p.uid.empty() && !closed_, "a pod is made where none is, while the job lasts");
   p.creating = true;
-  p.recreate = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
+  p.held = p.placed = p.recreate = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
+  p.version.clear();
+  p.gone.clear();
   p.retry_at.reset();
   p.troubled_since.reset();
   role_spec const& s = spec(who.role);
@@ -102,7 +200,7 @@ EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
-  p.wanted = p.recreate = false;
+  p.wanted = p.recreate = p.held = false;
   p.retry_at.reset();
   if (p.over || (p.stop_requested && grace.count() > 0)) return;
   p.stop_requested = true;
@@ -112,7 +210,7 @@ EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
 EDL_INLINE void pods::close() {
   closed_ = true;
   for (auto& [who, p] : pods_) {
-    p.recreate = false;
+    p.recreate = p.held = false;
     p.retry_at.reset();
     if (p.creating) p.wanted = false, p.stop_requested = true;
   }
@@ -141,13 +239,20 @@ EDL_INLINE bool pods::creating() const {
   return std::ranges::any_of(pods_, [](auto const& one) { return one.second.creating; });
 }
 
-EDL_INLINE void pods::created(process_id who, std::string const& uid) {
+EDL_INLINE void pods::created(process_id who, std::string const& uid, std::string const& version) {
   auto const it = pods_.find(who);
   if (it == pods_.end()) return;
   pod& p = it->second;
   p.creating = false;
   made_ = true;
   p.tries = 0;
+  if (p.gone == uid) {  // its end has been told
+    p.gone.clear();
+    if (p.wanted && !closed_) return hold(who, p);
+    pods_.erase(it);
+    return;
+  }
+  if (p.uid != uid) p.version = version;
   p.uid = uid;
   // The master has changed its mind meanwhile.
   if (!p.wanted)
@@ -175,6 +280,7 @@ EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now
   auto const pause =
       std::min(options_.longest_pause, options_.first_pause * (1u << std::min(p.tries++, 10u)));
   p.retry_at = now + pause;
+  if (detail::over_quota(why) && p.tries >= detail::patience && needed(who)) make_way(who);
   // Its predecessor of that name is about to go, unless it stays.
   if (why.reason == "AlreadyExists" && p.tries < 6) return;
   std::string const what = why.code == 0 ? "unreachable" : why.message;
@@ -184,12 +290,13 @@ EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now
                                   fmt::format("{} cannot be created yet: {}", to_string(who), why.message)});
 }
 
-EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now) {
+EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now, std::string const& version) {
   std::set<std::string> there;
   for (pod_status const& s : all) there.insert(s.uid);
   std::vector<pod_status> gone;
   for (auto const& [who, p] : pods_)
-    if (!p.uid.empty() && !there.contains(p.uid)) gone.push_back({.who = who, .uid = p.uid});
+    if (!p.uid.empty() && !there.contains(p.uid) && !older(version, p.version))
+      gone.push_back({.who = who, .uid = p.uid});
   for (pod_status const& s : gone) deleted(s, now);
   for (pod_status const& s : all) changed(s, now);
   if (std::exchange(found_, true)) return;
@@ -216,8 +323,12 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   // Of a master before this one, unless it is the answer to a request that has come the other way.
   if (p.uid != s.uid && !p.creating) p = {.index = s.index, .uid = {}, .wanted = true};
   p.uid = s.uid;
+  p.version.clear();
+  p.held = false;
   p.ran |= s.at == pod_status::phase::running;
+  p.placed |= p.ran || !s.node.empty();
   if (!s.node.empty()) p.node = s.node;
+  if (p.placed) create_held();
   if (p.over) return;
   if (s.over()) {
     ending e = ending_of(s);
@@ -244,8 +355,9 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
     end(s.who, p, std::move(e));
   }
   p.uid.clear();
+  if (p.creating) p.gone = s.uid;
   if (p.recreate && !closed_)
-    create(s.who, p);
+    hold(s.who, p);
   else if (!p.wanted && !p.creating)
     pods_.erase(it);
 }
@@ -297,8 +409,11 @@ EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now)
 EDL_INLINE void pods::tick(time_point now) {
   if (closed_) return;
   for (auto& [who, p] : pods_)
-    if (p.retry_at && now >= *p.retry_at && p.wanted && p.uid.empty() && !p.creating) create(who, p);
+    if (p.retry_at && now >= *p.retry_at && p.wanted && p.uid.empty() && !p.creating) hold(who, p);
+  create_held();
   look_at_nodes();
+  look_at_missing();
+  look_at_copies();
 }
 
 }  // namespace edl::platform::kubernetes

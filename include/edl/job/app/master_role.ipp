@@ -208,12 +208,15 @@ EDL_INLINE master_role::~master_role() { node_.stop(); }
 
 EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
   process_environment const& s = environment_;
-  if (cluster_)
+  if (cluster_) {
+    platform::kubernetes::job_spec spec = *cluster_;
+    spec.server_copies = std::uint32_t(job_.ps_replicas);
     return std::make_unique<platform::kubernetes::cluster>(
-        node_, platform::kubernetes::find_access(), *cluster_,
+        node_, platform::kubernetes::find_access(), std::move(spec),
         platform::kubernetes::owner{s.pod_name, s.pod_uid}, server_.processes(), log_,
         platform::kubernetes::retry_limits{.allowed_before = before_ && before_->members > 0},
         before_ ? before_->avoided : std::vector<std::string>());
+  }
   if (s.launcher.empty()) return nullptr;
   return std::make_unique<platform::launched>(
       node_, s.launcher, net::token(s.launcher_token),
