@@ -21,6 +21,7 @@ struct server {
   std::function<int(json const& pod)> pods;
   std::string message = "refused";
   json there = json::object();  ///< what is got
+  int minor = 36;               ///< of its version
   std::mutex mutex;
   words requests;
   test::wire_server wire{nullptr, [this](test::request const& r, test::wire& w) { answer(r, w); }};
@@ -28,6 +29,7 @@ struct server {
   void answer(test::request const& r, test::wire& w) {
     json const body = r.body.empty() ? json::object() : json::parse(r.body);
     std::string const path = r.target.substr(0, r.target.find('?'));
+    if (path == "/version") return w.json(200, json{{"major", "1"}, {"minor", std::to_string(minor)}}.dump());
     std::string const name =
         r.method == "POST" ? body["metadata"]["name"].get<std::string>() : path.substr(path.rfind('/') + 1);
     bool const is_pod = body.value("kind", "") == "Pod";
@@ -78,6 +80,20 @@ TEST_CASE("a server that does not know rules for restarting is given a pod witho
   CHECK(s.requests.size() == 6);
   REQUIRE(notes.size() == 1);
   CHECK(has(notes[0], "--restart_policy=OnFailure"));
+  // One that says how old it is has nothing to refuse, and another one is strict.
+  for (int const minor : {34, 36}) {
+    server other;
+    other.minor = minor;
+    other.message = "strict decoding error: unknown field \"spec.containers[0].restartPolicyRules\"";
+    other.pods = [](json const& pod) {
+      return pod["spec"]["containers"][0].contains("restartPolicy") ? 400 : 200;
+    };
+    k8s::client to(k8s::access{.server = other.wire.url()});
+    notes.clear();
+    create_job(to, spec(), "token", {.note = [&](std::string const& n) { notes.push_back(n); }});
+    CHECK(other.requests.size() == (minor < 35 ? 5 : 6));
+    CHECK(notes.size() == 1);
+  }
 }
 
 TEST_CASE("what was made is removed when the rest is refused") {

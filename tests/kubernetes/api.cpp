@@ -72,6 +72,16 @@ void shape(request const& r, type const& of, json& o) {
   fill_defaults(of.schema, o);
 }
 
+// What a strict server before 1.35 says of a pod with fields that it does not know.
+void refuse_newer(type const& of, json const& o) {
+  if (of.plural != "pods") return;
+  for (json const& c : o.value("/spec/containers"_json_pointer, json::array()))
+    if (c.contains("restartPolicy") || c.contains("restartPolicyRules"))
+      throw bad_request(
+          "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field "
+          "\"spec.containers[0].restartPolicyRules\"");
+}
+
 // Custom resources are selected by name and namespace, and by no field besides.
 void check_fields(request const& r, type const& of) {
   std::string const selector = r.parameter("fieldSelector");
@@ -197,7 +207,7 @@ void api::authorize(request const& r, target const& t) const {
 }
 
 response api::handle(request const& r) try {
-  if (json const known = discovery(store_, r.path); !known.is_null()) {
+  if (json const known = discovery(store_, r.path, options_.minor); !known.is_null()) {
     if (r.user.empty() && r.path != "/version")
       throw refusal{403, failure(403, "Forbidden",
                                  fmt::format("forbidden: User \"system:anonymous\" cannot get path "
@@ -346,6 +356,7 @@ answer api::create(request const& r, target const& t) {
   shape(r, *t.resource, o);
   if (t.resource->is_custom() || (o.contains("spec") && t.resource->plural != "services"))
     meta["generation"] = 1;
+  if (options_.minor < 35) refuse_newer(*t.resource, o);
   if (store_.find(*t.resource, t.space, meta["name"])) throw already_exists(*t.resource, meta["name"]);
   admit(store_, *t.resource, o, nullptr);
   if (r.is_dry()) {

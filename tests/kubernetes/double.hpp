@@ -48,6 +48,7 @@ struct options {
   std::size_t history = 1000;                        ///< changes that are kept for watches
   std::chrono::milliseconds second{1000};        ///< in grace periods and pauses: less makes time run faster
   std::chrono::milliseconds establish_delay{0};  ///< between a CustomResourceDefinition and its kind
+  int minor = 36;  ///< version 1.MINOR: one before 35 is strict, and refuses fields that it does not know
   bool run_pods = true;  ///< false: no pod is placed or run, for tests with thousands of them
   std::chrono::milliseconds image_start{0};     ///< between the scheduling of a pod and its processes
   std::chrono::milliseconds report_delay{0};    ///< between the end of a process and the kubelet's word of it

@@ -113,9 +113,12 @@ json openapi(store const& of, std::string const& path) {
 
 }  // namespace
 
-json discovery(store const& of, std::string const& path) {
+json discovery(store const& of, std::string const& path, int minor) {
   if (path == "/version")
-    return {{"major", "1"}, {"minor", "36"}, {"gitVersion", "v1.36.0"}, {"platform", "linux/amd64"}};
+    return {{"major", "1"},
+            {"minor", std::to_string(minor)},
+            {"gitVersion", fmt::format("v1.{}.0", minor)},
+            {"platform", "linux/amd64"}};
   if (path.starts_with("/openapi/v3")) return openapi(of, path);
   if (path == "/api") return {{"kind", "APIVersions"}, {"versions", {"v1"}}};
   if (path == "/api/v1") return resources(of, "v1");

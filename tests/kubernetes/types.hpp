@@ -10,6 +10,6 @@ void define_types(store& into);
 
 /// What `path` says of the groups and kinds: /api, /apis, /api/v1, /apis/GROUP/VERSION, /version, /healthz;
 /// null for other paths.
-json discovery(store const& of, std::string const& path);
+json discovery(store const& of, std::string const& path, int minor);
 
 }  // namespace edl::testing::kubernetes

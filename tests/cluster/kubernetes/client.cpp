@@ -59,6 +59,30 @@ TEST_CASE("each call sends what it says, and gives what is answered") {
   CHECK(s.requests() == 9);
 }
 
+TEST_CASE("a server's version decides on restart rules; one that tells none is taken for a new one") {
+  std::string body;
+  test::wire_server s(nullptr, [&](test::request const&, test::wire& w) { w.json(200, body); });
+  k8s::client c(to(s));
+  body = R"({"major": "1", "minor": "34+"})";
+  auto v = k8s::ask_version(c);
+  CHECK(v == k8s::server_version{1, 34});
+  CHECK_FALSE(k8s::knows_restart_rules(v));
+  CHECK(*v >= k8s::oldest_server);
+  body = R"({"major": "1", "minor": "35"})";
+  CHECK(k8s::knows_restart_rules(k8s::ask_version(c)));
+  body = R"({"major": 1})";
+  v = k8s::ask_version(c);
+  CHECK_FALSE(v);
+  CHECK(k8s::knows_restart_rules(v));
+  auto const refuses = [](int code, char const* message) {
+    return k8s::refuses_restart_rules({code, "", message, message});
+  };
+  CHECK(refuses(400, "strict decoding error: unknown field \"spec.containers[0].restartPolicyRules\""));
+  CHECK(refuses(422, "spec.containers[0].restartPolicy: Forbidden: may not be set for non-init containers"));
+  CHECK_FALSE(refuses(403, "restartPolicy"));
+  CHECK_FALSE(refuses(422, "spec.containers[0].image: Required value"));
+}
+
 TEST_CASE("an address may have a path, and need not be https") {
   test::wire_server s(nullptr, [](test::request const& r, test::wire& w) {
     w.json(200, json{{"t", r.target}}.dump());

@@ -179,6 +179,16 @@ TEST_CASE("a deployment keeps its pods") {
   CHECK(c.wait([&] { return items(c, pods).empty(); }));
 }
 
+TEST_CASE("a strict server before 1.35 refuses fields that it does not know") {
+  cluster c({.minor = 34});
+  CHECK(c.get("/version")["minor"] == "34");
+  json p = pod("p", "sleep 600");
+  p["spec"]["containers"][0]["restartPolicyRules"] = json::array();
+  json const said = c.post(pods, p);
+  CHECK(said["code"] == 400);
+  CHECK(said["message"].get<std::string>().find("strict decoding error: unknown field") != std::string::npos);
+}
+
 TEST_CASE("a quota refuses pods in the server's words") {
   cluster c(fast());
   c.post("/api/v1/namespaces/default/resourcequotas",

@@ -113,10 +113,29 @@ class examination {
     k8s::access const& via = c().api.via();
     add("ok", "cluster",
         fmt::format("{} at {} ({})", text_at(*version, "/gitVersion", "?"), via.server, via.origin));
+    check_version();
     if (via.insecure)
       add("note", "certificate", "the server's certificate is not verified",
           "remove insecure-skip-tls-verify from the kubeconfig");
     return true;
+  }
+
+  void check_version() {
+    auto const v = k8s::ask_version(c().api);
+    auto const since = [](k8s::server_version const& first) {
+      return fmt::format("Kubernetes {}.{}", first.major, first.minor);
+    };
+    if (v && *v < k8s::oldest_server)
+      add("fail", "version",
+          fmt::format("TrainingJobs need {} or later, whose API server checks their rules",
+                      since(k8s::oldest_server)),
+          "`edl train` submits jobs that need no TrainingJob");
+    else if (!k8s::knows_restart_rules(v))
+      add("note", "version",
+          fmt::format("before {} a master that is killed is not started again in its pod",
+                      since(k8s::first_with_restart_rules)),
+          "the controller makes another one for a TrainingJob; give --restart_policy=OnFailure to `edl "
+          "train`");
   }
 
   void check_user() {

@@ -217,19 +217,22 @@ json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& 
                 submission_options const& with) {
   made all(api, spec, with);
   json master;
+  std::string const no_rules = fmt::format(
+      "the API server does not know rules for restarting a container (Kubernetes {}.{}): a master that is "
+      "killed "
+      "is replaced only with --restart_policy=OnFailure",
+      k8s::first_with_restart_rules.major, k8s::first_with_restart_rules.minor);
   try {
-    json const objects = objects_of(spec, token);
+    bool const rules = k8s::knows_restart_rules(k8s::ask_version(api));
+    if (!rules && spec.restart_policy == "Never") with.note(no_rules);
+    json const objects = objects_of(spec, token, rules);
     for (json const& object : objects)
       if (object != objects.back()) all.add(object);
     try {
       master = all.add(objects.back());
     } catch (k8s::api_error const& bad) {
-      // Servers before 1.35 do not know rules by which a container is started again in its pod.
-      if (bad.code() != 422 || bad.message().find("restartPolicy") == std::string::npos) throw;
-      with.note(
-          "the API server does not know rules for restarting a container: a master that is killed is "
-          "replaced only "
-          "with --restart_policy=OnFailure");
+      if (!rules || !k8s::refuses_restart_rules(bad)) throw;
+      with.note(no_rules);
       master = all.add(k8s::master_pod(spec, false));
     }
   } catch (k8s::api_error const& bad) {

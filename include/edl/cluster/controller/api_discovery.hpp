@@ -9,6 +9,11 @@
 
 namespace edl::controller {
 
+/// The API server's version; nothing: it could not be asked, or tells none. One that is too old for
+/// TrainingJobs is logged.
+std::optional<platform::kubernetes::server_version> server_of(platform::kubernetes::client& api,
+                                                              logger const& log);
+
 /// Whether the cluster serves Kueue's Workloads; nothing: the API server could not be asked, which is logged.
 std::optional<bool> serves_kueue(platform::kubernetes::client& api, logger const& log);
 

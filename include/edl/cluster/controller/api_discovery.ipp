@@ -15,6 +15,21 @@
 
 namespace edl::controller {
 
+EDL_INLINE std::optional<platform::kubernetes::server_version> server_of(platform::kubernetes::client& api,
+                                                                         logger const& log) {
+  using namespace platform::kubernetes;
+  try {
+    auto const v = ask_version(api);
+    if (v && *v < oldest_server)
+      log.warning(fmt::format("this cluster has Kubernetes {}.{}; TrainingJobs need {}.{} or later", v->major,
+                              v->minor, oldest_server.major, oldest_server.minor));
+    return v;
+  } catch (error const& e) {
+    log.debug(fmt::format("the API server's version is not known: {}", e.what()));
+    return std::nullopt;
+  }
+}
+
 EDL_INLINE std::optional<bool> serves_kueue(platform::kubernetes::client& api, logger const& log) {
   using platform::kubernetes::field;
   try {

@@ -39,7 +39,7 @@ struct controller::implementation {
   work_queue queue;
   weight plan_wanted = weight::none;
   std::optional<steady::time_point> plan_at;
-  bool stopped = false, groups_known = false;
+  bool stopped = false, discovered = false;
   std::string plan_trouble;
   execute_options executing;
 
@@ -222,10 +222,12 @@ struct controller::implementation {
   }
 
   void discover() {
+    auto const version = server_of(watching, log);
     std::string const groups = set.reconciling.pod_groups ? pod_group_version(watching, log) : "";
     std::unique_lock lock(mutex);
+    executing.restart_rules = platform::kubernetes::knows_restart_rules(version);
     executing.pod_groups = groups;
-    groups_known = true;
+    discovered = true;
     while (!stopped) {
       lock.unlock();
       auto const there = serves_kueue(watching, log);
@@ -249,9 +251,7 @@ struct controller::implementation {
 
   // Jobs, one after the other in each thread, each job by one thread at a time.
 
-  bool may_act() const {
-    return state.known().complete() && (groups_known || !set.reconciling.pod_groups) && leads();
-  }
+  bool may_act() const { return state.known().complete() && discovered && leads(); }
 
   void reconcile_jobs() {
     std::unique_lock lock(mutex);

@@ -9,6 +9,7 @@
 #include "edl/cluster/controller/execute.hpp"
 #include "edl/cluster/controller/job_objects.hpp"
 #include "edl/cluster/controller/pod_record.hpp"
+#include "edl/cluster/kubernetes/client.hpp"
 #include "edl/cluster/kubernetes/errors.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
@@ -142,8 +143,7 @@ class executor {
     try {
       made = add("pods", master_of(here, how, options_.restart_rules));
     } catch (api_error const& e) {
-      // Servers before 1.35 do not know rules by which a container is started again in its pod.
-      if (e.code() != 422 || !options_.restart_rules || !says(e, "restartPolicy")) throw;
+      if (!options_.restart_rules || !platform::kubernetes::refuses_restart_rules(e)) throw;
       made = add("pods", master_of(here, how, false));
       options_.restart_rules = false;
     }

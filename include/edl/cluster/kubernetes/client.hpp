@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +68,29 @@ class client {
   struct implementation;
   std::unique_ptr<implementation> self_;
 };
+
+/// Of Kubernetes: 1.36.
+struct server_version {
+  std::uint32_t major = 0, minor = 0;
+  auto operator<=>(server_version const&) const = default;
+};
+
+/// The oldest that TrainingJobs work with, whose API server checks their rules.
+inline constexpr server_version oldest_server{1, 29};
+/// The first that starts a container again in its pod by rules of its own.
+inline constexpr server_version first_with_restart_rules{1, 35};
+
+/// The version of an API server; nothing: it tells none that can be read. Throws as `client::get`.
+std::optional<server_version> ask_version(client& of);
+
+/// Whether masters' pods may have restart rules. A server that tells no version is taken for a new one.
+inline bool knows_restart_rules(std::optional<server_version> const& v) {
+  return !v || *v >= first_with_restart_rules;
+}
+
+/// Whether a server has refused restart rules because it does not know them: as a value (422), or as a field,
+/// where it is strict (400).
+bool refuses_restart_rules(api_error const& e);
 
 }  // namespace edl::platform::kubernetes
 

@@ -15,6 +15,7 @@
 #include "edl/cluster/kubernetes/backoff.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
 #include "edl/cluster/kubernetes/connection.hpp"
+#include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/http.hpp"
 #include "edl/cluster/kubernetes/trust.hpp"
 #include "edl/core/clock.hpp"
@@ -371,6 +372,20 @@ EDL_INLINE void client::stream(std::string const& path, query const& q,
   } catch (stopped_error const&) {
     if (self_->stopped) throw unreachable(fmt::format("{}: stopped", self_->name(r)));
   }
+}
+
+EDL_INLINE std::optional<server_version> ask_version(client& of) {
+  auto const told = of.get("/version");
+  auto const read = [&](char const* name) {
+    std::string const all = text(field(told, {name}));  // providers write "36+"
+    return number(all.substr(0, all.find_first_not_of("0123456789")));
+  };
+  auto const major = read("major"), minor = read("minor");
+  return major && minor ? std::optional(server_version{*major, *minor}) : std::nullopt;
+}
+
+EDL_INLINE bool refuses_restart_rules(api_error const& e) {
+  return (e.code() == 422 || e.code() == 400) && e.message().find("restartPolicy") != std::string::npos;
 }
 
 }  // namespace edl::platform::kubernetes
