@@ -66,7 +66,7 @@ TEST_CASE("the published example means the same here") {
   CHECK(job.max == 10);
   CHECK(job.entrypoint == "python train_ft.py");
   for (char const* field : {"spec.port:", "spec.ports_num:", "spec.ports_num_for_sparse:",
-                            "spec.trainer.workspace:", "spec.trainer.passes:", "spec.image:"})
+                            "spec.trainer.workspace:", "spec.trainer.passes:"})
     CHECK(noted(job.notes, field));
 }
 
@@ -134,6 +134,11 @@ TEST_CASE("the entry point names the program where nothing else does, and no job
   CHECK(job["spec"]["flags"] == json{"--num_epochs=50"});
   CHECK(noted(guessed.submission.notes, "spec.trainer.entrypoint: 'python train_ft.py' is not run"));
   CHECK(noted(guessed.submission.notes, "lacks --training_data"));
+  CHECK(noted(guessed.submission.notes, "spec.image: is kept"));
+  auto const other = converted(example(), {"--image_name=other:2"});
+  CHECK_FALSE(noted(other.submission.notes, "is kept"));
+  CHECK(noted(other.submission.notes,
+              "spec.image: --image_name=other:2 takes the place of 'paddlepaddle/paddlecloud-job'"));
   CHECK(job["spec"]["workers"]["min"] == 2);
   CHECK(job["spec"]["workers"]["max"] == 10);
   CHECK_FALSE(job["spec"]["workers"].contains("replicas"));

@@ -106,6 +106,19 @@ TEST_CASE("an audit of what is none says so") {
   CHECK_THROWS_AS(edl::app::audit_checkpoint(path), edl::error);
 }
 
+TEST_CASE("equal epochs of many stand in one line") {
+  edl::app::audit a{.path = "p", .job = "j"};
+  for (std::uint32_t e = 0; e < 100'000; ++e) a.epochs[e] = {.records = 9, .left = 9};
+  a.epochs[0] = {.records = 9, .applied = 9};
+  a.epochs[7] = {.records = 9, .applied = 4, .left = 5};
+  std::ostringstream out;
+  write(out, a);
+  std::string const text = out.str();
+  CHECK(std::ranges::count(text, '\n') == 9);
+  CHECK(has(text, "\n   1-6 "));
+  CHECK(has(text, "\n8-99999 "));
+}
+
 TEST_CASE("`audit` on the command line: a table, and the exit code") {
   job::scratch const dir;
   job::run good({"audit", checkpoint(dir, whole(), whole())});

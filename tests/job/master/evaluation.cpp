@@ -55,6 +55,9 @@ TEST_CASE("a version is evaluated over all validation data, and its sums are add
   CHECK(result->records == 10);
   CHECK(!e.take_result());
   CHECK(e.idle());
+  CHECK(e.active() == nullptr);
+  REQUIRE(e.newest());  // what was done is told after the end, too
+  CHECK(e.newest()->done().records_done == 10);
 }
 
 TEST_CASE("versions are evaluated in order, one at a time; older ones and repeats are left out") {

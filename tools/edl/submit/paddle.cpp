@@ -236,10 +236,7 @@ void read_master(json const* object, std::string const& origin, conversion& to) 
 
 void read_spec(json const& object, std::string const& origin, conversion& to) {
   reader s(object, "spec", origin);
-  if (std::string const image = s.text("image"); !image.empty()) {
-    to.flag("image_name", image);
-    to.note(s.at("image"), "is kept; it must hold the model as a program of edl (`edl zoo build`)");
-  }
+  if (std::string const image = s.text("image"); !image.empty()) to.flag("image_name", image);
   for (char const* name : {"port", "ports_num", "ports_num_for_sparse"})
     to.drop(s, name, "pods have ports of their own, 50001 the master's; nothing is to be said");
   json const* tolerant = s.take("fault_tolerant", json::value_t::boolean);

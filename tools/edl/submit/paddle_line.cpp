@@ -31,6 +31,12 @@ paddle_line line_from_paddle(json const& document, std::string const& origin, co
           "{}: its volumes and selectors stand where --cluster_spec would: leave the flag out, and "
           "change what `edl convert` prints",
           origin));
+    if (name == "image_name")
+      out.notes.push_back(
+          given.given(name)
+              ? fmt::format("spec.image: --image_name={} takes the place of '{}'", given.text(name),
+                            word.substr(word.find('=') + 1))
+              : "spec.image: is kept; it must hold the model as a program of edl (`edl zoo build`)");
     if (!given.given(name)) out.line.push_back(word);
   }
   std::string const entry = "spec.trainer.entrypoint", &theirs_is = theirs.entrypoint;

@@ -300,7 +300,11 @@ class sweep_run {
     fmt::print("trial {} ({}), {}: {}\n", i, train::write_settings(trial.values),
                counted(trial.steps, "step"), how);
     std::fflush(stdout);
-    if (now.state == hopeless || (now.state == trial_state::phase::done && !sweep_.keep_jobs)) remove(t.job);
+    bool const removes = now.state == hopeless || (trial.value && !sweep_.keep_jobs);
+    if (removes)
+      remove(t.job);
+    else if (!trial.value && now.state != leaving && with_logs_.empty())
+      with_logs_ = t.job;
     return true;
   }
 
@@ -331,8 +335,9 @@ class sweep_run {
     fmt::print("{}", app::table_of(trials_, sweep_.by));
     auto const best = app::best_of(trials_, sweep_.by);
     if (!best) {
-      fmt::print(stderr, "edl: every trial failed; `edl logs {}` tells more\n",
-                 cluster_.named(job_name(sweep_, 0)));
+      fmt::print(stderr, "edl: every trial failed{}\n",
+                 with_logs_.empty() ? std::string()
+                                    : fmt::format("; `edl logs {}` tells more", cluster_.named(with_logs_)));
       return failed;
     }
     fmt::print("{}; the best is trial {}: --set \"{}\"\n", counted(trials_.size(), "trial"), *best,
@@ -348,6 +353,7 @@ class sweep_run {
   app::signals const& stop_;
   std::string list_;
   std::vector<app::trial> trials_;
+  std::string with_logs_;  ///< the first job that has failed and stays
   checkpoint::directory_lock lock_;
   std::map<std::size_t, turn> under_way_;
   bool away_ = false;  // the API server, which was said

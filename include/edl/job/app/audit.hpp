@@ -16,6 +16,7 @@ struct epoch_account {
   std::uint64_t left = 0;      ///< not applied yet
   std::uint64_t lost = 0;      ///< marked as applied, and not so
   std::uint64_t repeated = 0;  ///< applied more often than once
+  friend bool operator==(epoch_account const&, epoch_account const&) = default;
 };
 
 struct audit {

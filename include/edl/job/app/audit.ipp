@@ -19,6 +19,9 @@
 namespace edl::app {
 namespace detail {
 
+/// A job with more epochs than that has equal ones in one line.
+inline constexpr std::size_t most_rows = 20;
+
 /// The account of one history, that of a run of variables.
 EDL_INLINE std::map<std::uint32_t, epoch_account> account_of(ledger const& l, master::task_plan const& plan,
                                                              std::uint64_t minibatch_size) {
@@ -115,9 +118,16 @@ EDL_INLINE void write(std::ostream& to, audit const& a) {
   if (!a.passed_over.empty()) to << a.passed_over << "\n\n";
   to << fmt::format("{}: job '{}', version {}\n\n{:>6} {:>12} {:>12} {:>10} {:>12} {:>8} {:>10}\n", a.path,
                     a.job, a.version, "epoch", "records", "applied", "skipped", "left", "lost", "repeated");
-  for (auto const& [epoch, e] : a.epochs)
-    to << fmt::format("{:>6} {:>12} {:>12} {:>10} {:>12} {:>8} {:>10}\n", epoch, e.records, e.applied,
+  for (auto at = a.epochs.begin(); at != a.epochs.end();) {
+    auto const& [epoch, e] = *at;
+    auto last = at++;
+    // Of many epochs those that have nothing of their own to say stand in one line.
+    while (a.epochs.size() > detail::most_rows && at != a.epochs.end() && at->second == e) last = at++;
+    std::string const which =
+        last->first == epoch ? std::to_string(epoch) : fmt::format("{}-{}", epoch, last->first);
+    to << fmt::format("{:>6} {:>12} {:>12} {:>10} {:>12} {:>8} {:>10}\n", which, e.records, e.applied,
                       e.skipped, e.left, e.lost, e.repeated);
+  }
   to << (a.exact() ? "\nexact: every record that was applied counts once\n"
                    : "\nNOT EXACT: records were lost or repeated\n");
 }

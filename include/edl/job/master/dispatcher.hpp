@@ -34,7 +34,7 @@ class dispatcher {
   task_queue const* tasks() const { return tasks_ ? &*tasks_ : nullptr; }
 
   /// Those that the job's progress is counted by; null: there are none yet.
-  task_queue const* counted_tasks() const { return tasks_ ? &*tasks_ : versions_.evaluations().active(); }
+  task_queue const* counted_tasks() const { return tasks_ ? &*tasks_ : versions_.evaluations().newest(); }
   std::uint64_t records_done() const { return tasks_ ? tasks_->done().records_done : 0; }
   bool finished() const { return tasks_ ? tasks_->finished() : versions_.evaluations().idle(); }
   speed_log const& speeds() const { return speeds_; }

@@ -113,6 +113,8 @@ class evaluation {
   bool empty() const { return shards_.empty(); }
   std::size_t pending() const { return waiting_.size() + (active_ ? 1 : 0) + (judging_ ? 1 : 0); }
   task_queue const* active() const { return active_ ? &active_->queue : nullptr; }
+  /// The tasks that are being done, or were done last.
+  task_queue const* newest() const { return active_ ? &active_->queue : last_ ? &*last_ : nullptr; }
 
  private:
   struct evaluation_run {
@@ -134,6 +136,7 @@ class evaluation {
   std::optional<std::uint64_t> last_version_, last_completed_;
   std::deque<evaluated_version> waiting_;
   std::optional<evaluation_run> active_;
+  std::optional<task_queue> last_;  // of the evaluation that has ended
   std::optional<evaluated_version> judging_;
   std::uint64_t next_lease_ = lease_bit;
   std::string reason_;

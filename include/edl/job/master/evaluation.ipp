@@ -120,6 +120,7 @@ EDL_INLINE std::optional<evaluation_result> evaluation::take_result() {
   evaluation_result result{active_->evaluated, std::move(active_->totals),
                            active_->queue.done().records_done};
   next_lease_ = active_->queue.next_lease();
+  last_.emplace(std::move(active_->queue));
   active_.reset();
   if (options_.judged)
     judging_ = result.evaluated;
