@@ -18,7 +18,9 @@ int run_program(grammar g, std::string const& purpose, words const& line,
 
 /// Keeps the places of standard input, output and error where they are closed, so that no file which is
 /// opened later gets what is printed. What is printed cannot be written then, as before. A write that makes
-/// a file larger than `ulimit -f` allows fails as on a full disk, in place of ending the process.
+/// a file larger than `ulimit -f` allows fails as on a full disk, in place of ending the process. As many
+/// files may be open as the system allows (`ulimit -Hn`), 65,536 of them at most: a data set may have
+/// thousands.
 void hold_standard_streams();
 
 /// What a line about this error says: its text, or what limits the threads of this process if one is refused.

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -53,6 +55,12 @@ EDL_INLINE void hold_standard_streams() {
     if (::fcntl(fd, F_GETFD) < 0)  // the lowest one that is free is taken
       static_cast<void>(::open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY));
   ::signal(SIGXFSZ, SIG_IGN);
+  ::rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  rlim_t const wanted = std::min<rlim_t>(files.rlim_max, rlim_t{1} << 16);
+  if (files.rlim_cur >= wanted) return;
+  files.rlim_cur = wanted;
+  ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 EDL_INLINE std::string text_of(std::exception const& e) {

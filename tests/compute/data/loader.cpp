@@ -300,12 +300,12 @@ TEST_CASE(
     "them") {
   support::scratch const dir;
   std::string text = "label,name\n";
-  for (int i = 0; i < 24; ++i) text += (i == 20 ? std::string("n/a") : std::to_string(i)) + ",\"a\nb\"\n";
+  for (int i = 0; i < 24; ++i) text += (i == 20 ? std::string("4o") : std::to_string(i)) + ",\"a\nb\"\n";
   support::write(dir / "a.csv", text);
   std::shared_ptr<source const> const from =
       open_source((support::write(dir / "b.csv", "label,name\n1,x\n")) + "," + (dir / "a.csv"));
   std::string const told =
-      "record 20 of a.csv, line 42: the record has not integers as feature 'label', but 'n/a'; it has label "
+      "record 20 of a.csv, line 42: the record has not integers as feature 'label', but '4o'; it has label "
       "(1 "
       "byte strings), name (1 byte strings)";
   auto const last_batch = [&](source const& s, bool skip) {

@@ -161,6 +161,14 @@ TEST_CASE("what cannot be opened is named, and why") {
   support::write(dir / "empty", "");
   CHECK(refused(dir.path()) == dir.path() + ": holds no records");
   CHECK(refused(dir / "empty") == (dir / "empty") + ": holds no records");
+  // Of whatever kind, and beside others it is none of them.
+  for (char const* const ending : {"csv", "tsv", "jsonl", "libsvm", "npz", "npy", "rio"}) {
+    std::string const path = dir / ("zero." + std::string(ending));
+    support::write(path, "");
+    CHECK(refused(path) == path + ": holds no records");
+  }
+  support::write(dir / "one.csv", "x,y\n1,2\n");
+  CHECK(edl::data::records(*open_source((dir / "zero.csv") + "," + (dir / "one.csv"))) == 1);
   support::write(dir / "text", "This is no RecordIO file.");
   CHECK(has(refused(dir / "text"), "is this a RecordIO file?"));
   CHECK(has(refused(dir / "text", {.skip_damaged = true}), "holds no records; damaged: "));

@@ -19,7 +19,12 @@
 
 namespace edl::data::detail {
 
-EDL_INLINE std::string reason(int error_number) { return std::generic_category().message(error_number); }
+EDL_INLINE std::string reason(int error_number) {
+  std::string const why = std::generic_category().message(error_number);
+  return error_number == EMFILE
+             ? why + "; let this process have more of them (ulimit -n), or use larger files"
+             : why;
+}
 
 inline std::int64_t change_time(struct stat const& of) {
   return std::int64_t(of.st_mtim.tv_sec) * 1'000'000'000 + of.st_mtim.tv_nsec;

@@ -63,6 +63,12 @@ EDL_INLINE joined_source::joined_source(std::vector<std::pair<std::string, std::
     notes_.insert(notes_.end(), part->notes().begin(), part->notes().end());
     parts_.push_back(std::move(part));
   }
+  // Files that were written alike have the same to tell.
+  if (std::size_t const all = notes_.size(); all > detail::table_notes) {
+    notes_.resize(detail::table_notes);
+    notes_.push_back(
+        fmt::format("{} more such lines of other files are left out", all - detail::table_notes));
+  }
 }
 
 EDL_INLINE std::unique_ptr<reader> joined_source::open() const {

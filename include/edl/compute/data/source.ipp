@@ -146,7 +146,14 @@ EDL_INLINE std::unique_ptr<source> open_together(std::vector<std::string> const&
   return nullptr;
 }
 
+/// A file of zero bytes, which holds no records, whatever its name says.
+inline bool is_blank(std::string const& path) {
+  std::error_code unknown;
+  return std::filesystem::is_regular_file(path, unknown) && std::filesystem::file_size(path, unknown) == 0;
+}
+
 EDL_INLINE std::unique_ptr<source> open_file(std::string const& path, source_options const& options) {
+  if (is_blank(path)) throw error(fmt::format("{}: holds no records", path));
   if (options.as == format::census) return std::make_unique<csv_source>(path, census_options());
   if (options.as == format::criteo) return std::make_unique<csv_source>(path, criteo_options());
   if (options.as == format::libfm) return std::make_unique<libfm_source>(path);
@@ -288,6 +295,9 @@ EDL_INLINE std::unique_ptr<source> open_list(std::vector<std::string> const& pat
     if (std::ranges::all_of(paths, [&](auto const& p) { return kind_of_file(p) == kind; }))
       if (auto together = open_together(paths, kind, options)) return together;
   }
+  std::erase_if(parts, [](auto const& part) { return !part.second && is_blank(part.first); });
+  if (parts.empty())
+    throw error(fmt::format("{}: holds no records, nor does any other file of the set", paths.front()));
   for (auto& [path, opened] : parts)
     if (!opened) opened = open_path(path, options, {}, false);
   if (parts.size() == 1) return std::move(parts.front().second);

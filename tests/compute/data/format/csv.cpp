@@ -216,12 +216,13 @@ TEST_CASE("a header with more columns than a record can have is refused") {
 TEST_CASE("a cell that makes a column of numbers a text is named once") {
   support::scratch const dir;
   std::string text = "age,name,few\n";
-  for (int i = 0; i < 40; ++i) text += (i == 25 ? std::string("n/a") : std::to_string(i)) + ",a,x\n";
+  for (int i = 0; i < 40; ++i)
+    text += (i == 25 ? std::string("4o") : i == 30 ? std::string() : std::to_string(i)) + ",a,x\n";
   csv_source const s{support::write(dir / "a.csv", text)};
   CHECK(s.columns()[0].kind == example::kind::strings);
   REQUIRE(s.notes().size() == 1);
   CHECK(s.notes()[0] ==
-        (dir / "a.csv") + ":27: 'n/a' makes column 'age' a text; 39 of its cells are numbers, 1 are not");
+        (dir / "a.csv") + ":27: '4o' makes column 'age' a text; 38 of its cells are numbers, 1 are not");
   // Only its own record lacks the number.
   auto const in = s.open();
   example e;
@@ -236,7 +237,57 @@ TEST_CASE("a cell that makes a column of numbers a text is named once") {
   CHECK(s.line_in_file(0, 25) == 27);
   for (auto const& why : {failure([&] { e.floating("age"); }), failure([&] { e.integer("age"); }),
                           failure([&] { e.floats("age"); })})
-    CHECK(has(why, "as feature 'age', but 'n/a'; it has"));
+    CHECK(has(why, "as feature 'age', but '4o'; it has"));
+  // An empty cell is missing as before.
+  in->read(0, 30, e);
+  CHECK_FALSE(e.contains("age"));
+  CHECK(e.bytes("name") == "a");
+}
+
+TEST_CASE("words for what is missing count so in columns of numbers, and are told once") {
+  support::scratch const dir;
+  std::string text = "age,name,none,height\n";
+  for (int i = 0; i < 40; ++i)
+    text += (i == 3 || i == 7 ? std::string("NA") : std::to_string(i)) + (i == 5 ? ",NA" : ",a") + ",-," +
+            (i == 9 ? "?" : "0.5") + "\n";
+  csv_source const s{support::write(dir / "a.csv", text)};
+  CHECK(s.columns()[0].kind == example::kind::integers);
+  CHECK(s.columns()[3].kind == example::kind::floats);
+  REQUIRE(s.notes().size() == 1);
+  CHECK(s.notes()[0] ==
+        (dir / "a.csv") +
+            ":5: 'NA' in column 'age' of numbers counts as missing, as do 2 such cells in all, and "
+            "others in 1 more column");
+  auto const in = s.open();
+  example e;
+  in->read(0, 3, e);
+  CHECK_FALSE(e.contains("age"));
+  CHECK(e.bytes("none") == "-");  // a column of texts
+  in->read(0, 5, e);
+  CHECK(e.bytes("name") == "NA");
+  CHECK(e.integer("age") == 5);
+}
+
+TEST_CASE("lines that are no UTF-8, and names that only look alike, are told with what differs") {
+  support::scratch const dir;
+  csv_source const s{support::write(dir / "a.csv", "city,x\nBerlin,1\nM\xFCnchen,2\nK\xF6ln,3\n")};
+  REQUIRE(s.notes().size() == 1);
+  CHECK(has(s.notes()[0], ":3: 'M\\xfcnchen,2' is no UTF-8 (2 such lines in all): "));
+  example e;
+  s.open()->read(0, 0, e);
+  CHECK(has(failure([&] { e.bytes("City"); }), "; 'city' looks like 'City' and is another name"));
+  using names = std::tuple<std::string, std::string, std::string>;
+  for (auto const& [ours, theirs, spelled] :
+       {names{"gr\xC3\xB6\xC3\x9Fzer", "gro\xCC\x88\xC3\x9Fzer", "gro\\xcc\\x88\\xc3\\x9fzer"},
+        names{"age", "age\xC2\xA0", "age\\xc2\\xa0"}}) {
+    support::write(dir / "b1.csv", ours + ",y\n1,2\n");
+    support::write(dir / "b2.csv", theirs + ",y\n1,2\n");
+    auto const why = failure([&] { open_source(dir / "b*.csv"); });
+    CHECK(has(why, "looks like '" + spelled + "' and is another name"));
+  }
+  support::write(dir / "c1.csv", "one,y\n1,2\n");
+  support::write(dir / "c2.csv", "two,y\n1,2\n");
+  CHECK_FALSE(has(failure([&] { open_source(dir / "c*.csv"); }), "looks like"));
 }
 
 TEST_CASE("a header of numbers alone may be a record that lost its header") {

@@ -30,7 +30,8 @@ struct csv_options {
 /// header row names the features and is no record, unless the options name them; empty lines are none either.
 /// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. A
 /// cell is also what its own text says, so that one bad cell is the fault of its record alone. Where a field
-/// of a column of numbers is empty, the record lacks the feature. It does so, too, where no row of the file
+/// of a column of numbers is empty, or one of NA, N/A, n/a, null, NULL, None, ? and -, the record lacks the
+/// feature. A few texts among many numbers change nothing in that. It does so, too, where no row of the file
 /// has a value. The whole file is scanned once, for the rows' offsets and the columns' kinds. A file is one
 /// shard. It may be packed (compute/data/format/text_file.hpp).
 class csv_source : public table {
@@ -55,7 +56,8 @@ class csv_source : public table {
   /// A data_error if the file lacks one of them.
   void agree(std::vector<column> const& with) override;
 
-  /// Names the cells because of which columns that hold numbers otherwise are texts.
+  /// Names the cells because of which columns that hold numbers otherwise are texts, what counts as missing,
+  /// and lines that are no UTF-8.
   std::span<std::string const> notes() const override { return notes_; }
 
  private:
@@ -67,6 +69,7 @@ class csv_source : public table {
   csv_options options_;
   std::vector<column> columns_;
   std::vector<bool> have_numbers_;    // of the columns: here, whatever other files have
+  std::vector<bool> nearly_numbers_;  // texts because of a few cells only
   std::vector<std::uint64_t> rows_;   // offset of each, then the file's size
   std::vector<std::uint64_t> lines_;  // of some rows
   std::vector<shard> shards_;

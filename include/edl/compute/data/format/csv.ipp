@@ -79,8 +79,16 @@ inline example::kind kind_of(std::string_view text) {
   return number_from<double>(text) ? example::kind::floats : example::kind::strings;
 }
 
+/// What people and programs write where a number is missing.
+inline bool says_missing(std::string_view text) {
+  static constexpr std::string_view usual[] = {"NA", "N/A", "n/a", "null", "NULL", "None", "?", "-"};
+  return text.empty() || std::ranges::find(usual, text) != std::end(usual);
+}
+
 /// What the cells of a column are.
 struct csv_cells {
+  std::uint64_t missing = 0, missing_line = 0;  // cells with a word for that, and the first
+  std::string missing_word;
   std::uint64_t numbers = 0, texts = 0, line = 0;  // `line` is that of the first text
   std::string first;                               // text
   std::uint64_t fractions = 0, long_line = 0;      // of the first whole number that is too large
@@ -90,6 +98,10 @@ struct csv_cells {
   example::kind add(example::kind so_far, std::string_view field, std::uint64_t at) {
     auto const text = trimmed(field, cell_blanks);
     if (text.empty()) return so_far;
+    if (says_missing(text)) {
+      if (missing++ == 0) missing_line = at, missing_word = text;
+      return so_far;
+    }
     auto const now = kind_of(text);
     if (now != example::kind::strings) {
       ++numbers;
@@ -136,12 +148,13 @@ class csv_reader final : public reader {
       auto const& [name, what, spelled] = columns[i];
       auto const text = trimmed(fields_[i], detail::cell_blanks);
       if (what == example::kind::strings) {
+        if (from_.nearly_numbers_[i] && says_missing(text)) continue;
         build.bytes(name, trimmed(fields_[i], from_.options_.blanks));
         if (!from_.have_numbers_[i]) continue;
         if (auto const value = number_from<std::int64_t>(text)) build.also(*value);
         // Of numbers that are too large for an integer, a float would be another one.
         if (auto const value = spelled ? std::nullopt : number_from<double>(text)) build.also(float(*value));
-      } else if (text.empty() || what == example::kind::none) {
+      } else if (says_missing(text) || what == example::kind::none) {
         continue;
       } else if (what == example::kind::integers) {
         auto const value = number_from<std::int64_t>(text);
@@ -180,7 +193,9 @@ EDL_INLINE void csv_source::scan() {
   detail::csv_fields fields;
   std::vector<detail::csv_cells> cells;
   std::string block, row;
-  std::uint64_t begin = 0, line = 1;  // of the row
+  std::uint64_t begin = 0, line = 1;            // of the row
+  std::uint64_t foreign = 0, foreign_line = 0;  // rows that are no UTF-8
+  std::string foreign_row;
   auto const refuse = [&](std::string const& what) {
     return data_error(fmt::format("{}:{}: {}", file_.path(), line, what));
   };
@@ -189,6 +204,7 @@ EDL_INLINE void csv_source::scan() {
     if (row.size() > detail::csv_row_limit)
       throw refuse(fmt::format("is longer than {} bytes", detail::csv_row_limit));
     if (options_.comment != 0 && row.front() == options_.comment) return;
+    if (!is_utf8(row) && foreign++ == 0) foreign_line = line, foreign_row = row;
     bool const good = fields.split(row, options_.delimiter);
     if (columns_.empty()) {
       if (!good) throw refuse("characters follow a closing quote in the header");
@@ -262,8 +278,40 @@ EDL_INLINE void csv_source::scan() {
   if (columns_.empty()) throw data_error(fmt::format("{}: has no header row", file_.path()));
   file_.check_unchanged();
   rows_.push_back(file_.size());
+  if (foreign > 0) {
+    auto const first = std::ranges::find_if(foreign_row, [](char c) { return (c & 0x80) != 0; });
+    auto const from = std::size_t(std::max<std::ptrdiff_t>(0, first - foreign_row.begin() - 8));
+    notes_.push_back(fmt::format(
+        "{}:{}: '{}' is no UTF-8{}: words in it are not the same ones in UTF-8; `iconv -f latin1 -t utf-8` "
+        "converts "
+        "a file of Latin-1",
+        file_.path(), foreign_line, detail::spelled_out(std::string_view(foreign_row).substr(from, 24)),
+        foreign > 1 ? fmt::format(" ({} such lines in all)", foreign) : ""));
+  }
+  // A column of nothing but such words holds texts.
+  std::string told;
+  std::size_t more = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    auto const& c = cells[i];
+    if (c.missing == 0) continue;
+    if (c.numbers == 0 || (c.texts > 0 && !c.nearly_numbers()))
+      columns_[i].kind = example::kind::strings;
+    else if (!told.empty())
+      ++more;
+    else
+      told = fmt::format("{}:{}: '{}' in column '{}' of numbers counts as missing, as do {} in all",
+                         file_.path(), c.missing_line, c.missing_word, edl::printable(columns_[i].name, 64),
+                         counted(c.missing, "such cell"));
+  }
+  if (!told.empty())
+    notes_.push_back(told +
+                     (more > 0 ? fmt::format(", and others in {}", counted(more, "more column")) : ""));
   have_numbers_.resize(columns_.size());
-  for (std::size_t i = 0; i < cells.size(); ++i) have_numbers_[i] = cells[i].numbers > 0;
+  nearly_numbers_.resize(columns_.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    have_numbers_[i] = cells[i].numbers > 0;
+    nearly_numbers_[i] = cells[i].nearly_numbers();
+  }
   // A float would be another number, and who does not ask for the column does not mind.
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (auto const& c = cells[i];
@@ -283,9 +331,12 @@ EDL_INLINE void csv_source::scan() {
 EDL_INLINE void csv_source::agree(std::vector<column> const& with) {
   for (auto const& [name, what, spelled] : with) {
     auto const own = std::ranges::find(columns_, name, &column::name);
-    if (own == columns_.end())
-      throw data_error(fmt::format("{}: lacks the column '{}', which other files of the set have",
-                                   file_.path(), edl::printable(name, 64)));
+    if (own == columns_.end()) {
+      std::vector<std::string_view> names;
+      for (column const& c : columns_) names.push_back(c.name);
+      throw data_error(fmt::format("{}: lacks the column '{}', which other files of the set have{}",
+                                   file_.path(), edl::printable(name, 64), detail::look_alike(name, names)));
+    }
     if (what != example::kind::none) own->kind = what;
   }
 }

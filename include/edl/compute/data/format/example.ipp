@@ -12,6 +12,7 @@
 
 #include "edl/compute/data/format/asked_features.hpp"
 #include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/table.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -113,7 +114,8 @@ EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted, 
     value = fmt::format(", but '{}'", data::detail::printable(bytes_at(*found, 0)));
   throw feature_error(
       fmt::format("the record has {}{} as feature '{}'{}; it has {}", found ? "not " : "no ", wanted,
-                  data::detail::printable(name), value, has.empty() ? "no features" : has),
+                  data::detail::printable(name), value, has.empty() ? "no features" : has) +
+          (found ? std::string() : data::detail::look_alike(name, names())),
       name, what, values > 1 ? std::vector{values} : std::vector<std::size_t>{}, one);
 }
 

@@ -293,6 +293,7 @@ EDL_INLINE void numpy_source::open_npz(std::string const& path) {
   auto const refuse = [&](std::string const& what) { return data_error(fmt::format("{}: {}", path, what)); };
   int code = 0;
   detail::zip_archive const zip{::zip_open(path.c_str(), ZIP_RDONLY, &code)};
+  if (!zip.handle && code == ZIP_ER_OPEN) throw refuse("cannot be opened: " + detail::reason(errno));
   if (!zip.handle) throw refuse("is no .npz file: it cannot be opened as a ZIP archive");
   auto const members = ::zip_get_num_entries(zip.handle, 0);
   if (members < 1 || std::uint64_t(members) > detail::npz_arrays)

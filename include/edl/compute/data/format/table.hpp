@@ -46,6 +46,13 @@ inline constexpr std::size_t table_notes = 20;  // of a file
 /// What is told of a column that is spelled.
 std::string spelled_note(std::string const& path, std::uint64_t line, std::string_view number,
                          std::string_view column);
+
+/// Bytes beyond ASCII, and blanks at the ends, as they are written in C: "gro\xcc\x88e", "age\x20".
+std::string spelled_out(std::string_view name);
+
+/// Where one of `names` only looks like `wanted` (accents of other characters, other blanks or cases), a half
+/// sentence that shows the difference: "; 'age\x20' looks like it and is another name". Empty: none does.
+std::string look_alike(std::string_view wanted, std::vector<std::string_view> const& names);
 }  // namespace detail
 
 /// Gives the columns of several files one kind each, as if they were one file.
