@@ -6,7 +6,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "job/app/job.hpp"
+
 namespace signals_test {
+
+using namespace std::chrono_literals;
 
 TEST_CASE("a signal is an event, once") {
   edl::app::signals const s{SIGUSR1, SIGUSR2};
@@ -38,6 +47,33 @@ TEST_CASE("one more SIGTERM ends a stop at once where it is no echo of the first
   CHECK_FALSE(edl::app::ends_at_once(SIGTERM, 1999ms));
   CHECK(edl::app::ends_at_once(SIGTERM, 2s));
   CHECK_FALSE(edl::app::ends_at_once(SIGHUP, 1h));
+}
+
+TEST_CASE("a signal ends a process at once whose work does not ask for it, with a line") {
+  // So many records that their tasks take minutes to be put in order; the file is sparse.
+  job::scratch const dir;
+  std::string const data = dir / "many.points";
+  std::ofstream{data};
+  std::filesystem::resize_file(data, 36ull * 30'000'000'000);
+  for (std::vector<std::string> const& more :
+       {std::vector<std::string>{}, {"--num_workers=1", "--num_ps_pods=1"}})
+    for (int const signal : {SIGTERM, SIGINT}) {
+      std::vector<std::string> line{"train", "--training_data=" + data};
+      line.insert(line.end(), more.begin(), more.end());
+      job::run it(line);
+      // From the moment on at which it takes signals as events.
+      REQUIRE(job::eventually([&] {
+        std::ifstream in("/proc/" + std::to_string(it.pid()) + "/status");
+        for (std::string one; std::getline(in, one);)
+          if (one.starts_with("SigBlk:"))
+            return (std::stoull(one.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+        return false;
+      }));
+      ::kill(it.pid(), signal);
+      CHECK(it.wait(10s) == 128 + signal);
+      // The command says so itself, where it starts no others.
+      if (more.empty()) CHECK(job::has(it.log(), "before the first step: nothing was there to be kept"));
+    }
 }
 
 TEST_CASE("what nohup has taken from a program stays taken") {

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <new>
@@ -117,11 +118,20 @@ inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, process
 inline int run_locally(train::program& p, arguments const& a, process_environment const& s, logger const& log,
                        signals const& stop, cli::status_sink show) {
   std::atomic<int> stop_signal{0};
+  // It asks for the signal before each minibatch. Before the second one it has nothing to keep: tasks are put
+  // in order after it has asked first.
+  std::atomic<int> asked{0};
   // Not between minibatches: one may take long, and the second signal must not be taken for the first.
   std::jthread const watch([&](std::stop_token const& over) {
     std::optional<int> signal;
     while (!over.stop_requested() && !signal) signal = stop.wait(std::chrono::milliseconds(20));
     if (!signal) return;
+    if (asked < 2) {
+      std::error_code none;
+      if (!s.dry_run.empty()) std::filesystem::remove_all(s.dry_run, none);
+      tell_early_stop(log, *signal);
+      std::_Exit(128 + *signal);
+    }
     stop_signal = *signal;
     auto const first = clock::now();
     if (train::keeps_state(a.job))
@@ -134,11 +144,12 @@ inline int run_locally(train::program& p, arguments const& a, process_environmen
       ::raise(*signal);
     }
   });
-  int const code = train::run_local(p, a.job, log,
-                                    {.interrupted = [&] { return stop_signal != 0; },
-                                     .show = std::move(show),
-                                     .command = own_command(),
-                                     .token = s.token});
+  int const code =
+      train::run_local(p, a.job, log,
+                       {.interrupted = [&] { return asked = std::min(asked + 1, 2), stop_signal != 0; },
+                        .show = std::move(show),
+                        .command = own_command(),
+                        .token = s.token});
   return code == 0 || stop_signal == 0 ? code : 128 + stop_signal;
 }
 

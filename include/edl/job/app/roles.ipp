@@ -124,8 +124,11 @@ EDL_INLINE int run_master(train::program& p, arguments const& a, process_environ
   // This may be the successor of a master, which must not begin with less than there is, and whose error
   // would end the job.
   std::optional<master_role> role;
+  std::optional<early_stop> early;
+  early.emplace(stop, log, [](int signal) { return 128 + signal; });
   if (auto const signal = detail::unless_stopped([&] { role.emplace(p, a.job, s, log, show); }, stop, log))
     return 128 + *signal;
+  early.reset();
   return role->run(stop);
 }
 
@@ -355,6 +358,8 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
                           logger const& log, signals const& stop) {
   using namespace detail;
   job const& j = a.job;
+  std::optional<early_stop> early;
+  early.emplace(stop, log, [](int) { return 0; });
   if (j.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
   train::records r;
   if (unless_stopped([&] { r = train::open_records(j, p.open, log); }, stop, log)) return 0;
@@ -373,6 +378,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   net::channel master(node, master_addresses(s.master), "the master");
   std::string kind =
       fmt::format("{}, {} threads, {}", processor_name(), options.device.threads, trainer->device());
+  early.reset();
   worker_process w{p, j, s, r, *trainer, node, master, log, stop, std::move(kind)};
   // Only where it could be started elsewhere.
   if (j.leave_bad_nodes && s.platform == "kubernetes" && may_measure(master)) {

@@ -5,8 +5,12 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <initializer_list>
 #include <optional>
+#include <thread>
+
+#include "edl/core/log.hpp"
 
 namespace edl::app {
 
@@ -53,6 +57,22 @@ class signals {
   sigset_t set_;
   terminate termination_;
   int handle_;
+};
+
+/// Says that a signal ends the process before there is anything to keep.
+void tell_early_stop(logger const& log, int signal);
+
+/// While it lives, a signal ends this process within a moment: what its scope does asks for none, for as long
+/// as it takes, and has nothing yet that is worth keeping.
+class early_stop {
+ public:
+  /// A line of the log says so. The process ends without destructors, with the exit `code`. The references
+  /// outlive this object.
+  early_stop(signals const& stop, logger const& log, std::function<int(int signal)> code);
+  early_stop(early_stop const&) = delete;
+
+ private:
+  std::jthread watch_;
 };
 
 }  // namespace edl::app

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -57,5 +59,21 @@ EDL_INLINE void signals::give_back(int signal) const {
   sigaddset(&one, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
 }
+
+EDL_INLINE void tell_early_stop(logger const& log, int signal) {
+  log.warning(fmt::format("stopped by {} before the first step: nothing was there to be kept",
+                          signal == SIGINT    ? "Ctrl-C"
+                          : signal == SIGTERM ? "SIGTERM"
+                                              : "SIGHUP"));
+}
+
+EDL_INLINE early_stop::early_stop(signals const& stop, logger const& log, std::function<int(int signal)> code)
+    : watch_([&stop, &log, code = std::move(code)](std::stop_token const& over) {
+        while (!over.stop_requested())
+          if (auto const signal = stop.wait(std::chrono::milliseconds(20))) {
+            tell_early_stop(log, *signal);
+            std::_Exit(code(*signal));
+          }
+      }) {}
 
 }  // namespace edl::app
