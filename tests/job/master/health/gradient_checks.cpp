@@ -138,6 +138,33 @@ TEST_CASE("a check that cannot be made, or whose worker is gone, is no fault of 
   CHECK_FALSE(b.it.lease(2, b.workers));
 }
 
+TEST_CASE("who has left after an answer that differed is not judged, nor is who comes under its id") {
+  for (bool const comes_back : {false, true}) {
+    CAPTURE(comes_back);
+    bench b(3);
+    b.trained(0, 100, 7);
+    CHECK(b.checks(1, 8));
+    b.it.gone(1);
+    b.workers.lose(1, 1);
+    if (comes_back) {
+      b.workers.join(1, 2, {}, time_point{}, "a processor");
+      b.it.joined(1, 90);
+    }
+    CHECK(b.checks(2, 7));
+    CHECK_FALSE(b.it.take_verdict());
+    CHECK_FALSE(b.it.lease(0, b.workers));  // it is settled
+    CHECK_FALSE(b.it.lease(1, b.workers));
+    // So worker 0 is known to be right up to there.
+    b.trained(0, 200, 8);
+    CHECK(b.checks(2, 7));
+    CHECK(b.checks(comes_back ? 1 : 0, 7));
+    auto const v = b.it.take_verdict();
+    REQUIRE(v);
+    CHECK(v->culprits == workers_of{0});
+    CHECK(v->good_at == 100);
+  }
+}
+
 TEST_CASE("copies of the model that are to be equal: the one that is not is named, of two neither") {
   bench b(3, true);
   b.trained(0, 100, 0, 5), b.trained(1, 100, 0, 5), b.trained(2, 100, 0, 5);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/master/health/gradient_checks.hpp"
 
 namespace edl::master {
@@ -118,7 +119,8 @@ EDL_INLINE void gradient_checks::decide(check& c) {
   answer const& last = a.back();
   if (a.size() == 2) {
     if (!last.same(a[0])) return;
-    good_[c.what.of] = std::max(good_[c.what.of], c.version);
+    if (auto const it = good_.find(c.what.of); it != good_.end())
+      it->second = std::max(it->second, c.version);
     note();
   } else if (last.worker != a[0].worker && last.worker != a[1].worker) {
     bool const first = last.same(a[0]), second = last.same(a[1]);
@@ -145,7 +147,9 @@ EDL_INLINE void gradient_checks::found(check const& c, std::vector<std::uint32_t
             .culprits = std::move(culprits)};
   for (std::uint32_t const id : v.culprits) {
     v.text += fmt::format("; worker {} computes wrongly", id);
-    v.good_at = std::min(v.good_at.value_or(good_[id]), good_[id]);
+    auto const known = good_.find(id);
+    invariant(known != good_.end(), "only a worker that takes part is found to compute wrongly");
+    v.good_at = std::min(v.good_at.value_or(known->second), known->second);
   }
   found_ = std::move(v);
 }
@@ -183,8 +187,11 @@ EDL_INLINE void gradient_checks::gone(std::uint32_t worker) {
   checks_.erase(worker);
   if (good_.erase(worker) > 0) note();
   for (auto& [version, told] : weights_) told.erase(worker);
-  for (auto& [of, c] : checks_)
+  for (auto& [of, c] : checks_) {
     if (c.asked == worker) c.asked.reset();
+    // Who is gone is not judged, nor is whoever comes under its id: another is asked from the beginning.
+    if (std::ranges::find(c.answers, worker, &answer::worker) != c.answers.end()) c.answers.resize(1);
+  }
 }
 
 EDL_INLINE void gradient_checks::go_back_to(std::uint64_t version) {
