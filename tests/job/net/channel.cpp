@@ -95,6 +95,16 @@ TEST_CASE("a call that is not idempotent is not repeated") {
   CHECK(outcome_of([&] { call.get(); }).code == status::unavailable);
 }
 
+TEST_CASE("who is lost is tried for as long as the caller has patience") {
+  auto s = std::make_unique<server>();
+  client c(s->where());
+  CHECK(c.echo("there") == "there");
+  s.reset();
+  auto const o =
+      outcome_of([&] { c.call({.method = echo, .timeout = 1h, .idempotent = true, .patience = 30ms}); });
+  CHECK(o.code == status::unavailable);
+}
+
 TEST_CASE("an idempotent call is not repeated after an answer, whatever it says") {
   server s;
   client c(s.where());

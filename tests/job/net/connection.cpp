@@ -11,8 +11,10 @@
 #include <asio/detached.hpp>
 #include <deque>
 #include <future>
+#include <memory>
 
 #include "edl/core/random.hpp"
+#include "edl/job/wire/method.hpp"
 #include "job/net/peers.hpp"
 
 namespace connection_test {
@@ -76,6 +78,95 @@ TEST_CASE("a peer that answers nothing any more is lost, and the next call takes
     CHECK(outcome_of([&] { call.get(); }).code == status::deadline_exceeded);
     CHECK(peer.closed_by_peer());
   }
+}
+
+TEST_CASE("a call that is not answered is asked about, and made again where its reply is lost") {
+  raw_port port;
+  client c(port.where(), {.ask = 5ms});
+  std::unique_ptr<raw> peer;
+  for (bool const idempotent : {true, false}) {
+    CAPTURE(idempotent);
+    auto call = start(c.channel, {.method = 1, .message = "m", .idempotent = idempotent});
+    if (idempotent) {
+      peer = std::make_unique<raw>(port.acceptor);
+      peer->greet_as_server();
+    }
+    auto const next = [&](std::uint16_t method) {
+      for (;;)
+        if (auto f = peer->read_frame(); f.head.method == method) return f;
+    };
+    auto const first = next(1);
+    for (bool const under_way : {true, true, false}) {
+      auto const question = next(edl::wire::method::ask);
+      edl::wire::AskRequest asked;
+      REQUIRE(asked.ParseFromString(question.message));
+      CHECK(asked.call() == first.head.call);
+      edl::wire::AskReply answer;
+      answer.set_under_way(under_way);
+      peer->send_frame({.kind = frame_kind::response, .call = question.head.call},
+                       answer.SerializeAsString());
+    }
+    if (!idempotent) {
+      auto const o = outcome_of([&] { call.get(); });
+      CHECK(o.code == status::unavailable);
+      CHECK(o.text.find("the reply to method 1 was lost on its way") != std::string::npos);
+      break;
+    }
+    auto const again = next(1);
+    CHECK(again.message == "m");
+    peer->send_frame({.kind = frame_kind::response, .call = again.head.call}, "done");
+    CHECK(call.get().message == "done");
+  }
+}
+
+TEST_CASE("who serves a call says whether it is under way, behind its reply") {
+  server s;
+  raw peer(s.where());
+  peer.greet_as_client();
+  peer.send_frame({.kind = frame_kind::request, .method = hold, .call = 5});
+  s.wait_held(1);
+  auto const ask = [&](std::uint64_t call) {
+    edl::wire::AskRequest about;
+    about.set_call(call);
+    peer.send_frame({.kind = frame_kind::request, .method = edl::wire::method::ask, .call = 6},
+                    about.SerializeAsString());
+  };
+  auto const under_way = [&] {
+    auto const f = peer.read_frame();
+    CHECK(f.head.kind == frame_kind::response);
+    CHECK(f.head.call == 6);
+    edl::wire::AskReply answer;
+    REQUIRE(answer.ParseFromString(f.message));
+    return answer.under_way();
+  };
+  ask(5);
+  CHECK(under_way());
+  ask(4);
+  CHECK_FALSE(under_way());
+  s.release();
+  CHECK(peer.read_frame().head.call == 5);
+  ask(5);
+  CHECK_FALSE(under_way());
+}
+
+TEST_CASE("a peer that does not even say whether it serves a call is lost, and the call is made elsewhere") {
+  raw_port port;
+  client c(port.where(), {.ask = 5ms, .silence = 50ms});
+  auto call = start(c.channel, {.method = 1, .idempotent = true});
+  raw mute(port.acceptor);
+  mute.greet_as_server();
+  raw next(port.acceptor);
+  next.greet_as_server();
+  auto const again = next.read_frame();
+  next.send_frame({.kind = frame_kind::response, .call = again.head.call}, "done");
+  CHECK(call.get().message == "done");
+  // It is told that this is not the end of who leaves.
+  for (;;)
+    if (auto const last = mute.read_frame(); last.head.kind == frame_kind::failure) {
+      CHECK(last.head.call == 0);
+      break;
+    }
+  CHECK(mute.closed_by_peer());
 }
 
 TEST_CASE("a peer that answers other calls is not lost") {
@@ -282,7 +373,7 @@ TEST_CASE("over TLS a connection lives on when what waited for the socket has le
   io.run();
   io.restart();
   bool closed = false;
-  auto const c = edl::net::connection::open(std::move(near), "the peer", {.stall = 2s},
+  auto const c = edl::net::connection::open(std::move(near), "the peer", {.stall = 2s, .silence = 1h},
                                             edl::logger(edl::severity::critical), {}, [&] { closed = true; });
   std::deque<outgoing> calls;
   auto const unread = [&] {

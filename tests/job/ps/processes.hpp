@@ -70,7 +70,8 @@ struct process {
                  },
              .frozen = [](std::uint64_t, push_result const&) {},
              .cut_off = [this](std::uint64_t, std::uint32_t) { ++cut_offs; },
-             .failed = [this](std::string const& why) { failed(why); }},
+             .failed = [this](std::string const& why) { failed(why); },
+             .patience = 20ms},
             edl::logger(edl::severity::critical)};
   edl::net::listener listener{node,
                               {edl::net::parse_address("tcp:127.0.0.1:0")},

@@ -20,8 +20,12 @@ struct outgoing {
   std::vector<bytes> payload = {};              ///< sent one after the other
   std::vector<std::span<std::byte>> into = {};  ///< where the reply's payload goes; it must fill them exactly
   std::chrono::milliseconds timeout{30'000};    ///< for everything: connecting, repeating, waiting
-  bool idempotent = false;  ///< may be sent again when the peer was lost before it replied
+  bool idempotent = false;               ///< may be sent again when the peer was lost before it replied
+  std::chrono::milliseconds patience{};  ///< for how long a peer that is lost is tried; 0: for the timeout
 };
+
+/// For who is lost to one caller, and others reach: before the caller tells others of it.
+inline constexpr std::chrono::milliseconds some_patience{3'000};
 
 /// What came back. The payload is in `outgoing::into` already.
 struct reply {

@@ -148,6 +148,7 @@ EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what,
   auto const began = clock::now();
   detail::counted_call outcome;
   auto const deadline = began + std::clamp<milliseconds>(what.timeout, milliseconds(0), hours(24 * 365));
+  auto lost_since = time_point::max();
   for (;;) {
     std::optional<call_error> failed;
     try {
@@ -162,6 +163,8 @@ EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what,
       throw call_error(status::cancelled, name + ": the call was cancelled");
     }
     if (!what.idempotent || failed->code() != status::unavailable || closed) throw *failed;
+    lost_since = std::min(lost_since, clock::now());
+    if (what.patience > milliseconds(0) && clock::now() - lost_since >= what.patience) throw *failed;
     auto const again = std::max(next_attempt, clock::now() + (current ? milliseconds(0) : milliseconds(1)));
     if (again >= deadline)
       throw call_error(failed->code(),

@@ -71,6 +71,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void cancel(request& r);
 
   asio::awaitable<void> on_request(wire::frame_header const& h);
+  asio::awaitable<void> on_question(wire::frame_header const& h);
   asio::awaitable<void> on_response(wire::frame_header const& h);
   asio::awaitable<void> on_failure(wire::frame_header const& h);
 
@@ -93,8 +94,11 @@ class connection : public std::enable_shared_from_this<connection> {
   pending* find(std::uint64_t call) const;
   void complete(pending& p, status why, std::string text, bool here = false);
   void give_up(pending& p, status why, std::string text);
+  void go_elsewhere(std::string const& why);
   void arm(time_point at);
   time_point check_deadlines();
+  time_point look_at(pending& p, time_point now);
+  asio::awaitable<void> ask_about(std::uint64_t call);
 
   asio::any_io_executor on_;
   secure_socket socket_;

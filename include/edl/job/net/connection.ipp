@@ -22,6 +22,7 @@
 #include "edl/job/net/connection.hpp"
 #include "edl/job/net/traffic.hpp"
 #include "edl/job/wire/edl.pb.h"
+#include "edl/job/wire/method.hpp"
 
 namespace edl::net {
 
@@ -35,6 +36,8 @@ inline constexpr std::size_t direct_read = 4u << 10;
 // What one connection may move before others get a turn.
 inline constexpr std::size_t turn = 4u << 20;
 inline constexpr std::uint64_t call_slots = 1u << 20;
+// Between two questions about one call.
+inline constexpr std::chrono::milliseconds longest_pause{10'000};
 
 EDL_INLINE std::uint64_t total_size(auto const& parts) {
   std::uint64_t n = 0;
@@ -71,6 +74,8 @@ struct connection::pending {
   event changed;
   clock::time_point deadline;
   std::uint64_t call;
+  clock::time_point ask_at = clock::time_point::max();  // once its request is sent
+  std::chrono::milliseconds pause = {};                 // between questions
   bool completed = false;
   status code = status::ok;
   std::string text;
@@ -158,7 +163,7 @@ EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::
   calls_[slot] = &p;
   unanswered_since_ = std::min(unanswered_since_, clock::now());
   enqueue(p.frame);
-  arm(deadline);
+  arm(std::min(deadline, clock::now() + bounds_.ask));
   try {
     while (!p.over()) co_await p.changed.wait();
   } catch (asio::system_error const&) {
@@ -201,6 +206,17 @@ EDL_INLINE void connection::give_up(pending& p, status why, std::string text) {
     p.frame.finished = p.frame.failed = true;
   if (!p.frame.finished) close(status::unavailable, "a call was given up while its request was half sent");
   if (sent && open && !closed_) enqueue_owned({.kind = wire::frame_kind::cancel, .call = p.call}, {});
+}
+
+// The end of this connection is not that of who leaves it, which the peer is told, if it hears anything at
+// all.
+EDL_INLINE void connection::go_elsewhere(std::string const& why) {
+  wire::Failure failure;
+  failure.set_code(std::uint32_t(status::cancelled));
+  failure.set_text("the caller goes on over another connection");
+  enqueue_owned({.kind = wire::frame_kind::failure}, failure.SerializeAsString());
+  flush();
+  close(status::unavailable, why);
 }
 
 // ---- Output
@@ -470,7 +486,24 @@ EDL_INLINE asio::awaitable<void> connection::on_failure(wire::frame_header const
 
 // ---- Calls served here
 
+// A call that is served is in `active_` until its reply is on its way, which comes before this answer.
+EDL_INLINE asio::awaitable<void> connection::on_question(wire::frame_header const& h) {
+  std::string const message = co_await take_message(h);
+  payload_left_ = h.payload_size;
+  co_await drop(payload_left_);
+  wire::AskRequest request;
+  if (!request.ParseFromString(message)) throw error("a question that cannot be read");
+  wire::AskReply reply;
+  reply.set_under_way(std::ranges::any_of(
+      active_, [&](auto const& r) { return r->header_.call == request.call() && !r->cancelled_; }));
+  std::string answer = reply.SerializeAsString();
+  wire::frame_header const head{
+      .kind = wire::frame_kind::response, .call = h.call, .message_size = std::uint32_t(answer.size())};
+  enqueue_owned(head, std::move(answer));
+}
+
 EDL_INLINE asio::awaitable<void> connection::on_request(wire::frame_header const& h) {
+  if (h.method == wire::method::ask) co_return co_await on_question(h);
   flush();
   while (active_.size() >= bounds_.handlers && !closed_) co_await slot_free_.wait();
   std::unique_ptr<request> fresh;
@@ -568,6 +601,44 @@ EDL_INLINE void connection::arm(clock::time_point at) {
   timer_.cancel();
 }
 
+// When to look at it again. A request that is half sent is no question of its reply.
+EDL_INLINE time_point connection::look_at(pending& p, clock::time_point now) {
+  if (p.sent.method == wire::method::ask) return clock::time_point::max();
+  if (!p.frame.finished) return now + bounds_.ask;
+  if (p.ask_at == clock::time_point::max()) {
+    p.pause = bounds_.ask;
+    p.ask_at = now + p.pause;
+  }
+  if (p.ask_at <= now) {
+    p.pause = std::min(2 * p.pause, detail::longest_pause);
+    p.ask_at = now + bounds_.silence + p.pause;  // where the answer does not come
+    asio::co_spawn(on_, ask_about(p.call), [self = shared_from_this()](std::exception_ptr) {});
+  }
+  return p.ask_at;
+}
+
+// A question that nobody answers is over its deadline, as any call.
+EDL_INLINE asio::awaitable<void> connection::ask_about(std::uint64_t call) {
+  wire::AskRequest request;
+  request.set_call(call);
+  outgoing const what{
+      .method = wire::method::ask, .message = request.SerializeAsString(), .timeout = bounds_.silence};
+  wire::AskReply answer;
+  try {
+    reply const got = co_await this->call(what, clock::now() + bounds_.silence);
+    if (!answer.ParseFromString(got.message)) co_return;
+  } catch (call_error const&) {
+    co_return;
+  }
+  pending* const p = find(call);
+  if (!p) co_return;
+  if (!answer.under_way())
+    co_return complete(*p, status::unavailable,
+                       fmt::format("{}: the reply to method {} was lost on its way", peer_, p->sent.method));
+  p->ask_at = clock::now() + p->pause;
+  arm(p->ask_at);
+}
+
 EDL_INLINE time_point connection::check_deadlines() {
   auto const now = clock::now();
   auto next = clock::time_point::max();
@@ -581,12 +652,12 @@ EDL_INLINE time_point connection::check_deadlines() {
               fmt::format("{}: no reply to method {} within {} ms", peer_, p->sent.method,
                           p->sent.timeout.count()));
     else
-      next = std::min(next, p->deadline);
+      next = std::min({next, p->deadline, look_at(*p, now)});
   }
   // Whatever it is that loses the answers, another connection may not have it.
   if (late && unanswered_since_ != clock::time_point::max() && now - unanswered_since_ >= bounds_.silence)
-    close(status::unavailable,
-          fmt::format("calls are not answered, and nothing has come for {} ms", bounds_.silence.count()));
+    go_elsewhere(
+        fmt::format("calls are not answered, and nothing has come for {} ms", bounds_.silence.count()));
   for (auto const since : {read_since_, write_since_}) {
     if (since == clock::time_point::max()) continue;
     if (since + bounds_.stall <= now)

@@ -29,8 +29,12 @@ struct limits {
   std::chrono::milliseconds handshake{5'000};  ///< for proving it
   std::chrono::milliseconds connect{5'000};    ///< for one address
   std::chrono::milliseconds stall{30'000};  ///< without progress in the middle of a frame: the peer is lost
-  /// Nothing has come since a call was made so long ago, and a call is over its deadline: the peer is lost.
-  std::chrono::milliseconds silence{10'000};
+  /// A call that is not answered for so long is asked about, then after twice the time, and so on. A peer
+  /// that does not know of it has lost the reply: the call fails as `unavailable`.
+  std::chrono::milliseconds ask{500};
+  /// Nothing has come since a call was made so long ago, and a call, or a question about one, is over its
+  /// deadline: the connection is lost.
+  std::chrono::milliseconds silence{2'500};
 };
 
 struct node_options {

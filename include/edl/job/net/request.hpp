@@ -43,6 +43,9 @@ class request {
   /// True once the caller gave up or was lost. The handler is also cancelled: what it awaits throws.
   bool cancelled() const { return cancelled_; }
 
+  /// It lives, and has given this connection up for another one, as nothing came over it.
+  bool goes_elsewhere() const;
+
   /// Receives the payload straight into `into`, which must be as large as the payload together. Call it at
   /// most once, and before waiting for anything else: until the payload is taken the connection's other calls
   /// are held up. A payload that is not read is dropped when the handler replies or ends. Throws `call_error`

@@ -21,6 +21,8 @@ struct request::release {
   }
 };
 
+EDL_INLINE bool request::goes_elsewhere() const { return on_.closed_status() == status::cancelled; }
+
 EDL_INLINE std::string const& request::peer() const { return on_.peer(); }
 
 EDL_INLINE std::chrono::milliseconds request::time_left() const {

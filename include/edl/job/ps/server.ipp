@@ -112,7 +112,11 @@ EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::share
   wire::ReplicateRequest request;
   *request.mutable_push() = p;
   request.set_number(number);
-  net::outgoing what{.method = wire::method::replicate, .message = wire::pack(request)};
+  // Numbered as it is it may be repeated. A connection that is lost is no reason to give a server up.
+  net::outgoing what{.method = wire::method::replicate,
+                     .message = wire::pack(request),
+                     .idempotent = true,
+                     .patience = options_.patience};
   what.payload = values->as_payload();
   std::shared_ptr<net::channel> const backup = shards_.find(p.range())->backup;
   std::string failed;

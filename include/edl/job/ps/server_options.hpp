@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "edl/core/layout.hpp"
+#include "edl/job/net/call.hpp"
 #include "edl/job/ps/store.hpp"
 
 namespace edl::ps {
@@ -34,6 +36,9 @@ struct server_options {
   /// Told when a store has failed (`store_failure`): it is of no use any more, and the process had better
   /// end.
   std::function<void(std::string const& why)> failed = {};
+
+  /// A backup that is lost is called for so long before that is told.
+  std::chrono::milliseconds patience = net::some_patience;
 };
 
 /// What this work with a store returns; where the store has failed that is told, and thrown.

@@ -85,8 +85,11 @@ EDL_INLINE void follower::begin(net::channel& source, std::vector<float>& values
         ask(source, {.method = wire::method::follow, .message = wire::pack(follow)}), source.name());
     wire::CopyRequest request;
     request.set_generation(at.generation());
-    net::outgoing what{
-        .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_from_others_in};
+    net::outgoing what{.method = wire::method::copy,
+                       .message = wire::pack(request),
+                       .timeout = detail::copy_from_others_in,
+                       .idempotent = true,
+                       .patience = net::some_patience};
     what.into.push_back(std::as_writable_bytes(std::span(values)));
     try {
       std::string const answer = ask(source, std::move(what));

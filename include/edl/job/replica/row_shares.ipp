@@ -197,7 +197,10 @@ EDL_INLINE void row_shares::pull(sparse::minibatch_rows& rows, std::uint64_t wor
     wire::PullRowsRequest request;
     request.set_generation(world);
     request.set_version(version);
-    net::outgoing what{.method = wire::method::pull_rows, .timeout = detail::rows_in};
+    net::outgoing what{.method = wire::method::pull_rows,
+                       .timeout = detail::rows_in,
+                       .idempotent = true,
+                       .patience = net::some_patience};
     std::size_t wanted = 0;
     for (std::size_t t = 0; t < rows.tables(); ++t) {
       auto const ids = rows_->ids(std::size_t(g), t);

@@ -24,6 +24,9 @@ inline constexpr std::uint16_t copy = 64, kept = 65, follow = 66;
 // To the launcher of a machine's processes.
 inline constexpr std::uint16_t start_process = 96, stop_process = 97, process_events = 98;
 
+// Of either side, answered by the connection itself.
+inline constexpr std::uint16_t ask = 112;
+
 }  // namespace method
 
 /// Of the payload of a `probe`, which tells how fast bytes come to the master.

@@ -67,7 +67,10 @@ EDL_INLINE bool kept_minibatch::fetch(net::node& on, std::uint32_t self, assignm
   request.set_minibatch(check.applied);
   request.set_rows(count);
   net::channel from(on, net::parse_addresses(check.addresses), fmt::format("worker-{}", check.of));
-  net::outgoing what{.method = wire::method::kept, .message = wire::pack(request)};
+  net::outgoing what{.method = wire::method::kept,
+                     .message = wire::pack(request),
+                     .idempotent = true,
+                     .patience = net::some_patience};
   what.into.push_back(std::as_writable_bytes(variables));
   for (auto const& of_table : rows) what.into.push_back(std::as_writable_bytes(of_table));
   try {

@@ -146,8 +146,11 @@ EDL_INLINE asio::awaitable<model_source::model> model_source::newest_copy() {
   wire::PullRequest request;
   request.set_generation(coordinator_.generation());
   request.set_frozen(true);  // as it would be evaluated
-  net::outgoing const ask{
-      .method = wire::method::commit, .message = wire::pack(commit), .timeout = control_timeout};
+  net::outgoing const ask{.method = wire::method::commit,
+                          .message = wire::pack(commit),
+                          .timeout = control_timeout,
+                          .idempotent = true,
+                          .patience = net::some_patience};
   std::multimap<std::uint64_t, keeper, std::greater<>> newest;
   std::string why = "no worker has it";
   for (auto const& k : keepers_.all()) try {
@@ -160,8 +163,11 @@ EDL_INLINE asio::awaitable<model_source::model> model_source::newest_copy() {
   m.variables.resize(options_.files.layout.size());
   for (auto const& [version, k] : newest) try {
       request.set_version(version);
-      net::outgoing what{
-          .method = wire::method::pull, .message = wire::pack(request), .timeout = disk_timeout};
+      net::outgoing what{.method = wire::method::pull,
+                         .message = wire::pack(request),
+                         .timeout = disk_timeout,
+                         .idempotent = true,
+                         .patience = net::some_patience};
       what.into.push_back(std::as_writable_bytes(std::span(m.variables)));
       co_await k.to->call(what);
       m.tables = co_await row_sources(version);
