@@ -177,14 +177,68 @@ TEST_CASE("nothing valid, nothing removed") {
   CHECK(entries(dir.path()).size() == 2);
 }
 
-TEST_CASE("checkpoints above a version are removed, and told of") {
+TEST_CASE("checkpoints above a version are set aside, told of, and removed when others have passed them") {
   scratch const dir;
-  for (char const* version : {"version-5", "version-20", "version-100"})
-    std::filesystem::create_directory(dir / version);
-  CHECK(remove_newer(dir.path(), 20) == "checkpoints of versions 100 were wrong, and are removed");
-  CHECK(remove_newer(dir.path(), 20).empty());
-  CHECK(entries(dir.path()).size() == 2);
-  CHECK(remove_newer(dir / "nowhere", 0).empty());
+  example_state const state;
+  for (std::uint64_t version : {5, 20, 100}) state.write(dir.path(), version, 1);
+  CHECK(set_aside_newer(dir.path(), 20) ==
+        "the checkpoint of version 100 is set aside, in " + dir.path() +
+            "/set-aside: they may be wrong, and the job goes back to what is older");
+  CHECK(set_aside_newer(dir.path(), 20).empty());
+  CHECK(set_aside_newer(dir / "nowhere", 0).empty());
+  CHECK(newest_valid(dir.path()) == dir / "version-20");
+  CHECK_NOTHROW(verify_checkpoint(dir / "set-aside/version-100.epoch-0"));
+  state.write(dir.path(), 100, 1);
+  set_aside_newer(dir.path(), 20);
+  CHECK_NOTHROW(verify_checkpoint(dir / "set-aside/version-100.epoch-0.2"));
+  state.write(dir.path(), 99, 1);
+  prune(dir.path(), 3);
+  CHECK(entries(dir / "set-aside").size() == 2);
+  state.write(dir.path(), 100, 1);
+  prune(dir.path(), 0);
+  CHECK(entries(dir / "set-aside").size() == 2);
+  prune(dir.path(), 3);
+  CHECK(entries(dir / "set-aside").empty());
+}
+
+TEST_CASE("the newest is of the newest epoch, then of the newest generation, then of the highest version") {
+  using edl::in_epoch;
+  scratch const dir;
+  example_state const state;
+  // Two halves of a partition: the older master has come farther.
+  for (auto const& [version, generation] :
+       {std::pair{100u, in_epoch(1, 4)}, std::pair{110u, in_epoch(2, 1)}, std::pair{280u, in_epoch(1, 6)},
+        std::pair{285u, in_epoch(1, 6)}, std::pair{117u, in_epoch(2, 2)}, std::pair{120u, in_epoch(2, 1)},
+        std::pair{900u, std::uint64_t{0}}})
+    state.write_at({generation, version}, dir.path(), 1);
+  CHECK(newest_epoch(dir.path()) == 2);
+  for (bool const claimed : {false, true}) {
+    if (claimed) edl::replace_file(dir / ".edl-epoch", "2\n");
+    CHECK(newest_valid(dir.path()) == dir / "version-117");
+    auto const all = valid_checkpoints(dir.path());
+    REQUIRE(all.size() == 7);
+    CHECK(all[1] == dir / "version-120");
+    CHECK(all[2] == dir / "version-110");
+    CHECK(all[3] == dir / "version-285");
+    CHECK(all[6] == dir / "version-900");
+  }
+  // What cannot be read may be the newest, and a damaged one is passed over for the next of the order.
+  spill(dir / "version-110/manifest.json", "{}");
+  std::filesystem::remove(part_of(dir / "version-117", 0));
+  auto const found = find_checkpoint(dir.path());
+  CHECK(found.newest == dir / "version-120");
+  CHECK(found.passed_over.size() == 2);
+  std::string const told = set_aside_strays(dir.path());
+  CHECK(told.starts_with("checkpoints of version 285, 280, 900 are set aside, in " + dir.path()));
+  CHECK(told.ends_with("the job has left their line, and goes on from version 120"));
+  CHECK(set_aside_strays(dir.path()).empty());
+  edl::replace_file(dir / ".edl-epoch", "5\n");
+  CHECK(newest_epoch(dir.path()) == 5);
+  CHECK(newest_valid(dir.path()) == dir / "version-120");
+  prune(dir.path(), 1);
+  CHECK(newest_valid(dir.path()) == dir / "version-120");
+  // That one, the two that may be newer, what is set aside, and the epoch.
+  CHECK(entries(dir.path()).size() == 5);
 }
 
 }  // namespace directory_test

@@ -188,6 +188,26 @@ TEST_CASE("who has lost the directory is told before it writes") {
   CHECK(contains(complaint([&] { held.check(); }), "nothing more is written there"));
 }
 
+TEST_CASE("whoever claims a later epoch ends the writing of all before") {
+  scratch const dir;
+  directory_lock first(options(dir, "mnist"));
+  CHECK_NOTHROW(first.check());  // who has claimed none is asked by the lock alone
+  CHECK(first.claim() == 1);
+  CHECK_NOTHROW(first.check());
+  // Another, to whom these locks say nothing.
+  spill(dir / ".edl-epoch", "2\n");
+  std::string const said = complaint([&] { first.check(); });
+  CHECK(contains(said,
+                 "has been taken by a later master of the job (epoch 2, this one is of 1); nothing more "
+                 "is written there"));
+  CHECK(first.claim() == 3);  // as a new start would
+  CHECK_NOTHROW(first.check());
+  // The file may have been lost, or could not be written before.
+  std::filesystem::remove(dir / ".edl-epoch");
+  CHECK_NOTHROW(first.check());
+  CHECK(slurp(dir / ".edl-epoch") == "3\n");
+}
+
 TEST_CASE("a text that is none is nobody's, and an end takes back its own text only") {
   scratch const dir;
   spill(dir / ".edl-lock", "{");

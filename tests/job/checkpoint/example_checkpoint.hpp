@@ -66,9 +66,14 @@ struct example_state {
 
   /// A whole checkpoint of `n` servers; its path.
   std::string write(std::string const& directory, std::uint64_t version, std::uint32_t n) const {
+    return write_at({0, version}, directory, n);
+  }
+  std::string write_at(edl::position at, std::string const& directory, std::uint32_t n) const {
+    std::uint64_t const version = at.version;
     auto const path = edl::checkpoint::checkpoint_path(directory, version);
     auto const earlier = edl::checkpoint::begin_checkpoint(path);
     auto all = manifest(version);
+    all.generation = at.generation;
     for (std::uint32_t i = 0; i < n; ++i) all.files.push_back(write(path, version, i, n));
     edl::checkpoint::commit_checkpoint(path, all, earlier);
     return path;

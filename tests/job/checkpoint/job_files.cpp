@@ -55,6 +55,8 @@ TEST_CASE("who may not write any more completes nothing, and removes nothing") {
   d.files.prune(d.log);
   CHECK(std::filesystem::exists(d.files.path(1)));
   CHECK(edl::checkpoint::newest_valid(d.files.directory) == d.files.path(2));
+  std::vector<float> const values(d.layout.size());
+  CHECK_THROWS_WITH(d.files.export_model(d.dir / "m", values, {}, 5, d.log), "another job has the directory");
 }
 
 TEST_CASE("a directory that cannot be made is an error of edl's, which is tried again") {
@@ -67,10 +69,13 @@ TEST_CASE("a directory that cannot be made is an error of edl's, which is tried 
 TEST_CASE("a model says what it was trained with, wherever its directory is") {
   directory d;
   std::vector<float> const values(6, 1);
-  d.files.export_model(d.dir / "new/model", values, {}, 5, d.log);
+  d.files.export_model(d.dir / "new/model", values, {}, 5, d.log, edl::in_epoch(2, 9));
   std::string const path = d.dir / "new/model/model.safetensors";
   CHECK(edl::checkpoint::model_version(path) == 5);
   CHECK(edl::checkpoint::model_seed(path) == 7);
+  edl::checkpoint::safetensors_file const file(path);
+  CHECK(file.metadata().at("epoch") == "2");
+  CHECK(file.metadata().at("generation") == "9");
 }
 
 }  // namespace job_files_test

@@ -49,6 +49,7 @@ bool same(manifest const& a, manifest const& b) {
 TEST_CASE("a manifest survives its text") {
   auto const m = some_manifest();
   CHECK(same(manifest_from_json(to_json(m), "m"), m));
+  CHECK(manifest_from_json(to_json(m), "m").at() == m.at());
   scratch const dir;
   spill(dir / "manifest.json", to_json(m));
   CHECK(same(read_manifest(dir.path()), m));

@@ -356,6 +356,100 @@ TEST_CASE("a successor takes no copy of the model that the master before it has 
   }
 }
 
+TEST_CASE(
+    "a new master goes on from the newest checkpoint where the servers it finds have less of its history") {
+  using edl::in_epoch;
+  job_options o = small();
+  o.epoch = 2;
+  o.start = {"/c/version-28500", 28500, {}, in_epoch(1, 6)};
+  // With a journal or without: the state that servers tell is newer than what a new master knows of.
+  for (bool const journal : {false, true})
+    for (auto const& [held, version, stale] :
+         {std::tuple{5u, 11486u, true}, std::tuple{6u, 28499u, true}, std::tuple{6u, 28510u, false}}) {
+      CAPTURE(journal);
+      CAPTURE(version);
+      std::optional<persisted_state> before;
+      if (journal) before = persisted_state{.generation = in_epoch(1, 5), .wanted_servers = 2};
+      driven_master m(o, before);
+      for (std::uint32_t const id : {0, 1})
+        CHECK(m.it.join({.role = role::server,
+                         .id = id,
+                         .incarnation = 1,
+                         .layout = 5,
+                         .held = in_epoch(1, held),
+                         .ranges = {id},
+                         .heard = in_epoch(1, held),
+                         .version = version},
+                        m.now)
+                  .accepted);
+      CHECK(edl::epoch_of(m.it.generation()) == 2);
+      CHECK(
+          m.said("the servers have version 11486 of an older history than the checkpoint of version 28500") ==
+          (version == 11486));
+      auto const asked = m.take<find_restore_point>();
+      CHECK(asked.has_value() == stale);
+      if (asked) m.it.restore_point_found(asked->generation, o.start, m.now);
+      auto const c = m.take<configure_servers>();
+      REQUIRE(c);
+      CHECK(c->keep == !stale);
+      CHECK(c->restore == (stale ? "/c/version-28500" : ""));
+    }
+}
+
+TEST_CASE("who was given up in silence may live, and is waited for until it has heard of that") {
+  auto const given_up = [](master& m) {
+    m.start();
+    m.pass(seconds(6), {0});
+    CHECK_FALSE(m.it.workers().find(0));
+    CHECK(m.it.untold());
+  };
+  master told(small()), ended(small()), gone(small()), left(small());
+  given_up(told);
+  CHECK_FALSE(told.it.heartbeat(role::worker, 0, 1, {}, told.now).known);
+  CHECK_FALSE(told.it.untold());
+  given_up(ended);
+  ended.it.exited(role::worker, 0, exit_kind::failed, "signal 9", ended.now);
+  CHECK_FALSE(ended.it.untold());
+  given_up(gone);
+  gone.it.hung_up(role::worker, 0, 1, gone.now);
+  CHECK_FALSE(gone.it.untold());
+  left.start();
+  left.it.left(role::worker, 0, 1, left.now);
+  CHECK_FALSE(left.it.untold());
+}
+
+TEST_CASE("a copy of the model that is behind the newest checkpoint does not count") {
+  using edl::in_epoch;
+  job_options o = small();
+  o.num_servers = 0;
+  o.replicas = true;
+  o.epoch = 2;
+  o.start = {"/c/version-300", 300, {}, in_epoch(1, 6)};
+  for (auto const& [world, version, behind] :
+       {std::tuple{5u, 250u, true}, std::tuple{6u, 299u, true}, std::tuple{6u, 300u, false}}) {
+    CAPTURE(version);
+    driven_master m(o, persisted_state{.generation = in_epoch(1, 6), .members = 1});
+    CHECK(m.join(role::worker, 0));
+    m.enter(0, in_epoch(1, world),
+            copy_position{.version = version, .applied = {}, .world = in_epoch(1, world)});
+    auto const asked = m.take<find_restore_point>();
+    CHECK(asked.has_value() == behind);
+    if (asked) m.it.restore_point_found(asked->generation, o.start, m.now);
+    REQUIRE(m.it.ready());
+    CHECK(m.it.began_at() == 300);
+    // The same holds for what this master has seen written.
+    m.it.version_reached({m.it.generation(), 310, false, true}, m.now);
+    m.it.checkpoint_written(m.it.generation(), 310, {}, m.now);
+    CHECK(m.join(role::worker, 1));
+    m.it.left(role::worker, 0, 1, m.now);
+    m.enter(1, m.it.generation() - 1,
+            copy_position{.version = 305, .applied = {}, .world = m.it.generation() - 1});
+    CHECK(m.take<find_restore_point>());
+    CHECK(m.said(
+        "the copy of worker 1 is of version 305, of an older history than the checkpoint of version 310"));
+  }
+}
+
 TEST_CASE("workers on nodes that are short of something hand over one by one, as long as that is so") {
   for (bool const leaves : {true, false}) {
     CAPTURE(leaves);

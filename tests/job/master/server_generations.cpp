@@ -33,7 +33,7 @@ server_generations configured_servers() {
 
 TEST_CASE("the first generation takes what the job begins with") {
   server_generations g = made(2);
-  CHECK(g.look_at_past({}, start) == past::none);
+  CHECK(g.look_at_past({}, {}, start) == past::none);
   configure_servers const c = g.configure(1, {0, 1}, "checkpoint");
   CHECK(c.generation == 1);
   CHECK_FALSE(c.keep);
@@ -65,7 +65,7 @@ TEST_CASE("a range without a holder is lost, and whoever comes later does not br
   g.configured(1, {}, {0, 1});
   g.lost(1);
   CHECK_FALSE(g.whole({0}));
-  CHECK_FALSE(g.joined(1, 0, {}, false));
+  CHECK_FALSE(g.joined(1, {0, 0}, {}, false));
   CHECK_FALSE(g.whole({0, 1}));
 }
 
@@ -97,43 +97,61 @@ TEST_CASE("an answer twice counts once") {
 TEST_CASE("servers that another master left behind go on when all ranges are there") {
   server_generations g = made(2, 1, 7);
   CHECK(g.awaits_past());
-  CHECK_FALSE(g.joined(0, 7, {0}, true));
-  CHECK(g.look_at_past({0}, start) == past::awaited);
-  CHECK_FALSE(g.joined(1, 7, {1}, true));
-  CHECK(g.look_at_past({0, 1}, start) == past::intact);
+  CHECK_FALSE(g.joined(0, {7, 0}, {0}, true));
+  CHECK(g.look_at_past({0}, {}, start) == past::awaited);
+  CHECK_FALSE(g.joined(1, {7, 0}, {1}, true));
+  CHECK(g.look_at_past({0, 1}, {}, start) == past::intact);
   CHECK(g.keeping());
   CHECK_FALSE(g.awaits_past());
-  CHECK(g.look_at_past({0, 1}, start) == past::none);
+  CHECK(g.look_at_past({0, 1}, {}, start) == past::none);
 }
 
 TEST_CASE("they are waited for; then those that are there go on if nothing is lost") {
   server_generations g = made(2, 2, 7);
-  g.joined(0, 7, {0, 1}, true);
-  CHECK(g.look_at_past({0}, start + 9s) == past::awaited);
-  CHECK(g.look_at_past({0}, start + 10s) == past::intact);
+  g.joined(0, {7, 0}, {0, 1}, true);
+  CHECK(g.look_at_past({0}, {}, start + 9s) == past::awaited);
+  CHECK(g.look_at_past({0}, {}, start + 10s) == past::intact);
 }
 
 TEST_CASE("what lacks is waited for until all are there, and then it is gone") {
   server_generations g = made(2, 1, 7);
-  g.joined(0, 7, {0}, true);
-  CHECK(g.look_at_past({0}, start + 60s) == past::awaited);
-  g.joined(1, 0, {}, true);  // a new process
-  CHECK(g.look_at_past({0, 1}, start + 60s) == past::gone);
+  g.joined(0, {7, 0}, {0}, true);
+  CHECK(g.look_at_past({0}, {}, start + 60s) == past::awaited);
+  g.joined(1, {0, 0}, {}, true);  // a new process
+  CHECK(g.look_at_past({0, 1}, {}, start + 60s) == past::gone);
   CHECK_FALSE(g.keeping());
 }
 
 TEST_CASE("a state newer than the master knows of replaces the past that it knew") {
   server_generations g = made(2, 1, 7);
-  g.joined(0, 7, {0}, true);
-  CHECK(g.joined(1, 9, {1}, true));
+  g.joined(0, {7, 0}, {0}, true);
+  CHECK(g.joined(1, {9, 0}, {1}, true));
   CHECK_FALSE(g.whole({0, 1}));  // the older state does not count
-  CHECK_FALSE(g.joined(0, 9, {0}, true));
-  CHECK(g.look_at_past({0, 1}, start) == past::intact);
+  CHECK_FALSE(g.joined(0, {9, 0}, {0}, true));
+  CHECK(g.look_at_past({0, 1}, {}, start) == past::intact);
+}
+
+TEST_CASE("a state that is behind the newest checkpoint is as good as gone, once all are there") {
+  using edl::in_epoch;
+  edl::position const checkpoint{in_epoch(1, 6), 28500};
+  auto const look = [&](edl::position held) {
+    server_generations g = made(2, 2);
+    CHECK(g.joined(0, held, {0, 1}, true));
+    CHECK(g.look_at_past({0}, checkpoint, start) == past::awaited);
+    g.joined(1, {}, {}, true);
+    return g.look_at_past({0, 1}, checkpoint, start);
+  };
+  CHECK(look({in_epoch(1, 5), 11486}) == past::gone);
+  CHECK(look({in_epoch(1, 5), 28500}) == past::intact);  // of before the checkpoint was written
+  CHECK(look({in_epoch(1, 6), 28499}) == past::gone);
+  CHECK(look({in_epoch(1, 7), 28499}) == past::intact);  // it has gone back since
+  CHECK(look({in_epoch(2, 1), 11}) == past::intact);
+  CHECK(look({9, 99999}) == past::gone);
 }
 
 TEST_CASE("once a generation is configured nobody brings another past") {
   server_generations g = configured_servers();
-  CHECK_FALSE(g.joined(2, 99, {0, 1}, true));
+  CHECK_FALSE(g.joined(2, {99, 0}, {0, 1}, true));
 }
 
 TEST_CASE("generations leap farther each time that a server is ahead, until all have one") {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/app/job_metrics.hpp"
@@ -119,12 +120,12 @@ EDL_INLINE void collect(metric_registry& into, master::coordinator const& of) {
     into.set("edl_ledger_lost_records", double(p.account->lost));
     into.set("edl_ledger_repeated_records", double(p.account->repeated));
   }
-  into.set("edl_generation", double(of.generation()));
+  into.set("edl_generation", double(count_of(of.generation())));
 }
 
 EDL_INLINE void collect(metric_registry& into, ps::server const& of) {
   into.set("edl_model_version", double(of.version()));
-  into.set("edl_generation", double(of.generation()));
+  into.set("edl_generation", double(count_of(of.generation())));
   into.set("edl_ranges", double(of.held().size()));
 }
 

@@ -73,8 +73,10 @@ inline std::optional<platform::kubernetes::job_spec> cluster_job(process_environ
 inline master::job_options options_of(job const& j, train::program const& p, train::records const& r,
                                       process_environment const& s,
                                       std::optional<platform::kubernetes::job_spec> const& cluster,
-                                      logger const& log) {
+                                      checkpoint::directory_lock* lock, logger const& log) {
+  std::uint64_t const epoch = train::begin_epoch(j, lock, log);  // what is read from here on is the newest
   master::job_options o = train::master_options(j, p, r, log);
+  o.epoch = epoch;
   o.starts_all = cluster || !s.launcher.empty();
   if (cluster && !cluster->relaunch) o.worker_failures = 0;
   if (cluster && cluster->initial_workers) o.num_workers = cluster->initial_workers;
@@ -147,7 +149,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       cluster_(detail::cluster_job(s)),
       lock_((train::make_directories(j), detail::lock_when_free(j, s, owned(), log))),
       records_(train::open_records(j, p.open, log)),
-      options_(detail::options_of(j, p, records_, s, cluster_, log)),
+      options_(detail::options_of(j, p, records_, s, cluster_, lock_.get(), log)),
       // A launcher, and all that it has started, end with the machine.
       journal_(detail::journal_path(j, s), detail::run_of(s),
                s.launcher.empty() ? forced::name : forced::nothing),
@@ -246,7 +248,9 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
     // By hand those come yet who have not heard of the end from the master before.
     bool const awaited = !platform_ && before_ && before_->finished;
     alone_ = over && !awaited && decisions.workers().all().empty() &&
-             (!environment_.launcher.empty() || decisions.servers().all().empty());
+             (!environment_.launcher.empty() || decisions.servers().all().empty()) &&
+             // It would wait for this master, and nobody else ends it.
+             (platform_ || !decisions.untold());
     timer.expires_after(std::chrono::milliseconds(over ? 10 : 200));
     co_await timer.async_wait(asio::use_awaitable);
   }

@@ -33,6 +33,9 @@ inline std::uint64_t resident_bytes() {
   return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
+// Longer than it takes to find out that a reply is lost, and to have another: a member has 4.5 s.
+inline constexpr std::chrono::milliseconds beat_timeout{4'000};
+
 inline constexpr char const* not_needed = "this server is not needed any more";
 
 }  // namespace detail
@@ -64,6 +67,7 @@ EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) co
   request.set_disk(disk_);
   request.set_network(network_);
   request.set_follows(follows_ && known_() == 0);
+  if (version_) request.set_version(version_());
   if (held_)
     for (std::uint32_t const range : held_()) request.add_ranges(range);
   for (net::address const& a : listening_) request.add_addresses(net::to_string(a));
@@ -216,7 +220,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
     try {
       net::outgoing what{.method = wire::method::heartbeat,
                          .message = wire::pack(beat),
-                         .timeout = worker::master_try,
+                         .timeout = detail::beat_timeout,
                          .idempotent = true};
       net::reply const answer = co_await master_.call(what);
       auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());

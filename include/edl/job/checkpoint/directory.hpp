@@ -24,7 +24,7 @@ struct checkpoint_search {
   };
 
   std::optional<std::string> newest;  ///< valid one
-  std::vector<damage> passed_over;    ///< damaged ones that are newer, the newest first
+  std::vector<damage> passed_over;    ///< damaged ones that may be newer, the newest first
 
   /// One line for a log: which checkpoints were passed over, why, and what is taken instead. Empty when none
   /// was.
@@ -35,8 +35,8 @@ struct checkpoint_search {
 /// checkpoint as damaged.
 enum class unreadable { refused, passed_over };
 
-/// Looks for the newest valid checkpoint among the `version-N` of `directory`, which need not exist. An
-/// attempt without a manifest was never complete and is no damage.
+/// Looks for the newest valid checkpoint among the `version-N` of `directory`, which need not exist: the
+/// newest by `position`, not by version. An attempt without a manifest was never complete and is no damage.
 checkpoint_search find_checkpoint(std::string const& directory, check how = check::checksums,
                                   unreadable what = unreadable::refused);
 
@@ -53,15 +53,28 @@ std::vector<std::string> valid_checkpoints(std::string const& directory, check h
 /// (`directory_lock`), before it writes. A checkpoint whose manifest is damaged stays as it is.
 void remove_litter(std::string const& directory, bool uncommitted);
 
-/// Removes the oldest valid checkpoints until `keep` are left, and attempts that came to nothing and are
-/// older than all that is kept. 0 keeps everything. Call it when the newest is valid (it looks for itself, by
-/// size): the newest valid is never removed. A manifest goes first, so that what is half removed is no
-/// checkpoint. `allowed` is asked before each removal. What cannot be read now is not removed.
+/// Removes the valid checkpoints that are the oldest by `position`, until `keep` are left, and attempts that
+/// came to nothing and are older than all that is kept. 0 keeps everything. Call it when the newest is valid
+/// (it looks for itself, by size): the newest valid is never removed. A manifest goes first, so that what is
+/// half removed is no checkpoint. `allowed` is asked before each removal. What cannot be read now is not
+/// removed. Of those that were set aside it removes what the newest valid checkpoint has passed.
 void prune(std::string const& directory, std::uint64_t keep, permission const& allowed = {});
 
-/// Removes the `version-N` of `directory` with N above `newest`, which are wrong. One line for a log; empty:
-/// there were none. Throws error.
-std::string remove_newer(std::string const& directory, std::uint64_t newest);
+/// Moves checkpoints into `set-aside` in `directory`, where none is looked for. `set_aside_newer` takes the
+/// `version-N` with N above `newest`, which may be wrong. `set_aside_strays` takes those of a higher version
+/// than the newest valid one by `position` has: the job has left their line. One line for a log; empty: there
+/// were none. For who alone writes there (`directory_lock`). Throws error.
+std::string set_aside_newer(std::string const& directory, std::uint64_t newest,
+                            permission const& allowed = {});
+std::string set_aside_strays(std::string const& directory, permission const& allowed = {});
+
+/// The newest epoch that a master has claimed in `directory`, by its file `.edl-epoch`, or of which there is
+/// a checkpoint; 0: none. Throws storage_error. `claimed_epoch` looks at the file alone.
+std::uint64_t newest_epoch(std::string const& directory);
+std::uint64_t claimed_epoch(std::string const& directory);
+
+/// Makes the file say so, forced to the disk. Throws error.
+void write_epoch(std::string const& directory, std::uint64_t epoch);
 
 }  // namespace edl::checkpoint
 

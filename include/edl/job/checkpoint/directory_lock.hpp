@@ -57,8 +57,14 @@ class directory_lock {
   directory_lock(directory_lock const&) = delete;
   directory_lock& operator=(directory_lock const&) = delete;
 
-  /// Throws error, which names the new holder, when the directory is another job's by now. To be called right
-  /// before anything in it is changed.
+  /// Begins a history: an epoch above all that were claimed here, or that a checkpoint is of. It stands in
+  /// `.edl-epoch`, forced to the disk. Where it cannot be written yet, `check` tries again, and throws until
+  /// it is. Who waits for the directory elsewhere, and takes it because it takes this job for dead, claims a
+  /// later one: so this one learns of it. Throws storage_error when the directory cannot be read.
+  std::uint64_t claim();
+
+  /// Throws error, which names the new holder, when the directory is another job's by now, or a later epoch
+  /// was claimed. To be called right before anything in it is changed.
   void check() const;
 
   /// The same, as seen at the last beat: the reason, or nothing.
@@ -80,6 +86,7 @@ class directory_lock {
   [[noreturn]] void refuse(std::optional<holder> const& by) const;
   std::string describe(std::optional<holder> const& by) const;
   void keep();
+  void check_epoch() const;
 
   lock_options options_;
   int fd_ = -1;
@@ -90,6 +97,7 @@ class directory_lock {
   std::atomic<bool> unwritten_ = false;
   std::string found_;  // the owner in the text that was there before
   std::optional<std::string> lost_;
+  std::atomic<std::uint64_t> epoch_ = 0;  // that was claimed
   std::thread keeper_;
 };
 

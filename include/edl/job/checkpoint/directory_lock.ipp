@@ -18,10 +18,12 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/storage_error.hpp"
+#include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/checkpoint/directory_lock.hpp"
 
 namespace edl::checkpoint {
@@ -209,7 +211,31 @@ EDL_INLINE void directory_lock::refuse(std::optional<holder> const& by) const {
   throw directory_taken(fmt::format("{} wait for its end, stop it, or name another directory", describe(by)));
 }
 
+EDL_INLINE std::uint64_t directory_lock::claim() {
+  epoch_ = newest_epoch(options_.directory) + 1;
+  try {
+    check_epoch();
+  } catch (storage_error const& e) {
+    if (options_.tell)
+      options_.tell(
+          fmt::format("{}; nothing is written into {} before that can be", e.what(), options_.directory));
+  }
+  return epoch_;
+}
+
+EDL_INLINE void directory_lock::check_epoch() const {
+  if (epoch_ == 0) return;
+  std::uint64_t const claimed = claimed_epoch(options_.directory);
+  if (claimed > epoch_)
+    throw error(
+        fmt::format("{} has been taken by a later master of the job (epoch {}, this one is of {}); nothing "
+                    "more is written there",
+                    options_.description, claimed, epoch_.load()));
+  if (claimed < epoch_) write_epoch(options_.directory, epoch_);
+}
+
 EDL_INLINE void directory_lock::check() const {
+  check_epoch();
   auto now = read();
   // What is half written by the holder reads as nobody's.
   for (int again = 0; again < 10 && now && now->owner.empty(); ++again) {

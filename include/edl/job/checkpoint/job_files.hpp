@@ -21,8 +21,8 @@ struct job_files {
   parameter_layout const& layout;  ///< outlives this
   std::string directory = {};      ///< of checkpoints; empty: none
   std::uint64_t keep = 0;          ///< so many checkpoints; 0: all
-  manifest described = {};         ///< of every checkpoint, but for version, layout and files
-  permission allowed = {};         ///< to write checkpoints; throws when it is not
+  manifest described = {};         ///< of every checkpoint, but for version, generation, layout, files
+  permission allowed = {};         ///< to write anything; throws when the job is another master's
 
   std::string path(std::uint64_t version) const { return checkpoint_path(directory, version); }
 
@@ -32,16 +32,18 @@ struct job_files {
     manifest contents;
     std::vector<std::string> earlier;  ///< as of `begin_checkpoint`
   };
-  attempt begin(std::uint64_t version) const;
+  /// `generation`: whose state the version is.
+  attempt begin(std::uint64_t version, std::uint64_t generation = 0) const;
   void commit(attempt const& one) const { commit_checkpoint(one.path, one.contents, one.earlier, allowed); }
 
-  /// Removes checkpoints that are too old, when a newer one is valid. Where it cannot they stay, and the log
-  /// says so: the one that was written is valid.
+  /// Removes checkpoints that are too old, when a newer one is valid, and sets those aside that a master has
+  /// left here that is not this job's any more. Where it cannot they stay, and the log says so: the one that
+  /// was written is valid.
   void prune(logger const& log) const;
 
   /// Writes `model.safetensors` into a directory, which is made, and says so: `checkpoint::export_model`.
   void export_model(std::string const& into, view<float> variables, std::span<row_source const> tables,
-                    std::uint64_t version, logger const& log) const;
+                    std::uint64_t version, logger const& log, std::uint64_t generation = 0) const;
 };
 
 }  // namespace edl::checkpoint

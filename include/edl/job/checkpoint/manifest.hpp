@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/core/generation.hpp"
 #include "edl/core/ledger.hpp"
 
 namespace edl::checkpoint {
@@ -28,8 +29,9 @@ struct manifest {
   };
 
   std::string job;
-  std::uint64_t version = 0;  ///< of the model
-  std::uint64_t layout = 0;   ///< layout_digest
+  std::uint64_t version = 0;     ///< of the model
+  std::uint64_t generation = 0;  ///< whose state it is; 0: written by a version of edl that did not tell
+  std::uint64_t layout = 0;      ///< layout_digest
   std::uint64_t minibatch_size = 0;
   std::uint64_t records_per_task = 0;
   std::uint64_t seed = 0;
@@ -39,6 +41,8 @@ struct manifest {
   std::string record;  ///< what the model takes of one, as `to_text` of record_facts; empty: not known
   std::vector<shard> shards;
   std::vector<file> files;  ///< by server
+
+  position at() const { return {generation, version}; }
 
   /// What the job has applied: the intersection over the servers.
   edl::ledger applied() const;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/core/error.hpp"
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/json.hpp"
@@ -97,6 +98,8 @@ EDL_INLINE std::string to_json(manifest const& from) {
   json content{{"format", detail::manifest_format},
                {"job", from.job},
                {"version", from.version},
+               {"epoch", epoch_of(from.generation)},
+               {"generation", count_of(from.generation)},
                {"layout", from.layout},
                {"minibatch_size", from.minibatch_size},
                {"records_per_task", from.records_per_task},
@@ -128,6 +131,10 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
     fields.fail("format", "is of another version of this program");
   manifest m{.job = fields.text("job"),
              .version = fields.number("version"),
+             .generation = content.contains("epoch")
+                               ? in_epoch(fields.number("epoch", most_epoch),
+                                          fields.number("generation", count_of(~std::uint64_t{0})))
+                               : 0,
              .layout = fields.number("layout"),
              .minibatch_size = fields.number("minibatch_size"),
              .records_per_task = fields.number("records_per_task"),

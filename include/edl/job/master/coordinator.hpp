@@ -187,6 +187,8 @@ class coordinator {
   bool suspended() const { return job_.phase() == job_phase::suspended; }
   bool suspending() const { return job_.suspending().has_value(); }
   bool over() const { return job_.over(); }
+  /// Somebody was given up, may live, and has not heard of it: who was silent, for one.
+  bool untold() const { return !untold_.empty(); }
   std::string const& reason() const { return job_.reason(); }  ///< of a job that failed
 
   job_progress progress() const;
@@ -236,6 +238,7 @@ class coordinator {
   std::set<std::pair<std::uint32_t, std::uint64_t>> handed_over_;  // who was, with its incarnation
   std::uint64_t model_of_ = 0, model_written_ = 0;                 // generations; 0: none
   std::uint64_t lost_ = 0;                                         // members, without a word
+  std::set<std::pair<process_id, std::uint64_t>> untold_;          // given up, with the incarnation
 };
 
 }  // namespace edl::master

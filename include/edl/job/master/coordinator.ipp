@@ -9,6 +9,7 @@
 
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/master/coordinator.hpp"
@@ -62,6 +63,7 @@ EDL_INLINE coordinator::coordinator(job_options o, time_point now,
       dispatch_(options_, job_, versions_, detail::queue_options(options_)),
       generations_(options_, job_, roster_, versions_, dispatch_, worlds_, before ? before->generation : 0,
                    now) {
+  job_.raise_generation(in_epoch(options_.epoch, job_.generation()));
   if (before) {
     generations_.resume(*before);
     dispatch_.checks().resume(before->good);
@@ -112,6 +114,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
     return join_reply{false, std::move(why), over(),
                       roster_.of(r.role).check(r.id, r.incarnation) == membership::standing::given_up};
   };
+  untold_.erase({{r.role, r.id}, r.incarnation});
   if (over()) return refuse("the job is over");
   if (roster_.spare(r, generations_.servers().wanted())) {
     job_.say(severity::info, fmt::format("server {} is not needed any more", r.id));
@@ -140,6 +143,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
 EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std::uint64_t incarnation,
                                                   vitals const& v, time_point now) {
   auto const [reply, trained] = roster_.heartbeat(of, id, incarnation, v, now);
+  if (!reply.known) untold_.erase({{of, id}, incarnation});
   if (!reply.known) return reply;
   if (of == role::worker && trained) dispatch_.progressed(id, now);
   // Before all servers have this generation's state, a version may be one that has been rolled back.
@@ -153,7 +157,9 @@ EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incar
 }
 
 EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
-  if (over() || !roster_.of(of).known(id, incarnation)) return;
+  bool const known = roster_.of(of).known(id, incarnation);
+  if (!known) untold_.erase({{of, id}, incarnation});  // nobody is there any more to hear of it
+  if (over() || !known) return;
   if (roster_.cut_off(now) || roster_.finds_back(*roster_.of(of).find(id), now))
     return;  // all connections may have ended, and silence tells who does not come back
   lose(of, id, "its connection has ended", now);
@@ -184,6 +190,7 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
 
 // It may live, and hears of it; nobody need wait for its end.
 EDL_INLINE void coordinator::give_up(role of, std::uint32_t id, std::string const& why, time_point now) {
+  untold_.insert({{of, id}, roster_.of(of).find(id)->incarnation});
   lose(of, id, why, now);
   if (!over()) roster_.replace(of, id);
 }
@@ -194,6 +201,7 @@ EDL_INLINE void coordinator::give_up(std::optional<std::uint32_t> unreachable, t
 
 EDL_INLINE void coordinator::exited(role of, std::uint32_t id, exit_kind kind, std::string const& why,
                                     time_point now) {
+  std::erase_if(untold_, [&](auto const& one) { return one.first == process_id{of, id}; });
   if (over()) return;
   if (roster_.of(of).find(id)) lose(of, id, fmt::format("it ended: {}", why), now);
   if (over()) return;
@@ -381,6 +389,7 @@ EDL_INLINE void coordinator::judged(std::uint64_t version, time_point now, std::
 EDL_INLINE void coordinator::checkpoint_written(std::uint64_t generation, std::uint64_t version,
                                                 std::string const& error, time_point) {
   if (generation != job_.generation() || !job_.leasing()) return;
+  if (error.empty()) generations_.written(version);
   versions_.written(version, error);
   if (error.empty() && options_.checks) dispatch_.checks().written(version);
   advance();

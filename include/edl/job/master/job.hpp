@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/core/generation.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/task_kind.hpp"
 #include "edl/job/master/membership.hpp"
@@ -20,7 +21,10 @@ enum class job_type { training_only, training_with_evaluation, evaluation_only, 
 struct restore_point {
   std::string directory;  ///< of the checkpoint; empty: initial values
   std::uint64_t version = 0;
-  ledger applied;  ///< the intersection of its servers' ledgers
+  ledger applied;                ///< the intersection of its servers' ledgers
+  std::uint64_t generation = 0;  ///< whose state it is, of this job; 0: not told, or another job's
+
+  position at() const { return {generation, version}; }
 };
 
 /// What the master is to do.
@@ -74,6 +78,7 @@ struct job_options {
       std::chrono::seconds(60);  ///< found processes that do not join for so long are replaced
   duration suspension = std::chrono::seconds(30);  ///< the newest state is waited for so long
   restore_point start;                             ///< where to begin, and what to fall back to
+  std::uint64_t epoch = 0;                         ///< of its generations (`core/generation.hpp`)
 
   bool trains() const {
     return type == job_type::training_only || type == job_type::training_with_evaluation;
@@ -99,6 +104,7 @@ struct join_request {
   std::string kind = {};  ///< of its processor and threads: sums are the same bits on two of one kind
   bool follows = false;   ///< a worker that copies the model first, while the others' world goes on
   start_speeds speeds = {};
+  std::uint64_t version = 0;  ///< servers: that their state has come to
 };
 
 struct join_reply {

@@ -47,6 +47,10 @@ class model_generations {
   void resume(persisted_state const& before);
   void adopt(platform::findings const& those);
 
+  /// There is a checkpoint of this generation and version. Who has less of the same history does not decide
+  /// what the job goes on with any more.
+  void written(std::uint64_t version) { newest_written_ = {job_.generation(), version}; }
+
   /// Of those who keep the model; no generation need be formed.
   void expect_workers(std::uint32_t wanted) { worlds_.expect(wanted); }
   void want_servers(std::uint32_t wanted, time_point now);
@@ -123,6 +127,7 @@ class model_generations {
   worker_worlds& worlds_;
   server_generations servers_;
   std::optional<restore_point> point_;        // of this generation, once found
+  position newest_written_;                   // of the checkpoints
   std::optional<std::uint64_t> newest_good_;  // what was trained after it is to be undone
   bool recovered_ = false;                    // another master was here before
   std::optional<time_point> stood_since_;

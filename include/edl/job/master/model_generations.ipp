@@ -8,6 +8,7 @@
 
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/master/model_generations.hpp"
@@ -28,12 +29,13 @@ EDL_INLINE model_generations::model_generations(job_options const& options, job_
                 .copies = options.server_copies,
                 .gathering = options.gathering},
                options.num_servers > 0 ? past : 0, now),
-      point_(options.start) {
+      point_(options.start),
+      newest_written_(options.start.at()) {
   worlds_.expect(options.num_workers);
 }
 
 EDL_INLINE void model_generations::resume(persisted_state const& before) {
-  job_.raise_generation(before.generation + 1);
+  job_.raise_generation(in_epoch(options_.epoch, before.generation + 1));
   worlds_.expect(before.members);
   servers_.want(before.wanted_servers);
   if (before.evaluated) versions_.evaluations().resume_after(*before.evaluated);
@@ -84,7 +86,7 @@ EDL_INLINE void model_generations::rise_above(join_request const& r, time_point 
   job_.say(severity::warning,
            fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is an older "
                        "one; the job goes on above that",
-                       in_words(r.role), r.id, r.heard, job_.generation()));
+                       in_words(r.role), r.id, count_of(r.heard), count_of(job_.generation())));
   job_.raise_generation(r.heard);
   if (job_.forming()) {
     job_.begin_generation();
@@ -100,7 +102,7 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::joined(join_request c
   if (options_.replicas) return regroup_workers(now);
   bool const forming = job_.forming();
   // Servers have a newer state than this master knows of: they go on with that, as after any master.
-  if (servers_.joined(r.id, r.held, r.ranges, forming)) {
+  if (servers_.joined(r.id, {r.held, r.version}, r.ranges, forming)) {
     recovered_ = true;
     point_.reset();
   }
@@ -174,10 +176,17 @@ EDL_INLINE void model_generations::regroup_servers(time_point now) {
 // It waits a moment for all of them, and goes on if nothing is lost.
 EDL_INLINE void model_generations::recover_servers(time_point now) {
   if (!job_.forming()) return;
-  switch (servers_.look_at_past(servers_there(), now)) {
+  position const held = servers_.past();
+  switch (servers_.look_at_past(servers_there(), newest_written_, now)) {
     case server_generations::past_state::intact:
       return configure();
     case server_generations::past_state::gone:
+      if (held.behind(newest_written_))
+        job_.say(
+            severity::warning,
+            fmt::format("the servers have version {} of an older history than the checkpoint of version {} "
+                        "is of: the job goes on from the checkpoint",
+                        held.version, newest_written_.version));
       find_point();
       return configure_if_complete();
     case server_generations::past_state::none:
@@ -238,7 +247,7 @@ EDL_INLINE void model_generations::server_ahead(std::uint32_t id, time_point now
   job_.say(severity::warning,
            fmt::format("server {} knows a newer generation than {}: its journal was lost or is an older one; "
                        "the job goes on above that",
-                       id, job_.generation()));
+                       id, count_of(job_.generation())));
   job_.raise_generation(job_.generation() + servers_.leap());  // by how much it is ahead nobody says
   regroup_servers(now);
 }
@@ -258,13 +267,20 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::enter(std::uint32_t w
     if (e.last < job_.generation())
       return std::nullopt;  // asked again: the answer is the world that there is
     job_.say(severity::info, fmt::format("worker {} {} world {}{}", worker,
-                                         followed ? "has followed" : "has left", job_.generation(),
+                                         followed ? "has followed" : "has left", count_of(job_.generation()),
                                          e.suspect ? fmt::format(": it misses worker {}", *e.suspect) : ""));
     regroup_workers(now);
   } else if (followed && e.last == 0 && worlds_.may_follow(worker, members_.workers())) {
     return std::nullopt;  // the answer is the next world, which it will follow
   } else if (followed) {
     regroup_workers(now);
+  }
+  if (e.copy && position{e.copy->world, e.copy->version}.behind(newest_written_)) {
+    job_.say(severity::info,
+             fmt::format("the copy of worker {} is of version {}, of an older history than the checkpoint of "
+                         "version {} is of: it does not count",
+                         worker, e.copy->version, newest_written_.version));
+    e.copy.reset();
   }
   worlds_.enter(worker, std::move(e), now);
   return form_world(now);
@@ -326,8 +342,8 @@ EDL_INLINE void model_generations::begin_world(time_point now) {
   for (auto const& m : w.members)
     ids += fmt::format("{}{}{}", ids.empty() ? "" : ", ", m.id, is_new(m) ? " (new)" : "");
   job_.say(severity::info,
-           fmt::format("World {}: {} ({}) from version {}", w.number, counted(w.members.size(), "worker"),
-                       ids, w.version),
+           fmt::format("World {}: {} ({}) from version {}", count_of(w.number),
+                       counted(w.members.size(), "worker"), ids, w.version),
            topic::world);
   begin(now);
 }
@@ -345,7 +361,9 @@ EDL_INLINE void model_generations::restore_point_found(std::optional<restore_poi
   if (!job_.forming() || point_) return;
   if (options_.replicas && !worlds_.found()) return;
   newest_good_.reset();
-  go_back_to(point ? *std::move(point) : options_.start, now);
+  if (!point) point = options_.start;
+  newest_written_ = point->at();
+  go_back_to(*std::move(point), now);
 }
 
 EDL_INLINE void model_generations::go_back_to(restore_point point, time_point now) {
@@ -390,7 +408,8 @@ EDL_INLINE std::vector<std::string> model_generations::waits_for() const {
   if (job_.phase() == job_phase::configuring)
     for (auto const& [id, m] : members_.servers().all())
       if (!servers_.has_state(id))
-        all.push_back(fmt::format("server {} to take the state of generation {}", id, job_.generation()));
+        all.push_back(
+            fmt::format("server {} to take the state of generation {}", id, count_of(job_.generation())));
   if (!job_.forming()) return all;
   for (std::uint32_t id = 0; id < servers_.wanted(); ++id)
     if (!members_.servers().find(id)) all.push_back(fmt::format("server {} to join", id));

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "edl/core/generation.hpp"
 #include "edl/job/master/command.hpp"
 #include "edl/job/master/placement.hpp"
 #include "edl/job/master/roll_call.hpp"
@@ -41,10 +42,10 @@ class server_generations {
 
   // ---- While servers gather ----
 
-  /// A server has joined, with the state of these ranges in generation `held` (0: none). True: it has a newer
-  /// state than this master knows of, and the servers go on with that. `forming`: no generation is configured
-  /// yet.
-  bool joined(std::uint32_t id, std::uint64_t held, std::vector<std::uint32_t> const& ranges, bool forming);
+  /// A server has joined, with the state of these ranges, of generation and version `held` (0: none). True:
+  /// it has a newer state than this master knows of, and the servers go on with that. `forming`: no
+  /// generation is configured yet.
+  bool joined(std::uint32_t id, position held, std::vector<std::uint32_t> const& ranges, bool forming);
   void lost(std::uint32_t id);
 
   /// Whether every range has a holder among those that are there.
@@ -52,10 +53,12 @@ class server_generations {
 
   enum class past_state { none, awaited, intact, gone };
 
-  /// Whether the servers of the past can go on with their state. Decided once: `whole` and `gone` end the
-  /// past.
-  past_state look_at_past(std::set<std::uint32_t> const& there, time_point now);
+  /// Whether the servers of the past can go on with their state: not where it is behind the newest
+  /// checkpoint. Decided once: `intact` and `gone` end the past.
+  past_state look_at_past(std::set<std::uint32_t> const& there, position const& checkpoint, time_point now);
   bool awaits_past() const { return past_ != 0; }
+  /// The state of the past that servers have told of so far.
+  position past() const { return {past_, past_version_}; }
 
   /// Whether the next generation goes on with the servers' state, or begins with a checkpoint.
   void keep(bool yes) { keeping_ = yes; }
@@ -88,7 +91,7 @@ class server_generations {
 
  private:
   options options_;
-  std::uint64_t past_;
+  std::uint64_t past_, past_version_ = 0;
   time_point began_;
   std::set<std::uint32_t> configured_;
   bool keeping_ = false;

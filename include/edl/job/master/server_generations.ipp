@@ -15,15 +15,18 @@ inline constexpr std::uint64_t longest_leap = 1u << 20;
 
 }  // namespace detail
 
-EDL_INLINE bool server_generations::joined(std::uint32_t id, std::uint64_t held,
+EDL_INLINE bool server_generations::joined(std::uint32_t id, position held,
                                            std::vector<std::uint32_t> const& ranges, bool forming) {
-  bool const newer = forming && !ever_ && held > past_;
+  bool const newer = forming && !ever_ && held.generation > past_;
   if (newer) {
-    past_ = held;
+    past_ = held.generation;
+    past_version_ = 0;
     holders_.clear();
   }
-  if (past_ != 0 && held == past_)
+  if (past_ != 0 && held.generation == past_) {
     for (std::uint32_t const range : ranges) holders_[range].insert(id);
+    past_version_ = std::max(past_version_, held.version);
+  }
   return newer;
 }
 
@@ -32,12 +35,12 @@ EDL_INLINE void server_generations::lost(std::uint32_t id) {
 }
 
 EDL_INLINE server_generations::past_state server_generations::look_at_past(
-    std::set<std::uint32_t> const& there, time_point now) {
+    std::set<std::uint32_t> const& there, position const& checkpoint, time_point now) {
   using enum past_state;
   if (past_ == 0) return none;
   bool const all = there.size() >= wanted();
   if (there.empty() || (!all && now < began_ + options_.gathering)) return awaited;
-  bool const complete = whole(there);
+  bool const complete = whole(there) && !past().behind(checkpoint);
   if (!complete && !all) return awaited;  // what lacks may still come
   past_ = 0;
   keeping_ = complete;

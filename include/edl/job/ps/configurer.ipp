@@ -8,6 +8,7 @@
 #include <asio/use_awaitable.hpp>
 #include <utility>
 
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/job/net/address.hpp"
@@ -41,8 +42,8 @@ EDL_INLINE asio::awaitable<void> configurer::compare(net::request& r) {
   auto const request = wire::unpack<wire::CompareRequest>(r.message(), r.peer());
   shard const* const s = shards_.find(request.range());
   if (shards_.heard() != request.generation() || !s)
-    throw net::call_error(net::status::not_ready,
-                          fmt::format("{} is not in generation {}", options_.name, request.generation()));
+    throw net::call_error(net::status::not_ready, fmt::format("{} is not in generation {}", options_.name,
+                                                              count_of(request.generation())));
   bool const begun = s->since == request.generation();
   wire::CompareReply reply;
   reply.set_since(begun ? s->since_before : s->since);
@@ -178,10 +179,10 @@ EDL_INLINE asio::awaitable<void> configurer::configure(net::request& r) {
   }
   wire::to_message(counted, *reply.mutable_ledger());
   if (ranges.empty())
-    log_.info(
-        fmt::format("generation {}: this server has no range of {} any more", generation, options_.ranges));
+    log_.info(fmt::format("generation {}: this server has no range of {} any more", count_of(generation),
+                          options_.ranges));
   else if (log_.detailed())
-    log_.info(fmt::format("generation {}: ranges {} of {}, {}", generation, ranges, options_.ranges,
+    log_.info(fmt::format("generation {}: ranges {} of {}, {}", count_of(generation), ranges, options_.ranges,
                           request.keep() ? fmt::format("going on at version {}", shards_.version())
                           : request.restore().empty() ? "from the seed"
                                                       : "from " + request.restore()));

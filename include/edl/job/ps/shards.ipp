@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "edl/core/clock.hpp"
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/ps/shards.hpp"
@@ -39,8 +40,9 @@ EDL_INLINE void shards::check(std::uint64_t generation) const {
   if (generation_ == 0)
     throw net::call_error(net::status::not_ready, fmt::format("{} is not configured yet", name_));
   if (generation != generation_)
-    throw net::call_error(net::status::stale_generation,
-                          fmt::format("{} is at generation {}, not {}", name_, generation_, generation));
+    throw net::call_error(
+        net::status::stale_generation,
+        fmt::format("{} is at generation {}, not {}", name_, count_of(generation_), count_of(generation)));
 }
 
 EDL_INLINE shard* shards::find(std::uint32_t range) {
@@ -63,7 +65,7 @@ EDL_INLINE store const& shards::source(std::uint64_t generation, std::uint32_t r
   shard const* const s = find(range);
   if (heard_ != generation || !s)
     throw net::call_error(net::status::not_ready, fmt::format("{} does not have range {} in generation {}",
-                                                              name_, range, generation));
+                                                              name_, range, count_of(generation)));
   return *s->state;
 }
 
@@ -89,7 +91,8 @@ EDL_INLINE void shards::hear(std::uint64_t generation,
 }
 
 EDL_INLINE net::call_error shards::overtaken() const {
-  return {net::status::stale_generation, fmt::format("{} is already at generation {}", name_, heard_)};
+  return {net::status::stale_generation,
+          fmt::format("{} is already at generation {}", name_, count_of(heard_))};
 }
 
 EDL_INLINE void shards::configured(std::uint64_t generation, std::uint32_t range,

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "edl/core/clock.hpp"
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/job/net/blocking.hpp"
@@ -244,7 +245,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     join_gpus(formed);
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
-    dependencies_.log.warning(fmt::format("world {} does not begin: {}", w.number(), e.what()));
+    dependencies_.log.warning(fmt::format("world {} does not begin: {}", count_of(w.number()), e.what()));
     leave();
     return false;
   }
@@ -336,8 +337,11 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   std::vector<float> values(dependencies_.store->copy_size());
   wire::CopyRequest request;
   request.set_generation(w.number());
-  net::outgoing what{
-      .method = wire::method::copy, .message = wire::pack(request), .timeout = detail::copy_in};
+  net::outgoing what{.method = wire::method::copy,
+                     .message = wire::pack(request),
+                     .timeout = detail::copy_in,
+                     .idempotent = true,
+                     .patience = net::some_patience};
   what.into.push_back(std::as_writable_bytes(std::span(values)));
   std::string const answer = call_members({{from, std::move(what)}}).front();
   auto [segments, row_segments] = ps::segments_of_copy(answer, members_[from].to->name());
@@ -354,7 +358,7 @@ EDL_INLINE bool replica::share_rows(wire::World const& w) {
     dependencies_.log.warning(fmt::format(
         "world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
         "job goes back to its last checkpoint, if it has one",
-        w.number(), dependencies_.job.table_copies));
+        count_of(w.number()), dependencies_.job.table_copies));
     copied_ = false;
     return false;
   }
@@ -383,7 +387,7 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
     });
     if (rank_ == 0)
       dependencies_.log.info(
-          fmt::format("world {}: {} GPUs sum by {}", number_.load(), group->size(), gpus_.describe()));
+          fmt::format("world {}: {} GPUs sum by {}", count_of(number_), group->size(), gpus_.describe()));
     return;
   }
   if (dependencies_.job.allreduce_transport == allreduce_transport::nccl)
@@ -394,7 +398,7 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
   if (not_joined->with_gpu && not_joined->rank == rank_)
     dependencies_.log.info(
         fmt::format("world {}: the workers' hosts sum, not their GPUs, because of worker {}: {}",
-                    number_.load(), self_.id, not_joined->why));
+                    count_of(number_), self_.id, not_joined->why));
 }
 
 // ---- Steps ----
@@ -435,7 +439,8 @@ EDL_INLINE void replica::step() {
     if (complete) pending_.emplace(number_, version_ + 1, all, sum_.sums(), rows);
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
     refresh();
-    if (!finished_) throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
+    if (!finished_)
+      throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), count_of(number_)));
   }
 }
 
@@ -475,7 +480,8 @@ EDL_INLINE void replica::go_over() {
   if (!std::exchange(ends_, false)) return;
   refresh();
   if (!finished_)
-    throw worker::rolled_back(fmt::format("a worker comes or goes; world {} follows", number_.load()), true);
+    throw worker::rolled_back(fmt::format("a worker comes or goes; world {} follows", count_of(number_)),
+                              true);
 }
 
 EDL_INLINE worker::lane_range replica::lanes() const {
@@ -550,7 +556,7 @@ EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
   } catch (collective::broken const& e) {
     if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
     refresh();
-    throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), number_.load()));
+    throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), count_of(number_)));
   }
 }
 
@@ -576,8 +582,11 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
     request.set_generation(number_);
     request.set_frozen(true);
     request.set_version(version);
-    net::outgoing what{
-        .method = wire::method::pull, .message = wire::pack(request), .timeout = detail::copy_in};
+    net::outgoing what{.method = wire::method::pull,
+                       .message = wire::pack(request),
+                       .timeout = detail::copy_in,
+                       .idempotent = true,
+                       .patience = net::some_patience};
     what.into.push_back(std::as_writable_bytes(variables));
     net::started_call call = net::start(*m.to, std::move(what));
     try {
@@ -595,7 +604,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
   }
   if (over_ > number_ || silent) {
     refresh();
-    throw worker::rolled_back(fmt::format("{}; world {} follows", why, number_.load()));
+    throw worker::rolled_back(fmt::format("{}; world {} follows", why, count_of(number_)));
   }
   throw data_error(fmt::format("version {} is not to be had from any worker: {}", version, why));
 }

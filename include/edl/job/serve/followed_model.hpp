@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "edl/core/generation.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"
 
@@ -79,6 +80,7 @@ class followed_model {
   mutable std::mutex mutex_;
   std::condition_variable ending_;
   std::vector<loaded_model> all_;  // the one at work first
+  position at_;                    // of the one at work; only the follower's thread changes it
   std::string tried_;              // the newest that was looked at, with the time of its last change
   std::string told_;               // what hindered it at the last look
   std::string missing_;            // with the mutex

@@ -17,8 +17,8 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/storage_error.hpp"
-#include "edl/core/text.hpp"
 #include "edl/job/checkpoint/directory.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/serve/followed_model.hpp"
 #include "edl/job/train/start.hpp"
 
@@ -50,12 +50,12 @@ inline std::string state_of(std::string const& model) {
 
 /// Of what `newest` has found.
 inline std::string path_of(std::string const& found) { return found.substr(0, found.rfind('@')); }
-inline std::uint64_t version_of(std::string const& found) {
-  std::string const name = std::filesystem::path(path_of(found)).filename();
-  constexpr std::string_view begin = "version-";
-  return name.starts_with(begin)
-             ? number_from<std::uint64_t>(std::string_view(name).substr(begin.size())).value_or(0)
-             : 0;
+/// Nothing: it is no checkpoint, or one that cannot be read.
+inline position position_of(std::string const& path) try {
+  std::error_code unknown;
+  return std::filesystem::is_directory(path, unknown) ? checkpoint::read_manifest(path).at() : position();
+} catch (error const&) {
+  return {};
 }
 
 }  // namespace detail
@@ -95,7 +95,8 @@ EDL_INLINE void followed_model::find_first() {
     all_.push_back(std::move(first));
     missing_.clear();
   }
-  if (detail::version_of(tried_) > now()->version()) {  // its sizes were right, and nothing else
+  at_ = detail::position_of(now()->path());
+  if (detail::position_of(detail::path_of(tried_)) > at_) {  // its sizes were right, and nothing else
     ++failed_;
     std::lock_guard const lock(mutex_);
     all_.front().newer_since = clock::now();
@@ -249,7 +250,7 @@ EDL_INLINE followed_model::model followed_model::load_whole() const {
   auto const found = train::find_model(options_.path, checkpoint::check::checksums, {});
   if (found.path == now()->path()) return {};
   auto next = load(found.path);
-  return next->version() > now()->version() ? next : model{};
+  return detail::position_of(found.path) > at_ ? next : model{};
 }
 
 EDL_INLINE void followed_model::look() {
@@ -258,7 +259,7 @@ EDL_INLINE void followed_model::look() {
   try {
     found = newest();
     // What is damaged by now is whole in memory: an older one is no better.
-    older = !damaged_.empty() && detail::version_of(found) < now()->version();
+    older = !damaged_.empty() && detail::position_of(detail::path_of(found)) < at_;
   } catch (std::exception const& e) {
     // A job that begins anew has no model for a while.
     return tell(fmt::format("{}; the model at work stays", e.what()));
@@ -282,6 +283,7 @@ EDL_INLINE void followed_model::look() {
     if (!next) throw;
     try_later(fmt::format("{}; {} is taken instead", e.what(), next->path()));
   }
+  at_ = detail::position_of(next->path());
   log_.info(fmt::format("serves version {} of {}", next->version(), next->path()));
   {
     std::lock_guard const lock(mutex_);

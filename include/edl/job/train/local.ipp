@@ -57,17 +57,19 @@ inline bool may_move(ps::store const& s, job const& j) {
 /// what it has decided.
 class local_master final : public worker::master_link {
  public:
-  local_master(program& p, job const& j, records const& r, ps::store& s, checkpoint::permission allowed,
+  local_master(program& p, job const& j, records const& r, ps::store& s, checkpoint::directory_lock* lock,
                logger log, local_context const& around)
       : program_(p),
         job_(j),
         around_(around),
         log_(log),
         store_(s),
-        options_(master_options(j, p, r, log)),
+        options_(options_of(j, p, r, lock, log)),
         coordinator_(options_, now()),
         reporter_(p, j, options_.start.version, around.show, log, {.token = around.token}),
-        files_(files_of(j, p, r, std::move(allowed))) {
+        files_(files_of(j, p, r, [lock] {
+          if (lock) lock->check();
+        })) {
     reporter_.view().goes_on_from(options_.start.applied);
   }
 
@@ -177,6 +179,14 @@ class local_master final : public worker::master_link {
  private:
   static time_point now() { return clock::now(); }
 
+  static master::job_options options_of(job const& j, program const& p, records const& r,
+                                        checkpoint::directory_lock* lock, logger const& log) {
+    std::uint64_t const epoch = begin_epoch(j, lock, log);
+    master::job_options o = master_options(j, p, r, log);
+    o.epoch = epoch;
+    return o;
+  }
+
   /// What the job ends with, and the best model, are written as a master's server writes them: again where
   /// storage fails, for a time. Throws the last failure.
   void retry(std::string name, std::function<void()> const& work) const {
@@ -223,7 +233,7 @@ class local_master final : public worker::master_link {
   }
 
   void write(ps::full_snapshot const& what) {
-    auto one = files_.begin(what.version());
+    auto one = files_.begin(what.version(), coordinator_.generation());
     one.contents.files = ps::write_snapshot(what, one.path, program_.layout,
                                             {.most_changes = std::size_t(job_.delta_checkpoints)});
     reporter_.history().flush();  // before the checkpoint is valid
@@ -235,7 +245,8 @@ class local_master final : public worker::master_link {
     ps::full_snapshot const rows = store_.full_snapshot();
     std::vector<checkpoint::row_source> tables;
     for (auto const& table : rows.tables) tables.push_back(checkpoint::rows_of(*table));
-    files_.export_model(directory, variables.variables(), tables, variables.version(), log_);
+    files_.export_model(directory, variables.variables(), tables, variables.version(), log_,
+                        coordinator_.generation());
   }
 
   void run_commands() {
@@ -341,12 +352,9 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
                                   j.worst > 0 ? "worst" : "tensorboard_histograms"));
   if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
-  checkpoint::permission const allowed = [&] {
-    if (lock) lock->check();
-  };
   auto const policy = policy_of(j);
   ps::store store(detail::shared_by(store_options_of(j, p, *policy, 0, 1), *trainer));
-  detail::local_master master(p, j, r, store, allowed, log, around);
+  detail::local_master master(p, j, r, store, lock.get(), log, around);
   configure(store, j, p, master.start().directory);
   arena* const there = trainer->arena();
   bool const moved = there && detail::may_move(store, j);

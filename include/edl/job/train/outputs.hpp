@@ -23,6 +23,11 @@ void make_directories(job const& j);
 std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j, checkpoint::lock_options::part of,
                                                          logger const& log);
 
+/// Begins an epoch of a job that trains (`checkpoint::directory_lock::claim`), for who has the lock and
+/// before anything there is read: the epoch, or 0 where there is no directory. Checkpoints of a line that the
+/// job has left are set aside, which is logged.
+std::uint64_t begin_epoch(job const& j, checkpoint::directory_lock* held, logger const& log);
+
 /// Removes what earlier processes have left in the directories that a job writes to. These are temporaries of
 /// processes that were killed. Unless it `goes_on` for a master that was, they are also files of checkpoints
 /// that were never complete, earlier predictions and profiles. For who has the lock.

@@ -58,6 +58,24 @@ inline bool is_wrong(std::string_view name) {
 
 using wanted_name = bool (*)(std::string_view);
 
+/// As std::filesystem::create_directories. What is forced to the disk in there later would be lost with its
+/// directory.
+inline bool make_lasting(std::string const& path, std::error_code& failed) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> changed;
+  std::error_code unknown;
+  for (fs::path at = fs::absolute(path, unknown); !at.empty() && !fs::exists(at, unknown) && !unknown;) {
+    at = at.parent_path();
+    changed.push_back(at);
+  }
+  bool const made = fs::create_directories(path, failed);
+  for (fs::path const& parent : changed) try {
+      sync_directory(parent);
+    } catch (error const&) {  // a file system that cannot
+    }
+  return made;
+}
+
 /// The entries of a directory that are links.
 inline std::vector<std::filesystem::path> links_in(std::filesystem::path const& directory) {
   std::vector<std::filesystem::path> all;
@@ -123,7 +141,7 @@ inline void remove_earlier(std::string const& flag, std::string const& directory
 EDL_INLINE void make_directories(job const& j) {
   auto const make = [](char const* flag, std::string const& path) {
     std::error_code failed;
-    if (!path.empty() && !std::filesystem::create_directories(path, failed) && failed)
+    if (!path.empty() && !detail::make_lasting(path, failed) && failed)
       throw usage_error(fmt::format("{}={}: {}", flag, path, failed.message()));
     if (!path.empty() && ::access(path.c_str(), W_OK) != 0)
       throw usage_error(fmt::format("{}={}: cannot write there: {}", flag, path, std::strerror(errno)));
@@ -159,6 +177,19 @@ EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j
                                .job = j.name,
                                .holder = of,
                                .tell = [log](std::string const& text) { log.warning(text); }});
+}
+
+EDL_INLINE std::uint64_t begin_epoch(job const& j, checkpoint::directory_lock* held, logger const& log) {
+  if (!held || j.command != command::train) return 0;
+  std::uint64_t const epoch = held->claim();
+  try {
+    auto const allowed = [&] { held->check(); };
+    if (std::string const aside = checkpoint::set_aside_strays(j.checkpoint_dir, allowed); !aside.empty())
+      log.warning(aside);
+  } catch (error const& e) {  // they are not the newest, and are set aside later
+    log.warning(fmt::format("--checkpoint_dir={}: {}", j.checkpoint_dir, e.what()));
+  }
+  return epoch;
 }
 
 EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {

@@ -156,7 +156,7 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
         fmt::format("{} has no moving average of the weights: --moving_average={} begins one at its weights",
                     *found.newest, j.moving_average));
   tell_if_done(j, ours, theirs.applied(), log);
-  return master::restore_point{*found.newest, theirs.version, theirs.applied()};
+  return master::restore_point{*found.newest, theirs.version, theirs.applied(), theirs.generation};
 }
 
 /// Whether a checkpoint is one of the job's own, whose ledger counts.

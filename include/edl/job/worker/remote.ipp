@@ -8,6 +8,7 @@
 
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/clock.hpp"
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/net/status.hpp"
 #include "edl/job/wire/edl.pb.h"
@@ -316,7 +317,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
     // That there is nothing to do may be so in the next generation only.
     std::uint64_t const known = parameters_.generation();
     if (a.kind == task_kind::wait && known != 0 && t.generation() != known && parameters_.refresh())
-      throw rolled_back(fmt::format("the job is at generation {}", parameters_.generation()));
+      throw rolled_back(fmt::format("the job is at generation {}", count_of(parameters_.generation())));
     return a;
   }
   a.lease = t.lease();
@@ -339,7 +340,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
     bool const holds = t.generation() == parameters_.generation();
     if (!first || !holds) {
       if (holds) held_ = a;
-      throw rolled_back(fmt::format("the servers are at generation {}", parameters_.generation()));
+      throw rolled_back(fmt::format("the servers are at generation {}", count_of(parameters_.generation())));
     }
   }
   return a;

@@ -26,12 +26,13 @@ EDL_INLINE model_files::finding model_files::look_for_checkpoint(std::optional<s
     try {
   finding f;
   if (options_.files.directory.empty()) return f;
-  if (newest) f.warning = checkpoint::remove_newer(options_.files.directory, *newest);
+  auto const& files = options_.files;
+  if (newest) f.warning = checkpoint::set_aside_newer(files.directory, *newest, files.allowed);
   bool const tolerant = options_.ignore_damaged_checkpoints;
   auto const search = checkpoint::find_checkpoint(
       options_.files.directory, checkpoint::check::checksums,
       tolerant ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
-  if (!search.passed_over.empty()) f.warning += search.warning();
+  if (!search.passed_over.empty()) f.warning += (f.warning.empty() ? "" : "; ") + search.warning();
   if (!search.newest && !search.passed_over.empty() && !tolerant)
     f.unusable = fmt::format(
         "no checkpoint in {} can be used to go on from; the same command with "
@@ -40,7 +41,7 @@ EDL_INLINE model_files::finding model_files::look_for_checkpoint(std::optional<s
   if (!search.passed_over.empty()) f.point = options_.anew;
   if (search.newest) {
     checkpoint::manifest const m = checkpoint::read_manifest(*search.newest);
-    f.point = restore_point{*search.newest, m.version, m.applied()};
+    f.point = restore_point{*search.newest, m.version, m.applied(), m.generation};
   }
   return f;
 } catch (std::exception const& e) {
@@ -82,7 +83,7 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
   std::string const path = options_.files.path(c.version);
   try {
     checkpoint::job_files::attempt attempt;
-    std::function<void()> const begin = [&] { attempt = options_.files.begin(c.version); };
+    std::function<void()> const begin = [&] { attempt = options_.files.begin(c.version, c.generation); };
     co_await checkpoints_.run(path, begin);
     wire::CheckpointRequest request;
     request.set_generation(c.generation);
@@ -153,8 +154,9 @@ EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
 
 EDL_INLINE asio::awaitable<void> model_files::write_model(std::string directory,
                                                           model_source::model const& m) {
+  std::uint64_t const generation = coordinator_.generation();
   std::function<void()> const write = [&] {
-    options_.files.export_model(directory, m.variables, m.tables, m.version, log_);
+    options_.files.export_model(directory, m.variables, m.tables, m.version, log_, generation);
   };
   co_await models_.run(std::string(), write);  // a large one takes its time
 }
@@ -170,7 +172,11 @@ EDL_INLINE asio::awaitable<void> model_files::write_best(evaluated_version of) {
 }
 
 EDL_INLINE asio::awaitable<void> model_files::keep_evaluation(std::function<void()> work) {
-  co_await models_.run(options_.files.directory + "/evaluations.json", work);
+  std::function<void()> const checked = [&] {
+    if (options_.files.allowed) options_.files.allowed();
+    work();
+  };
+  co_await models_.run(options_.files.directory + "/evaluations.json", checked);
 }
 
 }  // namespace edl::master

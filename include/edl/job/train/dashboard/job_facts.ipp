@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
 #include "edl/core/printable.hpp"
@@ -112,7 +113,7 @@ EDL_INLINE std::string to_json(job_facts const& f) {
            {"time", rounded(f.time)},
            {"since", rounded(f.since)},
            {"step", p.version},
-           {"generation", f.decisions.generation()},
+           {"generation", count_of(f.decisions.generation())},
            {"epoch", p.epoch},
            {"epochs", std::max(0, f.config.num_epochs)},
            {"max_step", f.config.max_step},
