@@ -115,7 +115,12 @@ EDL_INLINE asio::awaitable<void> step_log::handle(net::request& r) {
   bool const last = found->last && brought_.contains(worker);
   std::string const message = detail::to_message(*found, last);
   co_await r.reply(message, std::as_bytes(std::span(found->sums)));
-  if (last && followers_.erase(worker)) look();
+  // It may have begun to follow anew on another connection while this one's answer was on its way.
+  if (auto const it = followers_.find(worker);
+      last && it != followers_.end() && it->second < found->version) {
+    followers_.erase(it);
+    look();
+  }
 }
 
 }  // namespace edl::replica

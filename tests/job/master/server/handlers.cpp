@@ -59,4 +59,55 @@ TEST_CASE("workers measure their machines in turns, and what they send for it is
   CHECK_NOTHROW(next.get());
 }
 
+namespace {
+
+/// A member's connection, on which it waits for news.
+struct watching {
+  edl::net::node node{peers::options()};
+  std::unique_ptr<edl::net::channel> to;
+  edl::net::started_call call;
+
+  watching(master_process& m, std::uint32_t id)
+      : to(std::make_unique<edl::net::channel>(node, m.listener->addresses(), "the master")),
+        call(start(id)) {
+    // Calls of one connection are begun in their order.
+    edl::wire::Heartbeat beat;
+    beat.set_id(id);
+    beat.set_incarnation(1);
+    edl::net::wait(*to, {.method = method::heartbeat, .message = edl::wire::pack(beat)});
+  }
+  edl::net::started_call start(std::uint32_t id) {
+    edl::wire::WatchRequest r;
+    r.set_id(id);
+    r.set_incarnation(1);
+    r.set_generation(1000);
+    return edl::net::start(*to, {.method = method::watch, .message = edl::wire::pack(r)});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the end of an old connection is no news of a member that waits on a new one") {
+  master_process m([](server_options& o) { o.job.num_workers = 3; });
+  for (std::uint32_t const id : {0, 1, 2}) {
+    edl::wire::JoinRequest r;
+    r.set_role(edl::wire::JoinRequest::WORKER);
+    r.set_id(id);
+    r.set_incarnation(1);
+    REQUIRE(edl::wire::unpack<edl::wire::JoinReply>(m.ask(method::join, r), "master").accepted());
+  }
+  auto const there = [&](std::uint32_t id) {
+    return m.on_node([&] { return m.it->decisions().workers().known(id, 1); });
+  };
+  auto old = std::make_unique<watching>(m, 0);
+  watching const fresh(m, 0);
+  old.reset();
+  // Who ends afterwards, one after the other, is lost.
+  for (std::uint32_t const id : {1, 2}) {
+    std::make_unique<watching>(m, id).reset();
+    CHECK(eventually([&] { return !there(id); }));
+  }
+  CHECK(there(0));
+}
+
 }  // namespace handlers_test

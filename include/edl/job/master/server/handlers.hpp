@@ -80,7 +80,7 @@ class handlers {
   asio::awaitable<std::string> watch(net::request& r);
   asio::awaitable<void> take_probe(net::request& r);
   bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;
-  void hung_up(role of, std::uint32_t id, std::uint64_t incarnation);
+  void hung_up(role of, std::uint32_t id, std::uint64_t incarnation, std::uint64_t call);
   static time_point now() { return clock::now(); }
 
   net::node& node_;

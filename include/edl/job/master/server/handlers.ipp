@@ -162,7 +162,8 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
                              {m.flags().begin(), m.flags().end()},
                              m.kind().substr(0, 256),
                              m.follows(),
-                             {m.disk(), m.network()}};
+                             {m.disk(), m.network()},
+                             m.version()};
   auto const where = net::parse_addresses(request.addresses);
   join_reply const answer = coordinator_.join(request, now());
   if (answer.accepted && keepers_.is_keeper(request.role))
@@ -288,7 +289,7 @@ EDL_INLINE bool handlers::stranger(role of, std::uint32_t id, std::uint64_t inca
 EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {
   auto const m = wire::unpack<wire::WatchRequest>(r.message(), r.peer());
   role const of = wire::from_message(m.role());
-  ++calls_[{of, m.id()}];
+  std::uint64_t const call = ++calls_[{of, m.id()}];
   auto const until = now() + std::min(r.time_left(), detail::longest_watch);
   try {
     while (loop_.generation() <= m.generation() && !stranger(of, m.id(), m.incarnation()) && !loop_.ended()) {
@@ -296,7 +297,7 @@ EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {
       if (!in_time) break;
     }
   } catch (asio::system_error const&) {
-    hung_up(of, m.id(), m.incarnation());
+    if (!r.goes_elsewhere()) hung_up(of, m.id(), m.incarnation(), call);
     throw;
   }
   wire::WatchReply out;
@@ -306,14 +307,18 @@ EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {
   co_return wire::pack(out);
 }
 
-// Its connection ended while it waited. Another process' reset may have caused that, so it has a moment to
-// call again.
-EDL_INLINE void handlers::hung_up(role of, std::uint32_t id, std::uint64_t incarnation) {
-  std::uint64_t const calls = calls_[{of, id}];
-  node_.spawn([this, of, id, incarnation, calls]() -> asio::awaitable<void> {
+// The connection of its `call`th watch ended. Another process' reset may have caused that, so it has a moment
+// to call again. It may have done so long ago: its own side may have heard of the end before.
+EDL_INLINE void handlers::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, std::uint64_t call) {
+  if (calls_[{of, id}] != call) return;
+  auto const heard = [this, of, id] {
+    member const* const m = (of == role::worker ? coordinator_.workers() : coordinator_.servers()).find(id);
+    return m ? m->seen : time_point{};
+  };
+  node_.spawn([this, of, id, incarnation, call, heard, before = heard()]() -> asio::awaitable<void> {
     asio::steady_timer timer(node_.executor(), detail::call_again);
     co_await timer.async_wait(asio::use_awaitable);
-    if (calls_[{of, id}] != calls) co_return;
+    if (calls_[{of, id}] != call || heard() != before) co_return;  // it lives, and silence tells the rest
     coordinator_.hung_up(of, id, incarnation, now());
     loop_.run_commands();
   });
