@@ -33,7 +33,7 @@ void job::touch(std::string const& place, world::duration length) {
 
 // Those of the master whom nothing troubles now.
 std::vector<process*> job::members_but(std::string const& place) {
-  process const* const master = at("master");
+  process const* const master = this->master();
   std::vector<process*> all;
   for (process& m : all_)
     if (master && !m.ended && !m.given_up && m.role != "master" && m.joined == master->number &&
@@ -51,7 +51,7 @@ void job::expect(fault const& f) {
                         return p.role == "worker" && !p.ended && p.place != f.place &&
                                now >= std::max(troubled_[p.place], absent_[p.place]);
                       });
-  bool const replaced = (plan_.launched && f.place != "master") || others;
+  bool const replaced = (plan_.launched && f.place != master_at_) || others;
   world::duration length = f.length, more = 90s;
   if (f.what == kill || f.what == terminate || f.what == journal) more = 25s;
   if (f.what == stop || (f.what == power && others)) {
@@ -59,6 +59,7 @@ void job::expect(fault const& f) {
     if (f.what == stop && others && !plan_.has_servers()) more = 15s;
     if (replaced) length = std::min<world::duration>(length, 6s);
   }
+  if (f.what == lose || f.what == old_end) more = 30s;
   if (f.what == hang) length = std::min<world::duration>(length, 60s);
   if (f.what == stop || f.what == power || f.what == hang)
     absent_[f.place] = std::max(absent_[f.place], now + length);
@@ -69,6 +70,7 @@ void job::expect(fault const& f) {
 }
 
 void job::meet(fault const& f) {
+  parts_ = parts_ || (f.what == halves && !plan_.launched);
   if (f.on.what.empty())
     world::at(f.at, [this, f] { apply(f); });
   else
@@ -79,11 +81,12 @@ void job::meet(fault const& f) {
 void job::happens(process const& by, std::string_view call, std::string_view on) {
   for (std::size_t i = 0; i < aimed_.size(); ++i) {
     fault f = aimed_[i].what;
-    if (f.on.of != by.place || world::now() < f.at) continue;
+    std::string const place = by.role == "master" && !by.replaced ? "master" : by.place;
+    if (f.on.of != place || world::now() < f.at) continue;
     if (call != f.on.what && (!call.empty() || (f.on.what != "line" && on.find(f.on.what) == on.npos)))
       continue;
     if ((call == "send" || call == "connect") && !f.other.empty() &&
-        on != (by.place == f.place ? f.other : f.place))
+        on != (place == f.place ? f.other : f.place))
       continue;
     if (++aimed_[i].seen < f.on.nth) continue;
     aimed_.erase(aimed_.begin() + std::ptrdiff_t(i--));
@@ -102,16 +105,20 @@ void job::on_call(world::call const& c) {
   if (auto const at = c.on.rfind("/version-"); c.what == "rename" && c.on.ends_with("/manifest.json") &&
                                                at != c.on.npos &&
                                                std::sscanf(c.on.data() + at, "/version-%llu", &version) == 1)
-    if (version > acknowledged_ + 2 * std::uint64_t(plan_.workers))
+    if (process const* const by = find(c.by);
+        version > acknowledged_ + 2 * std::uint64_t(plan_.workers) && !(by && by->replaced))
       find_fault(fmt::format("a checkpoint of version {} is valid, and the newest step is {}", version,
                              acknowledged_));
   if (aimed_.empty()) return;
   if (process const* const by = find(c.by)) happens(*by, c.what, c.on);
 }
 
-void job::apply(fault const& f) {
+void job::apply(fault const& of) {
   if (over_) return;
-  lines_.say("fault", to_string(f));
+  lines_.say("fault", to_string(of));
+  fault f = of;
+  for (std::string* const place : {&f.place, &f.other})
+    if (*place == "master") *place = master_at_;
   expect(f);
   process* const p = f.place.empty() ? nullptr : at(f.place);
   switch (f.what) {
@@ -141,7 +148,7 @@ void job::apply(fault const& f) {
         });
       break;
     case power:
-      if (plan_.launched || f.place == "master") {  // a launcher is of the same machine
+      if (plan_.launched || f.place == master_at_) {  // a launcher is of the same machine
         fault one = f;
         one.what = kill;
         one.length = {};
@@ -168,8 +175,8 @@ void job::apply(fault const& f) {
       // A master that is cut off from all others is to blame none of them. Of one alone it cannot know, nor
       // of an outage so short that it may last twice as long for a connection far away.
       fault one = f;
-      one.number = f.place == "master" && f.length <= 25s && (f.length > 3s || plan_.latency < 5ms) &&
-                   world::now() > troubled_["master"] && members_but(f.place).size() > 1;
+      one.number = f.place == master_at_ && f.length <= 25s && (f.length > 3s || plan_.latency < 5ms) &&
+                   world::now() > troubled_[master_at_] && members_but(f.place).size() > 1;
       if (one.number != 0) secluded_ = std::max(secluded_, world::now() + f.length);
       for (std::string const& other : places())
         if (other != f.place) disturb(f.place, other, one);
@@ -191,6 +198,25 @@ void job::apply(fault const& f) {
     case servers:
       scale(f);
       break;
+    // These are nobody's end, and nobody is to be given up for them.
+    case lose:
+      ++applied_;
+      world::swallow(f.place, f.other, 1);
+      break;
+    case old_end:
+      ++applied_;
+      world::end_late(f.place, f.other, f.length);
+      break;
+    case blackout:
+      if (plan_.launched) break;
+      for (process& one : all_)
+        if (!one.ended) touch(one.place), world::kill(one.pid, SIGKILL);
+      world::lose_unforced("storage");
+      acknowledged_ = written_;  // what has been told of is there, and it need be no more
+      break;
+    case halves:
+      part(f);
+      break;
   }
 }
 
@@ -211,6 +237,53 @@ void job::disturb(std::string const& a, std::string const& b, fault const& f) {
     disturbances_.erase(to), disturbances_.erase(back);
     relink(a, b);
     if (resets) world::reset_connections(a, b);
+  });
+}
+
+// Each half goes on as it can. The one with the master is lost in the end, as a node with all of its pods; or
+// it stands still, as a node that hangs, is given up, and wakes.
+void job::part(fault const& f) {
+  if (plan_.launched) return;
+  bool const both = (f.number >> 32 & 1) != 0;
+  std::vector<std::string> here{master_at_}, there;
+  std::uint64_t bit = 1;
+  auto const add = [&](char const* role, int n) {
+    for (int i = 0; i < n; ++i, bit <<= 1)
+      ((f.number & bit) != 0 ? here : there).push_back(fmt::format("{}-{}", role, i));
+  };
+  add("server", plan_.servers), add("worker", plan_.workers);
+  for (std::string const& place : places())
+    if (std::ranges::find(here, place) == here.end() && std::ranges::find(there, place) == there.end())
+      there.push_back(place);
+  fault apart = f;
+  apart.what = cut;
+  for (std::string const& a : here)
+    for (std::string const& b : there) disturb(a, b, apart);
+  std::vector<world::pid> half;
+  for (std::string const& place : here)
+    if (process* const p = at(place)) half.push_back(p->pid);
+  process* const old = master();
+  if (!both)
+    return after(f.length, [this, half, old_at = master_at_] {
+      if (over_) return;
+      for (world::pid const one : half)
+        if (world::alive(one)) world::kill(one, SIGKILL);
+      for (char const* name : {"", ".before", ".before.new"})
+        world::remove_file("master", fmt::format("{}/{}.json{}", directory, old_at, name));
+    });
+  if (!old || old->replaced || over_) return;
+  world::disk d = world::get_disk("storage");
+  d.blind = true;
+  world::set_disk("storage", d);
+  for (world::pid const one : half) world::kill(one, SIGSTOP);
+  old->replaced = old->given_up = true;
+  master_at_ += "x";
+  after(3s, [this] {
+    if (!over_) launch_master();
+  });
+  after(f.length, [half] {
+    for (world::pid const one : half)
+      if (world::alive(one)) world::kill(one, SIGCONT);
   });
 }
 
@@ -240,7 +313,10 @@ void job::disturb_disk(fault const& f) {
   world::duration const late = f.what == slow_disk ? milliseconds(3 * f.number) : milliseconds(3000);
   disk_bad_until_ = std::max(disk_bad_until_, now + f.length + late);
   if (f.what != slow_disk) disk_trouble_ = std::max(disk_trouble_, world::now() + f.length + 3s);
-  after(f.length, [] { world::set_disk("storage", {}); });
+  after(f.length, [] {
+    world::disk const bad = world::get_disk("storage");
+    world::set_disk("storage", {.blind = bad.blind});
+  });
 }
 
 void job::damage_journal(fault const& f) {
@@ -259,8 +335,8 @@ void job::damage_journal(fault const& f) {
     world::write_file("master", path, *content);
     ++applied_;
   }
-  touch("master");
-  if (process* const p = at("master")) world::kill(p->pid, SIGKILL);
+  touch(master_at_);
+  if (process* const p = master()) world::kill(p->pid, SIGKILL);
 }
 
 void job::scale(fault const& f) {

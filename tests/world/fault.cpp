@@ -16,10 +16,10 @@ namespace {
 
 using enum fault::kind;
 
-constexpr std::array names{"kill",    "terminate", "stop",      "hang",      "power",
-                           "cut",     "isolate",   "reset",     "delay",     "strand",
-                           "swallow", "one_way",   "slow_disk", "full_disk", "failing_disk",
-                           "journal", "clock",     "workers",   "servers"};
+constexpr std::array names{"kill",      "terminate", "stop",         "hang",     "power",   "cut",
+                           "isolate",   "reset",     "delay",        "strand",   "swallow", "one_way",
+                           "slow_disk", "full_disk", "failing_disk", "journal",  "clock",   "workers",
+                           "servers",   "lose",      "old_end",      "blackout", "halves"};
 
 /// Moments at which little is as it was before.
 constexpr char const* told[]{"joined",     "is lost",       "Going",       "World",
@@ -65,7 +65,8 @@ fault parse_fault(std::string const& text) {
 /// Draws one fault after the other.
 class drawing {
  public:
-  explicit drawing(plan const& of) : plan_(of), d_(of.seed, 2), more_(of.seed, 5), aimed_(40 * d_.below(3)) {
+  explicit drawing(plan const& of)
+      : plan_(of), d_(of.seed, 2), more_(of.seed, 5), newer_(of.seed, 7), aimed_(40 * d_.below(3)) {
     if (d_.one_in(2)) return;
     for (auto& [kind, weight] : weights_)  // few kinds, often, meet what many do not
       if (kind != kill && d_.below(3) > 0) weight = 0;
@@ -105,6 +106,10 @@ class drawing {
     if (plan_.has_servers() && !plan_.launched && more_.one_in(4)) drain_amid_absence();
     if (plan_.kept > 0 && more_.one_in(4)) fail_amid_checkpoint();
     if (plan_.has_servers() && plan_.launched && more_.one_in(4)) resize_again();
+    lose_answers();
+    if (!plan_.launched && newer_.one_in(8)) end_all_at_once();
+    bool const may_part = plan_.has_servers() ? plan_.copies > 1 : plan_.workers > 1;
+    if (!plan_.launched && may_part && newer_.one_in(2)) part();
     std::ranges::stable_sort(out_, {}, &fault::at);
     return out_;
   }
@@ -259,6 +264,54 @@ class drawing {
     }
   }
 
+  /// Single answers are lost, and old ends of connections come late: that is nobody's end.
+  void lose_answers() {
+    for (std::uint64_t n = newer_.one_in(2) ? 0 : 1 + newer_.below(4); n > 0; --n) {
+      fault f{.at = milliseconds(newer_.between(500, 20'000)), .what = newer_.one_in(3) ? old_end : lose};
+      bool const of_server = plan_.has_servers() && newer_.one_in(2);
+      std::string const caller = plan_.has_servers() && newer_.one_in(3)
+                                     ? fmt::format("server-{}", newer_.below(std::uint64_t(plan_.servers)))
+                                     : fmt::format("worker-{}", newer_.below(std::uint64_t(plan_.workers)));
+      std::string const served = of_server && f.what == lose
+                                     ? fmt::format("server-{}", newer_.below(std::uint64_t(plan_.servers)))
+                                     : std::string("master");
+      if (caller == served) continue;
+      f.place = f.what == lose ? served : caller;
+      f.other = f.what == lose ? caller : served;
+      if (f.what == old_end) f.length = milliseconds(newer_.between(200, 3500));
+      if (f.end() < plan_.quiet) out_.push_back(f);
+    }
+  }
+
+  /// The storage's own crash, with all that use it.
+  void end_all_at_once() {
+    fault f{.at = milliseconds(newer_.between(2000, 20'000)), .what = blackout};
+    if (newer_.one_in(2))
+      f.on = {
+          .what = newer_.one_in(2) ? "Checkpoint of" : "rename", .of = "master", .nth = 1 + newer_.below(6)};
+    if (newer_.one_in(2)) f.on.later = milliseconds(newer_.between(0, 300));
+    if (f.at < plan_.quiet) out_.push_back(f);
+  }
+
+  /// A node is cut off, with the master and some of the members, and does not come back.
+  void part() {
+    auto const members = std::uint64_t(plan_.servers + plan_.workers);
+    bool const both = newer_.one_in(2);
+    fault f{.at = milliseconds(newer_.between(1000, 8000)), .what = halves};
+    // Long enough for the other half's members to be given up, or for their master to take the storage.
+    auto const least = milliseconds(both ? 20'000 : 6000), most = plan_.quiet - f.at - milliseconds(500);
+    if (most < least) return;
+    f.length = milliseconds(newer_.between(least.count(), std::min(most, 2 * least).count()));
+    // One that keeps the model, and one that trains, at least; and not all.
+    std::uint64_t const keeps =
+                            newer_.below(std::uint64_t(plan_.has_servers() ? plan_.servers : plan_.workers)),
+                        trains = std::uint64_t(plan_.servers) + newer_.below(std::uint64_t(plan_.workers));
+    f.number = 1ull << keeps | 1ull << trains | (newer_.next() & newer_.next() & ((1ull << members) - 1));
+    if (f.number == (1ull << members) - 1) f.number = 1ull << keeps | 1ull << trains;
+    if (both) f.number |= 1ull << 32;
+    out_.push_back(f);
+  }
+
   /// What comes amid what another fault has begun.
   void follow(fault const& f) {
     auto const moment = [&](char const* line, std::int64_t latest) {
@@ -379,12 +432,17 @@ class drawing {
         if (!plan_.has_servers()) return f.what = kill, complete(f);
         f.number = std::uint64_t(plan_.copies) + d_.below(3);
         break;
+      case lose:
+      case old_end:
+      case blackout:
+      case halves:
+        break;  // drawn elsewhere
     }
     return f;
   }
 
   plan const& plan_;
-  draws d_, more_;
+  draws d_, more_, newer_;
   std::uint64_t aimed_;  // of a hundred
   std::pair<fault::kind, int> weights_[19]{{kill, 32},     {terminate, 6}, {stop, 8},         {hang, 3},
                                            {power, 5},     {cut, 8},       {isolate, 7},      {reset, 10},

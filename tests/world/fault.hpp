@@ -34,7 +34,15 @@ struct fault {
     journal,  ///< one bit of the master's journal is changed, or the file is cut off; the master is killed
     clock,    ///< the system's clock of `place` is off by `number` s for `length`
     workers,  ///< there are to be `number` workers
-    servers   ///< there are to be `number` servers
+    servers,  ///< there are to be `number` servers
+    lose,  ///< the next thing that `place` answers `other` is acknowledged, and lost; the connection lives on
+    old_end,   ///< connections of `place` to `other` end there at once, and at `other` only after `length`
+    blackout,  ///< all processes are gone at once, and with them what was not forced to the storage
+    /// The master, and members by the lower bits of `number`, are cut off from the others for `length`. All
+    /// write to the storage as they can, and then that half is gone, with its master's journal. With bit 32
+    /// it stands still for that time instead, on storage whose locks nobody else sees. The others get a
+    /// master of their own meanwhile, and both go on.
+    halves
   };
 
   /// What a fault waits for. Of calls between two places those count that it is about.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -115,6 +116,7 @@ class checks {
     std::string const checkpoints = std::string(job::directory) + "/checkpoints";
     for (std::string const& name : world::list("master", checkpoints))
       if (std::string const wrong = damage_of(checkpoints + "/" + name); !wrong.empty()) find(wrong);
+    look_at_figures(checkpoints + "/history.jsonl");
     auto const model = world::read_file("master", std::string(job::directory) + "/model/model.safetensors");
     if (!model) return find("there is no exported model");
     if (std::string const wrong = miscounted(h_.job, *model); !wrong.empty()) find(wrong);
@@ -124,6 +126,21 @@ class checks {
                                     : "0";
     if (h_.job.evaluation_steps > 0 && !job_.evaluated().contains(std::stoull(version)))
       find("the last version, " + version + ", has not been evaluated");
+  }
+
+  /// What is told of the training is what was done: each record's loss is that of a label far away.
+  void look_at_figures(std::string const& path) {
+    auto const text = world::read_file("master", path);
+    if (!text) return;  // this master has heard of no step, nor one before it
+    std::uint64_t const all = std::uint64_t(counting::records) * std::uint64_t(h_.job.epochs);
+    std::istringstream lines(*text);
+    for (std::string line; std::getline(lines, line);) {
+      auto const one = nlohmann::json::parse(line, nullptr, false);
+      if (!one.is_object()) return find(path + " has a line that is none: " + line);
+      if (!one.contains("loss")) continue;
+      bool const right = one["loss"].is_number() && std::abs(one["loss"].get<double>() - 1e6) < 100;
+      if (!right || one.value("records", all + 1) > all) find(path + " tells what was not: " + line);
+    }
   }
 
   history& h_;

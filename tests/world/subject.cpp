@@ -23,7 +23,7 @@ constexpr char const *token = "0123456789abcdef0123456789abcdef",
                      *launcher_token = "fedcba9876543210fedcba9876543210";
 constexpr int master_port = 5000, launcher_port = 5001;
 
-std::string master_place() { return fmt::format("tcp:{}:{}", world::address_of("master"), master_port); }
+constexpr char const* master_name = "masters.world";
 
 bool is_error(std::string const& level) { return level == "ERROR" || level == "CRITICAL"; }
 
@@ -98,6 +98,8 @@ process* job::find(world::pid of) {
   return it == all_.end() ? nullptr : &*it;
 }
 
+process* job::master() { return at(master_at_); }
+
 process* job::at(std::string const& place) {
   for (process& p : all_)
     if (p.place == place && !p.ended) return &p;
@@ -151,7 +153,7 @@ void job::launch(std::string const& role, std::uint32_t id, std::map<std::string
   if (over_ && role != "audit") return;
   bool const master = role == "master", launcher = role == "launcher";
   process p{.number = ++started_, .role = role, .id = id, .order = order, .started = world::now()};
-  p.place = master || launcher ? role : free_place(role, id);
+  p.place = master ? master_at_ : launcher ? role : free_place(role, id);
   if (dark_.contains(p.place) && !plan_.launched && !master) return come(role, id, 500ms);
   if (dark_.contains(p.place) && order > 0) {
     orders_.push_back({role, id, std::move(variables), order});
@@ -186,7 +188,9 @@ void job::come(std::string const& role, std::uint32_t id, milliseconds pause) {
   coming_.insert({role, id});
   after(pause, [this, role, id] {
     coming_.erase({role, id});
-    launch(role, id, {{"MASTER_ADDR", master_place()}});
+    launch(role, id,
+           {{"MASTER_ADDR",
+             fmt::format("tcp:{}:{}", parts_ ? master_name : world::address_of("master"), master_port)}});
   });
 }
 
@@ -203,6 +207,11 @@ void job::launch_master() {
     variables["EDL_LAUNCHER"] = fmt::format("tcp:{}:{}", world::address_of("launcher"), launcher_port);
     variables["EDL_LAUNCHER_TOKEN"] = launcher_token;
     variables["EDL_JOURNAL"] = std::string(directory) + "/journal";
+  }
+  // A journal lives and ends with a master's place, as that of a pod.
+  if (parts_) {
+    variables["EDL_JOURNAL"] = fmt::format("{}/{}.json", directory, master_at_);
+    world::set_dns(master_name, master_at_);
   }
   launch("master", 0, variables);
   if (plan_.launched || started_ == 1) return;
@@ -299,7 +308,7 @@ void job::order_stop(std::string const& role, std::uint32_t id, std::chrono::mil
       process const* const late = find(pid);
       if (!late || late->ended) return;
       // Who does not reach the master tries for 5 s to hand back what it has, also at the end of the job.
-      process const* const master = at("master");
+      process const* const master = this->master();
       bool const tries = world::now() < secluded_ || !master || master->started > told;
       if (grace > (tries ? 5s : 0s) && !late->hit && !over_ && !ending_)
         find_fault(fmt::format("{} was told to stop, and had to be killed", late->name));
@@ -350,7 +359,7 @@ void job::on_end(world::pid of, world::ending const& how) {
 }
 
 void job::master_ended(process const& who) {
-  if (over_) return;
+  if (over_ || who.replaced) return;
   less_known_ = less_known_ || world::now() < disk_trouble_;
   if (less_known_) unsure_ = {fault::kind::workers, fault::kind::servers};
   if (who.ended->signal) return after(milliseconds(draws_.between(50, 2500)), [this] { launch_master(); });
@@ -416,18 +425,27 @@ void job::on_line(world::line const& l) {
     ++steps_;
     unsigned long long version = 0;
     auto const at = line.text.find("steps = ");
-    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1 && !void_)
+    process const* const newest = master();
+    bool const counts = !void_ && !(parts_ && newest && p->joined != newest->number);
+    if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1 && counts)
       acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
     last_step_ = l.when;
     auto const steps =
         std::uint64_t(32 * plan_.epochs / (plan_.has_servers() ? plan_.grads_to_wait : plan_.workers));
-    if (process const* const master = this->at("master");
+    if (process const* const master = this->master();
         master && version >= steps && !std::exchange(trained_, true))
       happens(*master, "end", {});
   }
   lines_.hear(p->name, line);
   if (!line.level.empty() && line.level != "DEBUG") happens(*p, {}, line.text);
   judge_line(*p, line);
+}
+
+// A backup may be a step behind its server, which has written the checkpoint.
+void job::look_at_history(std::uint64_t from) {
+  if (from + 2 * std::uint64_t(plan_.workers) < written_)
+    find_fault(fmt::format("the job goes on from version {}, behind its own checkpoint of version {}", from,
+                           written_));
 }
 
 void job::judge_line(process& who, log_line const& l) {
@@ -437,7 +455,7 @@ void job::judge_line(process& who, log_line const& l) {
   if (l.text.find(" is passed over (") != l.text.npos) find_fault(who.name + ": " + l.text);
   if (l.text.starts_with("generation ") || l.text.starts_with("World ")) void_ = false;
   if (l.text.starts_with("cannot follow ")) passes_[who.number] = 0;  // the next one may take long again
-  if (who.role != "master") return;
+  if (who.role != "master" || who.replaced) return;
   // Those who have not heard of the end are waited for.
   if (l.text.starts_with("model written to /job/model")) expected_ = std::max(expected_, world::now() + 60s);
   // Who is found to be gone is replaced, and the launcher is told soon.
@@ -447,20 +465,30 @@ void job::judge_line(process& who, log_line const& l) {
     changed_ = std::max(changed_, world::now());
   unsigned long long version = 0, before = 0, wanted = 0;
   if (std::sscanf(l.text.c_str(), "Evaluation metrics[v=%llu", &version) == 1) evaluated_.insert(version);
-  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1)
+  if (std::sscanf(l.text.c_str(), "Checkpoint of version %llu written", &version) == 1)
+    written_ = std::max<std::uint64_t>(written_, version);
+  if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1) {
     acknowledged_ = version, void_ = true;
+    look_at_history(version);
+  }
   // A member of an earlier world may have come back with its copy, to a master that has gone back behind it.
   if (auto const from = l.text.rfind(" from version ");
       l.text.starts_with("World ") && from != l.text.npos &&
-      std::sscanf(l.text.c_str() + from, " from version %llu", &version) == 1)
+      std::sscanf(l.text.c_str() + from, " from version %llu", &version) == 1) {
     acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
+    look_at_history(version);
+  }
   // Some may have been on their way to servers, or answered by the first of them.
   if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1) {
     if (version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
       find_fault(fmt::format("the servers go on at version {}, and a worker was told of {}", version,
                              acknowledged_));
     acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
+    look_at_history(version);
   }
+  if (std::sscanf(l.text.c_str(), "records: %llu counted once", &version) == 1 && trained_ &&
+      version != std::uint64_t(counting::records) * std::uint64_t(plan_.epochs))
+    find_fault("the master tells what was not: " + l.text);
   if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu", &before, &wanted) == 2) {
     (l.text.find("worker") != l.text.npos ? wanted_workers_ : wanted_servers_) = std::uint32_t(wanted);
     changed_ = std::max(changed_, world::now());

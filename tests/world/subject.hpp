@@ -88,6 +88,7 @@ class job {
   };
 
   process* find(world::pid of);
+  process* master();                      ///< the newest, if it lives
   process* at(std::string const& place);  ///< that lives there
   process* living_of(std::string const& role, std::uint32_t id);
   std::string free_place(std::string const& role, std::uint32_t id) const;
@@ -105,6 +106,7 @@ class job {
   void replace_by_hand(process& who);
   void judge_line(process& who, log_line const& l);
   void find_fault(std::string what);
+  void look_at_history(std::uint64_t from);
 
   void apply(fault const& f);  ///< now; what it changes is as before after its length
   void happens(process const& by, std::string_view call, std::string_view on);
@@ -114,6 +116,7 @@ class job {
   std::vector<process*> members_but(std::string const& place);
   void disturb(std::string const& a, std::string const& b, fault const& f);
   void relink(std::string const& a, std::string const& b);
+  void part(fault const& f);
   void disturb_disk(fault const& f);
   void damage_journal(fault const& f);
   void scale(fault const& f);
@@ -144,11 +147,14 @@ class job {
   world::duration disk_trouble_{};                       // until then, and a moment longer
   world::duration disk_bad_since_{}, disk_bad_until_{};  // it was slow, or failed
   std::set<std::string> dark_;                           // places without power
+  std::string master_at_ = "master";                     // the newest
+  bool parts_ = false;                                   // there may be two masters: they have a name
   std::map<std::uint64_t, world::duration> hangs_;
   std::map<std::uint64_t, int> passes_;  // of processes, by their numbers
   std::vector<std::string> findings_;
   std::string failure_, refused_;
   std::uint64_t started_ = 0, steps_ = 0, acknowledged_ = 0;
+  std::uint64_t written_ = 0;  // version of the newest checkpoint that the master has told of
   std::uint32_t next_worker_ = 0;
   std::set<std::uint64_t> evaluated_;
   std::uint32_t wanted_workers_ = 0, wanted_servers_ = 0;

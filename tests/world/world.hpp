@@ -139,7 +139,10 @@ void reset_connections(std::string const& a, std::string const& b);  ///< RST on
 /// Their packets are lost from now on, as by a gateway that has forgotten them: half-open connections.
 void strand_connections(std::string const& a, std::string const& b);
 /// What `a` answers on connections that `b` has made is acknowledged and lost, as by a relay gone wrong.
-void swallow(std::string const& a, std::string const& b);
+/// `count`: only so many packets of each connection; 0: all.
+void swallow(std::string const& a, std::string const& b, std::uint64_t count = 0);
+/// Connections that `a` has to `b` end with an error at `a`, and `late` afterwards at `b`.
+void end_late(std::string const& a, std::string const& b, duration late);
 std::string address_of(std::string const& host);                 ///< its IP address. DNS knows its name
 void set_dns(std::string const& name, std::string const& host);  ///< another name; empty host: unknown
 std::size_t connections();                                       ///< open ones between different hosts
@@ -153,6 +156,7 @@ struct disk {
   double io_error = 0;                              ///< probability of EIO, of each call that reaches it
   bool lies = false;                                ///< fsync returns without forcing anything
   bool read_only = false;                           ///< EROFS
+  bool blind = false;  ///< fcntl locks of one host are not seen by others, as on some network file systems
 };
 /// Volumes have names; a host's own is called as the host. Made at its first use.
 disk get_disk(std::string const& volume);

@@ -119,6 +119,7 @@ place look_up(process const& p, std::string const& path, bool follow) {
 
 long open_path(process& p, std::string const& path, int flags, mode_t mode) {
   auto file = std::make_shared<open_file>();
+  file->at = p.at;
   file->flags = flags;
   std::string const full = absolute(p, path);
   file->path = full;
@@ -358,9 +359,10 @@ long open_file::lock_range(struct ::flock const& how) {
   if (!node) return -EBADF;
   std::int64_t const first = how.l_start, last = how.l_len == 0 ? never : how.l_start + how.l_len - 1;
   auto const overlaps = [&](inode::range const& r) { return r.first <= last && first <= r.last; };
+  auto const seen = [&](inode::range const& r) { return !on || !on->how.blind || r.by->at == at; };
   if (how.l_type != F_UNLCK)
     for (inode::range const& r : node->ranges)
-      if (r.by != this && overlaps(r) && (r.write || how.l_type == F_WRLCK)) return -EAGAIN;
+      if (r.by != this && overlaps(r) && seen(r) && (r.write || how.l_type == F_WRLCK)) return -EAGAIN;
   std::erase_if(node->ranges, [&](inode::range const& r) { return r.by == this && overlaps(r); });
   if (how.l_type != F_UNLCK) node->ranges.push_back({first, last, how.l_type == F_WRLCK, this});
   return 0;

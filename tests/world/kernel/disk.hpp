@@ -73,6 +73,7 @@ struct open_file final : object {
   bool can_be_watched() const override { return false; }
   char const* kind() const override { return "file"; }
   volume* on = nullptr;  ///< null: a special file
+  host* at = nullptr;    ///< who has opened it
   std::shared_ptr<inode> node;
   std::string path;
   int flags = 0;

@@ -172,10 +172,25 @@ void strand_connections(std::string const& a, std::string const& b) {
   look_at_links();
 }
 
-void swallow(std::string const& a, std::string const& b) {
+void swallow(std::string const& a, std::string const& b, std::uint64_t count) {
   os->note("swallow", a + " " + b);
   host const* const from = &host_called(a);
-  for_connections(a, b, [from](socket& s) { s.swallowed = s.swallowed || (s.at == from && !s.bound); });
+  for_connections(a, b, [from, count](socket& s) {
+    if (s.at != from || s.bound) return;
+    s.swallowed = s.swallowed || count == 0;
+    s.to_swallow = count;
+  });
+}
+
+void end_late(std::string const& a, std::string const& b, duration late) {
+  os->note("end late", a + " " + b);
+  host const* const from = &host_called(a);
+  for_connections(a, b, [from, late](socket& s) {
+    if (s.at != from) return;
+    auto const other = s.peer.lock();
+    s.break_off(ECONNRESET);
+    if (other) os->at(os->now + late.count(), [other] { other->break_off(ECONNRESET); });
+  });
 }
 
 std::string address_of(std::string const& host) {

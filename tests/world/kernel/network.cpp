@@ -216,7 +216,9 @@ void socket::arrive() {
   packet p = std::move(in_flight.front());
   in_flight.pop_front();
   bytes_in_flight -= p.bytes.size();
-  if (swallowed) return changed();
+  bool const lost = to_swallow > 0 && !p.bytes.empty() && !p.reset;
+  to_swallow -= lost;
+  if (swallowed || lost) return changed();
   auto const other = peer.lock();
   if (!other || other->user_closed || other->vanished || other->is == state::broken) {
     if (!p.reset && !p.bytes.empty()) answer_with_reset(*this);

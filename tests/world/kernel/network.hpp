@@ -61,6 +61,7 @@ struct socket final : object {
   pid peer_process = 0;
   endpoint local, remote;
   bool bound = false, user_closed = false, vanished = false, stranded = false, swallowed = false;
+  std::uint64_t to_swallow = 0;  ///< packets that arrive nowhere
   std::weak_ptr<socket> peer;
 
   std::deque<std::shared_ptr<socket>> queue;  ///< of one that listens

@@ -121,6 +121,34 @@ TEST_CASE("locks of files end with their holder") {
   CHECK(text(o.said) == text({"EAGAIN", "0", "5"}));
 }
 
+TEST_CASE("a blind storage shows nobody the locks of other hosts") {
+  auto const o = history([](notes note) {
+    world::mount_everywhere("/shared", "storage");
+    put("/shared/lock", "", true);
+    static auto const seize = [] {
+      struct flock how {};
+      how.l_type = F_WRLCK;
+      how.l_len = 1;
+      return result(::fcntl(::open("/shared/lock", O_RDWR), F_OFD_SETLK, &how));
+    };
+    auto const elsewhere = [] {
+      world::start({.name = "other", .main = [](int, char**) {
+                      put("/shared/said", seize(), true);
+                      return 0;
+                    }});
+      std::this_thread::sleep_for(1s);
+      return slurp("/shared/said");
+    };
+    note("{}", seize());
+    note("{}", elsewhere());
+    world::set_disk("storage", {.blind = true});
+    note("{}", seize());
+    note("{}", elsewhere());
+  });
+  CHECK(o.failure == "");
+  CHECK(text(o.said) == text({"0", "EAGAIN", "EAGAIN", "0"}));
+}
+
 TEST_CASE("a loss of power leaves what was forced, and any part of the rest") {
   std::set<std::string> journals, names;
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {

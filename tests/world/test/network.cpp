@@ -157,6 +157,29 @@ TEST_CASE("connections are reset, or forgotten on their way") {
   CHECK(text(o.said) == text({"answer", "ECONNRESET", "answer", "ETIMEDOUT", "30 s", "answer"}));
 }
 
+TEST_CASE("one answer is lost, and its connection lives; an end comes late to the other side") {
+  auto const o = history([](notes note) {
+    echo();
+    int fd = connected_to("echo");
+    note("{}", ask(fd));
+    world::swallow("echo", "world", 1);
+    ::send(fd, "a", 1, MSG_NOSIGNAL);
+    std::this_thread::sleep_for(1s);
+    char c = 0;
+    note("{}", ::recv(fd, &c, 1, MSG_DONTWAIT));
+    note("{}", ask(fd));
+    world::end_late("world", "echo", 2s);
+    note("{}", ask(fd));
+    note("{}", ask(connected_to("echo")));
+    std::this_thread::sleep_for(1s);
+    std::size_t const before = world::connections();
+    std::this_thread::sleep_for(2s);
+    note("{}", before - world::connections());
+  });
+  CHECK(o.failure == "");
+  CHECK(text(o.said) == text({"answer", "-1", "answer", "ECONNRESET", "answer", "0"}));
+}
+
 TEST_CASE("who does not read holds up who sends") {
   auto const o = history([](notes note) {
     int ends[2];
