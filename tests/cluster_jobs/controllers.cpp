@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/controller/controller.hpp, edl/cluster/controller/api_discovery.hpp.
 // The controller as a cluster runs it: replicas that share a lease, and what they tell of themselves.
 #include <httplib.h>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/controller/execute.hpp, edl/cluster/controller/limited_requests.hpp.
 // Jobs that share a cluster: the controller and all pods are real processes beside a double of the API
 // server.
 #include <fmt/format.h>

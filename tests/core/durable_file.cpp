@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/core/storage_error.hpp.
 #include "edl/core/durable_file.hpp"
 
 #include <doctest/doctest.h>

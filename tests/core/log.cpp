@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/core/inline.hpp.
 #include "edl/core/log.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cuda/library/nccl_communicator.hpp.
 // GPUs that sum among themselves: members are threads of the test, each with a GPU of its own.
 #include "edl/compute/device/communicator.hpp"
 

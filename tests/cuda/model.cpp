@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cuda/library/claim.hpp, edl/compute/device/cuda/library/operations.hpp,
-// edl/compute/device/cuda/library/engine.hpp, edl/compute/device/cuda/library/check.hpp,
-// edl/compute/device/cuda/options.hpp, edl/compute/device/cuda/open.hpp. Whole networks: what a GPU computes
-// beside what the processor does.
+// Whole networks: what a GPU computes beside what the processor does.
 #include "edl/compute/nn/model.hpp"
 
 #include <dlfcn.h>

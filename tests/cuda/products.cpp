@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cuda/library/products.hpp, edl/compute/device/cuda/library/matrix.hpp,
-// edl/compute/device/cuda/library/dense.hpp, edl/compute/device/cuda/library/trial.hpp.
 // Convolutions and dense layers: what a GPU's libraries compute beside what the processor does.
 #include "compute/device/draw.hpp"
 #include "cuda/geometry.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of tables on a GPU: what is looked up, and what gradients they get. Covers also
-// edl/job/train/gpu_rows.hpp.
+// Rows of tables on a GPU: what is looked up, and what gradients they get.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/train/gpu_samples.hpp, edl/job/train/accelerator_trainer.hpp,
-// edl/compute/device/accelerator.hpp, edl/compute/device/pinned.hpp.
 #include <algorithm>
 #include <limits>
 #include <memory>

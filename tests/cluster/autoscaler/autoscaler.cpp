@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/autoscaler/admission.hpp, edl/cluster/autoscaler/shrinking.hpp,
-// edl/cluster/autoscaler/packing.hpp, edl/cluster/autoscaler/plan.hpp, edl/cluster/controller/decision.hpp,
-// edl/cluster/autoscaler/cluster_view.hpp.
 #include "edl/cluster/autoscaler/autoscaler.hpp"
 
 #include <doctest/doctest.h>

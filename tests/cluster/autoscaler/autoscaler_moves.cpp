@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/autoscaler/allocation.hpp.
 // Workers that the autoscaler puts together.
 #include <doctest/doctest.h>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/controller/leader.hpp.
 #include "edl/cluster/controller/election.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/kubernetes/followed_list.hpp.
 #include "edl/cluster/controller/inventory.hpp"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/controller/job_status.hpp, edl/cluster/autoscaler/exchange.hpp,
-// edl/cluster/controller/job_memo.hpp, edl/cluster/controller/job_objects.hpp,
-// edl/cluster/autoscaler/outcome.hpp, edl/cluster/autoscaler/shared.hpp.
 #include "edl/cluster/controller/reconcile.hpp"
 
 #include <doctest/doctest.h>

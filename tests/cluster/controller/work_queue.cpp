@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/core/clock.hpp.
 #include "edl/cluster/controller/work_queue.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/kubernetes/annotations.hpp, edl/job/platform/platform.hpp.
 #include "edl/cluster/kubernetes/cluster.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/cluster/kueue/kueue_objects.hpp.
 #include "edl/cluster/kueue/kueue.hpp"
 
 #include <doctest/doctest.h>

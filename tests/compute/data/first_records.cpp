@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/data/forwarding_source.hpp
 #include "edl/compute/data/first_records.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/device.hpp, edl/compute/device/backend.hpp.
 #include "edl/compute/device/any_device.hpp"
 
 #include <doctest/doctest.h>

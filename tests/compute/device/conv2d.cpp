@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/onednn/onednn.hpp, edl/compute/device/cpu/onednn/onednn_conv2d.hpp,
-// edl/compute/device/cpu/onednn/onednn_kernel.hpp, edl/compute/device/cpu/onednn/onednn_store.hpp,
-// edl/compute/device/cpu/onednn/onednn_work.hpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>

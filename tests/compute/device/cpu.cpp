@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/options.hpp.
 #include <doctest/doctest.h>
 
 #include <type_traits>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/onednn/onednn_matmul.hpp, edl/compute/device/cpu/row_product.hpp.
 #include <doctest/doctest.h>
 
 #include <vector>

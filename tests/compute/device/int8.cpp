@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/int8_kernel.hpp, edl/compute/device/cpu/int8_passes.hpp,
-// edl/compute/device/cpu/int8_units.hpp and edl/compute/device/cpu/onednn/onednn_types.hpp.
 #include "edl/compute/device/cpu/int8.hpp"
 
 #include <doctest/doctest.h>

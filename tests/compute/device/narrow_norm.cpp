@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/norm/norm_strip.hpp, edl/compute/device/cpu/norm/norm_unit.hpp,
-// edl/compute/device/cpu/bfloat16_vectors.hpp and
-// edl/compute/device/cpu/norm/batch_norm_loops.hpp.
 #include "edl/compute/device/cpu/norm/narrow_norm.hpp"
 
 #include <doctest/doctest.h>

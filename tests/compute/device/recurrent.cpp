@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/recurrent_product.hpp.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/tile_product.hpp, edl/compute/device/cpu/tile_unit.hpp,
-// edl/compute/device/cpu/tiled_gemm.hpp, edl/compute/device/cpu/convolution/tiled_maps.hpp and
-// edl/compute/device/cpu/convolution/tiled_passes.hpp.
 #include "edl/compute/device/cpu/convolution/tiled_conv2d.hpp"
 
 #include <doctest/doctest.h>

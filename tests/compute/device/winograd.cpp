@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/convolution/winograd_tiles.hpp.
 #include "edl/compute/device/cpu/convolution/winograd.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cpu/convolution/winograd_wide_tiles.hpp.
 #include "edl/compute/device/cpu/convolution/winograd_wide.hpp"
 
 #include <doctest/doctest.h>

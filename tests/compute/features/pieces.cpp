@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/features/features.hpp.
 #include "edl/compute/features/pieces.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/nn/storage.hpp, edl/compute/nn/chain_memory.hpp.
 #include "edl/compute/nn/chain.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/nn/layer/input_slice.hpp.
 #include "edl/compute/nn/inputs.hpp"
 
 #include "compute/nn/harness.hpp"

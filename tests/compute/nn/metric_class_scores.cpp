@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/nn/metric/class_labels.hpp, edl/compute/nn/metric/numbered_name.hpp.
 #include <doctest/doctest.h>
 
 #include <limits>

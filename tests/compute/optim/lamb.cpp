@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/optim/whole_optimizer.hpp.
 #include "edl/compute/optim/lamb.hpp"
 
 #include <doctest/doctest.h>

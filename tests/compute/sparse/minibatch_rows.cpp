@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/sparse/embedding_layout.hpp and edl/compute/sparse/network_embeddings.hpp.
 #include "edl/compute/sparse/minibatch_rows.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/sparse/hash_slot.hpp, edl/compute/sparse/row_memory.hpp.
 #include "edl/compute/sparse/table.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/nn/row_policy.hpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>

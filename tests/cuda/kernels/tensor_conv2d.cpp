@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cuda/library/kernels/tiles.cuh.
 #include <bit>
 
 #include "cuda/geometry.hpp"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/cuda/library/cudnn_graph.hpp, edl/compute/device/cuda/library/operand.hpp,
-// edl/compute/device/cuda/library/choose.hpp.
 // What the real cuDNN makes of edl's graphs for a GPU that is only described: no GPU is needed, nothing is
 // computed.
 #include "edl/compute/device/cuda/library/conv2d.hpp"

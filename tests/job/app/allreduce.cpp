@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/replica/replica.hpp.
 // Whole jobs by all-reduce: a master and workers with a copy of the model each, each a process.
 #include <memory>
 

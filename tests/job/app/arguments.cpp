@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/version.hpp.
 #include "edl/job/app/arguments.hpp"
 
 #include <doctest/doctest.h>

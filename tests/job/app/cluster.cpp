@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/app/master_role.hpp, edl/job/app/command.hpp, edl/job/app/running.hpp,
-// edl/job/app/roles.hpp, edl/job/worker/remote.hpp. Whole jobs of a master, servers and workers, each a
-// process.
+// Whole jobs of a master, servers and workers, each a process.
 #include <memory>
 
 #include "job/app/tiny_job.hpp"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/author/run.hpp.
 // The examples train: short runs that must reach a mark far below that of the whole recipe.
 #include <cmath>
 #include <set>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/net/traffic.hpp
 #include "edl/job/app/job_metrics.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees of a job, on a terminal. Covers also edl/job/app/roles.hpp and edl/job/app/command.hpp.
+// What a person sees of a job, on a terminal.
 #include <regex>
 
 #include "cli/pseudo_terminal.hpp"

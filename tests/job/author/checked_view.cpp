@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/data/tensor_view.hpp.
 #include "edl/job/author/checked_view.hpp"
 
 #include <doctest/doctest.h>

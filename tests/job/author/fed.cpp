@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/nn/input_place.hpp.
 #include "edl/job/author/fed.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/author/members.hpp
 #include "edl/job/author/hyperparameters.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/author/model_members.hpp, edl/job/author/model_network.hpp,
-// edl/job/author/model_sentences.hpp. What a compiler says of a wrong model is seen by tests/rejects.
+// What a compiler says of a wrong model is seen by tests/rejects.
 #include "edl/job/author/model_traits.hpp"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/train/prediction/prediction_session.hpp, edl/job/train/prediction/saved_model.hpp,
-// edl/job/train/prediction/record_feature.hpp, edl/job/train/prediction/model_output.hpp and
-// edl/job/author/model_outputs.hpp.
 #include "edl/job/author/predictor.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/predictor.h and edl/job/author/programs.hpp.
 #include "edl/job/author/predictor_library.ipp"
 
 #include <doctest/doctest.h>

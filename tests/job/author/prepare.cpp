@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/core/mode.hpp.
 #include "edl/job/author/prepare.hpp"
 
 #include "edl/compute/data/source.hpp"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/author/id_list.hpp, edl/job/author/served_id_list.hpp,
-// edl/job/author/served_ids.hpp.
 #include "edl/job/author/sample.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/checkpoint/part.hpp.
 #include "edl/job/checkpoint/checkpoint.hpp"
 
 #include <doctest/doctest.h>

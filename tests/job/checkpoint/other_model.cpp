@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/checkpoint/weight_name.hpp
 #include "edl/job/checkpoint/other_model.hpp"
 
 #include <doctest/doctest.h>

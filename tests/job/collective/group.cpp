@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/collective/numbers.hpp, edl/job/collective/broken.hpp.
 #include "edl/job/collective/group.hpp"
 
 #include <doctest/doctest.h>

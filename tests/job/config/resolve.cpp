@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/config/job.hpp.
 #include "edl/job/config/resolve.hpp"
 
 #include <doctest/doctest.h>

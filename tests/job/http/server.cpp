@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/http/connection.hpp
-// Covers also edl/job/http/socket.hpp
 #include "edl/job/http/server.hpp"
 
 #include <doctest/doctest.h>

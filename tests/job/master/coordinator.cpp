@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/master/time.hpp, edl/job/master/command.hpp, edl/job/master/job.hpp.
 #include "edl/job/master/coordinator.hpp"
 
 #include <doctest/doctest.h>

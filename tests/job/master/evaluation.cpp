@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/core/task_kind.hpp.
 #include "edl/job/master/evaluation.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/net/time_limit.hpp, edl/job/net/byte_stream.hpp, edl/job/net/call.hpp,
-// edl/job/net/transport.hpp.
 #include "edl/job/net/connection.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/ps/push_memory.hpp, edl/job/ps/row_update.hpp, edl/job/wire/row_copy.hpp.
 #include "edl/job/ps/row_calls.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/ps/copy.hpp, edl/job/ps/server_options.hpp.
 #include "edl/job/ps/server.hpp"
 
 #include <doctest/doctest.h>

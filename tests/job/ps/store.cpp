@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/ps/store_options.hpp.
 #include "edl/job/ps/store.hpp"
 
 #include <doctest/doctest.h>

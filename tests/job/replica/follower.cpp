@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/replica/on_node.hpp.
 #include "edl/job/replica/follower.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/serve/batcher.hpp, edl/job/serve/followed_model.hpp
 #include "edl/job/serve/service.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/train/program.hpp.
 #include "edl/job/train/local.hpp"
 
 #include "edl/job/checkpoint/directory.hpp"

@@ -110,7 +110,7 @@ TEST_CASE("an attempt that was never complete is no damage") {
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   CHECK_FALSE(has(j.log(), "is passed over"));
-  CHECK(names_in(dir / "c") == lines{".edl-lock", "history.jsonl", "version-64"});
+  CHECK(names_in(dir / "c") == lines{".edl-epoch", ".edl-lock", "history.jsonl", "version-64"});
 }
 
 TEST_CASE("a shard that was rewritten with as many records is noticed and named") {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/worker/trainer_options.hpp, edl/job/train/learner.hpp,
-// edl/job/train/learning_trainer.hpp.
 #include "edl/job/train/trainers.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/worker/links.hpp.
 #include "edl/job/worker/session.hpp"
 
 #include <doctest/doctest.h>

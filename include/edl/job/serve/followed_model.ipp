@@ -290,10 +290,10 @@ EDL_INLINE void followed_model::look() {
     int kept = 1;
     for (loaded_model& m : all_)
       m.kept = m.kept && m.of->version() != next->version() && kept++ < options_.keep;
+    ++loaded_;  // before anybody sees it
     all_.insert(all_.begin(), loaded_model{std::move(next)});
   }
   let_go();
-  ++loaded_;
   if (changed_) changed_();
 }
 

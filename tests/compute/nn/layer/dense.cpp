@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/device/exact_products.hpp.
 #include "edl/compute/nn/layer/dense.hpp"
 
 #include <vector>

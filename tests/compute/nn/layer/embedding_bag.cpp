@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/nn/combiner.hpp.
 #include "edl/compute/nn/layer/embedding_bag.hpp"
 
 #include "compute/nn/harness.hpp"

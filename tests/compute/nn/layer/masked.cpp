@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/compute/nn/padding_mask.hpp.
 #include "edl/compute/nn/layer/masked.hpp"
 
 #include <string>

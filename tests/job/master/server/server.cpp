@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/master/server/server_options.hpp.
 #include "edl/job/master/server/server.hpp"
 
 #include <doctest/doctest.h>

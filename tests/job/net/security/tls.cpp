@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/job/net/security/openssl.hpp, edl/job/net/security/transport_security.hpp.
 #include "edl/job/net/security/tls.hpp"
 
 #include <doctest/doctest.h>

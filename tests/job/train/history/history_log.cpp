@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers also edl/core/trained.hpp.
 #include "edl/job/train/history/history_log.hpp"
 
 #include <doctest/doctest.h>
