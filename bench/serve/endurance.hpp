@@ -62,7 +62,7 @@ class endurance {
 
   /// When a job has begun to write a version, which is as soon as its last step is made; 0: nobody knows.
   double begun(std::uint64_t version) const {
-    struct ::statx s {};
+    struct ::statx s{};
     if (::statx(AT_FDCWD, fmt::format("{}/version-{}", directory_, version).c_str(), 0, STATX_BTIME, &s) !=
             0 ||
         !(s.stx_mask & STATX_BTIME))

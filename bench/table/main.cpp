@@ -97,10 +97,7 @@ int main(int argc, char** argv) {
                        std::vector<float> const none(ids.size() * width);
                        table.push(ids, none, 0.01f, clock, clock);
                      },
-                 .pull =
-                     [&](auto const& ids, float* to) {
-                       table.pull(ids, {to, ids.size() * width});
-                     },
+                 .pull = [&](auto const& ids, float* to) { table.pull(ids, {to, ids.size() * width}); },
                  .push =
                      [&](auto const& ids, float const* g) {
                        ++clock;

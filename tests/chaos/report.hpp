@@ -94,7 +94,7 @@ class report {
       std::fprintf(to, "%-31s %-27s %5zu", strategy.c_str(),
                    (std::string(name(what)) + (alone ? " (1)" : "") + (in_recovery ? " *" : "")).c_str(),
                    group.size());
-      for (double sample::*part : {&sample::next_step, &sample::found, &sample::recovered}) {
+      for (double sample::* part : {&sample::next_step, &sample::found, &sample::recovered}) {
         std::vector<double> values;
         for (sample const& s : group)
           if (s.*part >= 0) values.push_back(s.*part);

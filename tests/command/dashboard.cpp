@@ -222,10 +222,7 @@ TEST_CASE("a browser shows why a TrainingJob is as it is, and what happened to i
         {"conditions", {condition}}}}};
   edl::tool::overview const page({.what = "jobs",
                                   .where = "namespace n",
-                                  .rows =
-                                      [&](std::string&) {
-                                        return row_feed::rows{{"j", row.dump()}};
-                                      },
+                                  .rows = [&](std::string&) { return row_feed::rows{{"j", row.dump()}}; },
                                   .one = [&](std::string const&) { return one.dump(); }});
   browser b;
   b.open(page.address());

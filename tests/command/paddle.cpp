@@ -144,9 +144,7 @@ TEST_CASE("the entry point names the program where nothing else does, and no job
   CHECK_FALSE(job["spec"]["workers"].contains("replicas"));
   CHECK(has(refusal([&] { converted(example(), {"--training_data=/d"}, without_program::refused); }),
             "--model_def names it"));
-  CHECK(has(refusal([&] {
-              converted(with({{"spec", {{"trainer", {{"entrypoint", "paddle train"}}}}}}));
-            }),
+  CHECK(has(refusal([&] { converted(with({{"spec", {{"trainer", {{"entrypoint", "paddle train"}}}}}})); }),
             "--model_def is needed"));
   CHECK(program_of_entrypoint("python -u /workspace/fit/train.py --x=y.py") == "train");
 }

@@ -433,10 +433,9 @@ TEST_CASE("what cannot be ends in one line that says what to change") {
   CHECK(has(
       lacks({"--job_name=" + std::string(60, 'j'), "--image_name=i", "--model_def=m", "--training_data=d"}),
       "--job_name="));
-  CHECK(has(refusal([] {
-              read_submission("evaluate", {"--job_name=j", "--image_name=i", "--model_def=m"}, "n");
-            }),
-            "--checkpoint_dir_for_init"));
+  CHECK(has(
+      refusal([] { read_submission("evaluate", {"--job_name=j", "--image_name=i", "--model_def=m"}, "n"); }),
+      "--checkpoint_dir_for_init"));
   CHECK(has(refused({"--detach", "--follow"}), "--detach"));
   CHECK(has(refused({"--yaml=-", "--dry_run=client"}), "--yaml"));
 }

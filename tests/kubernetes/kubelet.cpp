@@ -64,9 +64,12 @@ kubelet::~kubelet() {
 // Nothing of the pod runs, and nothing of it is due.
 bool kubelet::waits(pod const& p) {
   auto const now = clock::now();
-  return now < p.kill_at && std::ranges::all_of(p.containers, [&](container const& c) {
-           return !c.process && now < c.again && c.report_at == clock::time_point::max();
-         });
+  return now < p.kill_at && std::ranges::all_of(
+                                p.containers,
+                                [&](container const& c) {
+                                  return !c.process && now < c.again &&
+                                         c.report_at == clock::time_point::max();
+                                });
 }
 
 clock::time_point kubelet::pass() {

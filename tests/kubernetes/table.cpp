@@ -91,9 +91,7 @@ layout layout_of(type const& of) {
       {"events", {{"Last Seen", "Type", "Reason", "Object", "Message"}, event_row}},
       {"nodes",
        {{"Name", "Status", "Roles", "Age", "Version"},
-        [](json const& n) {
-          return json{n["metadata"]["name"], "Ready", "<none>", age(n), "v1.36.0"};
-        }}},
+        [](json const& n) { return json{n["metadata"]["name"], "Ready", "<none>", age(n), "v1.36.0"}; }}},
       {"priorityclasses",
        {{"Name", "Value", "Global-Default", "Age", "PreemptionPolicy"},
         [](json const& p) {
@@ -107,9 +105,7 @@ layout layout_of(type const& of) {
         }}},
       {"namespaces",
        {{"Name", "Status", "Age"},
-        [](json const& n) {
-          return json{n["metadata"]["name"], status(n).value("phase", ""), age(n)};
-        }}},
+        [](json const& n) { return json{n["metadata"]["name"], status(n).value("phase", ""), age(n)}; }}},
       {"persistentvolumeclaims", {{"Name", "Status", "Age"}, [](json const& c) {
                                     return json{c["metadata"]["name"], status(c).value("phase", ""), age(c)};
                                   }}}};

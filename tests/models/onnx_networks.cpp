@@ -374,7 +374,7 @@ void write_prepared(std::string const& directory) {
     edl::example record;
     {
       edl::example_builder to(record);
-      for (int i = 0; std::int64_t & x : to.integers("image", 24))
+      for (int i = 0; std::int64_t& x : to.integers("image", 24))
         image.push_back(x = (s * 91 + i++ * 37) % 256);
       year.push_back(to.integers("year", 1)[0] = 1980 + 7 * s);
       height.push_back(to.floats("height", 1)[0] = 0.3f * float(s) - 1);

@@ -54,7 +54,7 @@ std::string path_of(std::string const& program) {
 
 /// What changes when a file is written anew.
 auto state_of(std::string const& file) {
-  struct stat s {};
+  struct stat s{};
   bool const there = ::stat(file.c_str(), &s) == 0;
   return std::tuple(there, s.st_ino, s.st_size, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }

@@ -53,7 +53,7 @@ EDL_INLINE std::string directory_of(std::string const& path) {
 EDL_INLINE bool claim_temporary(int fd) {
   while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
   }
-  struct stat facts {};
+  struct stat facts{};
   return ::fstat(fd, &facts) != 0 || facts.st_nlink > 0;
 }
 
@@ -62,7 +62,7 @@ EDL_INLINE bool is_dead(std::string const& path) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
-  struct stat facts {};
+  struct stat facts{};
   bool dead = false;
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0)
     dead = true;
@@ -75,7 +75,7 @@ EDL_INLINE bool is_dead(std::string const& path) {
 }  // namespace detail
 
 EDL_INLINE durable_file::durable_file(std::string path) : path_(std::move(path)) {
-  struct stat there {};
+  struct stat there{};
   if (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
     throw storage_error(EEXIST, fmt::format("cannot replace {}: it is no regular file", path_));
   while (fd_ < 0) {

@@ -30,7 +30,7 @@ EDL_INLINE input_file::input_file(std::string path) : path_(std::move(path)) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // what is a pipe must not block
   if (fd_ < 0)
     throw storage_error(errno, fmt::format("cannot open {}: {}", path_, edl::detail::file_reason(errno)));
-  struct stat facts {};
+  struct stat facts{};
   int const code = ::fstat(fd_, &facts) == 0 ? 0 : errno;
   if (code != 0 || !S_ISREG(facts.st_mode)) {
     ::close(std::exchange(fd_, -1));

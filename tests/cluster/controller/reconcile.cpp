@@ -424,21 +424,15 @@ std::vector<history_of> const histories{
     {"eviction", [](cluster& c) { c.add_job("a", 2, 4, 1); },
      [](cluster& c) { c.erase(cluster::pod_path(master)); }},
     {"suspension", [](cluster& c) { c.add_job("a", 2, 4, 1); },
-     [](cluster& c) {
-       c.change_spec("a", {{"suspend", true}});
-     }},
+     [](cluster& c) { c.change_spec("a", {{"suspend", true}}); }},
     {"resumption",
      [](cluster& c) {
        c.add_job("a", 2, 4, 1);
        c.change_spec("a", {{"suspend", true}});
      },
-     [](cluster& c) {
-       c.change_spec("a", {{"suspend", false}});
-     }},
+     [](cluster& c) { c.change_spec("a", {{"suspend", false}}); }},
     {"scaling", [](cluster& c) { c.add_job("a", 2, 4, 1); },
-     [](cluster& c) {
-       c.change_spec("a", {{"workers", {{"replicas", 2}}}});
-     }},
+     [](cluster& c) { c.change_spec("a", {{"workers", {{"replicas", 2}}}}); }},
     {"second job", [](cluster& c) { c.add_job("a", 2, 8); }, [](cluster& c) { c.add_job("b", 2, 8); }},
     {"deadline",
      [](cluster& c) {

@@ -84,9 +84,8 @@ TEST_CASE("a server's version decides on restart rules; one that tells none is t
 }
 
 TEST_CASE("an address may have a path, and need not be https") {
-  test::wire_server s(nullptr, [](test::request const& r, test::wire& w) {
-    w.json(200, json{{"t", r.target}}.dump());
-  });
+  test::wire_server s(
+      nullptr, [](test::request const& r, test::wire& w) { w.json(200, json{{"t", r.target}}.dump()); });
   auto a = to(s);
   a.server += "/k8s/clusters/one/";
   k8s::client c(a);

@@ -176,9 +176,8 @@ TEST_CASE("a server that refuses a long request before it has read it is underst
   for (bool const tls : {false, true}) {
     test::wire_server refusing(tls ? &issued().server : nullptr, refuse, nullptr, 0, true);
     k8s::client c(to(refusing), {.retry_timeout = 0ms});
-    CHECK(says(thrown<k8s::api_error>([&] {
-                 c.create("/x", json{{"metadata", {{"name", std::string(8 << 20, 'x')}}}});
-               }),
+    CHECK(says(thrown<k8s::api_error>(
+                   [&] { c.create("/x", json{{"metadata", {{"name", std::string(8 << 20, 'x')}}}}); }),
                {"413 RequestEntityTooLarge: limit is 3145728; the object is too large"}));
   }
 }

@@ -410,17 +410,11 @@ TEST_CASE("a job that no server would take is refused with what to change") {
       {[](job_spec& s) { s.image_pull_secrets = {"A"}; }, "--image_pull_secrets=A: expected"},
       {[](job_spec& s) { s.service_account = "a b"; }, "--service_account=a b: expected"},
       {[](job_spec& s) { s.grace_seconds = 86'401; }, "--grace_seconds=86401: expected at most"},
-      {[](job_spec& s) {
-         s.worker = {{{"memory", "2Gi"}}, {{"memory", "1024Mi"}}, ""};
-       },
+      {[](job_spec& s) { s.worker = {{{"memory", "2Gi"}}, {{"memory", "1024Mi"}}, ""}; },
        "--worker_resource_limit: memory=1024Mi is less than the 2Gi of --worker_resource_request"},
-      {[](job_spec& s) {
-         s.server = {{{"cpu", "1"}}, {{"cpu", "900m"}}, ""};
-       },
+      {[](job_spec& s) { s.server = {{{"cpu", "1"}}, {{"cpu", "900m"}}, ""}; },
        "--ps_resource_limit: cpu=900m is less than the 1 of --ps_resource_request"},
-      {[](job_spec& s) {
-         s.master = {{{"nvidia.com/gpu", "1"}}, {{"nvidia.com/gpu", "2"}}, ""};
-       },
+      {[](job_spec& s) { s.master = {{{"nvidia.com/gpu", "1"}}, {{"nvidia.com/gpu", "2"}}, ""}; },
        "--master_resource_limit: nvidia.com/gpu=2 is not the 1 of"},
       {[](job_spec& s) {
          s.master.priority = "0.5";
@@ -428,14 +422,8 @@ TEST_CASE("a job that no server would take is refused with what to change") {
        },
        "--ps_pod_priority=High: expected"},
       {[](job_spec& s) { s.worker.priority = "1.5"; }, "--worker_pod_priority=1.5: expected"},
-      {[](job_spec& s) {
-         s.variables = {{"a b", "1"}};
-       },
-       "--envs=a b: expected"},
-      {[](job_spec& s) {
-         s.variables = {{"EDL_ROLE", "ps"}};
-       },
-       "--envs=EDL_ROLE: is set by the job itself"},
+      {[](job_spec& s) { s.variables = {{"a b", "1"}}; }, "--envs=a b: expected"},
+      {[](job_spec& s) { s.variables = {{"EDL_ROLE", "ps"}}; }, "--envs=EDL_ROLE: is set by the job itself"},
       {[](job_spec& s) { s.populate_env_names = "*"; }, "--populate_env_names=*: is no regular"},
       {[](job_spec& s) { s.cluster_spec = "{"; }, "--cluster_spec: is no JSON"},
       {[](job_spec& s) { s.command.emplace_back(200'000, 'x'); }, "the job takes "}};

@@ -64,9 +64,8 @@ TEST_CASE(
   CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, nullptr),
              {"CN=server, an authority that is not"}));
   // Without an authority of one's own the system's are asked, which have not signed this.
-  CHECK(says(outcome(
-                 {.alternatives = "IP:127.0.0.1"}, [](auto& a, auto&) { a.ca.clear(); }, &ca),
-             {"not trusted"}));
+  CHECK(says(
+      outcome({.alternatives = "IP:127.0.0.1"}, [](auto& a, auto&) { a.ca.clear(); }, &ca), {"not trusted"}));
 
   CHECK(says(outcome({.alternatives = "IP:127.0.0.1", .from = -7200, .until = -3600}, as_is, &ca),
              {"the certificate of CN=server expired on 20", "renewed"}));

@@ -238,17 +238,9 @@ TEST_CASE("the controller is killed after any request of any change, and the nex
          c.queue.apply(kueue::remove(*kueue::read_workload(c.queue.objects.at(c.workload_of("a"))), ""));
        },
        4},
-      {"scale down", plain,
-       [](cluster& c) {
-         c.change_spec("a", {{"workers", {{"replicas", 2}}}});
-       },
-       2},
+      {"scale down", plain, [](cluster& c) { c.change_spec("a", {{"workers", {{"replicas", 2}}}}); }, 2},
       {"end", plain, [](cluster& c) { c.ends("elasticdl-a-master", 0); }, 0},
-      {"suspend", plain,
-       [](cluster& c) {
-         c.change_spec("a", {{"suspend", true}});
-       },
-       0},
+      {"suspend", plain, [](cluster& c) { c.change_spec("a", {{"suspend", true}}); }, 0},
       {"delete", elastic, [](cluster& c) { c.erase(cluster::job_path("a")); }, 0},
   };
   for (act const& a : acts) {

@@ -242,7 +242,9 @@ TEST_CASE("products are exact where they are asked to be, also within another su
   auto cpu = quantising(edl::kernels::own);
   {
     edl::exact_products const outer(cpu, true);
-    { edl::exact_products const inner(cpu, true), idle(cpu, false); }
+    {
+      edl::exact_products const inner(cpu, true), idle(cpu, false);
+    }
     cpu.dense_forward(4, 32, 8, edl::activation::none, x, w, {}, y);
     CHECK(y == exact);
   }

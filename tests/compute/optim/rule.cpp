@@ -46,8 +46,7 @@ TEST_CASE("any callable is a schedule") {
   edl::rule const by_lambda(edl::sgd{},
                             [base = 0.5f](std::uint64_t version) { return base / float(1 + version); });
   CHECK(by_lambda.learning_rate(4) == 0.1f);
-  edl::rule const by_function(
-      edl::sgd{}, +[](std::uint64_t version) { return version < 2 ? 1.0f : 0.5f; });
+  edl::rule const by_function(edl::sgd{}, +[](std::uint64_t version) { return version < 2 ? 1.0f : 0.5f; });
   CHECK(by_function.learning_rate(1) == 1.0f);
   CHECK(by_function.learning_rate(2) == 0.5f);
 }

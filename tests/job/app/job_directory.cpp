@@ -22,7 +22,7 @@ TEST_CASE("a job's directory is its user's alone, and goes with the job") {
     edl::app::job_directory const d;
     path = d.path();
     CHECK(path.starts_with(r.path + "/edl-run-"));
-    struct stat s {};
+    struct stat s{};
     REQUIRE(::stat(path.c_str(), &s) == 0);
     CHECK((s.st_mode & 0777) == 0700);
     std::ofstream(path + "/journal.json") << "{}";

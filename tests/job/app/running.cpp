@@ -79,7 +79,7 @@ TEST_CASE("a job is found as long as it runs, by nobody else") {
     CHECK(find_job("mnist").token == "a token");
     CHECK(find_job("mnist").master.size() == 1);
     CHECK(find_job(std::to_string(::getpid())).name == "mnist");
-    struct stat s {};
+    struct stat s{};
     REQUIRE(::stat((own.path() + "/job.json").c_str(), &s) == 0);
     CHECK((s.st_mode & 0777) == 0600);
     CHECK(refusal("other").starts_with("no job 'other' of this user runs on this machine; "));

@@ -114,9 +114,7 @@ TEST_CASE("another model is refused and the variable named") {
   CHECK(contains(said([](auto& l) { l.variables[3].dims = {7, 12}; }), "[\"dense_1/kernel\",[12,7]]"));
   CHECK(contains(said([](auto& l) { l.variables[1].name = "conv2d_1/offset"; }), "conv2d_1/offset"));
   CHECK(contains(said([](auto& l) { l.variables.pop_back(), l.state = 5; }), "batch_norm_1/variance"));
-  CHECK(contains(said([](auto& l) {
-                   l.variables.push_back({"more", {1}, 149}), l.state = 11;
-                 }),
+  CHECK(contains(said([](auto& l) { l.variables.push_back({"more", {1}, 149}), l.state = 11; }),
                  "lacks variable [\"more\""));
   CHECK(contains(said([](auto& l) { l.parameters = 134, l.state = 15; }), "another model"));
   std::vector<float> none;

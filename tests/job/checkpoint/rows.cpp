@@ -120,10 +120,7 @@ std::vector<segment> read(std::string const& path, edl::element_range of, conten
                           edl::parameter_layout const& layout = layout_of_two(),
                           std::vector<std::string> const& names = slots) {
   return read_rows(path, layout, of, of, names,
-                   {.remove =
-                        [&](std::size_t t, std::uint64_t id) {
-                          into.erase({t, id});
-                        },
+                   {.remove = [&](std::size_t t, std::uint64_t id) { into.erase({t, id}); },
                     .put =
                         [&](std::size_t t, auto const& header, edl::view<float> values) {
                           auto& row = into[{t, header.id}];
@@ -275,8 +272,7 @@ TEST_CASE("changes that are missing, cut off or of another job are told by name,
   auto const first = rows_of_server(path, 0), foreign = rows_of_server(theirs, 0);
   std::filesystem::copy(theirs + "/" + foreign[1].name, path + "/" + foreign[1].name);
   with([&](auto& files) {
-    std::ranges::replace_if(
-        files, [&](auto& f) { return f.name == first[1].name; }, foreign[1]);
+    std::ranges::replace_if(files, [&](auto& f) { return f.name == first[1].name; }, foreign[1]);
   });
   refused("which is not the file before it in the manifest");
   with([&](auto& files) { std::erase_if(files, [&](auto& f) { return f.name == first[0].name; }); });

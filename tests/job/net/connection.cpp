@@ -185,7 +185,9 @@ TEST_CASE("a call can be cancelled by its caller") {
   call.cancel();
   CHECK(outcome_of([&] { call.get(); }).code == status::cancelled);
   s.wait_cancelled(1);
-  { auto const dropped = start(c.channel, {.method = hold}); }  // what nobody waits for is cancelled
+  {
+    auto const dropped = start(c.channel, {.method = hold});
+  }  // what nobody waits for is cancelled
   CHECK(c.echo("still") == "still");
   CHECK(s.listener.accepted() == 1);
 }

@@ -122,7 +122,9 @@ TEST_CASE("a handshake has a deadline and a size") {
   request.send_frame({.kind = edl::wire::frame_kind::request, .method = echo, .call = 1}, "let me in");
   CHECK(request.closed_by_peer());
   while (s.listener.rejected() < 4) std::this_thread::yield();
-  { raw probe(s.where()); }  // connects and leaves: the health check of a load balancer
+  {
+    raw probe(s.where());
+  }  // connects and leaves: the health check of a load balancer
   client c(s.where());
   CHECK(c.echo("fine") == "fine");
   CHECK(s.listener.rejected() == 4);

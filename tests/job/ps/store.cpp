@@ -134,10 +134,9 @@ TEST_CASE("pushes that make no sense change nothing") {
   CHECK(s.version() == 0);
   CHECK(values(s.current()) == std::vector<float>(6, 0));
   CHECK(s.full_snapshot().ledger() == edl::ledger{});
-  CHECK(contains(complaint([&] {
-                   store({.layout = layout, .elements = {0, 7}, .rule = adding, .when = at_once});
-                 }),
-                 "not in a model of 6"));
+  CHECK(contains(
+      complaint([&] { store({.layout = layout, .elements = {0, 7}, .rule = adding, .when = at_once}); }),
+      "not in a model of 6"));
 }
 
 TEST_CASE("a snapshot stays what it was") {

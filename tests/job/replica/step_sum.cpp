@@ -120,8 +120,8 @@ TEST_CASE("buckets that are summed while gradients are computed give what they g
           CAPTURE(buckets);
           auto const late = step(cut_in(buckets, 0, bfloat16), size, how, nobody, everybody, 3);
           auto const early = step(cut_in(buckets, 0, bfloat16), size, how, everybody, everybody, 3);
-          auto const mixed = step(
-              cut_in(buckets, 0, bfloat16), size, how, [](int r) { return r % 2 == 0; }, everybody, 3);
+          auto const mixed =
+              step(cut_in(buckets, 0, bfloat16), size, how, [](int r) { return r % 2 == 0; }, everybody, 3);
           for (auto const* all : {&late, &early, &mixed})
             for (auto const& member : *all) {
               CHECK(member.sums == late[0].sums);

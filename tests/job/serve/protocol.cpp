@@ -147,10 +147,8 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(changed([](json& b) { b["inputs"][0]["data"] = nullptr; }), 400, "input 'x' has no 'data'");
   says(changed([](json& b) { b["inputs"][0]["parameters"] = 5; }), 400,
        "'parameters' of input 'x' is not an object");
-  says(changed([](json& b) {
-         b["inputs"][0]["parameters"] = {{"binary_data_size", 16}};
-       }),
-       400, "input 'x' has both 'data' and 'binary_data_size'");
+  says(changed([](json& b) { b["inputs"][0]["parameters"] = {{"binary_data_size", 16}}; }), 400,
+       "input 'x' has both 'data' and 'binary_data_size'");
   says(changed([](json& b) {
          b["inputs"][0].erase("data");
          b["inputs"][0]["parameters"] = {{"binary_data_size", "16"}};
@@ -161,10 +159,8 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
          b["inputs"][0]["parameters"] = {{"binary_data_size", 16}};
        }),
        400, "the request has no field Inference-Header-Content-Length");
-  says(changed([](json& b) {
-         b["parameters"] = {{"binary_data_output", 1}};
-       }),
-       400, "'binary_data_output' of the request is neither true nor false");
+  says(changed([](json& b) { b["parameters"] = {{"binary_data_output", 1}}; }), 400,
+       "'binary_data_output' of the request is neither true nor false");
   says(changed([](json& b) { b["inputs"][0]["name"] = "y"; }), 400, "no input 'y'; it takes x, n, w");
   for (auto const& change : {std::pair{"name", "/inputs/0/name"}, {"datatype", "/inputs/0/datatype"}}) {
     auto const said = changed([&](json& b) { b[json::json_pointer(change.second)] = "a\nb"; });
@@ -172,10 +168,8 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
     CHECK(said.second.find('\n') == std::string::npos);
   }
   says(changed([](json& b) { b["inputs"][1] = b["inputs"][0]; }), 400, "'x' stands there twice");
-  says(changed([](json& b) {
-         b["inputs"][0]["shape"] = {2, 3};
-       }),
-       400, "'x' has 4 values, and its shape wants 6");
+  says(changed([](json& b) { b["inputs"][0]["shape"] = {2, 3}; }), 400,
+       "'x' has 4 values, and its shape wants 6");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {5, 2}; }), 413, "5 records");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {1 << 30, 1 << 30}; }), 413, "too large");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {2, 1 << 30, 1 << 30}; }), 413, "too large");
@@ -223,10 +217,8 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(nested({2, 3}, {{1, 2}, {3, 4}, {5, 6}}), 400, "input 'x' has lists of 3 × 2, and its shape is 2 × 3");
   says(nested({2, 2}, {{1, 2, 3}, {4}}), 400, "input 'x' has lists of 3 and of 1 values side by side");
   CHECK(nested({2, 2}, {1, 2, 3, 4}).first == 200);
-  says(changed([](json& b) {
-         b["outputs"] = {{{"name", "size"}}, {{"name", "size"}}};
-       }),
-       400, "output 'size' is asked for twice");
+  says(changed([](json& b) { b["outputs"] = {{{"name", "size"}}, {{"name", "size"}}}; }), 400,
+       "output 'size' is asked for twice");
   for (bool const predict : {false, true}) {
     says(refused(json(std::string(100'000, '[')), predict), 400, "nested deeper than 200 levels");
     says(refused(json("{\"inputs\": 1e400}"), predict), 400, "a number of the body is too large");

@@ -412,8 +412,7 @@ TEST_CASE("a request for a version is answered by that one, also where another t
   for (int const keep : {1, 2}) {
     std::promise<std::function<void()>> handed;
     auto work = handed.get_future();
-    fixture f(
-        {}, [&](std::function<void()> read) { handed.set_value(std::move(read)); }, keep);
+    fixture f({}, [&](std::function<void()> read) { handed.set_value(std::move(read)); }, keep);
     if (keep == 2) f.take_over(6, 100);
     std::string const asked = http_client::post("/v1/models/m/versions/5:predict",
                                                 R"({"instances":[[1,2]]})" + std::string(100'000, ' '));

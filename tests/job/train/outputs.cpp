@@ -168,7 +168,7 @@ TEST_CASE("a link is nobody's but the user's: where it would be removed or repla
   for (char const* name : {"1-is-2-said-3.png", "local.txt"})
     std::filesystem::create_symlink("../data/mine.csv", dir / "data" + ("/" + std::string(name)));
   edl::job of{.command = edl::command::evaluate};
-  for (std::string edl::job::*const place : {&edl::job::wrong, &edl::job::profile}) {
+  for (std::string edl::job::* const place : {&edl::job::wrong, &edl::job::profile}) {
     edl::job one = of;
     one.*place = dir / "data";
     CHECK(has(complaint([&] { edl::train::make_directories(one); }), " there is a link, and files of such"));

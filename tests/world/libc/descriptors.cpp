@@ -100,9 +100,8 @@ ssize_t readv(int fd, iovec const* parts, int count) {
 ssize_t writev(int fd, iovec const* parts, int count) {
   static auto* const real = next<ssize_t(int, iovec const*, int)>("writev");
   if (!ours(fd)) return real(fd, parts, count);
-  long const n = transfer(fd, direction::out, true, [&](object& o) {
-    return o.write({parts, std::size_t(count)}, 0);
-  });
+  long const n =
+      transfer(fd, direction::out, true, [&](object& o) { return o.write({parts, std::size_t(count)}, 0); });
   if (n > 0 && (fd == 1 || fd == 2) && descriptor_of<open_file>(fd))
     hear(*self->of, fd, gather({parts, std::size_t(count)}, std::size_t(n)));
   return broken_pipe(n, false);

@@ -284,8 +284,7 @@ int sigaction(int number, struct sigaction const* to, struct sigaction* before) 
 sighandler_t signal(int number, sighandler_t to) noexcept {
   static auto* const real = next<sighandler_t(int, sighandler_t)>("signal");
   if (!self) return real(number, to);
-  struct sigaction now {
-  }, before{};
+  struct sigaction now{}, before{};
   now.sa_handler = to;
   sigaction(number, &now, &before);
   return before.sa_handler;

@@ -126,7 +126,7 @@ TEST_CASE("a blind storage shows nobody the locks of other hosts") {
     world::mount_everywhere("/shared", "storage");
     put("/shared/lock", "", true);
     static auto const seize = [] {
-      struct flock how {};
+      struct flock how{};
       how.l_type = F_WRLCK;
       how.l_len = 1;
       return result(::fcntl(::open("/shared/lock", O_RDWR), F_OFD_SETLK, &how));

@@ -37,8 +37,8 @@ class notes {
 template <class Driver>
 outcome history(Driver driver, std::uint64_t seed = 1) {
   outcome o;
-  static_cast<world::forked_result&>(o) = world::run_forked(
-      {.seed = seed}, [&](std::string& note) { driver(notes(note)); }, 30);
+  static_cast<world::forked_result&>(o) =
+      world::run_forked({.seed = seed}, [&](std::string& note) { driver(notes(note)); }, 30);
   std::string line;
   for (char c : o.note)
     if (c == '\n')

@@ -24,8 +24,7 @@ inline constexpr std::uint32_t longest_grace = 86'400;  // seconds
 inline void need(bool good, std::string const& flag, std::string const& value, std::string const& expected) {
   if (good) return;
   std::string shown = value;
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+  std::replace_if(shown.begin(), shown.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
   throw usage_error(fmt::format("--{}={}: {}", flag, shown, expected));
 }
 

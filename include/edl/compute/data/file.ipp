@@ -34,7 +34,7 @@ EDL_INLINE input_file::input_file(std::string path) : path_(std::move(path)) {
   // Without O_NONBLOCK, opening a pipe that nobody writes to would hang.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) throw error(fmt::format("{}: cannot be opened: {}", path_, reason(errno)));
-  struct stat of {};
+  struct stat of{};
   if (::fstat(descriptor_, &of) != 0 || !S_ISREG(of.st_mode)) {
     ::close(std::exchange(descriptor_, -1));
     throw error(fmt::format("{}: is not a regular file", path_));
@@ -77,7 +77,7 @@ EDL_INLINE void input_file::read(std::uint64_t offset, void* into, std::size_t c
 }
 
 EDL_INLINE void input_file::check_unchanged() const {
-  struct stat of {};
+  struct stat of{};
   if (::fstat(descriptor_, &of) != 0)
     throw data_error(fmt::format("{}: cannot be read any more: {}", path_, reason(errno)));
   if (std::uint64_t(of.st_size) != size_)

@@ -12,9 +12,9 @@ template <std::floating_point T>
 void adagrad::apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
                     std::uint64_t) const {
   std::size_t const n = weights.size();
-  T* const __restrict w = weights.data();
-  T const* const __restrict g = gradients.data();
-  T* const __restrict a = slots[0].data();
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
+  T* __restrict const a = slots[0].data();
   T const keep = 1 - rate * T(weight_decay), eps = T(epsilon);
   for (std::size_t i = 0; i < n; ++i) {
     a[i] += g[i] * g[i];

@@ -12,16 +12,16 @@ template <std::floating_point T>
 void adam::apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
                  std::uint64_t step) const {
   std::size_t const n = weights.size();
-  T* const __restrict w = weights.data();
-  T const* const __restrict g = gradients.data();
-  T* const __restrict m = slots[0].data();
-  T* const __restrict v = slots[1].data();
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
+  T* __restrict const m = slots[0].data();
+  T* __restrict const v = slots[1].data();
   T const b1 = T(beta_1), b2 = T(beta_2), c1 = 1 - b1, c2 = 1 - b2, eps = T(epsilon);
   double const t = double(step) + 1;
   double const corrected = std::sqrt(1 - std::pow(double(b2), t)) / (1 - std::pow(double(b1), t));
   T const alpha = T(double(rate) * corrected), keep = 1 - rate * T(weight_decay);
   if (amsgrad) {
-    T* const __restrict largest = slots[2].data();
+    T* __restrict const largest = slots[2].data();
     for (std::size_t i = 0; i < n; ++i) {
       m[i] = b1 * m[i] + c1 * g[i];
       v[i] = b2 * v[i] + c2 * (g[i] * g[i]);

@@ -44,10 +44,10 @@ void lamb::apply_whole(variable const&, std::span<T> weights, view<T> gradients,
                        std::span<std::span<T> const> slots, T rate, std::uint64_t step) const {
   using detail::square_sums;
   std::size_t const n = weights.size();
-  T* const __restrict w = weights.data();
-  T const* const __restrict g = gradients.data();
-  T* const __restrict m = slots[0].data();
-  T* const __restrict v = slots[1].data();
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
+  T* __restrict const m = slots[0].data();
+  T* __restrict const v = slots[1].data();
   T const b1 = T(beta_1), b2 = T(beta_2), c1 = 1 - b1, c2 = 1 - b2;
   detail::lamb_direction<T> const direction(*this, step);
   square_sums of_w, of_u;
@@ -71,10 +71,10 @@ template <std::floating_point T>
 void lamb::apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
                  std::uint64_t step) const {
   std::size_t const n = weights.size();
-  T* const __restrict w = weights.data();
-  T const* const __restrict g = gradients.data();
-  T* const __restrict m = slots[0].data();
-  T* const __restrict v = slots[1].data();
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
+  T* __restrict const m = slots[0].data();
+  T* __restrict const v = slots[1].data();
   T const b1 = T(beta_1), b2 = T(beta_2), c1 = 1 - b1, c2 = 1 - b2;
   detail::lamb_direction<T> const direction(*this, step);
   for (std::size_t i = 0; i < n; ++i) {

@@ -11,9 +11,9 @@ template <std::floating_point T>
 void lion::apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
                  std::uint64_t) const {
   std::size_t const n = weights.size();
-  T* const __restrict w = weights.data();
-  T const* const __restrict g = gradients.data();
-  T* const __restrict m = slots[0].data();
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
+  T* __restrict const m = slots[0].data();
   T const b1 = T(beta_1), b2 = T(beta_2), c1 = 1 - b1, c2 = 1 - b2, keep = 1 - rate * T(weight_decay);
   for (std::size_t i = 0; i < n; ++i) {
     T const c = b1 * m[i] + c1 * g[i];

@@ -9,8 +9,8 @@ namespace edl::detail {
 
 template <std::floating_point T>
 void look_back(std::span<T> weights, std::span<T> slow, T keep) {
-  T* const __restrict w = weights.data();
-  T* const __restrict s = slow.data();
+  T* __restrict const w = weights.data();
+  T* __restrict const s = slow.data();
   T const rest = 1 - keep;
   for (std::size_t i = 0; i < weights.size(); ++i) w[i] = s[i] = keep * s[i] + rest * w[i];
 }

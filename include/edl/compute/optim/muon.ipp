@@ -37,10 +37,10 @@ void muon::apply_whole(variable const& of, std::span<T> weights, view<T> gradien
   if (!shape) return apply(weights, gradients, slots, rate, step);
   std::size_t const n = weights.size();
   std::vector<T> update(n);
-  T* const __restrict w = weights.data();
-  T const* const __restrict g = gradients.data();
-  T* const __restrict m = slots[0].data();
-  T* const __restrict u = update.data();
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
+  T* __restrict const m = slots[0].data();
+  T* __restrict const u = update.data();
   T const mu = T(momentum), rest = 1 - mu;
   for (std::size_t i = 0; i < n; ++i) {
     m[i] = mu * m[i] + rest * g[i];

@@ -13,11 +13,11 @@ template <bool Centered, bool Momentum, class T>
 void rmsprop_step(rmsprop const& o, std::span<T> weights, view<T> gradients,
                   std::span<std::span<T> const> slots, T rate) {
   std::size_t const n = weights.size();
-  T* const __restrict w = weights.data();
-  T const* const __restrict g = gradients.data();
-  T* const __restrict v = slots[0].data();
-  T* const __restrict a = Centered ? slots[1].data() : nullptr;
-  T* const __restrict b = Momentum ? slots[Centered ? 2 : 1].data() : nullptr;
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
+  T* __restrict const v = slots[0].data();
+  T* __restrict const a = Centered ? slots[1].data() : nullptr;
+  T* __restrict const b = Momentum ? slots[Centered ? 2 : 1].data() : nullptr;
   T const rho = T(o.rho), rest = 1 - rho, mu = T(o.momentum), eps = T(o.epsilon),
           keep = 1 - rate * T(o.weight_decay);
   for (std::size_t i = 0; i < n; ++i) {

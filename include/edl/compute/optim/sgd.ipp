@@ -11,14 +11,14 @@ template <std::floating_point T>
 void sgd::apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
                 std::uint64_t) const {
   std::size_t const n = weights.size();
-  T* const __restrict w = weights.data();
-  T const* const __restrict g = gradients.data();
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
   T const keep = 1 - rate * T(weight_decay), mu = T(momentum);
   if (momentum == 0) {
     for (std::size_t i = 0; i < n; ++i) w[i] = keep * w[i] - rate * g[i];
     return;
   }
-  T* const __restrict v = slots[0].data();
+  T* __restrict const v = slots[0].data();
   if (nesterov) {
     for (std::size_t i = 0; i < n; ++i) {
       v[i] = mu * v[i] + g[i];

@@ -37,7 +37,7 @@ inline bool stands_in_address(std::string const& path) {
 // Whoever else may write in a directory, or owns it, can rename what is made there; a sticky one's owner
 // alone can.
 inline bool is_safe_base(std::string const& path) {
-  struct stat s {};
+  struct stat s{};
   if (::stat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode)) return false;
   bool const own = s.st_uid == ::geteuid(), shared = (s.st_mode & (S_IWGRP | S_IWOTH)) != 0;
   bool const sticky = (s.st_mode & S_ISVTX) != 0;
@@ -80,7 +80,7 @@ inline std::vector<std::string> own_job_directories(std::string const& base) {
   for (auto it = std::filesystem::directory_iterator(base, failed);
        !failed && it != std::filesystem::directory_iterator(); it.increment(failed)) {
     std::string const path = it->path().string();
-    struct stat s {};
+    struct stat s{};
     if (it->path().filename().string().starts_with(job_directory_prefix) && ::lstat(path.c_str(), &s) == 0 &&
         S_ISDIR(s.st_mode) && s.st_uid == ::geteuid() && (s.st_mode & (S_IRWXG | S_IRWXO)) == 0)
       all.push_back(path);
@@ -108,7 +108,7 @@ EDL_INLINE job_directory::job_directory() {
     path_ = fmt::format("{}/{}XXXXXX", base, detail::job_directory_prefix);
     if (!::mkdtemp(path_.data())) break;
     lock_ = detail::locked(path_, O_CREAT);
-    struct stat s {};
+    struct stat s{};
     if (lock_ >= 0 && ::stat((path_ + "/lock").c_str(), &s) == 0) return;
     if (lock_ >= 0) ::close(std::exchange(lock_, -1));
   }

@@ -69,7 +69,7 @@ EDL_INLINE double disk_speed(std::string const& directory, std::size_t bytes) {
 
 EDL_INLINE std::string on_disk(std::vector<std::string> const& directories) {
   for (std::string const& one : directories) {
-    struct statfs of {};
+    struct statfs of{};
     if (one.empty() || ::statfs(one.c_str(), &of) != 0) continue;
     if (of.f_type != TMPFS_MAGIC && of.f_type != RAMFS_MAGIC) return one;
   }

@@ -202,8 +202,8 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
   listener_ = std::make_unique<net::listener>(
       node_, where, [this](net::request& q) { return server_.handle(q); },
       net::listener_options{.some_suffice = before_.has_value()});
-  metrics_ = serve_metrics(
-      node_, j, s, [this](metric_registry& to) { collect(to, server_.decisions()); }, log);
+  metrics_ =
+      serve_metrics(node_, j, s, [this](metric_registry& to) { collect(to, server_.decisions()); }, log);
 }
 
 EDL_INLINE master_role::~master_role() { node_.stop(); }
@@ -307,10 +307,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   auto const failed = [this](std::string const& why) {
     server_.fail(fmt::format("the master cannot go on: {}", why));
   };
-  net::carry(
-      node_, [this] { return server_.tick(); }, failed);
-  net::carry(
-      node_, [this] { return watch(); }, failed);
+  net::carry(node_, [this] { return server_.tick(); }, failed);
+  net::carry(node_, [this] { return watch(); }, failed);
   std::optional<int> came;
   while (!over() && !came) {
     came = stop.wait(50ms);

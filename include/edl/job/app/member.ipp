@@ -131,10 +131,8 @@ EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> con
     }
     lost_ = true;
   };
-  net::carry(
-      node_, [this] { return beat(); }, failed);
-  net::carry(
-      node_, [this] { return keep_watch(); }, failed);
+  net::carry(node_, [this] { return beat(); }, failed);
+  net::carry(node_, [this] { return keep_watch(); }, failed);
   return true;
 }
 

@@ -107,8 +107,7 @@ inline void put(std::string_view text) {
 template <class Work>
 std::optional<int> unless_stopped(Work const& work, signals const& stop, logger const& log) {
   std::optional<int> signal;
-  when_storage_allows(
-      work, [&](auto pause) { return !(signal = stop.wait(pause)); }, log);
+  when_storage_allows(work, [&](auto pause) { return !(signal = stop.wait(pause)); }, log);
   return signal;
 }
 
@@ -176,8 +175,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
            }},
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
-  auto const metrics = serve_metrics(
-      node, j, s, [&](metric_registry& to) { collect(to, server); }, log);
+  auto const metrics = serve_metrics(node, j, s, [&](metric_registry& to) { collect(to, server); }, log);
   member self(node, master, role::server, s.id, std::chrono::seconds(j.master_timeout));
   self.started_with(train::shared_flags(j, false));
   self.watch([&server] { return server.version(); });
@@ -241,8 +239,8 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
     session.inspect_with([&](data::batch const& b) { hard->look(w.trainer, b); },
                          [&](task_key const& done) { return hard->end_task(done); });
   }
-  auto const metrics = serve_metrics(
-      w.node, j, w.s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
+  auto const metrics =
+      serve_metrics(w.node, j, w.s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
   std::atomic<bool> stop_requested = false;  // a signal is told once, and all may ask, on any thread
   // A job that is suspended is over while a worker still has something in hand.
   auto const stopping = [&] {

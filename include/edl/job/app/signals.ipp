@@ -26,7 +26,7 @@ EDL_INLINE bool ends_at_once(int signal, std::chrono::steady_clock::duration aft
 EDL_INLINE signals::signals(std::initializer_list<int> which, terminate how) : termination_(how) {
   sigemptyset(&set_);
   for (int s : which) {
-    struct sigaction before {};
+    struct sigaction before{};
     bool const ignored = s == SIGHUP && ::sigaction(s, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
     if (!ignored) sigaddset(&set_, s);
   }

@@ -144,9 +144,9 @@ struct ends_of_network<nn::network<First, Layers...>, Loss> {
   using last = std::tuple_element_t<sizeof...(Layers) - 1, std::tuple<Layers...>>;
   static_assert(
       !(std::is_same_v<last, nn::softmax> &&
-        is_one_of<Loss, nn::softmax_cross_entropy, nn::sequence_cross_entropy,
-                  nn::softmax_focal>)&&!(std::is_same_v<last, nn::sigmoid> &&
-                                         is_one_of<Loss, nn::sigmoid_cross_entropy, nn::sigmoid_focal>),
+        is_one_of<Loss, nn::softmax_cross_entropy, nn::sequence_cross_entropy, nn::softmax_focal>) &&
+          !(std::is_same_v<last, nn::sigmoid> &&
+            is_one_of<Loss, nn::sigmoid_cross_entropy, nn::sigmoid_focal>),
       "edl: the model's loss takes logits and normalises them itself: remove the last layer of its "
       "`network`, `nn::softmax` or `nn::sigmoid`");
   static_assert(

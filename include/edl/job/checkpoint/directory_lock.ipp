@@ -39,7 +39,7 @@ EDL_INLINE std::string machine_of(int fd) {
   std::ifstream in("/proc/sys/kernel/random/boot_id");
   std::string boot;
   std::getline(in, boot);
-  struct stat facts {};
+  struct stat facts{};
   ::fstat(fd, &facts);
   return fmt::format("{} {}", boot, std::uint64_t(facts.st_dev));
 }
@@ -83,7 +83,7 @@ EDL_INLINE directory_lock::~directory_lock() {
 }
 
 EDL_INLINE directory_lock::grip directory_lock::seize(int which) const {
-  struct flock wanted {};
+  struct flock wanted{};
   wanted.l_type = F_WRLCK;
   wanted.l_whence = SEEK_SET;
   wanted.l_start = which == 0 ? detail::lock_of_command : detail::lock_of_master;

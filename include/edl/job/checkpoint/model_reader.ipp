@@ -29,7 +29,7 @@ EDL_INLINE std::byte const* map_file(std::string const& path, std::uint64_t size
   };
   int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) fail(errno);
-  struct stat now {};
+  struct stat now{};
   bool const same = ::fstat(file, &now) == 0 && std::uint64_t(now.st_size) == size;
   void* const at = same ? ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
   int const code = same ? errno : ESTALE;  // it was replaced since its header was read

@@ -53,7 +53,7 @@ EDL_INLINE std::vector<net::descriptor> segment::make(int members) {
 
 EDL_INLINE segment::segment(std::vector<net::descriptor> parts, int rank, int members)
     : parts_(std::move(parts)), rank_(rank), members_(members) {
-  struct ::stat is {};
+  struct ::stat is{};
   if (parts_.size() != std::size_t(members) + 1 || ::fstat(parts_[0].get(), &is) != 0 ||
       std::size_t(is.st_size) != total(members) ||
       (::fcntl(parts_[0].get(), F_GET_SEALS) & detail::seals) != detail::seals)

@@ -81,7 +81,7 @@ class table {
     row only(std::vector<command> commands) { return entry_.commands = std::move(commands), *this; }
     row needed_by(std::vector<command> commands) { return entry_.needs = std::move(commands), *this; }
     /// Several values are one text, with ';' between them.
-    row repeated(std::string job::*member) {
+    row repeated(std::string job::* member) {
       entry_.flag.repeats = true;
       entry_.put = [member](parsed_flags& a, std::string const& value) {
         std::string& all = a.job.*member;
@@ -102,7 +102,7 @@ class table {
   void group(std::string name) { group_ = std::move(name); }
 
   template <class T>
-  row flag(std::string name, T edl::job::*member, std::string read_by, std::string help) {
+  row flag(std::string name, T edl::job::* member, std::string read_by, std::string help) {
     edl::job const defaults;
     return add<typename held<T>::type>(
         std::move(name), written(defaults.*member), std::move(read_by), std::move(help),
@@ -110,7 +110,7 @@ class table {
   }
 
   template <class T>
-  row flag(std::string name, T parsed_flags::*member, std::string read_by, std::string help) {
+  row flag(std::string name, T parsed_flags::* member, std::string read_by, std::string help) {
     parsed_flags const defaults;
     return add<typename held<T>::type>(
         std::move(name), written(defaults.*member), std::move(read_by), std::move(help),

@@ -32,7 +32,7 @@ inline std::string state_of(std::string const& model) {
   namespace fs = std::filesystem;
   std::string const path = fs::is_directory(model) ? model + "/manifest.json" : model;
   input_file const file(path);
-  struct ::stat is {};
+  struct ::stat is{};
   if (::stat(path.c_str(), &is) != 0)
     throw storage_error(errno, fmt::format("cannot look at {}: {}", path, edl::detail::file_reason(errno)));
   std::array<std::byte, 4096> piece;

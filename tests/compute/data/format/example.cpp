@@ -90,16 +90,13 @@ TEST_CASE("lists are xtensor views that can be reshaped and computed with") {
 
 TEST_CASE("a shape that a record's values do not fill is refused, by xtensor's own view as well") {
   auto const e = sample();
-  CHECK(failure([&] {
-          (void)e.floats("image", {28, 28, 1});
-        }) == "'image' has 4 values, the network takes 784 (28 × 28 × 1)");
+  CHECK(failure([&] { (void)e.floats("image", {28, 28, 1}); }) ==
+        "'image' has 4 values, the network takes 784 (28 × 28 × 1)");
   CHECK(failure([&] { (void)e.floats("image", {3}); }) == "'image' has 4 values, the network takes 3");
-  CHECK(failure([&] {
-          (void)e.integers("ids", {2, 2});
-        }) == "'ids' has 5 values, the network takes 4 (2 × 2)");
-  CHECK(failure([&] {
-          (void)xt::reshape_view(e.floats("image"), {6, 6});
-        }) == "'image' has 4 values, the network takes 36 (6 × 6)");
+  CHECK(failure([&] { (void)e.integers("ids", {2, 2}); }) ==
+        "'ids' has 5 values, the network takes 4 (2 × 2)");
+  CHECK(failure([&] { (void)xt::reshape_view(e.floats("image"), {6, 6}); }) ==
+        "'image' has 4 values, the network takes 36 (6 × 6)");
   auto const image = e.floats("image");
   CHECK(failure([&] { (void)xt::reshape_view(image, {1, 1}); }) != "");
   CHECK(xt::reshape_view(image, {1, 4})(0, 3) == 30.0f);
@@ -112,9 +109,8 @@ TEST_CASE("a value that a record does not have is refused, and not another featu
   CHECK(failure([&] { (void)e.integer_values("ids")[5]; }) != "");
   CHECK(failure([&] { (void)e.floats("image")(4); }) != "");
   CHECK(failure([&] { (void)e.floats("image")[7]; }) != "");
-  CHECK(failure([&] {
-          (void)e.floats("image", {2, 2})(0, 2);
-        }) == "'image' has no value 2, which `feed` reads: this record has 2, from 0 on");
+  CHECK(failure([&] { (void)e.floats("image", {2, 2})(0, 2); }) ==
+        "'image' has no value 2, which `feed` reads: this record has 2, from 0 on");
   CHECK(failure([&] { (void)e.integers("ids")(-1); }) != "");
 }
 

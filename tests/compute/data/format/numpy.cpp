@@ -110,10 +110,8 @@ TEST_CASE("the extents of an array are compared with those that it is read in") 
   CHECK(e.floats("y", {3, 2})(2, 1) == 11);  // a flat list may be read in any
   CHECK(has(failure([&] { e.floats("x", {3, 2}); }), "'x' is 2 × 3, the network takes 3 × 2"));
   CHECK(has(failure([&] { xt::reshape_view(e.floats("x"), {3, 2}); }), "'x' is 2 × 3"));
-  CHECK(has(failure([&] {
-              e.floats("x", {2, 2});
-            }),
-            "'x' has 6 values (2 × 3), the network takes 4 (2 × 2)"));
+  CHECK(
+      has(failure([&] { e.floats("x", {2, 2}); }), "'x' has 6 values (2 × 3), the network takes 4 (2 × 2)"));
   CHECK(std::ranges::equal(e.extents("none"), std::vector<std::size_t>{}));
 }
 

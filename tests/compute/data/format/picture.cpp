@@ -37,10 +37,8 @@ TEST_CASE("the picture of a record has the shape that the record says") {
   CHECK(edl::picture_of(e).extents == shape{1, 2, 3});
   CHECK(edl::picture_of(e).values[5] == 6);
   for (auto const& [h, w] : {std::pair{0, 2}, {4, 1}, {-1, -2}, {1 << 30, 1 << 30}})
-    CHECK(has(failure([&] {
-                edl::picture_of(record({1, 2, 3, 4, 5, 6}, h, w));
-              }),
-              "are no picture of height"));
+    CHECK(
+        has(failure([&] { edl::picture_of(record({1, 2, 3, 4, 5, 6}, h, w)); }), "are no picture of height"));
   CHECK(has(failure([&] { edl::picture_of(e, "photo"); }), "no floats as feature 'photo'"));
 }
 

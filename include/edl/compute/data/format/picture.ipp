@@ -81,13 +81,11 @@ EDL_INLINE void resize(picture const& from, shape to, std::span<float> into) {
   data::detail::resized_axis const down(from.extents.height, to.height), across(from.extents.width, to.width);
   std::vector<float> tall(row), flat(narrow);
   for (std::size_t y = 0; y < std::size_t(to.height); ++y) {
-    down.put(
-        y, [&](std::size_t j) { return from.values.data() + j * row; }, row, tall.data());
+    down.put(y, [&](std::size_t j) { return from.values.data() + j * row; }, row, tall.data());
     float* const out = into.data() + y * width * std::size_t(to.channels);
     float* const wide = colour || grey ? flat.data() : out;
     for (std::size_t x = 0; x < width; ++x)
-      across.put(
-          x, [&](std::size_t j) { return tall.data() + j * channels; }, channels, wide + x * channels);
+      across.put(x, [&](std::size_t j) { return tall.data() + j * channels; }, channels, wide + x * channels);
     for (std::size_t x = 0; colour && x < width; ++x) std::fill_n(out + 3 * x, 3, flat[x]);
     for (std::size_t x = 0; grey && x < width; ++x)
       out[x] = 0.299f * flat[3 * x] + 0.587f * flat[3 * x + 1] + 0.114f * flat[3 * x + 2];

@@ -80,8 +80,7 @@ void basic_cpu<T>::elementwise_forward(elementwise f, T parameter, view<T> x, st
   std::size_t const n = elements_of(y.size(), narrow.out);
   switch (f) {
     case elementwise::relu:
-      return detail::each_element<T>(
-          *this, n, [](T v) { return v < T(0) ? T(0) : v; }, to, from);
+      return detail::each_element<T>(*this, n, [](T v) { return v < T(0) ? T(0) : v; }, to, from);
     case elementwise::leaky_relu:
       return detail::each_element<T>(
           *this, n, [parameter](T v) { return v * (v > T(0) ? T(1) : parameter); }, to, from);
@@ -89,23 +88,18 @@ void basic_cpu<T>::elementwise_forward(elementwise f, T parameter, view<T> x, st
       return detail::each_array<T>(
           *this, n, [](auto const& v) { return (v * T(0.5)).tanh() * T(0.5) + T(0.5); }, to, from);
     case elementwise::tanh:
-      return detail::each_array<T>(
-          *this, n, [](auto const& v) { return v.tanh(); }, to, from);
+      return detail::each_array<T>(*this, n, [](auto const& v) { return v.tanh(); }, to, from);
     case elementwise::gelu:
-      return detail::each_vector<T>(
-          *this, n, [](auto const& v) { return detail::gelu(v); }, to, from);
+      return detail::each_vector<T>(*this, n, [](auto const& v) { return detail::gelu(v); }, to, from);
     case elementwise::scale:
-      return detail::each_element<T>(
-          *this, n, [parameter](T v) { return parameter * v; }, to, from);
+      return detail::each_element<T>(*this, n, [parameter](T v) { return parameter * v; }, to, from);
     case elementwise::silu:
-      return detail::each_vector<T>(
-          *this, n, [](auto const& v) { return detail::silu(v); }, to, from);
+      return detail::each_vector<T>(*this, n, [](auto const& v) { return detail::silu(v); }, to, from);
     case elementwise::elu:
       return detail::each_vector<T>(
           *this, n, [=](auto const& v) { return detail::elu(v, parameter); }, to, from);
     case elementwise::softplus:
-      return detail::each_vector<T>(
-          *this, n, [](auto const& v) { return detail::softplus(v); }, to, from);
+      return detail::each_vector<T>(*this, n, [](auto const& v) { return detail::softplus(v); }, to, from);
   }
 }
 
@@ -133,8 +127,7 @@ void basic_cpu<T>::elementwise_backward(elementwise f, T parameter, view<T> y, v
       return detail::each_slope<T>(
           *this, n, [](auto const& v) { return detail::gelu_slope(v); }, to, at, from);
     case elementwise::scale:
-      return detail::each_element<T>(
-          *this, n, [parameter](T slope) { return parameter * slope; }, to, from);
+      return detail::each_element<T>(*this, n, [parameter](T slope) { return parameter * slope; }, to, from);
     case elementwise::silu:
       return detail::each_slope<T>(
           *this, n, [](auto const& v) { return detail::silu_slope(v); }, to, at, from);

@@ -101,7 +101,7 @@ struct leaky_relu : detail::tuned_activation<leaky_relu, elementwise::leaky_relu
 
   static constexpr std::string_view name = "leaky_relu";
   static constexpr char option_name[] = "the slope of a leaky_relu";
-  static constexpr setting leaky_relu::*option = &leaky_relu::slope;
+  static constexpr setting leaky_relu::* option = &leaky_relu::slope;
 };
 
 /// x where it is positive, alpha · (exp(x) − 1) elsewhere (Clevert, Unterthiner and Hochreiter, "Exponential
@@ -111,7 +111,7 @@ struct elu : detail::tuned_activation<elu, elementwise::elu> {
 
   static constexpr std::string_view name = "elu";
   static constexpr char option_name[] = "the alpha of an elu";
-  static constexpr setting elu::*option = &elu::alpha;
+  static constexpr setting elu::* option = &elu::alpha;
 };
 
 /// exp(x) / Σ exp(x) over the channels. The shape stays.

@@ -34,9 +34,9 @@ namespace edl::nn {
 template <class L>
 concept loss_function =
     std::copy_constructible<L> && std::same_as<std::remove_cvref_t<decltype(L::class_labels)>, bool> &&
-    (std::same_as<typename L::label, std::int32_t> || std::same_as<typename L::label, float>)&&requires(
-        L const loss, shape output, view<float> outputs, view<typename L::label> truth,
-        std::span<float> gradients) {
+    (std::same_as<typename L::label, std::int32_t> || std::same_as<typename L::label, float>) &&
+    requires(L const loss, shape output, view<float> outputs, view<typename L::label> truth,
+             std::span<float> gradients) {
       { L::labels(output) } -> std::same_as<std::size_t>;
       { L::valid(typename L::label{}, output) } -> std::same_as<bool>;
       { loss(output, 1, outputs, truth, gradients) } -> std::convertible_to<double>;
@@ -55,9 +55,7 @@ struct is_a_loss {
       requires { requires std::same_as<std::remove_cvref_t<decltype(L::class_labels)>, bool>; };
   static constexpr bool has_labels = requires(shape output) {
     { L::labels(output) } -> std::same_as<std::size_t>;
-  } && requires {
-    typename std::bool_constant<(L::labels(shape{1, 1, 2}), true)>;
-  };
+  } && requires { typename std::bool_constant<(L::labels(shape{1, 1, 2}), true)>; };
 
   // What takes labels is looked for where it is known what a label is.
   template <class One>

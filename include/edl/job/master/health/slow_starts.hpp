@@ -42,7 +42,7 @@ class slow_starts {
     start_speeds speeds;
     bool told = false;
   };
-  void compare(membership const& workers, double start_speeds::*speed, char const* what,
+  void compare(membership const& workers, double start_speeds::* speed, char const* what,
                std::vector<slow>& found);
 
   options options_;

@@ -18,8 +18,8 @@ inline bool is_measured(double speed) { return speed > 0 && std::isfinite(speed)
 
 }  // namespace detail
 
-EDL_INLINE void slow_starts::compare(membership const& workers, double start_speeds::*speed, char const* what,
-                                     std::vector<slow>& found) {
+EDL_INLINE void slow_starts::compare(membership const& workers, double start_speeds::* speed,
+                                     char const* what, std::vector<slow>& found) {
   for (auto& [id, r] : records_) {
     double const own = r.speeds.*speed;
     if (r.told || !detail::is_measured(own)) continue;

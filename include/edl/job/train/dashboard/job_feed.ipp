@@ -158,7 +158,7 @@ EDL_INLINE std::string job_feed::news(place& at) const {
 EDL_INLINE std::string end_of_file(std::string const& path, std::size_t most) {
   int const fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return {};
-  struct ::stat is {};
+  struct ::stat is{};
   std::string text;
   if (::fstat(fd, &is) == 0 && S_ISREG(is.st_mode)) {
     text.resize(std::min(most, std::size_t(is.st_size)));

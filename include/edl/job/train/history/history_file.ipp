@@ -160,7 +160,7 @@ EDL_INLINE void history_file::write(work const& w) {
   // Others may write into the directory, too: neither a link nor a FIFO is followed or waited for.
   if (fd_ < 0)
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-  struct stat facts {};
+  struct stat facts{};
   if (fd_ < 0 || ::fstat(fd_, &facts) != 0)
     throw storage_error(errno, fmt::format("cannot open {}: {}", path_, edl::detail::file_reason(errno)));
   if (!S_ISREG(facts.st_mode)) {

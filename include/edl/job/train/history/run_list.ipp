@@ -100,7 +100,7 @@ EDL_INLINE void run_list::search(std::string const& below, int depth) {
 }
 
 EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) {
-  struct ::stat is {};
+  struct ::stat is{};
   if (::lstat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;  // a link may lead anywhere
   if (below == detail::usual_end) below = "";
   if (below.ends_with("/checkpoints")) below.remove_suffix(detail::usual_end.size() + 1);
