@@ -188,6 +188,20 @@ TEST_CASE("who has lost the directory is told before it writes") {
   CHECK(contains(complaint([&] { held.check(); }), "nothing more is written there"));
 }
 
+TEST_CASE("who loses a directory to its own successor knows that") {
+  for (bool const own : {true, false}) {
+    scratch const dir;
+    auto o = options(dir, own ? "far" : "near");  // as the other machine's
+    o.beat = 1ms;
+    directory_lock const first(o);
+    while (!first.lost()) {
+      spill_foreign(dir, 1);
+      std::this_thread::sleep_for(5ms);
+    }
+    CHECK(first.superseded() == own);
+  }
+}
+
 TEST_CASE("whoever claims a later epoch ends the writing of all before") {
   scratch const dir;
   directory_lock first(options(dir, "mnist"));

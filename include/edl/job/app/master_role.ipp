@@ -312,8 +312,11 @@ EDL_INLINE int master_role::run(signals const& stop) {
   std::optional<int> came;
   while (!over() && !came) {
     came = stop.wait(50ms);
+    // Members go on with a successor. Of another job's directory they are to hear.
     if (auto const lost = lock_ ? lock_->lost() : std::nullopt)
-      node_.post([this, why = *lost] { server_.fail(why); });
+      node_.post([this, why = *lost] {
+        lock_->superseded() ? server_.processes().superseded(why) : server_.fail(why);
+      });
   }
   // Of roles that were started by hand, whoever stops the master alone may start the next one.
   bool const ends_all = came && !cluster_ && (platform_ || *came == SIGINT);

@@ -70,6 +70,9 @@ class directory_lock {
   /// The same, as seen at the last beat: the reason, or nothing.
   std::optional<std::string> lost() const;
 
+  /// Whether it was lost to a job of the same name: to a successor, which goes on with it.
+  bool superseded() const { return superseded_; }
+
  private:
   struct holder {
     std::string owner, job, host, since, machine;
@@ -94,7 +97,7 @@ class directory_lock {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;
-  std::atomic<bool> unwritten_ = false;
+  std::atomic<bool> unwritten_ = false, superseded_ = false;
   std::string found_;  // the owner in the text that was there before
   std::optional<std::string> lost_;
   std::atomic<std::uint64_t> epoch_ = 0;  // that was claimed

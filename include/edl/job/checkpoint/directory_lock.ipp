@@ -270,6 +270,11 @@ EDL_INLINE void directory_lock::keep() {
       // It may pass; whoever else wants the directory now has the same trouble.
     } catch (std::exception const& e) {
       lost = e.what();
+      try {
+        auto const by = read();
+        superseded_ = by && by->job == self_.job;
+      } catch (error const&) {
+      }
     }
     guard.lock();
     if (lost) {
