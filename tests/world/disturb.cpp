@@ -201,10 +201,13 @@ void job::apply(fault const& of) {
     // These are nobody's end, and nobody is to be given up for them.
     case lose:
       ++applied_;
+      // A record that lacks ends the connection, and to have another takes many ways.
+      if (plan_.tls) touch(f.place), touch(f.other);
       world::swallow(f.place, f.other, 1);
       break;
     case old_end:
       ++applied_;
+      if (plan_.latency >= 5ms) touch(f.place);  // 0.2 s are few ways there and back
       world::end_late(f.place, f.other, f.length);
       break;
     case blackout:

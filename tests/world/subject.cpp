@@ -363,6 +363,13 @@ void job::master_ended(process const& who) {
   less_known_ = less_known_ || world::now() < disk_trouble_;
   if (less_known_) unsure_ = {fault::kind::workers, fault::kind::servers};
   if (who.ended->signal) return after(milliseconds(draws_.between(50, 2500)), [this] { launch_master(); });
+  // Who came too late to take the storage, as the one before it writes again. Its node is given up, and
+  // another comes.
+  if (parts_ && who.ended->code != 0 && who.last.find(" is in use by job ") != who.last.npos) {
+    for (process& p : all_)
+      if (p.role == "master" && p.replaced && !p.ended) world::kill(p.pid, SIGKILL);
+    return after(milliseconds(draws_.between(500, 2500)), [this] { launch_master(); });
+  }
   over_ = true;
   orders_.clear();
   // The end is tried again for 10 s.
