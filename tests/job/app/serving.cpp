@@ -200,10 +200,11 @@ TEST_CASE("changes of tables are taken over while requests run, and answers are 
         nlohmann::json::parse(predicted.substr(0, predicted.find('\n')))["output"]);
 }
 
-TEST_CASE("what cannot be served is told in one line") {
-  job::run r({"serve", "--model_path=/nowhere"});
-  CHECK(r.wait() == 1);
-  CHECK(has(r.log(), "/nowhere"));
+TEST_CASE("a model that is not there yet is waited for, with a line that says so") {
+  job::run r({"serve", "--model_path=/nowhere", "--port=0", "--drain_delay_ms=0"});
+  CHECK(job::eventually([&] { return has(r.log(), "there is no model in /nowhere yet: it is waited for"); }));
+  ::kill(r.pid(), SIGTERM);
+  CHECK(r.wait() == 0);
 }
 
 }  // namespace serving_test

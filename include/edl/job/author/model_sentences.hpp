@@ -138,10 +138,9 @@ constexpr bool is_one_of = (std::is_same_v<Loss, Of> || ...);
 // What compiles, computes and cannot be meant.
 template <class Network, class Loss>
 struct ends_of_network {};
-template <class First, class... Layers, class Loss>
-struct ends_of_network<nn::network<First, Layers...>, Loss> {
-  using first = std::tuple_element_t<0, std::tuple<Layers...>>;
-  using last = std::tuple_element_t<sizeof...(Layers) - 1, std::tuple<Layers...>>;
+template <class First, class first, class... Layers, class Loss>
+struct ends_of_network<nn::network<First, first, Layers...>, Loss> {
+  using last = std::tuple_element_t<sizeof...(Layers), std::tuple<first, Layers...>>;
   static_assert(
       !(std::is_same_v<last, nn::softmax> &&
         is_one_of<Loss, nn::softmax_cross_entropy, nn::sequence_cross_entropy, nn::softmax_focal>) &&

@@ -43,7 +43,7 @@ struct job_files {
 
   /// Writes `model.safetensors` into a directory, which is made, and says so: `checkpoint::export_model`.
   void export_model(std::string const& into, view<float> variables, std::span<row_source const> tables,
-                    std::uint64_t version, logger const& log, std::uint64_t generation = 0) const;
+                    std::uint64_t version, logger const& log) const;
 };
 
 }  // namespace edl::checkpoint

@@ -31,14 +31,14 @@ EDL_INLINE void job_files::prune(logger const& log) const try {
 
 EDL_INLINE void job_files::export_model(std::string const& into, view<float> variables,
                                         std::span<row_source const> tables, std::uint64_t version,
-                                        logger const& log, std::uint64_t generation) const {
+                                        logger const& log) const {
   if (allowed) allowed();
   std::string const path = into + "/model.safetensors";
   std::error_code failed;
   std::filesystem::create_directories(into, failed);
   if (failed) throw error(fmt::format("cannot create directory {}: {}", into, failed.message()));
   checkpoint::export_model(path, layout, variables, tables, version,
-                           {described.seed, described.hyperparameters, described.record, generation});
+                           {described.seed, described.hyperparameters, described.record});
   log.info(fmt::format("model written to {}", path));
 }
 

@@ -36,15 +36,14 @@ struct model_origin {
   std::optional<std::uint64_t> seed{};
   std::string hyperparameters{};  ///< names and values, as `--set` takes them; empty: none
   std::string record{};           ///< `manifest::record`
-  std::uint64_t generation = 0;   ///< of the job, that the version is of; 0: not told
 };
 
 /// Writes a model for serving: one safetensors file, parameters and state by name in their own extents, which
 /// exists whole or not at all. `variables` is the whole arena. `tables`: of the layout, in order; each
 /// becomes `tables/<name>/ids` (rows) and `tables/<name>/embeddings` (rows, width), a part of it at a time.
 /// Sources give rows by hash slot, and by id within one. The metadata have the model's version as
-/// `version`, its job's seed as `seed` (rows that a table lacks follow from it), `hyperparameters`, `record`,
-/// and the halves of its generation as `epoch` and `generation` (`core/generation.hpp`). First stands
+/// `version`, its job's seed as `seed` (rows that a table lacks follow from it), `hyperparameters` and
+/// `record`. They have nothing of the job's epochs: the same training gives the same bytes. First stands
 /// `crc32`: zlib's of the file, in 8 hexadecimal digits, as if these were zeros.
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
                   std::span<row_source const> tables, std::uint64_t version, model_origin const& from = {});

@@ -13,7 +13,6 @@
 #include "edl/compute/sparse/row_bytes.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
-#include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/text.hpp"
@@ -96,10 +95,6 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
   if (from.seed) metadata["seed"] = std::to_string(*from.seed);
   if (!from.hyperparameters.empty()) metadata["hyperparameters"] = from.hyperparameters;
   if (!from.record.empty()) metadata["record"] = from.record;
-  if (from.generation != 0) {
-    metadata["epoch"] = std::to_string(epoch_of(from.generation));
-    metadata["generation"] = std::to_string(count_of(from.generation));
-  }
   durable_file file(path);
   write_safetensors(file, tensors, metadata);
   file.overwrite(detail::checksum_place, fmt::format("{:08x}", file.crc32()));

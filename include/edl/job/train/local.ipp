@@ -245,8 +245,7 @@ class local_master final : public worker::master_link {
     ps::full_snapshot const rows = store_.full_snapshot();
     std::vector<checkpoint::row_source> tables;
     for (auto const& table : rows.tables) tables.push_back(checkpoint::rows_of(*table));
-    files_.export_model(directory, variables.variables(), tables, variables.version(), log_,
-                        coordinator_.generation());
+    files_.export_model(directory, variables.variables(), tables, variables.version(), log_);
   }
 
   void run_commands() {

@@ -154,9 +154,8 @@ EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
 
 EDL_INLINE asio::awaitable<void> model_files::write_model(std::string directory,
                                                           model_source::model const& m) {
-  std::uint64_t const generation = coordinator_.generation();
   std::function<void()> const write = [&] {
-    options_.files.export_model(directory, m.variables, m.tables, m.version, log_, generation);
+    options_.files.export_model(directory, m.variables, m.tables, m.version, log_);
   };
   co_await models_.run(std::string(), write);  // a large one takes its time
 }
