@@ -75,8 +75,10 @@ class names {
 
 bool all_dates(column const& c) {
   return c.kind == example::kind::strings && c.countable && !c.words.empty() &&
-         std::ranges::all_of(c.words,
-                             [](auto const& w) { return features::date::from(w.first).has_value(); });
+         std::ranges::all_of(c.words, [](auto const& w) {
+           return w.first.empty() ||
+                  features::date::from(w.first).has_value();  // an empty text is as good as none
+         });
 }
 
 /// Where nearly each record has a value of its own it names the record.
@@ -124,17 +126,23 @@ class writer {
     members_ +=
         fmt::format("  static constexpr features::normalization {}{{.subtract = {}f, .divide = {}f}};\n",
                     member, real(mean), real(deviation > 0 ? deviation : 1));
-    feed_ += fmt::format("    numbers({}) = record.contains({}) ? {}({}) : 0;\n", numbers_++, literal(column),
-                         member, value);
+    feed_ += fmt::format("    numbers({}) = {} ? {}({}) : 0;\n", numbers_++, present(column), member, value);
   }
 
   /// A value that becomes an id; `missing` is that of a record without it.
   void add_id(std::string const& column, std::string const& member, std::string const& made_by,
               std::string const& value, std::string const& missing) {
     if (!made_by.empty()) members_ += fmt::format("  static constexpr features::{};\n", made_by);
-    feed_ += fmt::format("    row({0}) = float(ids({0}, record.contains({1}) ? {2}({3}) : {4}));\n",
-                         id_columns_.size(), literal(column), member, value, missing);
+    feed_ += fmt::format("    row({0}) = float(ids({0}, {1} ? {2}({3}) : {4}));\n", id_columns_.size(),
+                         present(column), member, value, missing);
     id_columns_.push_back(member);
+  }
+
+  /// Whether a record has a value of the column, as C++: an empty text is none.
+  std::string present(std::string const& column) const {
+    std::string const name = literal(column), there = fmt::format("record.contains({})", name);
+    if (all_.at(column).kind != example::kind::strings) return there;
+    return fmt::format("({} && !record.bytes({}).empty())", there, name);
   }
 
   static std::string real(double x) {
@@ -148,10 +156,10 @@ class writer {
     if (blank) return leave_out(name, "it has no value");
     if (c.kind != example::kind::floats && c.countable && c.words.size() < 2 && c.records == of_.records)
       return leave_out(name, "each record has the same value");
+    if (all_dates(c)) return take_date(name, c);  // also where each record has another
     if (names_records(c)) return leave_out(name, "nearly each record has a value of its own");
     if (c.values > c.records) return leave_out(name, "it has several values a record");
     std::string const member = names_.of(name);
-    if (all_dates(c)) return take_date(name, member, c);
     if (c.kind != example::kind::strings)
       return add_number(name, member, fmt::format("record.floating({})", literal(name)), c.mean,
                         c.deviation());
@@ -170,12 +178,13 @@ class writer {
     }
   }
 
-  void take_date(std::string const& name, std::string const& member, column const& c) {
+  void take_date(std::string const& name, column const& c) {
     double mean = 0, squares = 0, n = 0;
     for (auto const& [text, times] : c.words)
-      n += double(times), mean += double(times) * features::date(text).days();
+      if (!text.empty()) n += double(times), mean += double(times) * features::date(text).days();
     mean /= n;
     for (auto const& [text, times] : c.words) {
+      if (text.empty()) continue;
       double const d = features::date(text).days() - mean;
       squares += double(times) * d * d;
     }
@@ -187,7 +196,6 @@ class writer {
            fmt::format("{}.weekday()", date), "7");
     add_id(name, month, fmt::format("round_identity {}{{.most = 12}}", month),
            fmt::format("{}.month()", date), "0");
-    (void)member;
   }
 
   void set_label() {
