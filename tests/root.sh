@@ -10,6 +10,7 @@ commit=$(git rev-list --count HEAD 2>/dev/null) || commit=1
 command=${2-$command}
 [ "$(id -u)" = 0 ] || { echo "skipped: a root of Debian $release is made by root alone"; exit 77; }
 command -v mmdebstrap >/dev/null || { echo "skipped: mmdebstrap is not installed (tools/install-packages mmdebstrap)"; exit 77; }
+unshare --mount true 2>/dev/null || { echo "skipped: nothing can be mounted here, as in a container"; exit 77; }
 root=$PWD/build/root-$release
 rm -rf --one-file-system "$root"
 mkdir -p "$root"
