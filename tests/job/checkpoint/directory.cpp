@@ -198,6 +198,11 @@ TEST_CASE("checkpoints above a version are set aside, told of, and removed when 
   prune(dir.path(), 0);
   CHECK(entries(dir / "set-aside").size() == 2);
   prune(dir.path(), 3);
+  CHECK(entries(dir / "set-aside").size() == 2);  // of the same version: nothing has passed them
+  state.write(dir.path(), 101, 1);
+  prune(dir.path(), 0);
+  CHECK(entries(dir / "set-aside").size() == 2);
+  prune(dir.path(), 3);
   CHECK(entries(dir / "set-aside").empty());
 }
 

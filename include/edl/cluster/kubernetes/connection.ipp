@@ -150,7 +150,7 @@ EDL_INLINE void connection::close() {
 
 namespace detail {
 
-/// What a user behind a proxy is told where a server cannot be reached.
+/// What an error says besides, where the user's environment names a proxy.
 inline char const* about_proxy() {
   for (char const* const name : {"HTTPS_PROXY", "https_proxy"})
     if (char const* const proxy = std::getenv(name); proxy && *proxy)

@@ -120,7 +120,7 @@ EDL_INLINE void remove_passed(std::string const& directory, std::uint64_t newest
   std::vector<std::string> passed;
   for (std::filesystem::directory_iterator it(directory + std::string(aside), code), end; !code && it != end;
        it.increment(code))
-    if (auto const v = version_aside(it->path().filename().native()); v && *v <= newest)
+    if (auto const v = version_aside(it->path().filename().native()); v && *v < newest)
       passed.push_back(it->path().native());
   for (std::string const& path : passed) {
     if (allowed) allowed();

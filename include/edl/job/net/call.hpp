@@ -24,7 +24,7 @@ struct outgoing {
   std::chrono::milliseconds patience{};  ///< for how long a peer that is lost is tried; 0: for the timeout
 };
 
-/// For who is lost to one caller, and others reach: before the caller tells others of it.
+/// For a peer that one caller has lost while others may still reach it: before the caller reports it.
 inline constexpr std::chrono::milliseconds some_patience{3'000};
 
 /// What came back. The payload is in `outgoing::into` already.

@@ -112,7 +112,7 @@ EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::share
   wire::ReplicateRequest request;
   *request.mutable_push() = p;
   request.set_number(number);
-  // Numbered as it is it may be repeated. A connection that is lost is no reason to give a server up.
+  // Its number makes it safe to repeat. A lost connection alone is no reason to give a server up.
   net::outgoing what{.method = wire::method::replicate,
                      .message = wire::pack(request),
                      .idempotent = true,

@@ -403,8 +403,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     if (std::exchange(doubted, false))
       log_.warning(
           fmt::format("the loss of a minibatch was not finite, and with the weights pulled again it is {} "
-                      "(records {} to {} "
-                      "of {}): the memory of this machine may be faulty",
+                      "(records {} to {} of {}): the memory of this machine may be faulty",
                       loss, l.task.begin, l.task.end, l.task.shard_name));
     auto const of_rows = model_.row_gradients(b, rows_);
     if (options_.clip.any()) clip_gradients();
