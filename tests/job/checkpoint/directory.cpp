@@ -55,6 +55,9 @@ TEST_CASE("what is damaged is passed over") {
   CHECK(contains(complaint([&] { verify_checkpoint(dir / "version-3"); }), "is damaged"));
   CHECK(complaint([&] { verify_checkpoint(dir / "version-3", check::sizes); }).empty());
   CHECK(contains(complaint([&] { verify_checkpoint(dir / "version-4"); }), lost));
+  spill(file, content + "more");
+  CHECK(
+      contains(complaint([&] { verify_checkpoint(dir / "version-3", check::sizes); }), "its manifest says"));
   CHECK(contains(complaint([&] { verify_checkpoint(dir / "version-5"); }), "manifest.json"));
 }
 

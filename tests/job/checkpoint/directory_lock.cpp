@@ -12,6 +12,7 @@
 #include <memory>
 #include <thread>
 
+#include "job/checkpoint/example_checkpoint.hpp"
 #include "job/wire/scratch.hpp"
 
 namespace directory_lock_test {
@@ -219,7 +220,26 @@ TEST_CASE("whoever claims a later epoch ends the writing of all before") {
   // The file may have been lost, or could not be written before.
   std::filesystem::remove(dir / ".edl-epoch");
   CHECK_NOTHROW(first.check());
-  CHECK(slurp(dir / ".edl-epoch") == "3\n");
+  std::string const mine = slurp(dir / ".edl-epoch");
+  CHECK(mine.starts_with("3 "));
+  // Two that claim at once, where locks do not work: the last one has the number.
+  spill(dir / ".edl-epoch", "3 another\n");
+  CHECK(contains(complaint([&] { first.check(); }), "which claims epoch 3, too"));
+  // A lost file does not let an earlier master write: there is a checkpoint of a later one.
+  spill(dir / ".edl-epoch", mine);
+  CHECK_NOTHROW(first.check());
+  std::filesystem::remove(dir / ".edl-epoch");
+  example_state().write_at({edl::in_epoch(4, 1), 7}, dir.path(), 1);
+  CHECK(contains(complaint([&] { first.check(); }), "(epoch 4, this one is of 3)"));
+  CHECK_FALSE(std::filesystem::exists(dir / ".edl-epoch"));
+}
+
+TEST_CASE("whoever has lost the directory before it claims an epoch claims none") {
+  scratch const dir;
+  directory_lock held(options(dir, "near"));
+  spill_foreign(dir, 1);
+  CHECK(contains(complaint([&] { held.claim(); }), "is in use by job 'far'"));
+  CHECK_FALSE(std::filesystem::exists(dir / ".edl-epoch"));
 }
 
 TEST_CASE("a text that is none is nobody's, and an end takes back its own text only") {

@@ -68,13 +68,19 @@ std::string set_aside_newer(std::string const& directory, std::uint64_t newest,
                             permission const& allowed = {});
 std::string set_aside_strays(std::string const& directory, permission const& allowed = {});
 
-/// The newest epoch that a master has claimed in `directory`, by its file `.edl-epoch`, or of which there is
-/// a checkpoint; 0: none. Throws storage_error. `claimed_epoch` looks at the file alone.
-std::uint64_t newest_epoch(std::string const& directory);
-std::uint64_t claimed_epoch(std::string const& directory);
+/// What `.edl-epoch` in a directory says: the epoch that a master has claimed last, and which one it was.
+struct claimed_epoch {
+  std::uint64_t epoch = 0;  ///< 0: none
+  std::string owner = {};   ///< as `directory_lock` draws it; empty: not told
+};
 
-/// Makes the file say so, forced to the disk. Throws error.
-void write_epoch(std::string const& directory, std::uint64_t epoch);
+/// Reads it, or forces it to the disk. Throws storage_error.
+claimed_epoch read_epoch(std::string const& directory);
+void write_epoch(std::string const& directory, claimed_epoch const& what);
+
+/// The newest epoch that was claimed in `directory`, or of which there is a checkpoint; 0: none. Throws
+/// storage_error.
+std::uint64_t newest_epoch(std::string const& directory);
 
 }  // namespace edl::checkpoint
 

@@ -85,7 +85,7 @@ EDL_INLINE std::optional<std::string> top_of_epoch(std::string const& directory)
   auto const all = versions_in(directory);
   if (all.empty()) return std::nullopt;
   auto const at = position_of(all.front().second);
-  std::uint64_t const claimed = claimed_epoch(directory);  // 0: whoever wrote there knew of none
+  std::uint64_t const claimed = read_epoch(directory).epoch;  // 0: whoever wrote there knew of none
   bool const newest = at && claimed > 0 && epoch_of(at->generation) == claimed;
   return newest ? std::optional(all.front().second) : std::nullopt;
 } catch (error const&) {
@@ -95,10 +95,12 @@ EDL_INLINE std::optional<std::string> top_of_epoch(std::string const& directory)
 /// Where nobody looks for a checkpoint: moved by one rename, under a name that is free.
 EDL_INLINE std::string move_aside(std::string const& directory, listed_checkpoint const& one) {
   std::string const to = directory + std::string(aside);
-  std::filesystem::create_directories(to);
+  std::error_code code;
+  std::filesystem::create_directories(to, code);
+  if (code)
+    throw storage_error(code.value(), fmt::format("cannot create directory {}: {}", to, code.message()));
   std::string const name = fmt::format("{}/version-{}.epoch-{}", to, one.version,
                                        one.at ? std::to_string(epoch_of(one.at->generation)) : "unknown");
-  std::error_code code;
   std::string target = name;
   for (int again = 2; std::filesystem::exists(target, code); ++again)
     target = fmt::format("{}.{}", name, again);
@@ -172,19 +174,21 @@ EDL_INLINE void verify_checkpoint(std::string const& path, check how) {
   }
 }
 
-EDL_INLINE std::uint64_t claimed_epoch(std::string const& directory) {
+EDL_INLINE claimed_epoch read_epoch(std::string const& directory) {
   std::string const path = directory + std::string(detail::epoch_file);
   std::error_code code;
-  if (!std::filesystem::exists(path, code) && !code) return 0;
+  if (!std::filesystem::exists(path, code) && !code) return {};
   input_file const file(path);
-  std::string text(std::min<std::uint64_t>(file.size(), 32), '\0');
+  std::string text(std::min<std::uint64_t>(file.size(), 64), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return std::min(number_from<std::uint64_t>(text).value_or(0), most_epoch);
+  std::string_view const line = trimmed(text);
+  std::string_view const number = line.substr(0, line.find(' '));
+  return {std::min(number_from<std::uint64_t>(std::string(number)).value_or(0), most_epoch),
+          std::string(trimmed(line.substr(number.size())))};
 }
 
-EDL_INLINE void write_epoch(std::string const& directory, std::uint64_t epoch) {
-  replace_file(directory + std::string(detail::epoch_file), fmt::format("{}\n", epoch));
+EDL_INLINE void write_epoch(std::string const& directory, claimed_epoch const& what) {
+  replace_file(directory + std::string(detail::epoch_file), fmt::format("{} {}\n", what.epoch, what.owner));
 }
 
 EDL_INLINE checkpoint_search find_checkpoint(std::string const& directory, check how, unreadable what) {
@@ -309,7 +313,7 @@ EDL_INLINE std::string set_aside_strays(std::string const& directory, permission
 }
 
 EDL_INLINE std::uint64_t newest_epoch(std::string const& directory) {
-  std::uint64_t newest = claimed_epoch(directory);
+  std::uint64_t newest = read_epoch(directory).epoch;
   for (detail::listed_checkpoint const& one : detail::by_position(directory))
     if (one.at) newest = std::max(newest, epoch_of(one.at->generation));
   return newest;

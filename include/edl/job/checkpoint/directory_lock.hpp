@@ -60,7 +60,8 @@ class directory_lock {
   /// Begins a history: an epoch above all that were claimed here, or that a checkpoint is of. It stands in
   /// `.edl-epoch`, forced to the disk. Where it cannot be written yet, `check` tries again, and throws until
   /// it is. Who waits for the directory elsewhere, and takes it because it takes this job for dead, claims a
-  /// later one: so this one learns of it. Throws storage_error when the directory cannot be read.
+  /// later one: so this one learns of it. Throws storage_error when the directory cannot be read, and error
+  /// when it is another job's by now.
   std::uint64_t claim();
 
   /// Throws error, which names the new holder, when the directory is another job's by now, or a later epoch
@@ -90,6 +91,7 @@ class directory_lock {
   std::string describe(std::optional<holder> const& by) const;
   void keep();
   void check_epoch() const;
+  void check_text() const;
 
   lock_options options_;
   int fd_ = -1;

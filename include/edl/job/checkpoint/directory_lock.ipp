@@ -212,6 +212,7 @@ EDL_INLINE void directory_lock::refuse(std::optional<holder> const& by) const {
 }
 
 EDL_INLINE std::uint64_t directory_lock::claim() {
+  check_text();  // whoever was suspended since it took the directory claims nothing
   epoch_ = newest_epoch(options_.directory) + 1;
   try {
     check_epoch();
@@ -225,17 +226,29 @@ EDL_INLINE std::uint64_t directory_lock::claim() {
 
 EDL_INLINE void directory_lock::check_epoch() const {
   if (epoch_ == 0) return;
-  std::uint64_t const claimed = claimed_epoch(options_.directory);
-  if (claimed > epoch_)
+  auto const claimed = read_epoch(options_.directory);
+  // Where the file is lost, checkpoints say how far others are.
+  std::uint64_t const newest = claimed.epoch < epoch_ ? newest_epoch(options_.directory) : claimed.epoch;
+  if (newest > epoch_)
     throw error(
         fmt::format("{} has been taken by a later master of the job (epoch {}, this one is of {}); nothing "
                     "more is written there",
-                    options_.description, claimed, epoch_.load()));
-  if (claimed < epoch_) write_epoch(options_.directory, epoch_);
+                    options_.description, newest, epoch_.load()));
+  // Where locks do not work two may claim one number at once: the last one has it.
+  if (claimed.epoch == epoch_ && claimed.owner != self_.owner)
+    throw error(
+        fmt::format("{} has been taken by another master of the job, which claims epoch {}, too; nothing "
+                    "more is written there",
+                    options_.description, newest));
+  if (claimed.epoch < epoch_) write_epoch(options_.directory, {epoch_, self_.owner});
 }
 
 EDL_INLINE void directory_lock::check() const {
   check_epoch();
+  check_text();
+}
+
+EDL_INLINE void directory_lock::check_text() const {
   auto now = read();
   // What is half written by the holder reads as nobody's.
   for (int again = 0; again < 10 && now && now->owner.empty(); ++again) {

@@ -20,6 +20,15 @@
 namespace edl::serve {
 namespace detail {
 
+/// A question that another thread reads. GCC warns of a type of a coroutine's own in its frame.
+struct elsewhere_read {
+  explicit elsewhere_read(asio::any_io_executor on) : done(std::move(on)) {}
+  net::event done;
+  bool ended = false;
+  std::shared_ptr<question const> q{};
+  std::exception_ptr failed{};
+};
+
 inline constexpr std::size_t much_json = 64 << 10;    // bytes: takes a processor some 10 ms
 inline constexpr std::size_t most_unread = 16 << 20;  // bytes of JSON that wait to be read, if of several
 
@@ -96,14 +105,7 @@ EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewh
     throw http::failure(429, fmt::format("{} bytes of JSON wait to be read already", *unread_),
                         {{"Retry-After", "1"}});
   *unread_ += bytes;
-  struct reading {
-    explicit reading(asio::any_io_executor on) : done(std::move(on)) {}
-    net::event done;
-    bool ended = false;
-    std::shared_ptr<question const> q{};
-    std::exception_ptr failed{};
-  };
-  auto const r = std::make_shared<reading>(node_.executor());
+  auto const r = std::make_shared<detail::elsewhere_read>(node_.executor());
   reader_([r, read = std::move(read), &node = node_, bytes, unread = unread_, timeout = options_.timeout,
            since = std::chrono::steady_clock::now()] {
     try {
