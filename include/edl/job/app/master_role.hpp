@@ -49,6 +49,7 @@ class master_role {
   int run(signals const& stop);
 
  private:
+  void listen();
   std::unique_ptr<platform::platform> make_platform();
   bool over() const { return ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
   bool owned() const { return cluster_ && !cluster_->by.empty(); }

@@ -196,17 +196,21 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
   if (before_)
     reporter_.say({severity::warning, "another master has ended before its job: this one takes its place",
                    master::topic::replaced});
-  auto where = listen_at(s.host.empty() ? j.host : s.host, j.port ? j.port : s.port, s.directory);
-  if (before_) where = net::parse_addresses(before_->addresses);
-  // Another process may have taken a port that was free for a moment: members find this master at the rest.
-  listener_ = std::make_unique<net::listener>(
-      node_, where, [this](net::request& q) { return server_.handle(q); },
-      net::listener_options{.some_suffice = before_.has_value()});
   metrics_ =
       serve_metrics(node_, j, s, [this](metric_registry& to) { collect(to, server_.decisions()); }, log);
 }
 
 EDL_INLINE master_role::~master_role() { node_.stop(); }
+
+EDL_INLINE void master_role::listen() {
+  process_environment const& s = environment_;
+  auto where = listen_at(s.host.empty() ? job_.host : s.host, job_.port ? job_.port : s.port, s.directory);
+  if (before_ && !before_->addresses.empty()) where = net::parse_addresses(before_->addresses);
+  // Another process may have taken a port that was free for a moment: members find this master at the rest.
+  listener_ = std::make_unique<net::listener>(
+      node_, where, [this](net::request& q) { return server_.handle(q); },
+      net::listener_options{.some_suffice = before_.has_value()});
+}
 
 EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
   process_environment const& s = environment_;
@@ -290,11 +294,13 @@ EDL_INLINE std::vector<std::string> master_role::users_command() const {
 
 EDL_INLINE int master_role::run(signals const& stop) {
   using namespace std::chrono_literals;
-  if (log_.detailed())
-    log_.info(fmt::format("master of job '{}' listens at {}", environment_.job_name,
-                          joined(listener_->addresses())));
-  // On the node's thread, where it is told what happens.
+  // On the node's thread: a request that came before the rest is there would be answered by a master that
+  // starts nothing, and whose journal says nowhere where it listens.
   std::packaged_task<void()> begin([this] {
+    listen();
+    if (log_.detailed())
+      log_.info(fmt::format("master of job '{}' listens at {}", environment_.job_name,
+                            joined(listener_->addresses())));
     std::vector<std::string> names;
     for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
     server_.listens_at(names);

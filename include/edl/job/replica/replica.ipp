@@ -169,9 +169,9 @@ EDL_INLINE bool replica::refresh() {
     wire::World const w = enter();
     if (w.over()) return finished_ = true;
     suspect_.reset();
-    bool const member = std::any_of(w.members().begin(), w.members().end(),
-                                    [&](auto const& m) { return m.id() == self_.id; });
-    if (!member)
+    bool const takes_part = std::any_of(w.members().begin(), w.members().end(),
+                                        [&](auto const& m) { return m.id() == self_.id; });
+    if (!takes_part)
       follow(w);
     else if (take_place(w))
       return true;

@@ -29,7 +29,7 @@ class service {
   using runner = std::function<void(std::function<void()>)>;
 
   /// `reader`: what reads much JSON; empty: a thread.
-  service(net::node& on, std::string name, followed_model& model, batcher::options o, runner reader = {});
+  service(net::node& on, std::string name, followed_model& followed, batcher::options o, runner reader = {});
 
   std::vector<http::route> routes();
 

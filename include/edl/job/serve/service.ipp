@@ -44,11 +44,11 @@ inline void check_encoding(http::request const& r) {
 
 }  // namespace detail
 
-EDL_INLINE service::service(net::node& on, std::string name, followed_model& model, batcher::options o,
+EDL_INLINE service::service(net::node& on, std::string name, followed_model& followed, batcher::options o,
                             runner reader)
     : node_(on),
       name_(std::move(name)),
-      model_(model),
+      model_(followed),
       options_(o),
       batcher_(on, o),
       reader_(reader ? std::move(reader)

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <thread>
 #include <vector>
 #include <xtensor/xmath.hpp>
 #include <xtensor/xtensor.hpp>
@@ -264,6 +265,33 @@ TEST_CASE("a record with very many features is read in a time that its length bo
   CHECK(e.size() == many);
   CHECK(e.integer("n1000003") == 2);
   CHECK(e.integer("n1599999") == 3);
+}
+
+TEST_CASE("what a thread asks records for is noted while that is wanted, by it alone") {
+  edl::example record;
+  edl::example_builder(record).integer("there", 7);
+  record.contains("before");
+  edl::asked_features outer;
+  CHECK(record.contains("there"));
+  {
+    edl::asked_features inner;
+    CHECK_FALSE(record.contains("optional"));
+    CHECK_THROWS_AS(record.bytes("needed"), edl::data_error);
+    std::thread([&] { record.contains("of another thread"); }).join();
+    CHECK(inner.all.size() == 2);
+    CHECK(inner.all.at("optional").kind == edl::example::kind::none);
+    CHECK(inner.all.at("needed").kind == edl::example::kind::strings);
+    CHECK(inner.all.at("needed").place == 1);
+  }
+  record.integer("there");
+  CHECK(outer.all.size() == 1);
+  CHECK(outer.all.at("there").kind == edl::example::kind::integers);
+  CHECK(record.floating("there") == 7);
+  CHECK(outer.all.at("there").kind == edl::example::kind::floats);  // which whole numbers are, too
+  CHECK_THROWS_AS(record.bytes("there"), edl::data_error);
+  CHECK(outer.all.at("there").kind == edl::example::kind::none);  // now a text, now a number
+  CHECK_THROWS_AS(record.floats("there", {2, 3}), edl::data_error);
+  CHECK(outer.all.at("there").extents == std::vector<std::size_t>{2, 3});
 }
 
 }  // namespace example_test

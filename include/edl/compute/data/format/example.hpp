@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <ranges>
 #include <span>
 #include <string>
@@ -236,6 +237,46 @@ struct feature_error : data_error {
   example::kind kind;                ///< that it is to be of; none: of that which it is of
   std::vector<std::size_t> extents;  ///< that it is to have; empty: any, or one value
   bool one;
+};
+
+/// While it lives, notes the features that this thread asks records for, those that they lack, too. Thread
+/// safety: each thread has its own.
+class asked_features {
+ public:
+  struct asked {
+    std::size_t place = 0;  ///< it is the nth that was asked for
+    example::kind kind =
+        example::kind::none;                ///< none: not said, or texts at one time and numbers at another
+    std::vector<std::size_t> extents = {};  ///< in which it is read; empty: as a list
+    bool texts = false, numbers = false;    ///< was asked for as these
+  };
+
+  asked_features() : before_(now_) { now_ = this; }
+  ~asked_features() { now_ = before_; }
+  asked_features(asked_features const&) = delete;
+
+  static void note(std::string_view name, example::kind what = example::kind::none,
+                   view<std::size_t> extents = {}) {
+    if (now_ != nullptr) [[unlikely]]
+      now_->add(name, what, extents);
+  }
+
+  std::map<std::string, asked, std::less<>> all;
+
+ private:
+  void add(std::string_view name, example::kind what, view<std::size_t> extents) {
+    using enum example::kind;
+    auto at = all.find(name);
+    if (at == all.end()) at = all.emplace(name, asked{.place = all.size()}).first;
+    asked& a = at->second;
+    if (!extents.empty()) a.extents.assign(extents.begin(), extents.end());
+    if (what == none) return;
+    (what == strings ? a.texts : a.numbers) = true;
+    a.kind = a.texts && a.numbers ? none : a.kind == floats ? floats : what;
+  }
+
+  static inline constinit thread_local asked_features* now_ = nullptr;
+  asked_features* before_;
 };
 
 }  // namespace edl

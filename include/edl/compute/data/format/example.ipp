@@ -10,7 +10,6 @@
 #include <limits>
 #include <unordered_map>
 
-#include "edl/compute/data/format/asked_features.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/table.hpp"
 #include "edl/core/counted.hpp"

@@ -12,7 +12,6 @@
 #include <optional>
 #include <utility>
 
-#include "edl/compute/data/format/asked_features.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
