@@ -487,9 +487,13 @@ class trial {
     int epochs = 0;
     for (std::string one; std::getline(in, one);) {
       std::istringstream fields(one);
-      std::uint64_t epoch, records, applied, skipped, left, lost, repeated;
-      if (!(fields >> epoch >> records >> applied >> skipped >> left >> lost >> repeated)) continue;
-      ++epochs;
+      int first;
+      std::uint64_t records, applied, skipped, left, lost, repeated;
+      if (!(fields >> first)) continue;
+      int last = first;
+      if (fields.peek() == '-') fields.ignore() >> last;  // epochs that are alike share a row
+      if (!(fields >> records >> applied >> skipped >> left >> lost >> repeated)) continue;
+      epochs += last - first + 1;
       out_.lost += lost, out_.repeated += repeated;
       if (!plan_.judged && (left || applied != records))
         fail("the last checkpoint's account is not complete: " + one);
