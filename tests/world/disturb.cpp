@@ -271,6 +271,7 @@ void job::part(fault const& f) {
       if (over_) return;
       for (world::pid const one : half)
         if (world::alive(one)) world::kill(one, SIGKILL);
+      acknowledged_ = written_;  // steps since the cut that it has not written are lost with it
       for (char const* name : {"", ".before", ".before.new"})
         world::remove_file("master", fmt::format("{}/{}.json{}", directory, old_at, name));
     });

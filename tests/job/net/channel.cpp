@@ -105,6 +105,23 @@ TEST_CASE("who is lost is tried for as long as the caller has patience") {
   CHECK(o.code == status::unavailable);
 }
 
+TEST_CASE("a connection that held for a while is a new beginning of the caller's patience") {
+  raw_port port;
+  client c(port.where());
+  auto call = start(c.channel, {.method = 1, .timeout = 1h, .idempotent = true, .patience = 20ms});
+  for (int again = 0; again < 3; ++again) {
+    raw peer(port.acceptor);
+    peer.greet_as_server();
+    peer.read_frame();
+    std::this_thread::sleep_for(40ms);
+  }
+  raw peer(port.acceptor);
+  peer.greet_as_server();
+  auto const last = peer.read_frame();
+  peer.send_frame({.kind = edl::wire::frame_kind::response, .call = last.head.call}, "done");
+  CHECK(call.get().message == "done");
+}
+
 TEST_CASE("an idempotent call is not repeated after an answer, whatever it says") {
   server s;
   client c(s.where());

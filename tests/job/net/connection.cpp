@@ -167,6 +167,28 @@ TEST_CASE("a peer that does not even say whether it serves a call is lost, and t
   CHECK(mute.closed_by_peer());
 }
 
+TEST_CASE("nothing is asked behind a request that is half sent") {
+  raw_port port;
+  client c(port.where(), {.ask = 100ms, .silence = 50ms});
+  std::string const large(16u << 20, 'x');  // more than sockets hold
+  auto first = start(c.channel, {.method = 1, .idempotent = true});
+  raw slow(port.acceptor);
+  slow.greet_as_server();
+  auto const asked = slow.read_frame();
+  auto second = start(c.channel, {.method = 2, .payload = {std::as_bytes(std::span(large))}});
+  std::this_thread::sleep_for(200ms);
+  for (;;) {
+    auto const f = slow.read_frame();
+    if (f.head.method == edl::wire::method::ask) continue;  // that was sent before
+    CHECK(f.head.method == 2);
+    slow.send_frame({.kind = frame_kind::response, .call = f.head.call}, "second");
+    break;
+  }
+  slow.send_frame({.kind = frame_kind::response, .call = asked.head.call}, "first");
+  CHECK(second.get().message == "second");
+  CHECK(first.get().message == "first");
+}
+
 TEST_CASE("a peer that answers other calls is not lost") {
   server s;
   client c(s.where(), {.silence = 400ms});  // longer than an answer takes

@@ -151,8 +151,10 @@ EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what,
   auto lost_since = time_point::max();
   for (;;) {
     std::optional<call_error> failed;
+    auto connected_at = time_point::max();
     try {
       auto const c = co_await connected(deadline);
+      connected_at = clock::now();
       reply answer = co_await c->call(what, deadline);
       outcome.failed = false;
       detail::count(total_traffic().waited, std::uint64_t(nanoseconds(clock::now() - began).count()));
@@ -163,9 +165,12 @@ EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what,
       throw call_error(status::cancelled, name + ": the call was cancelled");
     }
     if (!what.idempotent || failed->code() != status::unavailable || closed) throw *failed;
-    lost_since = std::min(lost_since, clock::now());
-    if (what.patience > milliseconds(0) && clock::now() - lost_since >= what.patience) throw *failed;
-    auto const again = std::max(next_attempt, clock::now() + (current ? milliseconds(0) : milliseconds(1)));
+    auto const now = clock::now();
+    // A connection that held for so long was none that is lost at once: the patience begins anew.
+    bool const held = connected_at <= now - what.patience;
+    lost_since = held ? now : std::min(lost_since, now);
+    if (what.patience > milliseconds(0) && now - lost_since >= what.patience) throw *failed;
+    auto const again = std::max(next_attempt, now + (current ? milliseconds(0) : milliseconds(1)));
     if (again >= deadline)
       throw call_error(failed->code(),
                        fmt::format("{} (tried for {} ms)", failed->what(), what.timeout.count()));

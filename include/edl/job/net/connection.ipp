@@ -609,6 +609,8 @@ EDL_INLINE time_point connection::look_at(pending& p, clock::time_point now) {
     p.pause = bounds_.ask;
     p.ask_at = now + p.pause;
   }
+  // Behind what is still being sent a question could not be answered in time. That it moves is watched.
+  if (p.ask_at <= now && (!queue_.empty() || socket_.unsent())) p.ask_at = now + bounds_.ask;
   if (p.ask_at <= now) {
     p.pause = std::min(2 * p.pause, detail::longest_pause);
     p.ask_at = now + bounds_.silence + p.pause;  // where the answer does not come
@@ -671,7 +673,8 @@ EDL_INLINE time_point connection::check_deadlines() {
 
 EDL_INLINE asio::awaitable<void> connection::watch_loop() {
   while (!closed_) {
-    armed_ = check_deadlines();
+    armed_ = clock::time_point::max();
+    armed_ = std::min(check_deadlines(), armed_);  // a question that it asks arms its own
     if (closed_) break;
     asio::error_code ignored;
     timer_.expires_at(armed_);
