@@ -189,6 +189,17 @@ class run {
     return seen && count(log(), text) >= times;
   }
 
+  /// Waits until SIGTERM no longer ends the command by itself.
+  bool takes_signals_as_events() const {
+    return eventually([&] {
+      std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
+      for (std::string one; std::getline(in, one);)
+        if (one.starts_with("SigBlk:"))
+          return (std::stoull(one.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+      return false;
+    });
+  }
+
   bool ended() {
     int status;
     if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;

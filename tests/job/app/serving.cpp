@@ -200,6 +200,18 @@ TEST_CASE("changes of tables are taken over while requests run, and answers are 
         nlohmann::json::parse(predicted.substr(0, predicted.find('\n')))["output"]);
 }
 
+TEST_CASE("a signal ends a server at once that still warms its model up") {
+  job::scratch const dir;
+  job::run made(train({"--max_step=1", "--output=" + dir / "model"}));
+  REQUIRE(made.wait() == 0);
+  job::run r({"serve", "--model_path=" + dir / "model", "--port=0"},
+             {.env = {{"TINY_DELAY_US", "3600000000"}}});
+  REQUIRE(r.takes_signals_as_events());
+  ::kill(r.pid(), SIGTERM);
+  CHECK(r.wait(10s) == 0);
+  CHECK(has(r.log(), "stopped by SIGTERM before it serves: nothing was there to be kept"));
+}
+
 TEST_CASE("a model that is not there yet is waited for, with a line that says so") {
   job::run r({"serve", "--model_path=/nowhere", "--port=0", "--drain_delay_ms=0"});
   CHECK(job::eventually([&] { return has(r.log(), "there is no model in /nowhere yet: it is waited for"); }));

@@ -61,14 +61,7 @@ TEST_CASE("a signal ends a process at once whose work does not ask for it, with 
       std::vector<std::string> line{"train", "--training_data=" + data};
       line.insert(line.end(), more.begin(), more.end());
       job::run it(line);
-      // From the moment on at which it takes signals as events.
-      REQUIRE(job::eventually([&] {
-        std::ifstream in("/proc/" + std::to_string(it.pid()) + "/status");
-        for (std::string one; std::getline(in, one);)
-          if (one.starts_with("SigBlk:"))
-            return (std::stoull(one.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
-        return false;
-      }));
+      REQUIRE(it.takes_signals_as_events());
       ::kill(it.pid(), signal);
       CHECK(it.wait(10s) == 128 + signal);
       // The command says so itself, where it starts no others.

@@ -160,6 +160,9 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   net::node node({.job = "serve", .secret = net::token::random(), .log = log});
   serve::followed_model::options following = what.model;
   following.predicting.log = logger(severity::warning, "serve", log_target{.detailed = false});
+  // A large model is read and warmed up for as long as it takes.
+  std::optional<early_stop> early;
+  early.emplace(stop, log, [](int) { return 0; }, "it serves");
   serve::followed_model model(p, following, log);
   serve::service service(node, what.model_name, model, what.batching);
   http::server_options listening = what.listening;
@@ -171,6 +174,7 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   else
     log.info(
         fmt::format("waits for a model, and is not ready, as '{}' at {}", what.model_name, server.address()));
+  early.reset();
   std::optional<int> signal;
   while (!signal) signal = stop.wait(std::chrono::hours(1));
   service.drain();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "edl/core/log.hpp"
@@ -59,8 +60,8 @@ class signals {
   int handle_;
 };
 
-/// Says that a signal ends the process before there is anything to keep.
-void tell_early_stop(logger const& log, int signal);
+/// Says that a signal ends the process before there is anything to keep: before `what`.
+void tell_early_stop(logger const& log, int signal, std::string_view what = "the first step");
 
 /// While it lives, a signal ends this process within a moment: what its scope does asks for none, for as long
 /// as it takes, and has nothing yet that is worth keeping.
@@ -68,7 +69,8 @@ class early_stop {
  public:
   /// A line of the log says so. The process ends without destructors, with the exit `code`. The references
   /// outlive this object.
-  early_stop(signals const& stop, logger const& log, std::function<int(int signal)> code);
+  early_stop(signals const& stop, logger const& log, std::function<int(int signal)> code,
+             std::string_view before = "the first step");
   early_stop(early_stop const&) = delete;
 
  private:

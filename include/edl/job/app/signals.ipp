@@ -60,18 +60,20 @@ EDL_INLINE void signals::give_back(int signal) const {
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
 }
 
-EDL_INLINE void tell_early_stop(logger const& log, int signal) {
-  log.warning(fmt::format("stopped by {} before the first step: nothing was there to be kept",
+EDL_INLINE void tell_early_stop(logger const& log, int signal, std::string_view what) {
+  log.warning(fmt::format("stopped by {} before {}: nothing was there to be kept",
                           signal == SIGINT    ? "Ctrl-C"
                           : signal == SIGTERM ? "SIGTERM"
-                                              : "SIGHUP"));
+                                              : "SIGHUP",
+                          what));
 }
 
-EDL_INLINE early_stop::early_stop(signals const& stop, logger const& log, std::function<int(int signal)> code)
-    : watch_([&stop, &log, code = std::move(code)](std::stop_token const& over) {
+EDL_INLINE early_stop::early_stop(signals const& stop, logger const& log, std::function<int(int signal)> code,
+                                  std::string_view before)
+    : watch_([&stop, &log, code = std::move(code), before](std::stop_token const& over) {
         while (!over.stop_requested())
           if (auto const signal = stop.wait(std::chrono::milliseconds(20))) {
-            tell_early_stop(log, *signal);
+            tell_early_stop(log, *signal, before);
             std::_Exit(code(*signal));
           }
       }) {}
