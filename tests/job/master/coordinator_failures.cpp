@@ -114,6 +114,22 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a result that is wrong once, and then right on the same worker, blames nobody") {
+  master m(small());
+  m.start();
+  auto const bad = m.ask();
+  CHECK(m.it.report_task(
+      {.worker = 0, .incarnation = 1, .lease = bad.lease, .error = "the loss is nan", .wrong = true}, m.now));
+  for (bool again = false; !again;) {
+    auto const t = m.ask();
+    REQUIRE(t.kind == task_kind::training);
+    again = t.key == bad.key;
+    CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease}, m.now));
+  }
+  CHECK(m.it.workers().find(0));
+  CHECK_FALSE(m.it.failed());
+}
+
 TEST_CASE("a worker on which three tasks in a row fail that others complete is replaced") {
   master m(small());
   m.start();

@@ -79,11 +79,15 @@ TEST_CASE("what is kept is what all have applied, at the oldest of their version
   server_generations g = configured_servers();
   g.keep(true);
   g.configure(2, {0, 1}, "");
-  g.configured(0, copy_position{.version = 12}, {0, 1});
-  CHECK(g.configured(1, copy_position{.version = 11}, {0, 1}));
+  edl::ledger ahead, behind;
+  ahead.set_open({0, 3}, 8);
+  behind.set_open({0, 3}, 6);
+  g.configured(0, copy_position{.version = 12, .applied = ahead}, {0, 1});
+  CHECK(g.configured(1, copy_position{.version = 11, .applied = behind}, {0, 1}));
   auto const kept = g.take_kept();
   REQUIRE(kept);
   CHECK(kept->version == 11);
+  CHECK(kept->applied.open() == behind.open());
   CHECK_FALSE(g.take_kept());
 }
 

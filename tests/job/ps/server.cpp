@@ -95,6 +95,33 @@ TEST_CASE("without its backup a server acknowledges nothing, and tells") {
   CHECK(c.pull(next, 3) == mine);
 }
 
+TEST_CASE(
+    "a version that is released for an evaluation is still there for its checkpoint, and the other way") {
+  for (bool const evaluation : {true, false}) {
+    caller c;
+    std::shared_ptr<store> made;
+    process p(layout(), [&](std::uint32_t) {
+      return made = std::make_shared<store>(store_options{.layout = layout(),
+                                                          .elements = {0, 6},
+                                                          .rule = momentum,
+                                                          .when = at_once,
+                                                          .evaluation_steps = 1,
+                                                          .checkpoint_steps = 1,
+                                                          .most_frozen = 2});
+    });
+    c.ask<edl::wire::ConfigureReply>(p, method::configure, configuration(1, part::primary, false));
+    c.push(p, 1, 0);
+    edl::wire::ReleaseRequest r;
+    r.set_version(1);
+    r.set_evaluation(evaluation);
+    c.ask<edl::wire::Empty>(p, method::release, r);
+    if (evaluation)
+      CHECK_NOTHROW(made->frozen().checkpoint(1));
+    else
+      CHECK_NOTHROW(made->frozen().evaluation(1));
+  }
+}
+
 TEST_CASE("what makes no sense is refused and changes nothing") {
   caller c;
   process p;
