@@ -279,6 +279,33 @@ TEST_CASE("after a long batch the next one holds up nobody who asks for somethin
   server.close();
 }
 
+TEST_CASE("requests that are together more than a batch takes are computed one batch after the other") {
+  scratch const dir;
+  edl::logger const quiet{edl::severity::critical};
+  write_model(dir / "model.safetensors", 5, 0);
+  auto const program = edl::author::make_program<stalling>();
+  edl::net::node node{http_client::node_options()};
+  edl::serve::followed_model model(program, {.path = dir / "model.safetensors", .max_batch = 4}, quiet);
+  edl::serve::service service(node, "m", model, {.max_batch = 4, .max_wait = 1us});
+  edl::http::server server(node, {.log = quiet}, service.routes());
+  auto const ask = [&](std::string const& what) { return http_client::ask(server.port(), what); };
+  auto const predict = [&](std::string const& records) {
+    return std::async(std::launch::async, [&, records] {
+      return ask(http_client::post("/v1/models/m:predict", "{\"instances\":[" + records + "]}"));
+    });
+  };
+  auto first = predict("[7,1]");
+  stalling::held.acquire();
+  std::vector<std::future<std::string>> others;
+  for (int i = 0; i < 3; ++i) others.push_back(predict("[1,1],[2,1],[3,1]"));
+  CHECK(eventually([&] { return has(ask(http_client::get("/metrics")), "edl_serve_waiting_records 9"); }));
+  stalling::go_on.release();
+  CHECK(has(first.get(), "200 OK"));
+  for (auto& o : others) CHECK(has(o.get(), "200 OK"));
+  CHECK(has(ask(http_client::get("/metrics")), "edl_serve_batches_total 4"));
+  server.close();
+}
+
 TEST_CASE("where there is no model yet it is waited for, and what for is said") {
   scratch const dir;
   edl::logger const quiet{edl::severity::critical};
