@@ -224,7 +224,9 @@ void job::apply(fault const& of) {
 }
 
 void job::disturb(std::string const& a, std::string const& b, fault const& f) {
-  if (a == b || dark_.contains(a) || dark_.contains(b)) return;
+  // A host without power that comes back while another is isolated does not reach it either.
+  bool const dark = dark_.contains(a) || dark_.contains(b);
+  if (a == b || (dark && f.what != isolate)) return;
   if (f.what == strand || f.what == swallow) {
     touch(a), touch(b);
     return f.what == strand ? world::strand_connections(a, b) : world::swallow(a, b);
