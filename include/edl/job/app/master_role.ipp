@@ -127,7 +127,7 @@ inline std::optional<master::persisted_state> read_journal(master::journal& from
 /// What was judged stands in the list of evaluations before it stands in the journal.
 inline std::optional<master::persisted_state> with_evaluations(std::optional<master::persisted_state> before,
                                                                train::reporter const& judged) {
-  if (auto const newest = judged.newest_judged(); before && newest) before->evaluated = *newest;
+  if (auto const newest = judged.newest_judged(); before && newest) before->evaluated = newest;
   return before;
 }
 
