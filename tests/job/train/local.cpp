@@ -222,6 +222,9 @@ TEST_CASE("where the time goes is written for every worker that was asked") {
       CAPTURE(j.log());
       CHECK(has(slurp(dir / "profile/" + name + ".txt"), "dense "));
       CHECK(has(slurp(dir / "profile/" + name + ".txt"), "backward"));
+      for (char const* part : {"waiting for records ", "training: layers ", "training: loss ", "\nall "})
+        CHECK(has(slurp(dir / "profile/" + name + ".txt"), part));
+      CHECK(has(slurp(dir / "profile/" + name + ".json"), "\"(loss)\""));
       CHECK(has(slurp(dir / "profile/" + name + ".json"), "\"traceEvents\":["));
     }
   }

@@ -209,4 +209,38 @@ TEST_CASE("profiles of an earlier run with more workers do not lie beside the ne
   CHECK(slurp(dir / "p/worker-0.txt") != "old");
 }
 
+TEST_CASE("the parts of the time are told by length, and add up") {
+  using edl::worker::time_account;
+  time_account spent(true);
+  {
+    time_account::scope const training(spent, time_account::training);
+    time_account::scope const step(spent, time_account::step);
+    time_account::scope const again(spent, time_account::training);
+    for (auto const until = edl::clock::now() + 2ms; edl::clock::now() < until;) {
+    }
+  }
+  spent.loss = 300us, spent.layers = spent.of(time_account::training) - 500us;
+  spent.loading.reading = 2'000'000'000;
+  std::istringstream told(edl::train::table_of(spent, edl::strategy::local, 2));
+  lines all;
+  for (std::string line; std::getline(told, line);) all.push_back(line);
+  CAPTURE(all);
+  REQUIRE(all.size() == 7);
+  CHECK(all[0] == "part                                            seconds ms/minibatch   share");
+  double before = 1e9, sum = 0;
+  for (std::size_t i = 1; i < 5; ++i) {
+    double const ms = std::stod(all[i].substr(55, 13));
+    CHECK(ms <= before);
+    before = ms, sum += ms;
+    if (all[i].starts_with("training: loss ")) CHECK(ms == doctest::Approx(0.15));
+    if (all[i].starts_with("training: all else ")) CHECK(ms == doctest::Approx(0.1));
+  }
+  CHECK(all[5].starts_with("all "));
+  CHECK(all[5].ends_with("  100.0%"));
+  CHECK(std::stod(all[5].substr(55, 13)) == doctest::Approx(sum).epsilon(0.001));
+  CHECK(all[6] == "Records were read in 2.000 s and fed in 0.000 s, all threads together.");
+  CHECK(has(told.str(), "\noptimiser  "));
+  CHECK(has(edl::train::table_of(spent, edl::strategy::parameter_server, 0), "\npushing gradients to the servers "));
+}
+
 }  // namespace outputs_test

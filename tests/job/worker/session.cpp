@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "edl/compute/nn/trace.hpp"
 #include "edl/job/worker/kept_minibatch.hpp"
 #include "job/net/peers.hpp"
 #include "job/worker/scripted_session.hpp"
@@ -13,6 +14,55 @@
 namespace session_test {
 
 using namespace scripted_session;
+
+TEST_CASE("each moment of a session counts for one part, the innermost") {
+  using edl::worker::time_account;
+  time_account a(true), off(false);
+  auto const spend = [&](time_account::part p, auto&&... inside) {
+    time_account::scope const counts(a, p), nothing(off, p);
+    for (auto const until = edl::clock::now() + std::chrono::microseconds(10); edl::clock::now() < until;) {
+    }
+    (inside(), ...);
+  };
+  auto const began = edl::clock::now();
+  spend(time_account::training, [&] { spend(time_account::step); });
+  auto const between = edl::clock::now();
+  while (edl::clock::now() == between) {  // counts for none
+  }
+  auto const again = edl::clock::now();
+  spend(time_account::evaluation);
+  auto const ended = edl::clock::now();
+  auto all = std::chrono::nanoseconds(0);
+  for (std::size_t i = 0; i < time_account::parts; ++i) all += a.of(time_account::part(i));
+  for (auto const p : {time_account::training, time_account::step, time_account::evaluation}) {
+    CHECK(a.of(p) >= std::chrono::microseconds(10));
+    CHECK(off.of(p).count() == 0);
+  }
+  CHECK(a.of(time_account::tasks).count() == 0);
+  CHECK(all <= (between - began) + (ended - again));
+}
+
+TEST_CASE("a session that is profiled accounts for all of its time, and no other for any") {
+  using edl::worker::time_account;
+  for (bool const profiled : {true, false}) {
+    struct : counting_trainer {
+      edl::nn::trace const* timed = nullptr;
+      edl::nn::trace const* profile() const override { return timed; }
+    } model;
+    edl::nn::trace const layers;
+    if (profiled) model.timed = &layers;
+    bench b;
+    b.master.work = {b.task(0, 10), b.task(20, 24, task_kind::evaluation),
+                     b.task(30, 34, task_kind::prediction)};
+    edl::worker::session s(b.options, model, b.rule, {&b.from, &b.evaluated, &b.from}, b.master, b.parameters,
+                           edl::logger(edl::severity::critical));
+    CHECK(s.run());
+    for (std::size_t i = 0; i < time_account::parts; ++i)
+      CHECK((s.account().of(time_account::part(i)).count() > 0) == profiled);
+    CHECK((s.account().loading.reading > 0) == profiled);
+    CHECK((s.account().loading.feeding > 0) == profiled);
+  }
+}
 
 TEST_CASE("tasks are worked off in order, every minibatch pushed under its name") {
   bench b;

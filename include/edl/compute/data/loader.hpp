@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,11 @@ struct work {
   std::uint32_t end_minibatch = 0;    ///< those from it on are not wanted; 0: all are
 };
 
+/// How long threads have read records, and fed them, all threads together. Thread safety: safe.
+struct loading_times {
+  std::atomic<std::int64_t> reading{0}, feeding{0};  ///< nanoseconds
+};
+
 struct loader_options {
   int threads = 2;  ///< of its own; 0: batches are filled by whoever calls `fill_next`, or else by `next`
   int ring = 4;     ///< batches in all, those in the caller's hands included; at least 2
@@ -33,6 +39,7 @@ struct loader_options {
   bool shuffle = true;  ///< in training; evaluation and prediction always go in order
   bool skip_damaged =
       false;  ///< count a record that cannot be read in `batch::skipped` instead of failing its batch
+  loading_times* times = nullptr;  ///< outlives the loader; null: no clock is looked at
 };
 
 /// Reads, decodes and shuffles ahead of the step, on its own threads or on those that compute, into a ring of

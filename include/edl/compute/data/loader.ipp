@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -19,6 +20,7 @@
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/loader.hpp"
 #include "edl/compute/data/order.hpp"
+#include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
@@ -27,6 +29,20 @@ namespace detail {
 
 /// Behind what is wrong with a record.
 inline constexpr char way_out_of_damage[] = "; mend the record, or leave it out with --skip_damaged";
+
+/// Adds the time that it lives, unless there is nothing to add to.
+class timed {
+ public:
+  explicit timed(std::atomic<std::int64_t>* to) : to_(to), since_(to ? clock::now() : time_point()) {}
+  timed(timed const&) = delete;
+  ~timed() {
+    if (to_) *to_ += std::chrono::nanoseconds(clock::now() - since_).count();
+  }
+
+ private:
+  std::atomic<std::int64_t>* to_;
+  time_point since_;
+};
 
 }  // namespace detail
 
@@ -134,6 +150,7 @@ struct loader::state {
     while (b.error.empty() && std::size_t(b.rows) < b.records.size()) {
       auto const number = b.records[std::size_t(b.rows)];
       try {
+        detail::timed const reading(options.times ? &options.times->reading : nullptr);
         in.read(b.shard_number, number, record);
       } catch (changed_error const& e) {
         b.error = e.what();
@@ -151,6 +168,7 @@ struct loader::state {
       }
       if (!b.error.empty()) break;
       try {
+        detail::timed const feeding(options.times ? &options.times->feeding : nullptr);
         at_record(from, b.shard_number, number, [&] { decode(record, b, b.rows, b.identity.m); });
         sound.store(true, std::memory_order_relaxed);
       } catch (data_error const& e) {

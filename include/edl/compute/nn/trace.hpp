@@ -22,6 +22,8 @@ class trace {
 
   enum class direction : std::uint8_t { forward, backward };
 
+  static constexpr std::string_view loss = "(loss)";  ///< the name of an entry that is no layer
+
   /// A layer in one direction: what it is, and the time that it took.
   struct entry {
     std::string name;  ///< the containers' names and its own, as `child_name` has them

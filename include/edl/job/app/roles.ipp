@@ -264,8 +264,8 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
       if (!self.lost() && !self.finished()) log.warning(e.what());
     }
     try {
-      train::write_profile(j, w.trainer, fmt::format("worker-{}", id),
-                           log);  // while the job waits for this one
+      // While the job waits for this one.
+      train::write_profile(j, w.trainer, session, fmt::format("worker-{}", id), log);
     } catch (error const& e) {
       log.error(e.what());
     }

@@ -278,8 +278,8 @@ inline void computing(table& t) {
          "worker, say what was done, and keep nothing")
       .only({command::train});
   t.flag("profile", &job::profile, "workers",
-         "directory for where each worker's time goes, layer by layer: a table, and a trace for Perfetto; "
-         "such files of an earlier run are removed");
+         "directory for where each worker's time goes: reading, layers, loss, optimiser, evaluation, waiting, "
+         "and each layer, as a table and as a trace for Perfetto; such files of an earlier run are removed");
 }
 
 inline void training(table& t) {

@@ -172,7 +172,9 @@ EDL_INLINE void accelerator_trainer::forward_with_loss(int rows, std::uint64_t s
   gpu_->move(state(), state_before_.span());
   forward(rows, mode::training, 0, step);
   view<float> const labels{samples_.labels(), std::size_t(rows) * facts().labels};
+  auto const timed = time_loss();
   of().compute_loss(*gpu_, rows, last_, labels, of().output_gradient(), loss_.span());
+  if (profile()) gpu_->synchronize();
 }
 
 /// The loss and its slope, of which the latter goes back to the GPU unless the former is no number.
@@ -181,7 +183,7 @@ EDL_INLINE double accelerator_trainer::loss_on_processor(data::batch const& b, s
   gpu_->move(state(), state_before_.span());
   auto const y = results(b, mode::training, step);
   std::vector<float> host(y.size());
-  double const loss = of().loss(b.rows, y, b, host);
+  double const loss = this->loss(b, y, host);
   slope = outputs_.span().first(host.size());
   if (std::isfinite(loss)) gpu_->write(host, slope);
   return loss;

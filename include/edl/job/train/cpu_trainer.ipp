@@ -44,7 +44,7 @@ EDL_INLINE double cpu_trainer::train(data::batch const& b, std::uint64_t step,
     return 0;
   }
   view<float> const outputs = of().forward(features(b), b.rows, mode::training, step);
-  double const loss = of().loss(b.rows, outputs, b, of().output_gradient());
+  double const loss = this->loss(b, outputs, of().output_gradient());
   if (std::isfinite(loss)) of().backward(features(b), b.rows, ready);
   return loss;
 }

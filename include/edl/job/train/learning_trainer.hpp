@@ -36,6 +36,10 @@ class learning_trainer : public worker::trainer {
     return view<float>(b.features).first(std::size_t(b.rows) * b.feature_size);
   }
 
+  /// The loss of a minibatch that is trained on, as an entry of the profile.
+  double loss(data::batch const& b, view<float> outputs, std::span<float> gradients);
+  nn::trace::scope time_loss();
+
   /// The rows of a minibatch that are evaluated on all views, by what is said of the first.
   std::vector<std::uint32_t> in_doubt(view<float> said) const;
 

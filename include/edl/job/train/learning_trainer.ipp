@@ -36,6 +36,17 @@ EDL_INLINE void learning_trainer::feed(example const& record, data::batch& b, in
     place(b, row);
 }
 
+EDL_INLINE double learning_trainer::loss(data::batch const& b, view<float> outputs,
+                                         std::span<float> gradients) {
+  auto const timed = time_loss();
+  return of().loss(b.rows, outputs, b, gradients);
+}
+
+EDL_INLINE nn::trace::scope learning_trainer::time_loss() {
+  return {trace_ ? &*trace_ : nullptr, nn::trace::direction::forward,
+          [] { return std::string(nn::trace::loss); }, facts().output, shape{1, 1, 1}};
+}
+
 EDL_INLINE std::vector<std::uint32_t> learning_trainer::in_doubt(view<float> said) const {
   std::size_t const classes = facts().output.size();
   return least_confident(said, classes,

@@ -358,8 +358,13 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   arena* const there = trainer->arena();
   bool const moved = there && detail::may_move(store, j);
   if (moved) store.move_to(*there);
+  worker::time_account* spent = nullptr;  // as soon as somebody works
   store_link parameters(
-      store, moved, [&master](ps::push_result const& pushed) { master.pushed(pushed); },
+      store, moved,
+      [&master, &spent](ps::push_result const& pushed) {
+        worker::time_account::scope const counts(*spent, worker::time_account::tasks);
+        master.pushed(pushed);
+      },
       [&master] { master.pushing(); });
   if (j.tensorboard_histograms > 0)
     parameters.watch(
@@ -372,6 +377,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   if (j.tensorboard_pictures > 0) master.show(sample_pictures(j, p, r, *trainer));
   worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,
                           sink);
+  spent = &session.account();
   master.watch(session.seen());
   session.stop_when([&] {
     if (auto const lost = lock ? lock->lost() : std::nullopt) throw error(*lost);
@@ -384,7 +390,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   bool const complete = session.run();
   master.close(complete);
   if (hard && complete && j.command != command::train) hard->tell(std::cout, log);
-  write_profile(j, *trainer, "local", log);
+  write_profile(j, *trainer, session, "local", log);
   return complete ? 0 : 1;
 }
 

@@ -33,9 +33,13 @@ std::uint64_t begin_epoch(job const& j, checkpoint::directory_lock* held, logger
 /// that were never complete, earlier predictions and profiles. For who has the lock.
 void clean_outputs(job const& j, bool goes_on, logger const& log);
 
-/// With --profile: where the time of this process's passes went, as `name`.txt and `name`.json. Throws error
-/// where they cannot be written.
-void write_profile(job const& j, worker::trainer const& t, std::string const& name, logger const& log);
+/// With --profile: where the time of this process went, part by part, and that of its passes, layer by layer,
+/// as `name`.txt and `name`.json. Throws error where they cannot be written.
+void write_profile(job const& j, worker::trainer const& t, worker::session& of, std::string const& name,
+                   logger const& log);
+
+/// The parts of the time as a table, the longest first, and their sum; for each minibatch trained, too.
+std::string table_of(worker::time_account const& spent, strategy how, std::uint64_t minibatches);
 
 /// Where predictions go: to the model's own hook, or to a part per task in --prediction_outputs
 /// (`prediction_parts`). `from`: what is predicted; null where the job does something else. Both outlive what

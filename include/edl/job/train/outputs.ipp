@@ -213,17 +213,57 @@ EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
   }
 }
 
-EDL_INLINE void write_profile(job const& j, worker::trainer const& t, std::string const& name,
-                              logger const& log) {
+EDL_INLINE std::string table_of(worker::time_account const& spent, strategy how, std::uint64_t minibatches) {
+  using part = worker::time_account;
+  using std::chrono::nanoseconds;
+  std::string_view const step = how == strategy::local              ? "optimiser"
+                                : how == strategy::parameter_server ? "pushing gradients to the servers"
+                                                                    : "summing with other workers, optimiser";
+  std::vector<std::pair<std::string_view, nanoseconds>> rows{
+      {"waiting for records", spent.of(part::records)},
+      {"training: layers", spent.layers},
+      {"training: loss", spent.loss},
+      {"training: all else", spent.of(part::training) - spent.layers - spent.loss},
+      {step, spent.of(part::step)},
+      {how == strategy::allreduce ? "joining the other workers, rows of tables"
+                                  : "pulling weights, rows of tables",
+       spent.of(part::parameters)},
+      {"evaluation", spent.of(part::evaluation)},
+      {"prediction", spent.of(part::prediction)},
+      {how == strategy::local ? "tasks, reports, checkpoints" : "waiting for the master",
+       spent.of(part::tasks)},
+      {"all else", spent.of(part::other)}};
+  nanoseconds all{0};
+  for (auto const& [what, time] : rows) all += time;
+  std::ranges::stable_sort(rows, std::ranges::greater(), [](auto const& row) { return row.second; });
+  auto const line = [&](std::string_view what, nanoseconds time) {
+    double const seconds = std::chrono::duration<double>(time).count();
+    return fmt::format("{:<44} {:>10.3f} {:>12} {:>6.1f}%\n", what, seconds,
+                       minibatches > 0 ? fmt::format("{:.4f}", 1e3 * seconds / double(minibatches)) : "",
+                       all.count() > 0 ? 100 * double(time.count()) / double(all.count()) : 0.0);
+  };
+  std::string out =
+      fmt::format("{:<44} {:>10} {:>12} {:>7}\n", "part", "seconds", "ms/minibatch", "share");
+  for (auto const& [what, time] : rows)
+    if (time.count() != 0) out += line(what, time);
+  out += line("all", all);
+  auto const seconds = [](std::int64_t n) { return double(n) / 1e9; };
+  return out + fmt::format("Records were read in {:.3f} s and fed in {:.3f} s, all threads together.\n",
+                           seconds(spent.loading.reading), seconds(spent.loading.feeding));
+}
+
+EDL_INLINE void write_profile(job const& j, worker::trainer const& t, worker::session& of,
+                              std::string const& name, logger const& log) {
   nn::trace const* const trace = t.profile();
   if (!trace) return;
   std::ostringstream table, events;
+  table << table_of(of.account(), j.strategy, of.seen().trained().minibatches) << '\n';
   trace->write_table(table);
   trace->write_events(events);
   std::string const path = j.profile + "/" + name;
   replace_file(path + ".txt", table.str(), forced::nothing);
   replace_file(path + ".json", events.str(), forced::nothing);
-  log.info(fmt::format("time by layer written to {0}.txt, a trace for Perfetto to {0}.json", path));
+  log.info(fmt::format("where the time went is written to {0}.txt, a trace for Perfetto to {0}.json", path));
 }
 
 EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p, data::source const* from,

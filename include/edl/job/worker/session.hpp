@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edl/compute/data/loader.hpp"
@@ -55,6 +57,48 @@ struct progress {
 };
 
 inline constexpr std::size_t losses_shown = 100, passes_measured = 32;
+
+/// Where the time of a session's `run` went. Each moment of its thread counts for one part, so that the parts
+/// add up to all of it. Thread safety: distinct objects: safe. Shared objects: unsafe, but for `loading`.
+class time_account {
+ public:
+  enum part : std::uint8_t { records, training, evaluation, prediction, parameters, step, tasks, other };
+  static constexpr std::size_t parts = 8;
+
+  /// Unless it counts, it looks at no clock.
+  explicit time_account(bool counts) : counts_(counts) {}
+  time_account(time_account const&) = delete;
+
+  /// While it lives, time counts for this part, and then again for the one before; around all scopes for none.
+  class scope {
+   public:
+    scope(time_account& of, part p) : account_(of), before_(of.now_) { of.turn(p); }
+    scope(scope const&) = delete;
+    ~scope() { account_.turn(before_); }
+
+   private:
+    time_account& account_;
+    std::optional<part> before_;
+  };
+
+  bool counts() const { return counts_; }
+  std::chrono::nanoseconds of(part p) const { return spent_[p]; }
+
+  std::chrono::nanoseconds layers{0}, loss{0};  ///< parts of `training`, where the network's trace has them
+  data::loading_times loading;  ///< of all threads that read, also while others compute: in no sum
+
+ private:
+  void turn(std::optional<part> next) {
+    if (!counts_) return;
+    auto const now = clock::now(), since = std::exchange(since_, now);
+    if (auto const ends = std::exchange(now_, next)) spent_[*ends] += now - since;
+  }
+
+  bool counts_;
+  std::array<std::chrono::nanoseconds, parts> spent_{};
+  time_point since_{};
+  std::optional<part> now_;
+};
 
 struct session_options {
   bool trains = true;
@@ -127,6 +171,7 @@ class session {
   void check_with(kept_minibatch& kept, fetch_inputs fetch);
 
   progress const& seen() const { return seen_; }
+  time_account& account() { return account_; }  ///< for whoever works on this thread, and after `run`
 
  private:
   struct lease {
@@ -210,6 +255,7 @@ class session {
   std::vector<std::span<float>> clipped_;  // the parts of a gradient
 
   progress seen_;
+  time_account account_;
   std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
   std::function<bool()> stopping_;
   std::function<void(data::batch const&)> inspect_;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "edl/compute/nn/trace.hpp"
 #include "edl/compute/optim/fixed_elements.hpp"
 #include "edl/core/digest.hpp"
 #include "edl/core/inline.hpp"
@@ -24,6 +25,13 @@ inline constexpr auto poll_interval = std::chrono::milliseconds(100),
                       first_pause = std::chrono::milliseconds(5);
 
 inline constexpr std::size_t most_reported = 100;  // damaged records, with a line for each
+
+/// Adds what a network's layers and its loss have taken so far to a time account, or takes it away.
+inline void add_passes(time_account& to, nn::trace const* of, int sign) {
+  if (!of) return;
+  for (nn::trace::entry const& e : of->entries())
+    if (e.depth == 0) (e.name == nn::trace::loss ? to.loss : to.layers) += sign * (e.first + e.later);
+}
 
 /// A pass over a minibatch, for others to see.
 struct seen_pass {
@@ -45,7 +53,8 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
       parameters_(parameters),
       log_(std::move(log)),
       sink_(std::move(sink)),
-      rows_(model.embeddings()) {
+      rows_(model.embeddings()),
+      account_(model.profile() != nullptr) {
   std::size_t const state = model_.variables().size() - model_.gradients().size();
   state_before_.resize(state);
   change_.resize(state);
@@ -90,7 +99,8 @@ EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
                                        .minibatch_size = options_.minibatch_size,
                                        .seed = options_.seed,
                                        .shuffle = options_.shuffle,
-                                       .skip_damaged = options_.skip_damaged};
+                                       .skip_damaged = options_.skip_damaged,
+                                       .times = account_.counts() ? &account_.loading : nullptr};
     loader = std::make_unique<data::loader>(
         *from, options, [this] { return model_.make_batch(); },
         [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); },
@@ -100,20 +110,25 @@ EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
 }
 
 EDL_INLINE bool session::run() {
+  time_account::scope const all(account_, time_account::other);
   for (;;) {
     if (stopping_ && stopping_()) {
       hand_back();
       return false;
     }
     try {
-      rest();
-      lease_ahead();
-      if (parameters_.pending() == 0) turn_ = 0;  // a step begins with the first lane
-      bool const waits = !next_lane() || (rests() && here().leases.front().task.kind == task_kind::training);
-      if (waits) {
-        if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
-        idle();
-        continue;
+      {
+        time_account::scope const counts(account_, time_account::tasks);
+        rest();
+        lease_ahead();
+        if (parameters_.pending() == 0) turn_ = 0;  // a step begins with the first lane
+        bool const waits =
+            !next_lane() || (rests() && here().leases.front().task.kind == task_kind::training);
+        if (waits) {
+          if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
+          idle();
+          continue;
+        }
       }
       lease& l = here().leases.front();
       if (l.next >= l.until) {
@@ -121,9 +136,12 @@ EDL_INLINE bool session::run() {
         continue;
       }
       data::loader& loader = loader_of(here(), l.task);
-      // Without threads of its own, the loader has those that would wait for the next minibatch.
-      if (loader_threads() == 0 && !loader.ready()) model_.share([&](int) { loader.fill_next(); });
-      data::batch* const b = loader.next();
+      data::batch* const b = [&] {
+        time_account::scope const counts(account_, time_account::records);
+        // Without threads of its own, the loader has those that would wait for the next minibatch.
+        if (loader_threads() == 0 && !loader.ready()) model_.share([&](int) { loader.fill_next(); });
+        return loader.next();
+      }();
       if (!b) throw error("the loader of records ended by itself");
       try {
         work(l, *b);
@@ -263,6 +281,10 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     end(b.error);
     return;
   }
+  time_account::scope const counts(account_, l.task.kind == task_kind::training     ? time_account::training
+                                             : l.task.kind == task_kind::evaluation ? time_account::evaluation
+                                             : l.task.kind == task_kind::prediction ? time_account::prediction
+                                                                                    : time_account::other);
   if (l.task.kind == task_kind::training) {
     if (!train(l, b)) return;
   } else if (l.task.kind == task_kind::check) {
@@ -313,6 +335,7 @@ EDL_INLINE void session::tell_damage(data::batch const& b) {
 
 // The newest variables, and with them the rows that the minibatch needs.
 EDL_INLINE void session::pull(data::batch& b) {
+  time_account::scope const counts(account_, time_account::parameters);
   if (auto const here = parameters_.in_place()) {
     model_.resume();
     version_ = *here;
@@ -335,6 +358,7 @@ EDL_INLINE void session::pull(data::batch& b) {
 
 EDL_INLINE void session::pull_rows(data::batch& b) {
   if (rows_.tables() == 0) return;
+  time_account::scope const counts(account_, time_account::parameters);
   rows_.begin(b);
   parameters_.pull_rows(rows_);
   model_.give_rows(b, rows_);
@@ -351,7 +375,9 @@ EDL_INLINE void session::clip_gradients() {
 EDL_INLINE double session::pass(data::batch const& b, minibatch_key const& of, gradients_ready const& ready) {
   detail::seen_pass const shown(seen_);
   auto const since = clock::now();
+  detail::add_passes(account_, model_.profile(), -1);
   double const loss = model_.train(b, mix(mix(of.task.epoch, of.task.index), of.index), ready);
+  detail::add_passes(account_, model_.profile(), 1);
   if (b.rows == options_.minibatch_size)
     passes_.push_back(std::chrono::duration<float>(clock::now() - since).count() / float(b.rows));
   if (passes_.size() == passes_measured) {
@@ -408,7 +434,10 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     auto const of_rows = model_.row_gradients(b, rows_);
     if (options_.clip.any()) clip_gradients();
     if (inputs) checked->gradient = result_digest(loss, of_rows);
-    result = parameters_.push(*at_work_, version_, model_.gradients(), change_, of_rows);
+    {
+      time_account::scope const counts(account_, time_account::step);
+      result = parameters_.push(*at_work_, version_, model_.gradients(), change_, of_rows);
+    }
     turn_is_over_ = !result.stale;
     if (turn_is_over_) break;
     steps_since_pull_ = -1;
@@ -524,6 +553,7 @@ EDL_INLINE void session::end(std::string const& error, bool wrong) {
   } else if (l.task.kind == task_kind::evaluation && inspected_) {
     worst = inspected_(l.task.task);
   }
+  time_account::scope const counts(account_, time_account::tasks);
   in.ask_again = {};
   outcome const o{.lease = l.task.lease,
                   .error = error,
@@ -544,6 +574,7 @@ EDL_INLINE void session::end(std::string const& error, bool wrong) {
 
 EDL_INLINE void session::report_applied() {
   if (parameters_.pending() > 0) return;
+  time_account::scope const counts(account_, time_account::tasks);
   for (outcome const& o : std::exchange(unreported_, {}))
     if (!master_.report(o)) log_.warning("the master had given a task that is done to another worker");
 }
