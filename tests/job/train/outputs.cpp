@@ -240,7 +240,8 @@ TEST_CASE("the parts of the time are told by length, and add up") {
   CHECK(std::stod(all[5].substr(55, 13)) == doctest::Approx(sum).epsilon(0.001));
   CHECK(all[6] == "Records were read in 2.000 s and fed in 0.000 s, all threads together.");
   CHECK(has(told.str(), "\noptimiser  "));
-  CHECK(has(edl::train::table_of(spent, edl::strategy::parameter_server, 0), "\npushing gradients to the servers "));
+  CHECK(has(edl::train::table_of(spent, edl::strategy::parameter_server, 0),
+            "\npushing gradients to the servers "));
 }
 
 }  // namespace outputs_test

@@ -4,6 +4,9 @@
 #include "compute/data/pictures.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/data/split.hpp"
+#include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/schedule.hpp"
+#include "edl/compute/optim/sgd.hpp"
 #include "job/app/job.hpp"
 #include "job/train/files.hpp"
 
@@ -148,6 +151,31 @@ TEST_CASE("what a damaged file hides is told to be in no count") {
   CHECK(count(j.log(),
               "what a file holds from its damaged place on is left out whole: how many records that "
               "are nobody knows, and --max_damaged=0 does not count them") == 1);
+}
+
+TEST_CASE("a schedule that ends long before the job is told, one that ends with it is not") {
+  auto const told = [](std::uint64_t steps, edl::job const& j) {
+    edl::rule const rule(edl::sgd{}, edl::cosine_decay{.rate = 0.1f, .steps = steps});
+    return edl::train::unused_steps(j, 64'000, rule);
+  };
+  edl::job j;
+  j.num_epochs = 47;
+  j.minibatch_size = 64;
+  CHECK(told(4'000, j) ==
+        "the learning rate is 0 in about 91 % of this job's 47000 steps, first at about step 4112, and such "
+        "steps train nothing: give the schedule the steps of the whole job, or train for fewer");
+  CHECK(told(47'000, j).empty());
+  j.max_step = 4'000;
+  CHECK(told(4'000, j).empty());
+  j.max_step = 0;
+  j.num_epochs = 0;  // without end
+  CHECK(told(4'000, j).empty());
+  j.num_epochs = 47;
+  j.strategy = edl::strategy::allreduce;
+  j.num_workers = 10;
+  CHECK(told(4'000, j).empty());
+  j.command = edl::command::evaluate;
+  CHECK(told(1, j).empty());
 }
 
 TEST_CASE("records that are sorted by a feature are told, where tasks are smaller and are to be shuffled") {

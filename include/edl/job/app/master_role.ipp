@@ -185,7 +185,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                .inspected = [this](std::uint32_t task, std::string const& told) { worst_.add(task, told); }},
               log),
       ended_(server_.processes().result()) {
-  train::tell_of(records_, j, log_);
+  train::tell_of(records_, j, *p.rule, log_);
   if (!before_) reporter_.view().goes_on_from(options_.start.applied);
   // What workers would refuse is refused before anything is removed.
   train::hard_records::check(j, p);

@@ -277,9 +277,10 @@ inline void computing(table& t) {
          "try data, a step, an evaluation, a checkpoint and the exported model with one minibatch for each "
          "worker, say what was done, and keep nothing")
       .only({command::train});
-  t.flag("profile", &job::profile, "workers",
-         "directory for where each worker's time goes: reading, layers, loss, optimiser, evaluation, waiting, "
-         "and each layer, as a table and as a trace for Perfetto; such files of an earlier run are removed");
+  t.flag(
+      "profile", &job::profile, "workers",
+      "directory for where each worker's time goes: reading, layers, loss, optimiser, evaluation, waiting, "
+      "and each layer, as a table and as a trace for Perfetto; such files of an earlier run are removed");
 }
 
 inline void training(table& t) {

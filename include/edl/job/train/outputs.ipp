@@ -242,8 +242,7 @@ EDL_INLINE std::string table_of(worker::time_account const& spent, strategy how,
                        minibatches > 0 ? fmt::format("{:.4f}", 1e3 * seconds / double(minibatches)) : "",
                        all.count() > 0 ? 100 * double(time.count()) / double(all.count()) : 0.0);
   };
-  std::string out =
-      fmt::format("{:<44} {:>10} {:>12} {:>7}\n", "part", "seconds", "ms/minibatch", "share");
+  std::string out = fmt::format("{:<44} {:>10} {:>12} {:>7}\n", "part", "seconds", "ms/minibatch", "share");
   for (auto const& [what, time] : rows)
     if (time.count() != 0) out += line(what, time);
   out += line("all", all);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "edl/compute/data/source.hpp"
+#include "edl/compute/optim/update_rule.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/worker/session.hpp"
@@ -24,8 +27,12 @@ records open_records(job const& j, data::opener const& own, logger const& log);
 
 /// Logs what a person should know of them, for one process of a job. That is which cells make a column a
 /// text, which classes folders have, and how many records are held out. Training data that are sorted by a
-/// feature are told, too.
-void tell_of(records const& r, job const& j, logger const& log);
+/// feature are told, too, as is a learning rate that is 0 for much of the job.
+void tell_of(records const& r, job const& j, update_rule const& rule, logger const& log);
+
+/// A warning where the learning rate is 0 in a quarter of a job's steps or more; else empty. How many steps
+/// it has is an estimate.
+std::string unused_steps(job const& j, std::uint64_t training_records, update_rule const& rule);
 
 /// The records that are trained alone.
 std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own);

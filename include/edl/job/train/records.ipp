@@ -83,7 +83,7 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
   return r;
 }
 
-EDL_INLINE void tell_of(records const& r, job const& j, logger const& log) {
+EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule, logger const& log) {
   auto const notes = [&](std::unique_ptr<data::source> const& of) {
     if (of)
       for (std::string const& line : of->notes()) log.warning(line);
@@ -113,6 +113,33 @@ EDL_INLINE void tell_of(records const& r, job const& j, logger const& log) {
   if (j.validation_split > 0 && r.training && r.evaluation)
     log.info(fmt::format("{} of {} records are held out for evaluation", data::records(*r.evaluation),
                          data::records(*r.evaluation) + data::records(*r.training)));
+  if (r.training)
+    if (auto const unused = unused_steps(j, data::records(*r.training), rule); !unused.empty())
+      log.warning(unused);
+}
+
+EDL_INLINE std::string unused_steps(job const& j, std::uint64_t training_records, update_rule const& rule) {
+  if (j.command != command::train) return {};
+  std::uint64_t const size = std::uint64_t(j.minibatch_size),
+                      workers =
+                          j.strategy == strategy::allreduce ? std::uint64_t(std::max(1, j.num_workers)) : 1,
+                      of_a_step = minibatches_of_a_step(j) * workers;
+  std::uint64_t steps =
+      (training_records + size - 1) / size * std::uint64_t(std::max(0, j.num_epochs)) / of_a_step;
+  if (j.max_step > 0 && (j.num_epochs <= 0 || j.max_step < steps)) steps = j.max_step;
+  constexpr std::uint64_t fewest = 20, most_looks = 400;
+  if (steps < fewest) return {};
+  std::uint64_t const looks = std::min(steps, most_looks);
+  std::uint64_t zero = 0, first = 0;
+  for (std::uint64_t i = 0; i < looks; ++i) {
+    auto const step = std::uint64_t(double(steps) * double(i) / double(looks));
+    if (rule.learning_rate(step) == 0 && zero++ == 0) first = step;
+  }
+  if (zero < looks / 4) return {};
+  return fmt::format(
+      "the learning rate is 0 in about {} % of this job's {} steps, first at about step {}, and such steps "
+      "train nothing: give the schedule the steps of the whole job, or train for fewer",
+      zero * 100 / looks, steps, first);
 }
 
 EDL_INLINE std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own) {

@@ -69,7 +69,8 @@ class time_account {
   explicit time_account(bool counts) : counts_(counts) {}
   time_account(time_account const&) = delete;
 
-  /// While it lives, time counts for this part, and then again for the one before; around all scopes for none.
+  /// While it lives, time counts for this part, and then again for the one before; around all scopes for
+  /// none.
   class scope {
    public:
     scope(time_account& of, part p) : account_(of), before_(of.now_) { of.turn(p); }
