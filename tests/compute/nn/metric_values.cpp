@@ -59,4 +59,16 @@ TEST_CASE("what is printed reads back as the same float") {
   }
 }
 
+TEST_CASE("a confusion matrix is one, with a row for each class") {
+  CHECK(edl::to_text({{"accuracy", 0.5},
+                      {"confusion/0/0", 50},
+                      {"confusion/0/1", 2},
+                      {"confusion/1/0", 1},
+                      {"confusion/1/1", 47},
+                      {"loss", 1}}) == "{'accuracy': 0.5, 'confusion': [[50, 2], [1, 47]], 'loss': 1.0}");
+  CHECK(edl::to_text({{"a/confusion/0/0", 1}}) == "{'a/confusion': [[1]]}");
+  CHECK(edl::to_text({{"confusion/0/0", 1}, {"confusion/0/1", 2}}) ==
+        "{'confusion/0/0': 1.0, 'confusion/0/1': 2.0}");  // somebody's own
+}
+
 }  // namespace metric_values_test

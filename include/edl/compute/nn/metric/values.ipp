@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "edl/compute/nn/metric/values.hpp"
@@ -34,17 +36,44 @@ EDL_INLINE std::string python_float(float value) {
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
+/// The counts of a confusion matrix that begins at `at`, as a list of rows, one for each class; `at` is
+/// behind them then. Empty: none begins there.
+inline std::string matrix_at(metric_values const& values, std::size_t& at) {
+  constexpr std::string_view corner = "confusion/0/0";
+  std::string_view const first = values[at].first;
+  if (!first.ends_with(corner)) return {};
+  std::string const prefix(first.substr(0, first.size() - 3));
+  std::size_t count = 0;
+  while (at + count < values.size() && values[at + count].first.starts_with(prefix)) ++count;
+  auto const classes = std::size_t(std::lround(std::sqrt(double(count))));
+  if (classes * classes != count) return {};
+  std::string out = "[";
+  for (std::size_t i = 0; i < count; ++i) {
+    out += i % classes > 0 ? ", " : i > 0 ? "], [" : "[";
+    out += std::to_string(std::llround(values[at + i].second));
+  }
+  at += count;
+  return out + "]]";
+}
+
 }  // namespace detail
 
 EDL_INLINE std::string to_text(metric_values const& values) {
   std::string out = "{";
-  for (auto const& [name, value] : values) {
+  for (std::size_t i = 0; i < values.size();) {
+    std::string_view name = values[i].first;
+    double const value = values[i].second;
+    std::string const matrix = detail::matrix_at(values, i);
+    if (matrix.empty())
+      ++i;
+    else
+      name.remove_suffix(4);  // "/0/0"
     out += out.size() > 1 ? ", '" : "'";
     for (char c : name) {
       if (c == '\'' || c == '\\') out += '\\';
       out += c;
     }
-    out += "': " + detail::python_float(float(value));
+    out += "': " + (matrix.empty() ? detail::python_float(float(value)) : matrix);
   }
   return out + "}";
 }
