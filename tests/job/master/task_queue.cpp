@@ -177,6 +177,8 @@ TEST_CASE("errors count on the task, and the job learns why it cannot be complet
   CHECK(rest.back().applied == 1);
   CHECK(q.fail(rest.back().id, 0, "torn") == task_fate::requeued);
   CHECK(q.reason() == "task 0 of epoch 0 failed again on worker 0, try 2 of 3: for the same reason");
+  CHECK(q.fail(rest.front().id, 0, "torn") == task_fate::requeued);
+  CHECK(q.reason() == "task 1 of epoch 0 failed on worker 0, try 1 of 3: for the same reason");
   auto const last = q.lease(1, 1, start);
   CHECK(last->applied == 1);
   CHECK(q.fail(last->id, 0, "torn at byte 7") == task_fate::exhausted);
