@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/train/history/history_file.hpp"
 #include "job/wire/scratch.hpp"
 
@@ -72,6 +73,31 @@ TEST_CASE("a sweep's trials say what was tried, also those that have failed or h
   edl::train::run_list itself(dir / "s/trial-0/checkpoints");
   CHECK(row(itself, ".")["step"] == 8);
   CHECK(edl::train::run_list(dir / "none").look().empty());
+}
+
+TEST_CASE("a run's hyperparameters are those of its newest checkpoint, a trial's those that were tried") {
+  scratch const dir;
+  auto const checkpoint = [&](std::string const& of, std::uint64_t version, std::string const& set) {
+    edl::checkpoint::manifest m{.job = "j", .version = version, .hyperparameters = set, .files = {{"f"}}};
+    append(dir / (of + "/version-" + std::to_string(version) + "/manifest.json"),
+           edl::checkpoint::to_json(m));
+  };
+  append(dir / "a/history.jsonl", "{\"step\":8}\n");
+  append(dir / "b/history.jsonl", "{\"step\":8}\n");
+  append(dir / "sweep.json", R"({"trials":[{"hyperparameters":"rate=0.5"}]})");
+  append(dir / "trial-0/checkpoints/history.jsonl", "{\"step\":8}\n");
+  edl::train::run_list runs(dir / "");
+  CHECK_FALSE(row(runs, "a").contains("hyperparameters"));  // the first checkpoint is still to come
+  checkpoint("a", 9, "rate=0.1"), checkpoint("a", 10, "rate=0.2;depth=3");
+  append(dir / "a/version-11/manifest.json", "{");  // is being written
+  checkpoint("b", 3, "");
+  checkpoint("trial-0/checkpoints", 3, "rate=0.5;depth=2");
+  checkpoint("secret", 12, "key=1");
+  std::filesystem::create_symlink(dir / "secret/version-12", dir / "b/version-12");
+  CHECK(row(runs, "a")["hyperparameters"] == "rate=0.2;depth=3");
+  CHECK_FALSE(row(runs, "b").contains("hyperparameters"));
+  CHECK(row(runs, "trial-0")["hyperparameters"] == "rate=0.5");
+  CHECK(runs.look().at("trial-0").find("depth") == std::string::npos);
 }
 
 TEST_CASE("what is of another kind than a page expects is no fact of a run") {

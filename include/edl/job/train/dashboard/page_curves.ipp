@@ -55,7 +55,7 @@ const style_of = s => `s${s.tone || 0}${s.dashed ? ' dashed' : ''}`;
 class chart {
   constructor(title, into) {
     this.title = title;
-    this.series = [];  // {name, points: [[step, value], …], tone, dashed}
+    this.series = [];  // {name, points: [[step, value], …], raw: before they were smoothed, tone, dashed}
     this.logarithmic = false;
     this.at = null;    // the step that is read
     this.keys = html('span', {class: 'keys'});
@@ -107,7 +107,7 @@ class chart {
 
   draw() {
     const width = Math.max(200, this.plot.clientWidth || 400), height = 208;
-    const values = this.series.flatMap(s => s.points);
+    const values = this.series.flatMap(s => [...s.points, ...(s.raw || [])]);
     this.plot.replaceChildren();
     this.plot.setAttribute('viewBox', `0 0 ${width} ${height}`);
     this.keys.replaceChildren(...this.series.map(s => html('span', {class: `key ${style_of(s)}`},
@@ -135,13 +135,10 @@ class chart {
     for (const t of ticks(x0, x1, Math.max(3, width / 90)))
       if (Number.isInteger(t)) this.plot.append(drawn('text', {x: X(t), y: height - 6, 'text-anchor': X(t) > width - 25 ? 'end' : 'middle'}, short(t)));
     this.plot.append(drawn('line', {class: 'axis', x1: left, x2: width - right, y1: height - bottom, y2: height - bottom}));
+    const path_of = points => points.map(([x, v], i) => `${i ? 'L' : 'M'}${X(x).toFixed(1)} ${Y(y_of(v)).toFixed(1)}`).join('');
     this.series.forEach(s => {
-      let path = '', pen = 'M';
-      for (const [x, v] of s.points) {
-        path += `${pen}${X(x).toFixed(1)} ${Y(y_of(v)).toFixed(1)}`;
-        pen = 'L';
-      }
-      this.plot.append(drawn('path', {class: style_of(s), d: path}));
+      if (s.raw) this.plot.append(drawn('path', {class: `${style_of(s)} raw`, d: path_of(s.raw)}));
+      this.plot.append(drawn('path', {class: style_of(s), d: path_of(s.points)}));
       if (s.points.length <= 40)
         for (const [x, v] of s.points) this.plot.append(drawn('circle', {class: style_of(s), cx: X(x), cy: Y(y_of(v)), r: 2.5}));
     });

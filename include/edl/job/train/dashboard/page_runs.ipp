@@ -93,13 +93,26 @@ function curves_of(runs, members) {
   if (members) all.push(['Members', [...trained(l => l.workers, 'workers'), ...servers], false]);
   return all.map(([title, series, logarithmic]) => [title, series.filter(s => s.points.length), logarithmic]);
 }
+/** Means over the values before, the more the larger the share from 0 to 1, as TensorBoard makes them. */
+function smoothed(points, share) {
+  let sum = 0, weight = 0;
+  return points.map(([step, value]) => {
+    sum = sum * share + value * (1 - share), weight = weight * share + 1 - share;
+    return [step, sum / weight];
+  });
+}
 class chart_list {
   constructor(into) {
-    this.into = into;
-    this.all = new Map();
+    Object.assign(this, {into, all: new Map(), curves: [], logarithmic: false});
+    this.smoothing = html('input', {type: 'range', min: '0', max: '0.99', step: '0.01', value: '0'});
+    this.smoothing.addEventListener('input', () => this.show(this.curves, this.logarithmic));
+    into.before(html('label', {class: 'quiet'}, 'Smoothing ', this.smoothing));
   }
   show(curves, logarithmic) {
-    for (const [title, series, may] of curves) {
+    Object.assign(this, {curves, logarithmic});
+    const share = Number(this.smoothing.value);
+    for (const [title, as_read, may] of curves) {
+      const series = share > 0 ? as_read.map(s => ({...s, raw: s.points, points: smoothed(s.points, share)})) : as_read;
       if (series.length === 0) continue;
       if (!this.all.has(title)) this.all.set(title, new chart(title, this.into));
       this.all.get(title).show(series, may && logarithmic);

@@ -71,6 +71,7 @@ figcaption { display: flex; flex-wrap: wrap; gap: .2rem .9rem; align-items: base
 .plot .axis, .strip .axis { stroke: var(--line); }
 .plot path { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
 .plot path.dashed { stroke-dasharray: 6 3; }
+.plot path.raw { opacity: .25; }
 .plot circle { fill: var(--c); }
 .plot .cross { stroke: var(--quiet); stroke-dasharray: 2 2; }
 .readout { min-height: 1.3em; font-size: .85rem; color: var(--quiet); font-variant-numeric: tabular-nums; margin: 0; }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,8 +23,8 @@ class run_list {
 
   /// By their names, which are their paths without "/checkpoints" behind, printable, and numbered where two
   /// print alike: an object of JSON in one line each, with `id`, `step`, `loss`, `metrics`, `time` and what
-  /// else the last lines have; of a trial its `hyperparameters`, and why it failed. Directories that cannot
-  /// be read are passed over.
+  /// else the last lines have; `hyperparameters` of a trial, and of a run whose newest checkpoint says them;
+  /// and why a trial failed. Directories that cannot be read are passed over.
   std::map<std::string, std::string> const& look();
 
   /// All lines of a run's history as an array of JSON; of more than some thousand every second one goes.
@@ -35,6 +36,7 @@ class run_list {
  private:
   struct file {
     std::string path, text;  // `text`: what its end tells, without the last '}'
+    std::optional<std::string> hyperparameters;
     std::uint64_t size = 0;
     std::int64_t time = 0;
     bool seen = false;

@@ -8,14 +8,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <exception>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/train/dashboard/job_feed.hpp"
 #include "edl/job/train/history/run_list.hpp"
 
@@ -24,7 +31,8 @@ namespace detail {
 
 inline constexpr std::string_view history_name = "history.jsonl", sweep_name = "sweep.json",
                                   usual_end = "checkpoints";
-inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20;  // bytes
+inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20,
+                             longest_manifest = 16 << 20;  // bytes
 
 /// The newest training line and the newest evaluation, as one object.
 inline nlohmann::json newest_of(std::string_view end) {
@@ -53,6 +61,30 @@ inline nlohmann::json newest_of(std::string_view end) {
   return training;
 }
 
+/// What was set, by the newest checkpoint beside a history; null: there is none yet.
+inline std::optional<std::string> hyperparameters_of(std::string const& directory) {
+  std::vector<std::pair<std::uint64_t, std::string>> checkpoints;
+  std::error_code failed, unknown;
+  constexpr std::string_view start = "version-";
+  for (std::filesystem::directory_iterator at(directory, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::string const name = at->path().filename().native();
+    std::uint64_t version = 0;
+    if (!name.starts_with(start) ||
+        at->symlink_status(unknown).type() != std::filesystem::file_type::directory)
+      continue;
+    std::from_chars(name.data() + start.size(), name.data() + name.size(), version);
+    checkpoints.emplace_back(version, at->path().native());
+  }
+  std::ranges::sort(checkpoints, std::ranges::greater());
+  for (auto const& [version, path] : checkpoints) try {
+      return checkpoint::manifest_from_json(end_of_file(path + "/manifest.json", longest_manifest), path)
+          .hyperparameters;
+    } catch (std::exception const&) {  // it is being written, or is damaged
+    }
+  return std::nullopt;
+}
+
 }  // namespace detail
 
 EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
@@ -63,13 +95,21 @@ EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
   std::erase_if(files_, [](auto const& one) { return !one.second.seen; });
   std::erase_if(sweeps_, [](auto const& one) { return !one.second.seen; });
   for (auto const& [id, one] : files_) rows_[id] = one.text;
+  std::set<std::string> of_trials;  // that say what was set
   for (auto const& [below, one] : sweeps_)
     for (std::size_t i = 0; i < one.trials.size(); ++i) {
       std::string const id = printable(fmt::format("{}{}trial-{}", below, below.empty() ? "" : "/", i));
       std::string& row = rows_[id];
       if (row.empty()) row = "{\"id\":" + nlohmann::json(id).dump();
-      if (!one.trials[i].empty()) row += "," + one.trials[i];
+      if (one.trials[i].empty()) continue;
+      row += "," + one.trials[i];
+      of_trials.insert(id);
     }
+  for (auto const& [id, one] : files_)
+    if (one.hyperparameters && !one.hyperparameters->empty() && !of_trials.contains(id))
+      rows_[id] +=
+          ",\"hyperparameters\":" +
+          nlohmann::json(*one.hyperparameters).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   for (auto& [id, row] : rows_) row += "}";
   return rows_;
 }
@@ -115,7 +155,10 @@ EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) 
   file& one = files_[id];
   std::int64_t const time = is.st_mtim.tv_sec * std::int64_t{1'000'000'000} + is.st_mtim.tv_nsec;
   one.seen = true;
-  if (one.path == path && one.size == std::uint64_t(is.st_size) && one.time == time) return true;
+  bool const same = one.path == path && one.size == std::uint64_t(is.st_size) && one.time == time;
+  if (!same || !one.hyperparameters)
+    one.hyperparameters = detail::hyperparameters_of(path.substr(0, path.find_last_of('/')));
+  if (same) return true;
   one.path = path, one.size = std::uint64_t(is.st_size), one.time = time;
   auto facts = detail::newest_of(end_of_file(path, detail::longest_end));
   facts["id"] = id;
