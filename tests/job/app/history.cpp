@@ -14,7 +14,7 @@
 
 namespace history_test {
 
-using edl::app::history, edl::app::history_from, edl::app::to_text;
+using edl::app::history, edl::app::history_from, edl::app::to_picture, edl::app::to_text;
 using job::has, job::slurp;
 
 namespace {
@@ -94,7 +94,9 @@ TEST_CASE("names from a file are printable, and its values have a bound") {
 }
 
 TEST_CASE("a picture has the losses in one panel, and each metric in its own") {
-  std::string const svg = to_picture(history_from(lines, "mnist"));
+  history const mnist = history_from(lines, "mnist"),
+                none = history_from("{\"step\":1,\"epoch\":0}", "mnist");
+  std::string const svg = to_picture({&mnist, 1});
   CHECK(has(svg, "mnist"));
   for (char const* name : {">loss<", ">training, mean<", ">validation<", ">accuracy, validation<",
                            ">learning rate<", ">workers, number<", ">step<"})
@@ -103,12 +105,34 @@ TEST_CASE("a picture has the losses in one panel, and each metric in its own") {
   std::filesystem::create_symlink("nowhere", dir / "link.svg");
   for (auto const& [file, why] : {std::pair{".", "--plot=.: that is a directory; name a file in it"},
                                   {"link.svg", "link.svg: that is a link, which the picture would"}})
-    CHECK(has(complaint([&, at = *file == '.' ? file : dir / file] {
-                edl::app::show(history_from(lines, "mnist"), "table", at);
-              }),
-              why));
-  CHECK_THROWS_WITH_AS(to_picture(history_from("{\"step\":1,\"epoch\":0}", "mnist")),
+    CHECK(has(
+        complaint([&, at = *file == '.' ? file : dir / file] { edl::app::show({&mnist, 1}, "table", at); }),
+        why));
+  CHECK_THROWS_WITH_AS(to_picture({&none, 1}),
                        "the history of mnist has nothing to draw: no loss, no metric, no speed", edl::error);
+}
+
+TEST_CASE("several trainings are lines of one picture, by their directories, and may be smoothed") {
+  job::scratch const dir;
+  for (char const* const one : {"a", "b"}) {
+    std::filesystem::create_directory(dir / one);
+    std::ofstream(dir / one + "/history.jsonl") << lines;
+  }
+  std::string const a = dir / "a", b = dir / "b", file = dir / "both.svg";
+  edl::app::show({.paths = {a, b}, .format = "table", .picture = file});
+  std::string const svg = job::slurp(file);
+  for (std::string const& one : {a, b}) {
+    for (char const* const line : {"training, mean", "validation", "workers"})
+      CHECK(job::count(svg, ">" + one + ", " + line + "<") == 1);
+    CHECK(job::count(svg, ">" + one + "<") >= 2);  // in panels of one line for each
+  }
+  CHECK(job::count(svg, ">accuracy, validation<") == 1);
+  CHECK(has(complaint([&] { edl::app::show({.paths = {a, b}, .format = "table"}); }),
+            "several histories are drawn into one picture: add --plot=FILE.svg"));
+  std::vector<history> const two{history_from("{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":4}", "x")};
+  std::vector<history> const mean{history_from("{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":3}", "x")};
+  CHECK(to_picture(two, 0.5) == to_picture(mean));  // (1·0.25 + 4·0.5) / 0.75
+  CHECK(to_picture(two) != to_picture(mean));
 }
 
 TEST_CASE("a directory without a history, a torn line and a foreign one are told") {
@@ -135,12 +159,17 @@ TEST_CASE("the command takes a directory or none, a form and a picture") {
   auto const asked = [](std::vector<std::string> line) {
     return edl::app::parse("mnist", line).run->history.value();
   };
-  CHECK(asked({"history"}).path == ".");
-  CHECK(asked({"history", "c"}).path == "c");
+  using paths = std::vector<std::string>;
+  CHECK(asked({"history"}).paths == paths{"."});
+  CHECK(asked({"history", "c"}).paths == paths{"c"});
+  CHECK(asked({"history", "a", "b", "--plot=x.svg", "--smooth=0.9"}).paths == paths{"a", "b"});
+  CHECK(asked({"history", "a", "b", "--plot=x.svg", "--smooth=0.9"}).smooth == 0.9);
   CHECK(asked({"history", "c"}).format == "table");
   CHECK(asked({"history", "c", "-o", "csv"}).format == "csv");
   CHECK(asked({"history", "--plot=curve.svg"}).picture == "curve.svg");
-  CHECK_THROWS_AS(asked({"history", "a", "b"}), edl::usage_error);
+  CHECK_THROWS_AS(asked({"history", "a", "b", "c", "d", "e", "f"}), edl::usage_error);
+  CHECK_THROWS_AS(asked({"history", "a", "--smooth=0.9"}), edl::usage_error);
+  CHECK_THROWS_AS(asked({"history", "a", "--plot=x.svg", "--smooth=1"}), edl::usage_error);
   CHECK_THROWS_AS(asked({"history", "-o", "xml"}), edl::usage_error);
 }
 

@@ -48,10 +48,16 @@ std::vector<flag> history_flags() {
 }
 
 int print_history(words const& line) {
-  command_line const l("history", history_flags(), line, 1, 1, "a directory of checkpoints, or a job's name");
-  std::string const& what = l.arguments()[0];
-  bool const is_job = what.find('/') == what.npos && !std::filesystem::exists(what);
-  app::show(is_job ? history_of_job(l) : app::read_history(what), l.text("output"), l.text("plot"));
+  command_line const l("history", history_flags(), line, 1, app::most_histories,
+                       "a directory of checkpoints, or a job's name, or several directories");
+  std::string const &what = l.arguments()[0], &format = l.text("output"), &picture = l.text("plot");
+  double const smooth = app::smoothing_of(l);
+  if (l.arguments().size() > 1 || what.find('/') != what.npos || std::filesystem::exists(what)) {
+    app::show({.paths = l.arguments(), .format = format, .picture = picture, .smooth = smooth});
+  } else {
+    app::history const one = history_of_job(l);
+    app::show({&one, 1}, format, picture, smooth);
+  }
   return done;
 }
 

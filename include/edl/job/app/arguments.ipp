@@ -39,7 +39,8 @@ inline constexpr described_command commands[] = {
     {"audit", "tell what became of every record: in the data set, applied, lost, repeated",
      "a --checkpoint_dir, or one version-N of it"},
     {"history", "tell how the loss and the metrics of a training went, or draw it",
-     "a --checkpoint_dir; without it the working directory", "[DIRECTORY]", true},
+     "a --checkpoint_dir, or up to five to draw together; without it the working directory", "[DIRECTORY]…",
+     true},
     {"scale", "change how many processes a running job has", ""}};
 
 inline cli::words command_names() {
@@ -313,7 +314,7 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
       {.command = program + " " + name,
        .flags = detail::flags_of(name, program),
        .least = has_argument && !c.optional,
-       .most = has_argument,
+       .most = name == "history" ? most_histories : has_argument,
        .arguments = c.arguments,
        .why_unknown =
            [&](std::string const& flag) {
@@ -331,9 +332,10 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   } else if (name == "audit") {
     a.audit = l.arguments().front();
   } else if (name == "history") {
-    a.history = history_request{.path = l.arguments().empty() ? "." : l.arguments().front(),
+    a.history = history_request{.paths = l.arguments().empty() ? cli::words{"."} : l.arguments(),
                                 .format = l.text("output_format"),
-                                .picture = l.text("plot")};
+                                .picture = l.text("plot"),
+                                .smooth = smoothing_of(l)};
   } else if (name == "sweep") {
     a.sweep = detail::sweep_of(l);
   } else if (name == "export") {

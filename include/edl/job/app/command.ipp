@@ -205,7 +205,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   }
   if (a.sweep) return run_sweep(*a.sweep, p, signals{SIGTERM, SIGINT, SIGHUP});
   if (a.history) {
-    show(read_history(a.history->path), a.history->format, a.history->picture);
+    show(*a.history);
     return 0;
   }
   if (a.audit) {

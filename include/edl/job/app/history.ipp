@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -173,10 +174,15 @@ inline std::string csv_of(history const& h) {
   return out + "\n";
 }
 
-inline chart::line line_of(history const& h, std::size_t column, std::string name, bool steps = false) {
-  chart::line l{.name = std::move(name), .points = {}, .steps = steps};
-  for (history::row const& r : h.rows)
-    if (double const v = value(r, column); !std::isnan(v)) l.points.emplace_back(double(r.step), v);
+inline chart::line line_of(history const& h, std::size_t column, std::string name, double smooth = 0) {
+  chart::line l{.name = std::move(name), .points = {}};
+  double sum = 0, weight = 0;
+  for (history::row const& r : h.rows) {
+    double const v = value(r, column);
+    if (std::isnan(v)) continue;
+    sum = smooth * sum + (1 - smooth) * v, weight = smooth * weight + (1 - smooth);
+    l.points.emplace_back(double(r.step), smooth > 0 ? sum / weight : v);
+  }
   return l;
 }
 
@@ -254,44 +260,69 @@ EDL_INLINE std::string to_text(history const& h, std::string const& format) {
   return out.empty() ? "[]\n" : out + "]\n";
 }
 
-EDL_INLINE std::string to_picture(history const& h) {
-  chart c{.title = h.job + ": training", .x_name = "step", .panels = {}};
-  auto const add = [&](std::string const& column, std::string const& name) {
-    if (auto const at = detail::column_of(h, column); at && !detail::says_nothing(h, *at))
-      c.panels.push_back({.name = name, .lines = {detail::line_of(h, *at, name)}});
+EDL_INLINE std::string to_picture(std::span<history const> all, double smooth) {
+  bool const one = all.size() == 1;
+  chart c{.title = one ? all[0].job + ": training" : "Trainings", .x_name = "step", .panels = {}};
+  // A line for each history that has the column.
+  auto const lines = [&](std::string const& column, std::string const& what, bool smoothed) {
+    std::vector<chart::line> made;
+    for (history const& h : all)
+      if (auto const at = detail::column_of(h, column); at && !detail::says_nothing(h, *at))
+        made.push_back(detail::line_of(h, *at,
+                                       one            ? what
+                                       : what.empty() ? h.job
+                                                      : h.job + ", " + what,
+                                       smoothed ? smooth : 0));
+    return made;
   };
-  add("loss", "training loss, mean");
-  if (auto const at = detail::column_of(h, "metrics.loss"); at && !c.panels.empty()) {
-    c.panels[0].name = "loss";
-    c.panels[0].lines[0].name = "training, mean";
-    c.panels[0].lines.push_back(detail::line_of(h, *at, "validation"));
+  auto const add = [&](std::string const& column, std::string const& name, bool smoothed = false) {
+    if (auto made = lines(column, one ? name : "", smoothed); !made.empty())
+      c.panels.push_back({.name = name, .lines = std::move(made)});
+  };
+  if (auto made = lines("loss", "training, mean", true); !made.empty()) {
+    auto validation = lines("metrics.loss", "validation", true);
+    if (validation.empty())
+      add("loss", "training loss, mean", true);
+    else
+      c.panels.push_back({.name = "loss", .lines = std::move(made)});
+    std::ranges::move(validation, std::back_inserter(c.panels.back().lines));
   }
-  for (std::string const& column : h.columns)
-    if (column.starts_with(detail::of_metrics) && (column != "metrics.loss" || c.panels.empty()))
-      add(column, column.substr(detail::of_metrics.size()) + ", validation");
+  std::vector<std::string> metrics;
+  for (history const& h : all)
+    for (std::string const& column : h.columns)
+      if (column.starts_with(detail::of_metrics) && (column != "metrics.loss" || c.panels.empty()) &&
+          std::ranges::find(metrics, column) == metrics.end())
+        metrics.push_back(column);
+  for (std::string const& column : metrics)
+    add(column, column.substr(detail::of_metrics.size()) + ", validation", true);
   add("learning_rate", "learning rate");
   add("records_per_s", "records per second");
   if (!c.panels.empty() && c.panels.back().name == "records per second") c.panels.back().least = 0;
   chart::panel members{.name = "members, number", .lines = {}, .least = 0};
   for (char const* const column : {"workers", "servers"})
-    if (auto const at = detail::column_of(h, column); at && !detail::says_nothing(h, *at))
-      members.lines.push_back(detail::line_of(h, *at, column, true));
-  if (members.lines.size() == 1) members.name = members.lines[0].name + ", number";
+    std::ranges::move(lines(column, column, false), std::back_inserter(members.lines));
+  for (chart::line& l : members.lines) l.steps = true;
+  if (one && members.lines.size() == 1) members.name = members.lines[0].name + ", number";
   // Where there is always one worker, nobody wants to see it.
   if (std::ranges::any_of(members.lines,
                           [](chart::line const& l) {
                             return std::ranges::any_of(l.points, [](auto const& p) { return p.second != 1; });
                           }) ||
-      members.lines.size() > 1)
+      members.lines.size() > all.size())
     c.panels.push_back(std::move(members));
   if (c.panels.empty())
-    throw error(fmt::format("the history of {} has nothing to draw: no loss, no metric, no speed", h.job));
+    throw error(fmt::format("{} nothing to draw: no loss, no metric, no speed",
+                            one ? "the history of " + all[0].job + " has" : "these histories have"));
   return to_svg(c);
 }
 
-EDL_INLINE void show(history const& h, std::string const& format, std::string const& picture) {
-  for (std::string const& note : h.notes) fmt::print(stderr, "{}\n", printable(note));
-  if (picture.empty()) return fmt::print("{}", to_text(h, format));
+EDL_INLINE void show(std::span<history const> all, std::string const& format, std::string const& picture,
+                     double smooth) {
+  for (history const& h : all)
+    for (std::string const& note : h.notes) fmt::print(stderr, "{}\n", printable(note));
+  if (picture.empty() && all.size() > 1)
+    throw usage_error("several histories are drawn into one picture: add --plot=FILE.svg, or name one");
+  if (picture.empty()) return fmt::print("{}", to_text(all[0], format));
   if (format != "table")
     throw usage_error(fmt::format("--plot={} draws instead of printing {}: give the command once for each",
                                   printable(picture), format));
@@ -307,18 +338,45 @@ EDL_INLINE void show(history const& h, std::string const& format, std::string co
         fmt::format("--plot={}: that is a link, which the picture would take the place of; name what it "
                     "leads to",
                     printable(picture)));
-  replace_file(picture, to_picture(h), forced::nothing);
-  fmt::print("{}: {}, up to step {}\n", printable(picture), counted(h.rows.size(), "step"),
-             h.rows.back().step);
+  replace_file(picture, to_picture(all, smooth), forced::nothing);
+  std::uint64_t last = 0;
+  for (history const& h : all) last = std::max(last, h.rows.back().step);
+  if (all.size() > 1)
+    return fmt::print("{}: {}, up to step {}\n", printable(picture),
+                      counted(all.size(), "training", "trainings"), last);
+  fmt::print("{}: {}, up to step {}\n", printable(picture), counted(all[0].rows.size(), "step"), last);
+}
+
+EDL_INLINE void show(history_request const& what) {
+  std::vector<history> all;
+  for (std::string const& path : what.paths) {
+    all.push_back(read_history(path));
+    if (what.paths.size() > 1) all.back().job = path;  // jobs may have one name
+  }
+  show(all, what.format, what.picture, what.smooth);
+}
+
+EDL_INLINE double smoothing_of(cli::command_line const& l) {
+  if (l.given("smooth") && l.text("plot").empty())
+    throw usage_error("--smooth is of a picture: add --plot=FILE.svg");
+  return cli::parse_number<double>(l.text("smooth"));
 }
 
 EDL_INLINE std::vector<cli::flag> history_flags(std::string const& format_flag) {
-  return {{.name = format_flag,
-           .fallback = "table",
-           .help = "how to print it",
-           .aliases = {"o"},
-           .choices = {"table", "json", "csv"}},
-          {.name = "plot", .help = "draw it instead: the picture's file (SVG)"}};
+  return {
+      {.name = format_flag,
+       .fallback = "table",
+       .help = "how to print it",
+       .aliases = {"o"},
+       .choices = {"table", "json", "csv"}},
+      {.name = "plot", .help = "draw it instead, or several in one picture: the picture's file (SVG)"},
+      {.name = "smooth",
+       .fallback = "0",
+       .help = "with --plot: draw losses and metrics as means over the values before, as TensorBoard does; "
+               "0: as they are, 0.9: rather smooth",
+       .type = cli::flag::value_type::number,
+       .lowest = 0,
+       .highest = 0.999}};
 }
 
 }  // namespace edl::app
