@@ -92,8 +92,10 @@ bool names_records(column const& c) {
 
 class writer {
  public:
-  writer(std::string const& path, std::string const& label, columns const& all)
-      : path_(path), label_(label), all_(all), of_(all.at(label)) {}
+  writer(std::string const& path, std::string const& label, std::string const& missing, columns const& all)
+      : path_(path), label_(label), all_(all), of_(all.at(label)) {
+    if (missing != "auto") made_.missing = " " + shell_line({"--missing=" + missing});
+  }
 
   table_model make() {
     made_.name = "table_" + features::variable_name(label_);
@@ -323,20 +325,20 @@ int main(int argc, char** argv) {{ return edl::run<{name}>(argc, argv); }}
 # The program $1 learns something of its table: TABLE, or the one that it was made of.
 set -eu
 program=$1
-table=${{TABLE-{}'}}
+table=${{TABLE-{0}'}}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() {{ cat "$work/log" >&2; echo "$1" >&2; exit 1; }}
 
 [ -e "$table" ] || {{ echo "$table is not there: say in TABLE where the table is" >&2; exit 1; }}
-"$program" train --training_data="$table" --validation_data="$table" --max_step=300 --minibatch_size={} --shuffle \
+"$program" train --training_data="$table" --validation_data="$table" --max_step=300 --minibatch_size={1} --shuffle{2} \
   --output="$work/model" >"$work/log" 2>&1 || fail "training ended with code $?"
 grep -q "Evaluation metrics" "$work/log" || fail "there was no evaluation"
-"$program" predict --prediction_data="$table" --checkpoint_dir_for_init="$work/model" \
+"$program" predict --prediction_data="$table" --checkpoint_dir_for_init="$work/model"{2} \
   --prediction_outputs="$work/predictions" >"$work/log" 2>&1 || fail "predicting ended with code $?"
 [ -s "$work/predictions/predictions.csv" ] || fail "there are no predictions"
 )",
-                             quoted, minibatch);
+                             quoted, minibatch, made_.missing);
   }
 
   std::string const &path_, &label_;
@@ -351,8 +353,9 @@ grep -q "Evaluation metrics" "$work/log" || fail "there was no evaluation"
 
 }  // namespace
 
-table_model model_of_table(std::string const& path, std::string const& label) {
-  columns const all = read_columns(*data::open_source(path, {}), most_counted);
+table_model model_of_table(std::string const& path, std::string const& label, std::string const& missing) {
+  columns const all =
+      read_columns(*data::open_source(path, {.missing = data::read_missing_words(missing)}), most_counted);
   if (!all.contains(label)) {
     std::vector<std::string> known;
     for (auto const& [name, c] : all) known.push_back(name);
@@ -362,7 +365,7 @@ table_model model_of_table(std::string const& path, std::string const& label) {
                                       ? printable(fmt::format("it has {}", fmt::join(known, ", ")), 400)
                                       : fmt::format("did you mean {}?", printable(near, 64))));
   }
-  return writer(path, label, all).make();
+  return writer(path, label, missing, all).make();
 }
 
 }  // namespace edl::tool

@@ -12,12 +12,15 @@ struct table_model {
   std::string source, test;        ///< C++, and a shell script that trains it for some steps
   std::vector<std::string> notes;  ///< what was left out and why, and what the label was taken for
   std::size_t epochs = 1;          ///< for some thousand steps
+  std::string missing;             ///< the flag, behind a blank, where the usual words do not say it
 };
 
 /// Reads all records at `path` once. Numbers are normalised, words become ids of a vocabulary or of hashes,
 /// dates become days, weekdays and months; a missing cell counts as the mean, or as an id of its own. Two
 /// labels are a yes and a no, some labels are classes, many numbers are a regression. Throws usage_error
-/// where there is no such column, or nothing to learn it from, and as the reading of records does.
-table_model model_of_table(std::string const& path, std::string const& label);
+/// where there is no such column, or nothing to learn it from, and as the reading of records does. `missing`
+/// is a flag for `data::read_missing_words`.
+table_model model_of_table(std::string const& path, std::string const& label,
+                           std::string const& missing = "auto");
 
 }  // namespace edl::tool

@@ -16,6 +16,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/columns.hpp"
 #include "edl/compute/features/pieces.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
@@ -230,7 +231,8 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
   if (std::string const from = flags.text("from"); !from.empty()) {
     if (flags.text("label").empty())
       throw usage_error("--from needs --label: which column is the model to learn?");
-    table = model_of_table((here / from).lexically_normal().string(), flags.text("label"));
+    table =
+        model_of_table((here / from).lexically_normal().string(), flags.text("label"), flags.text("missing"));
     for (std::string const& note : table->notes) fmt::print(out, "note: {}\n", note);
   } else if (!flags.text("label").empty()) {
     throw usage_error("--label needs --from: of which table is it a column?");
@@ -258,10 +260,10 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
     std::string const zoo = flags.text("model_zoo"), from = shell_line({flags.text("from")});
     fmt::print(out,
                "next: cmake -S {0} -B build && cmake --build build -j 2\n"
-               "      build/{1} train --training_data={2} --num_epochs={3} --minibatch_size=32 --shuffle "
+               "      build/{1} train --training_data={2} --num_epochs={3} --minibatch_size=32 --shuffle{4} "
                "--output=model\n"
                "      build/{1} serve --model_path=model\n",
-               zoo, table->name, from, table->epochs);
+               zoo, table->name, from, table->epochs, table->missing);
     return 0;
   }
   fmt::print(out, "next: edl zoo build --image=NAME .\n");
@@ -302,6 +304,7 @@ std::vector<flag> zoo_flags(std::string const& command) {
                                  fmt::join(model_folders(), ", "))},
             {.name = "from", .help = "a table (or other records) to write a model of; wants --label"},
             {.name = "label", .help = "the column that the model of --from learns from the others"},
+            missing_flag(),
             {.name = "cluster_spec", .help = "file that the image gets as /cluster_spec/NAME"},
             {.name = "local_pkg_dir",
              .help = "an installed edl (cmake --install … --prefix) to take in place of the image's"},

@@ -140,6 +140,18 @@ TEST_CASE("a cell that makes a column a text is told once, in the log") {
         1);
 }
 
+TEST_CASE("words that count as missing are told once, unless the user has said them") {
+  job::scratch const dir;
+  for (char const* const name : {"a.csv", "b.csv"}) std::ofstream(dir / name) << "x,label\n1,0\nNA,1\n";
+  for (char const* const said : {"auto", "NA,?"}) {
+    job::run j(train({"--training_data=" + dir / "a.csv", "--validation_data=" + dir / "b.csv",
+                      std::string("--missing=") + said}));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(count(j.log(), "'NA' in column 'x' of numbers counts as missing") == (said[0] == 'a'));
+  }
+}
+
 TEST_CASE("what a damaged file hides is told to be in no count") {
   job::scratch const dir;
   for (char const* part : {"/part-0", "/part-1"}) job::write_shard(dir / "data" + part, 256, 5);

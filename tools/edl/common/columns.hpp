@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/command_line.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/core/random.hpp"
@@ -38,6 +39,9 @@ using columns = std::map<std::string, column, std::less<>>;
 /// Reads all records once, with a line of progress on a terminal. Up to `most_words` distinct values of a
 /// feature are counted. Throws data_error for a feature of two kinds.
 columns read_columns(data::source const& from, std::size_t most_words);
+
+/// The flag that says which cells of a table count as empty, for `data::read_missing_words`.
+flag missing_flag();
 
 /// The words, the most frequent first.
 std::vector<std::string> vocabulary_of(column const& c);

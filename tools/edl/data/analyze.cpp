@@ -111,21 +111,23 @@ void write(columns const& all, std::size_t buckets, std::string const& directory
 }  // namespace
 
 std::vector<flag> analyze_flags() {
-  return {{.name = "to", .help = "directory to write statistics.env and the vocabularies into"},
-          {.name = "buckets",
-           .fallback = "10",
-           .help = "buckets of about as many values each, for the boundaries",
-           .type = flag::value_type::whole,
-           .least = 2,
-           .most = 1024},
-          {.name = "most_words",
-           .fallback = "1000000",
-           .help = "distinct values of a feature that are counted; one with more has no vocabulary",
-           .type = flag::value_type::whole,
-           .least = 1,
-           .most = 100'000'000},
-          output_flag(),
-          format_flag()};
+  std::vector<flag> all{
+      {.name = "to", .help = "directory to write statistics.env and the vocabularies into"},
+      {.name = "buckets",
+       .fallback = "10",
+       .help = "buckets of about as many values each, for the boundaries",
+       .type = flag::value_type::whole,
+       .least = 2,
+       .most = 1024},
+      {.name = "most_words",
+       .fallback = "1000000",
+       .help = "distinct values of a feature that are counted; one with more has no vocabulary",
+       .type = flag::value_type::whole,
+       .least = 1,
+       .most = 100'000'000},
+      output_flag()};
+  std::ranges::move(source_flags(), std::back_inserter(all));
+  return all;
 }
 
 int analyze(words const& line) {
@@ -133,7 +135,7 @@ int analyze(words const& line) {
   std::string const& path = l.arguments()[0];
   auto const buckets = std::size_t(l.number("buckets"));
   columns const all =
-      read_columns(*data::open_source(path, {.as = format_of(l)}), std::size_t(l.number("most_words")));
+      read_columns(*data::open_source(path, source_options_of(l)), std::size_t(l.number("most_words")));
   if (all.empty()) throw data_error(fmt::format("{}: there are no records to analyze", path));
   json list = json::array();
   for (auto const& [name, c] : all) {

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/columns.hpp"
 #include "common/fields.hpp"
 #include "common/table.hpp"
 #include "data/survey.hpp"
@@ -234,24 +237,26 @@ void write_sheet(data::source const& of, std::string const& path) {
 
 }  // namespace
 
-flag format_flag() {
+std::vector<flag> source_flags() {
   return {
-      .name = "format",
-      .fallback = "auto",
-      .help = "of a file whose name does not say it: UCI's census income, Criteo's click logs, libFM's rows",
-      .choices = {"auto", "census", "criteo", "libfm"}};
+      {.name = "format",
+       .fallback = "auto",
+       .help = "of a file whose name does not say it: UCI's census income, Criteo's click logs, libFM's rows",
+       .choices = {"auto", "census", "criteo", "libfm"}},
+      missing_flag()};
 }
 
-data::format format_of(command_line const& l) {
+data::source_options source_options_of(command_line const& l) {
   std::string const& name = l.text("format");
-  return name == "census"   ? data::format::census
-         : name == "criteo" ? data::format::criteo
-         : name == "libfm"  ? data::format::libfm
-                            : data::format::automatic;
+  return {.as = name == "census"   ? data::format::census
+                : name == "criteo" ? data::format::criteo
+                : name == "libfm"  ? data::format::libfm
+                                   : data::format::automatic,
+          .missing = data::read_missing_words(l.text("missing"))};
 }
 
 std::vector<flag> inspect_flags() {
-  return {
+  std::vector<flag> all{
       {.name = "verify", .fallback = "false", .help = "read every record", .type = flag::value_type::truth},
       {.name = "sample",
        .fallback = "10000",
@@ -269,14 +274,17 @@ std::vector<flag> inspect_flags() {
        .help = "file that says what becomes of a table's columns (EDL_COLUMNS); shows what it makes of the "
                "first records"},
       {.name = "to", .help = "PNG file to write with pictures of the records side by side"},
-      output_flag(),
-      format_flag()};
+      output_flag()};
+  std::ranges::move(source_flags(), std::back_inserter(all));
+  return all;
 }
 
 int inspect(words const& line) {
   command_line const l("data inspect", inspect_flags(), line, 1, 1, "the path of the records");
   std::string const& path = l.arguments()[0];
-  auto const source = data::open_source(path, {.as = format_of(l), .skip_damaged = true});
+  auto options = source_options_of(l);
+  options.skip_damaged = true;
+  auto const source = data::open_source(path, options);
   std::vector<std::string> damage(source->damage().begin(), source->damage().end());
   json all{{"path", path}, {"records", data::records(*source)}};
   all["shards"] = json::array();
@@ -348,10 +356,9 @@ std::vector<flag> convert_flags() {
   std::vector<flag> all{
       {.name = "from",
        .help = "records to read, in any format that jobs read: RecordIO, tables, pictures, …"},
-      {.name = "to", .help = "directory to write into; it appears when it is complete"},
-      format_flag()};
-  auto const more = shard_flags();
-  all.insert(all.end(), more.begin(), more.end());
+      {.name = "to", .help = "directory to write into; it appears when it is complete"}};
+  std::ranges::move(source_flags(), std::back_inserter(all));
+  std::ranges::move(shard_flags(), std::back_inserter(all));
   return all;
 }
 
@@ -359,7 +366,7 @@ int convert(words const& line) {
   command_line const l("data convert", convert_flags(), line);
   for (char const* needed : {"from", "to"})
     if (l.text(needed).empty()) throw usage_error(fmt::format("data convert: --{} is needed", needed));
-  write_records(l.text("from"), l.text("to"), read_options(l), {.as = format_of(l)});
+  write_records(l.text("from"), l.text("to"), read_options(l), source_options_of(l));
   return done;
 }
 

@@ -14,9 +14,9 @@ namespace edl::tool {
 int inspect(words const& line);
 std::vector<flag> inspect_flags();
 
-/// What the files are, for the commands that read them.
-flag format_flag();
-data::format format_of(command_line const& l);
+/// What the files are, for the commands that read them: flags, and what they say.
+std::vector<flag> source_flags();
+data::source_options source_options_of(command_line const& l);
 
 /// `edl data convert`: records of any format as RecordIO files, as the program's own `data` command does it.
 int convert(words const& line);

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -157,10 +158,15 @@ enum class format {
   libfm       ///< as `.libfm` and `.libsvm` files
 };
 
+/// The texts of cells of a table that count as empty, whatever their column. None: NA, N/A, n/a, null, NULL,
+/// None, ? and - do, in columns of numbers.
+using missing_words = std::optional<std::vector<std::string>>;
+
 struct source_options {
   format as = format::automatic;  ///< of a file
   bool skip_damaged = false;      ///< leave out what a damaged file hides instead of refusing the file
   char csv_delimiter = ',';       ///< between the fields of a `.csv` file
+  missing_words missing = {};     ///< of tables
   std::size_t cache_bytes = 64ull << 20;  ///< of unpacked chunks, about, per reader
 };
 

@@ -3,11 +3,15 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "edl/compute/data/reader.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::data {
+
+/// As the flag `missing` says them: with ',' between them, or "auto" for none.
+missing_words read_missing_words(std::string_view flag);
 
 /// Opens whatever lies at `path`:
 /// - a directory with the published files of MNIST (`train-images-idx3-ubyte`, …, each perhaps `.gz`) or

@@ -31,6 +31,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::data {
 namespace detail {
@@ -154,15 +155,19 @@ inline bool is_blank(std::string const& path) {
 
 EDL_INLINE std::unique_ptr<source> open_file(std::string const& path, source_options const& options) {
   if (is_blank(path)) throw error(fmt::format("{}: holds no records", path));
-  if (options.as == format::census) return std::make_unique<csv_source>(path, census_options());
-  if (options.as == format::criteo) return std::make_unique<csv_source>(path, criteo_options());
+  auto const table = [&](csv_options how) {
+    how.missing = options.missing;
+    return std::make_unique<csv_source>(path, std::move(how));
+  };
+  if (options.as == format::census) return table(census_options());
+  if (options.as == format::criteo) return table(criteo_options());
   if (options.as == format::libfm) return std::make_unique<libfm_source>(path);
   auto const kind = kind_of_file(path);
   switch (kind) {
     case file_kind::csv:
-      return std::make_unique<csv_source>(path, csv_options{.delimiter = options.csv_delimiter});
+      return table({.delimiter = options.csv_delimiter});
     case file_kind::tsv:
-      return std::make_unique<csv_source>(path, csv_options{.delimiter = '\t'});
+      return table({.delimiter = '\t'});
     case file_kind::json_lines:
       return std::make_unique<json_lines_source>(path);
     case file_kind::libfm:
@@ -325,6 +330,17 @@ EDL_INLINE std::unique_ptr<source> open_path(std::string path, source_options co
 }
 
 }  // namespace detail
+
+EDL_INLINE missing_words read_missing_words(std::string_view flag) {
+  if (flag == "auto") return std::nullopt;
+  missing_words all{std::in_place};
+  for (std::size_t begin = 0; begin <= flag.size();) {
+    auto const end = std::min(flag.find(',', begin), flag.size());
+    all->emplace_back(trimmed(flag.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return all;
+}
 
 EDL_INLINE std::unique_ptr<source> open_source(std::string const& path, source_options const& options,
                                                opener const& own) {

@@ -22,6 +22,7 @@ struct conversion {
   data::compressor compressor = data::compressor::snappy;
   std::uint64_t records_per_shard = 4096;
   double fraction = 1;
+  std::string missing = "auto";  ///< as the job's
 };
 
 /// What `scale` is asked to do.

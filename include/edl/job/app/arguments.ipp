@@ -71,7 +71,11 @@ inline std::vector<cli::flag> conversion_flags() {
       {.name = "fraction",
        .fallback = "1",
        .help = "share of the records to take, from the first",
-       .type = share}};
+       .type = share},
+      {.name = "missing",
+       .fallback = defaults.missing,
+       .help = "cells of CSV and TSV files that count as empty ones, with ',' between them; auto: the usual "
+               "words, in columns of numbers"}};
 }
 
 inline conversion conversion_of(cli::command_line const& l) {
@@ -79,7 +83,8 @@ inline conversion conversion_of(cli::command_line const& l) {
           .to = l.text("to"),
           .compressor = *value_of<data::compressor>(l.text("compressor")),
           .records_per_shard = std::uint64_t(l.number("records_per_shard")),
-          .fraction = cli::parse_number<double>(l.text("fraction"))};
+          .fraction = cli::parse_number<double>(l.text("fraction")),
+          .missing = l.text("missing")};
 }
 
 inline std::vector<cli::flag> scaling_flags(std::string const& program) {

@@ -61,7 +61,7 @@ namespace edl::app {
 namespace detail {
 
 inline int run_conversion(train::program const& p, conversion const& c) {
-  auto const from = data::open_source(c.from, {}, p.open);
+  auto const from = data::open_source(c.from, {.missing = data::read_missing_words(c.missing)}, p.open);
   data::convert_options options{.records_per_shard = c.records_per_shard, .fraction = c.fraction};
   options.recordio.with = c.compressor;
   bool const terminal = ::isatty(2) == 1;

@@ -221,6 +221,9 @@ inline void data(table& t) {
          "the same in records, a multiple of --minibatch_size; 0: by that flag")
       .only({train})
       .elasticdl();
+  t.flag("missing", &job::missing, "master, workers",
+         "cells of CSV and TSV files that count as empty ones, with ',' between them: NA,?; auto: NA, N/A, "
+         "n/a, null, NULL, None, ? and -, in columns of numbers");
   t.flag("skip_damaged", &job::skip_damaged, "master, workers",
          "leave damaged records and files out, and count them, instead of stopping");
   t.flag(

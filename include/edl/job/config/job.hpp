@@ -66,6 +66,8 @@ struct job {
 
   std::string training_data, validation_data, prediction_data;
   double validation_split = 0;  ///< share of the training data that is evaluated on and not trained
+  std::string missing =
+      "auto";  ///< cells of tables that count as empty, as `data::read_missing_words` reads them
   bool skip_damaged = false;
   float max_damaged = 0.01f;  ///< share of records that may be skipped so
   std::uint64_t seed = 1;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "edl/compute/data/first_records.hpp"
+#include "edl/compute/data/format/csv.hpp"
 #include "edl/compute/data/sorted_by.hpp"
 #include "edl/compute/data/split.hpp"
 #include "edl/core/error.hpp"
@@ -22,7 +23,11 @@ namespace detail {
 
 inline std::unique_ptr<data::source> open_data(job const& j, std::string const& path,
                                                data::opener const& own) {
-  return path.empty() ? nullptr : data::open_source(path, {.skip_damaged = j.skip_damaged}, own);
+  return path.empty()
+             ? nullptr
+             : data::open_source(
+                   path, {.skip_damaged = j.skip_damaged, .missing = data::read_missing_words(j.missing)},
+                   own);
 }
 
 /// What the labels of a set with named classes mean.
@@ -84,9 +89,11 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
 }
 
 EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule, logger const& log) {
+  bool told_of_words = false;  // once: the files of a job are alike in that
   auto const notes = [&](std::unique_ptr<data::source> const& of) {
-    if (of)
-      for (std::string const& line : of->notes()) log.warning(line);
+    if (!of) return;
+    for (std::string const& line : of->notes())
+      if (!line.ends_with(data::missing_note_end) || !std::exchange(told_of_words, true)) log.warning(line);
   };
   notes(r.training);
   std::size_t damaged = 0;

@@ -120,6 +120,7 @@ inline std::vector<std::string> next_commands(ended_job const& j, std::string co
       if (j.job.seed != job{}.seed) words.push_back(fmt::format("--seed={}", j.job.seed));
     }
     words.push_back("--checkpoint_dir_for_init=" + model);
+    if (j.job.missing != job{}.missing) words.push_back("--missing=" + j.job.missing);
     if (j.job.skip_damaged) words.push_back("--skip_damaged");
     if (j.job.skip_damaged && j.job.max_damaged != job{}.max_damaged)
       words.push_back(fmt::format("--max_damaged={}", j.job.max_damaged));

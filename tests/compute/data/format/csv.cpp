@@ -257,7 +257,7 @@ TEST_CASE("words for what is missing count so in columns of numbers, and are tol
   CHECK(s.notes()[0] ==
         (dir / "a.csv") +
             ":5: 'NA' in column 'age' of numbers counts as missing, as do 2 such cells in all, and "
-            "others in 1 more column");
+            "others in 1 more column; --missing says which words do");
   auto const in = s.open();
   example e;
   in->read(0, 3, e);
@@ -266,6 +266,30 @@ TEST_CASE("words for what is missing count so in columns of numbers, and are tol
   in->read(0, 5, e);
   CHECK(e.bytes("name") == "NA");
   CHECK(e.integer("age") == 5);
+}
+
+TEST_CASE("words that the user says count as empty cells in all columns, and no others do") {
+  support::scratch const dir;
+  auto const path =
+      support::write(dir / "a.csv", "age,name,none,odd\n1,a,x y,-\nx y,x y,x y,2\n3, x y ,,3\n");
+  auto const s = open_source(path, {.missing = edl::data::read_missing_words(" x y,nil")});
+  auto const& columns = dynamic_cast<csv_source const&>(*s).columns();
+  CHECK(columns[0].kind == example::kind::integers);
+  CHECK(columns[2].kind == example::kind::none);
+  CHECK(columns[3].kind == example::kind::strings);
+  CHECK(s->notes().empty());
+  auto const in = s->open();
+  example e;
+  in->read(0, 1, e);
+  CHECK_FALSE(e.contains("age"));
+  CHECK_FALSE(e.contains("none"));
+  CHECK(e.bytes("name") == "");
+  in->read(0, 2, e);
+  CHECK(e.bytes("name") == "");
+  auto const none = open_source(path, {.missing = edl::data::read_missing_words("")});
+  none->open()->read(0, 1, e);
+  CHECK(e.bytes("age") == "x y");
+  CHECK_FALSE(edl::data::read_missing_words("auto"));
 }
 
 TEST_CASE("lines that are no UTF-8, and names that only look alike, are told with what differs") {

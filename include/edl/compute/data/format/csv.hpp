@@ -24,16 +24,20 @@ struct csv_options {
   std::vector<table_column> columns;  ///< of a file without a header row
   std::string_view blanks;            ///< characters that do not count at both ends of a text
   char comment = 0;                   ///< a row that begins with it is no record; 0: every row is one
+  missing_words missing = {};         ///< texts that count as an empty cell
 };
+
+/// How the note ends that names the words which count as missing because nobody has said which do.
+inline constexpr std::string_view missing_note_end = "; --missing says which words do";
 
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
 /// header row names the features and is no record, unless the options name them; empty lines are none either.
 /// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. A
 /// cell is also what its own text says, so that one bad cell is the fault of its record alone. Where a field
-/// of a column of numbers is empty, or one of NA, N/A, n/a, null, NULL, None, ? and -, the record lacks the
-/// feature. A few texts among many numbers change nothing in that. It does so, too, where no row of the file
-/// has a value. The whole file is scanned once, for the rows' offsets and the columns' kinds. A file is one
-/// shard. It may be packed (compute/data/format/text_file.hpp).
+/// of a column of numbers is empty, or says so (`missing_words`), the record lacks the feature. A few texts
+/// among many numbers change nothing in that. It does so, too, where no row of the file has a value. The
+/// whole file is scanned once, for the rows' offsets and the columns' kinds. A file is one shard. It may be
+/// packed (compute/data/format/text_file.hpp).
 class csv_source : public table {
  public:
   using column = table_column;
@@ -64,6 +68,7 @@ class csv_source : public table {
   friend class detail::csv_reader;
   void scan();
   std::uint64_t line_of(std::uint64_t row) const;
+  bool is_word_for_empty(std::string_view text) const;
 
   detail::text_file file_;
   csv_options options_;

@@ -82,7 +82,7 @@ inline example::kind kind_of(std::string_view text) {
 /// What people and programs write where a number is missing.
 inline bool says_missing(std::string_view text) {
   static constexpr std::string_view usual[] = {"NA", "N/A", "n/a", "null", "NULL", "None", "?", "-"};
-  return text.empty() || std::ranges::find(usual, text) != std::end(usual);
+  return std::ranges::find(usual, text) != std::end(usual);
 }
 
 /// What the cells of a column are.
@@ -94,11 +94,10 @@ struct csv_cells {
   std::uint64_t fractions = 0, long_line = 0;      // of the first whole number that is too large
   std::string too_long;
 
-  /// Takes one more, and gives the column's kind with it.
-  example::kind add(example::kind so_far, std::string_view field, std::uint64_t at) {
-    auto const text = trimmed(field, cell_blanks);
-    if (text.empty()) return so_far;
-    if (says_missing(text)) {
+  /// Takes one more that is not empty, and gives the column's kind with it. `word`: it may say that a number
+  /// is missing.
+  example::kind add(example::kind so_far, std::string_view text, bool word, std::uint64_t at) {
+    if (word) {
       if (missing++ == 0) missing_line = at, missing_word = text;
       return so_far;
     }
@@ -147,14 +146,16 @@ class csv_reader final : public reader {
     for (std::size_t i = 0; i < columns.size(); ++i) {
       auto const& [name, what, spelled] = columns[i];
       auto const text = trimmed(fields_[i], detail::cell_blanks);
+      bool const empty = text.empty() || from_.is_word_for_empty(text);
+      bool const missing = empty || (!from_.options_.missing && says_missing(text));
       if (what == example::kind::strings) {
-        if (from_.nearly_numbers_[i] && says_missing(text)) continue;
-        build.bytes(name, trimmed(fields_[i], from_.options_.blanks));
+        if (from_.nearly_numbers_[i] && missing) continue;
+        build.bytes(name, empty && !text.empty() ? "" : trimmed(fields_[i], from_.options_.blanks));
         if (!from_.have_numbers_[i]) continue;
         if (auto const value = number_from<std::int64_t>(text)) build.also(*value);
         // Of numbers that are too large for an integer, a float would be another one.
         if (auto const value = spelled ? std::nullopt : number_from<double>(text)) build.also(float(*value));
-      } else if (says_missing(text) || what == example::kind::none) {
+      } else if (missing || what == example::kind::none) {
         continue;
       } else if (what == example::kind::integers) {
         auto const value = number_from<std::int64_t>(text);
@@ -240,9 +241,13 @@ EDL_INLINE void csv_source::scan() {
     rows_.push_back(begin);
     if (!good || fields.size() != columns_.size()) return;  // told when it is read
     cells.resize(columns_.size());
-    for (std::size_t i = 0; i < columns_.size(); ++i)
-      if (options_.columns.empty() || options_.columns[i].kind == example::kind::none)
-        columns_[i].kind = cells[i].add(columns_[i].kind, fields[i], line);
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (!options_.columns.empty() && options_.columns[i].kind != example::kind::none) continue;
+      auto const text = trimmed(fields[i], detail::cell_blanks);
+      if (text.empty() || is_word_for_empty(text)) continue;
+      columns_[i].kind =
+          cells[i].add(columns_[i].kind, text, !options_.missing && detail::says_missing(text), line);
+    }
   };
 
   auto state = detail::csv_state::begin;
@@ -305,7 +310,8 @@ EDL_INLINE void csv_source::scan() {
   }
   if (!told.empty())
     notes_.push_back(told +
-                     (more > 0 ? fmt::format(", and others in {}", counted(more, "more column")) : ""));
+                     (more > 0 ? fmt::format(", and others in {}", counted(more, "more column")) : "") +
+                     std::string(missing_note_end));
   have_numbers_.resize(columns_.size());
   nearly_numbers_.resize(columns_.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -339,6 +345,10 @@ EDL_INLINE void csv_source::agree(std::vector<column> const& with) {
     }
     if (what != example::kind::none) own->kind = what;
   }
+}
+
+EDL_INLINE bool csv_source::is_word_for_empty(std::string_view text) const {
+  return options_.missing && std::ranges::find(*options_.missing, text) != options_.missing->end();
 }
 
 // Rows are more lines than one where a quoted field has line ends, and where lines are empty.
