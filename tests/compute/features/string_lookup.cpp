@@ -29,6 +29,17 @@ TEST_CASE("unknown texts have no id, or several by their hashes") {
   CHECK(several.size() == 7);
 }
 
+TEST_CASE("what a thread has looked up is counted, and how much of it no vocabulary has") {
+  constexpr string_lookup words{{"A", "B"}};
+  loaded_lookup const loaded({"C"}, 0);
+  auto const before = lookups_of_thread();
+  for (char const* const text : {"A", "B", "C", ""}) words(text), loaded(text);  // an empty text is no word
+  auto const after = lookups_of_thread();
+  CHECK(after.words - before.words == 6);
+  CHECK(after.unknown - before.unknown == 3);
+  CHECK(to_text({400, 3}) == "3 of 400 words that `feed` looked up are in no vocabulary (0.75 %)");
+}
+
 TEST_CASE("a word that stands twice is refused") {
   CHECK_THROWS_WITH_AS((string_lookup{{"a", "b", "a"}}), "the word 'a' stands twice in a vocabulary",
                        edl::usage_error);

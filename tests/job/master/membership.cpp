@@ -165,6 +165,11 @@ TEST_CASE("what members have trained is added up, once, whatever tells it and in
   m.announced(1, {92, 11, 704});
   CHECK(m.trained().minibatches == 6);
   CHECK(m.trained().loss == 12);
+  m.announced(1, {94, 12, 768, 50, 7});
+  m.announced(1, {96, 13, 832, 40, 8});  // fewer words than before: it is not believed
+  m.announced(1, {96, 13, 832, 60, 8});
+  CHECK(m.trained().words == 60);
+  CHECK(m.trained().unknown == 8);
 }
 
 }  // namespace membership_test

@@ -390,6 +390,30 @@ TEST_CASE("a task is reported when all of its minibatches have been applied, not
   for (auto const& o : b.master.outcomes) CHECK(o.error.empty());
 }
 
+TEST_CASE("words that feed looks up are counted with the minibatches they were trained in") {
+  struct looking : counting_trainer {
+    void feed(edl::example const& record, edl::data::batch& b, int row, edl::mode m) const override {
+      static edl::features::loaded_lookup const known({"0", "1", "2"});
+      counting_trainer::feed(record, b, row, m);
+      known(std::to_string(record.integer("x")));
+    }
+  } model;
+  bench b;
+  b.options.evaluates = true;  // what is tried before counts nowhere
+  b.master.work = {b.task(0, 10), b.task(0, 4, task_kind::evaluation)};
+  struct lines final : edl::line_sink {
+    std::string all;
+    void write(std::string_view more) override { all += more; }
+  };
+  auto const log = std::make_shared<lines>();
+  edl::worker::session s(b.options, model, b.rule, {&b.from, &b.from, nullptr}, b.master, b.parameters,
+                         edl::logger(edl::severity::info, {}, {.to = log}));
+  CHECK(s.run());
+  CHECK(s.seen().trained().words == 10);
+  CHECK(s.seen().trained().unknown == 7);
+  CHECK(log->all.find("evaluated: 1 of 4 words") != std::string::npos);
+}
+
 TEST_CASE("the rows of a minibatch come with the variables, and by themselves where none are pulled") {
   struct with_rows : counting_trainer {
     edl::sparse::embedding_layout layout{

@@ -35,13 +35,14 @@ struct batch {
   int rows = 0, capacity = 0;  ///< of `capacity` rows, the first `rows` are filled
 
   batch_identity identity;
-  std::string shard;                   ///< where its records are
-  std::size_t shard_number = 0;        ///< the same, in its source
-  std::uint64_t first_place = 0;       ///< of that shard's record 0 among all records of the source
-  std::vector<std::uint64_t> records;  ///< the record of each row, ascending
-  bool kept = false;                   ///< whoever computes has the records' features: none are here
-  int skipped = 0;                     ///< records left out because they are damaged
-  std::vector<std::string> damage;     ///< why, for each of them
+  std::string shard;                     ///< where its records are
+  std::size_t shard_number = 0;          ///< the same, in its source
+  std::uint64_t first_place = 0;         ///< of that shard's record 0 among all records of the source
+  std::vector<std::uint64_t> records;    ///< the record of each row, ascending
+  bool kept = false;                     ///< whoever computes has the records' features: none are here
+  std::uint64_t words = 0, unknown = 0;  ///< that its records had looked up; those that no vocabulary has
+  int skipped = 0;                       ///< records left out because they are damaged
+  std::vector<std::string> damage;       ///< why, for each of them
   std::string error;  ///< why it cannot be used; `rows` is 0 then, `records` says what was wanted
 
   std::shared_ptr<void> guard;  ///< of whoever made it: let go before the memory is

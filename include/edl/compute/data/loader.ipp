@@ -129,6 +129,7 @@ struct loader::state {
   void fill(batch& b, desk& d) {
     std::sort(b.records.begin(), b.records.end());
     b.rows = b.skipped = 0;
+    b.words = b.unknown = 0;
     b.error.clear();
     b.damage.clear();
     b.kept = kept && kept(b);

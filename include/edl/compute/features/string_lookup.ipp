@@ -20,12 +20,30 @@ EDL_INLINE void refuse_twins(std::string_view word) {
   throw usage_error(fmt::format("the word '{}' stands twice in a vocabulary", printable(word, 64)));
 }
 
+EDL_INLINE lookup_count& counted_here() {
+  static thread_local lookup_count all;
+  return all;
+}
+
+EDL_INLINE void count_lookup(bool known) {
+  lookup_count& all = counted_here();
+  ++all.words;
+  all.unknown += !known;
+}
+
 EDL_INLINE std::int64_t unknown_id(std::string_view text, std::size_t known, int unknown) {
   if (unknown < 1) return -1;
   return std::int64_t(known) + hashing{unknown}(text);
 }
 
 }  // namespace detail
+
+EDL_INLINE lookup_count lookups_of_thread() { return detail::counted_here(); }
+
+EDL_INLINE std::string to_text(lookup_count const& n) {
+  return fmt::format("{} of {} words that `feed` looked up are in no vocabulary ({:.3g} %)", n.unknown,
+                     n.words, 100 * double(n.unknown) / double(std::max<std::uint64_t>(n.words, 1)));
+}
 
 EDL_INLINE loaded_lookup::loaded_lookup(std::vector<std::string> const& words, int unknown)
     : unknown_(unknown) {
@@ -59,6 +77,7 @@ EDL_INLINE loaded_lookup loaded_lookup::from_file(std::string const& path, int u
 
 EDL_INLINE std::int64_t loaded_lookup::operator()(std::string_view text) const {
   auto const it = ids_.find(text);
+  if (!text.empty()) detail::count_lookup(it != ids_.end());
   return it != ids_.end() ? it->second : detail::unknown_id(text, ids_.size(), unknown_);
 }
 

@@ -207,10 +207,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
       beat.set_loss(seen->loss);
       beat.set_position(seen->position);
       beat.set_pass(seen->pass);
-      edl::trained const all = seen->trained();
-      beat.mutable_trained()->set_loss(all.loss);
-      beat.mutable_trained()->set_minibatches(all.minibatches);
-      beat.mutable_trained()->set_records(all.records);
+      wire::to_message(seen->trained(), *beat.mutable_trained());
     }
     if (version_) beat.set_version(version_());
     beat.set_resident_bytes(detail::resident_bytes());

@@ -79,7 +79,8 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
 EDL_INLINE void membership::announced(std::uint32_t id, edl::trained const& all) {
   auto const it = members_.find(id);
   if (it == members_.end() || all.minibatches <= it->second.trained.minibatches) return;
-  if (all.records < it->second.trained.records) return;
+  auto const& before = it->second.trained;
+  if (all.records < before.records || all.words < before.words || all.unknown < before.unknown) return;
   trained_ += all - it->second.trained;
   it->second.trained = all;
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "edl/compute/features/string_lookup.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
@@ -116,6 +117,8 @@ EDL_INLINE void reporter::close(master::coordinator const& decisions, master::jo
   view_.clear();
   if (page_) page_->close(decisions, p, clock::now());
   for (std::string const& line : account_lines(decisions)) log_.info(line);
+  if (features::lookup_count const n{p.trained.words, p.trained.unknown}; n.words > 0)
+    log_.info("trained: " + to_text(n));
   if (history_)
     for (std::string const& line : history_lines(job_, *history_)) log_.info(line);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "edl/core/process_id.hpp"
+#include "edl/core/trained.hpp"
 #include "edl/job/wire/edl.pb.h"
 
 namespace edl::wire {
@@ -24,6 +25,9 @@ void to_message(process_id const& who, Instance& m);
 
 /// Throws error when there is no such role.
 process_id from_message(Instance const& m);
+
+void to_message(trained const& all, Trained& m);
+trained from_message(Trained const& m);
 
 }  // namespace edl::wire
 

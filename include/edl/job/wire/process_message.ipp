@@ -20,4 +20,16 @@ EDL_INLINE process_id from_message(Instance const& m) {
   return {role(m.role()), m.id()};
 }
 
+EDL_INLINE void to_message(trained const& all, Trained& m) {
+  m.set_loss(all.loss);
+  m.set_minibatches(all.minibatches);
+  m.set_records(all.records);
+  m.set_words(all.words);
+  m.set_unknown(all.unknown);
+}
+
+EDL_INLINE trained from_message(Trained const& m) {
+  return {m.loss(), m.minibatches(), m.records(), m.words(), m.unknown()};
+}
+
 }  // namespace edl::wire

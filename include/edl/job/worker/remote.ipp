@@ -14,6 +14,7 @@
 #include "edl/job/wire/edl.pb.h"
 #include "edl/job/wire/message.hpp"
 #include "edl/job/wire/method.hpp"
+#include "edl/job/wire/process_message.hpp"
 #include "edl/job/worker/remote.hpp"
 
 namespace edl::worker {
@@ -357,9 +358,7 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.set_applied(o.applied);
   report.set_number(++requests_);
   for (double m : o.metrics) report.add_metrics(m);
-  report.mutable_trained()->set_loss(o.trained.loss);
-  report.mutable_trained()->set_minibatches(o.trained.minibatches);
-  report.mutable_trained()->set_records(o.trained.records);
+  wire::to_message(o.trained, *report.mutable_trained());
   report.set_task(o.task);
   report.set_worst(o.worst);
   report.set_wrong(o.wrong);

@@ -18,6 +18,7 @@
 
 #include "edl/compute/data/loader.hpp"
 #include "edl/compute/data/source.hpp"
+#include "edl/compute/features/string_lookup.hpp"
 #include "edl/compute/optim/part_rates.hpp"
 #include "edl/compute/optim/rated_rule.hpp"
 #include "edl/compute/optim/update_rule.hpp"
@@ -195,6 +196,7 @@ class session {
   };
 
   void tell_damage(data::batch const& b);
+  void tell_words() const;
   lane& here() { return lanes_[turn_]; }
   int loader_threads() const;
   data::loader& loader_of(lane& in, assignment const& a);
@@ -257,6 +259,7 @@ class session {
 
   progress seen_;
   time_account account_;
+  features::lookup_count evaluated_, predicted_;
   std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
   std::function<bool()> stopping_;
   std::function<void(data::batch const&)> inspect_;

@@ -103,7 +103,12 @@ EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
                                        .times = account_.counts() ? &account_.loading : nullptr};
     loader = std::make_unique<data::loader>(
         *from, options, [this] { return model_.make_batch(); },
-        [this](example const& record, data::batch& b, int row, mode m) { model_.feed(record, b, row, m); },
+        [this](example const& record, data::batch& b, int row, mode m) {
+          auto const before = features::lookups_of_thread();
+          model_.feed(record, b, row, m);
+          auto const after = features::lookups_of_thread();
+          b.words += after.words - before.words, b.unknown += after.unknown - before.unknown;
+        },
         [this](data::batch& b) { return model_.has(b); });
   }
   return *loader;
@@ -125,7 +130,10 @@ EDL_INLINE bool session::run() {
         bool const waits =
             !next_lane() || (rests() && here().leases.front().task.kind == task_kind::training);
         if (waits) {
-          if (finished_ && unreported_.empty() && parameters_.pending() == 0) return true;
+          if (finished_ && unreported_.empty() && parameters_.pending() == 0) {
+            tell_words();
+            return true;
+          }
           idle();
           continue;
         }
@@ -305,6 +313,7 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     detail::seen_pass const shown(seen_);
     model_.evaluate(b, l.totals);
     if (inspect_) inspect_(b);
+    evaluated_.words += b.words, evaluated_.unknown += b.unknown;
   } else {
     if (steps_since_pull_ < 0)
       pull(b);
@@ -314,6 +323,7 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     view<float> const outputs = model_.predict(b);
     l.outputs.insert(l.outputs.end(), outputs.begin(), outputs.end());
     l.records.insert(l.records.end(), b.records.begin(), b.records.begin() + b.rows);
+    predicted_.words += b.words, predicted_.unknown += b.unknown;
   }
   ++l.next;
   if (b.skipped > 0) {
@@ -321,6 +331,12 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     tell_damage(b);
   }
   if (l.next >= l.until) end({});
+}
+
+// Of what is trained the master tells, for all workers.
+EDL_INLINE void session::tell_words() const {
+  for (auto const& [what, n] : {std::pair{"evaluated", evaluated_}, {"predicted", predicted_}})
+    if (n.words > 0) log_.info(fmt::format("{}: {}", what, to_text(n)));
 }
 
 // Each once: the same record comes in every epoch.
@@ -459,7 +475,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
   if (options_.get_model_steps > 1) local_step();
   seen_.version = std::max(result.version, version_);
   seen_.records += std::uint64_t(b.rows);
-  seen_.add({loss, 1, std::uint64_t(b.rows)});
+  seen_.add({loss, 1, std::uint64_t(b.rows), b.words, b.unknown});
   losses_.push_back(float(loss));
   if (losses_.size() > losses_shown) losses_.pop_front();
   seen_.loss = float(std::accumulate(losses_.begin(), losses_.end(), 0.0) / double(losses_.size()));

@@ -54,6 +54,7 @@ TEST_CASE("a line has the mean since the one before, and speeds by the clock tha
   j.train(23, 5);
   log.look(j.decisions, j.p, j.start + 4s);
   j.train(29, 7);
+  j.p.trained.words = 40, j.p.trained.unknown = 2;
   log.look(j.decisions, j.p, j.start + 5s);
   log.evaluated(j.decisions, 29, {{"accuracy", 0.5}, {"odd", std::numeric_limits<double>::infinity()}}, 512);
   log.close(j.decisions, j.p, j.start + 6s);
@@ -68,7 +69,7 @@ TEST_CASE("a line has the mean since the one before, and speeds by the clock tha
         "{\"step\":29,\"time\":1.500,\"evaluated\":512,\"metrics\":{\"accuracy\":0.5,\"odd\":null}}\n"
         "{\"step\":29,\"time\":1.500,\"epoch\":0,\"records\":1856,\"loss\":7,\"learning_rate\":0.0344828,"
         "\"records_per_s\":192,\"steps_per_s\":3,\"workers\":1,\"servers\":0,\"lost\":0,\"repeated\":0,"
-        "\"recovered\":0}\n");
+        "\"recovered\":0,\"words\":40,\"unknown_words\":2}\n");
   // Whoever reads histories shows these fields, and no others.
   std::istringstream lines(slurp(j.dir / "history.jsonl"));
   edl::train::job_feed read("run");

@@ -24,8 +24,6 @@ namespace detail {
 inline constexpr std::chrono::milliseconds longest_watch{5'000}, longest_entry{1'000}, call_again{200},
     longest_turn{3'000};
 
-inline edl::trained trained_of(wire::Trained const& m) { return {m.loss(), m.minibatches(), m.records()}; }
-
 inline wire::Task to_message(task_reply const& r, job_options const& o) {
   wire::Task t;
   static_assert(int(task_kind::finished) == wire::Task::FINISHED);
@@ -204,7 +202,7 @@ EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
                                                          .resident_bytes = m.resident_bytes(),
                                                          .position = m.position(),
                                                          .pass = std::isfinite(m.pass()) ? m.pass() : 0,
-                                                         .trained = detail::trained_of(m.trained())},
+                                                         .trained = wire::from_message(m.trained())},
                                                         now());
   wire::HeartbeatReply out;
   out.set_known(answer.known);
@@ -262,7 +260,7 @@ EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
                                              .returned = m.returned(),
                                              .applied = m.applied(),
                                              .skipped = m.skipped(),
-                                             .trained = detail::trained_of(m.trained()),
+                                             .trained = wire::from_message(m.trained()),
                                              .checked = std::move(checked),
                                              .wrong = m.wrong()},
                                             now()));

@@ -171,8 +171,8 @@ EDL_INLINE std::string end_of_file(std::string const& path, std::size_t most) {
 
 EDL_INLINE bool is_history_field(std::string_view name) {
   static constexpr std::string_view all[] = {
-      "step",        "time",    "epoch",   "records", "loss",     "learning_rate", "records_per_s",
-      "steps_per_s", "workers", "servers", "lost",    "repeated", "recovered",     "evaluated"};
+      "step",    "time",    "epoch", "records",  "loss",      "learning_rate", "records_per_s", "steps_per_s",
+      "workers", "servers", "lost",  "repeated", "recovered", "words",         "unknown_words", "evaluated"};
   return std::ranges::find(all, name) != std::end(all);
 }
 

@@ -142,15 +142,17 @@ EDL_INLINE void history_log::write(master::job_progress const& p, time_point now
     return seconds > 0 ? double(n) / seconds : std::numeric_limits<double>::quiet_NaN();
   };
   double const records = speed(done.records), steps = speed(p.version - std::min(last_.version, p.version));
+  std::string const words =
+      done.words > 0 ? fmt::format(R"(,"words":{},"unknown_words":{})", done.words, done.unknown) : "";
   append(
       history_file::kind::training, p.version,
       fmt::format(R"({{"step":{},"time":{:.3f},"epoch":{},"records":{},"loss":{},"learning_rate":{},)"
                   R"("records_per_s":{},"steps_per_s":{},"workers":{},"servers":{},"lost":{},"repeated":{},)"
-                  R"("recovered":{}}})"
+                  R"("recovered":{}{}}})"
                   "\n",
                   p.version, time, p.epoch, p.done.records_done, detail::rounded(loss), detail::rounded(rate),
                   detail::rounded(records), detail::rounded(steps), workers_, servers_, p.lost - last_.lost,
-                  p.repeated - last_.repeated, p.recovered - last_.recovered));
+                  p.repeated - last_.repeated, p.recovered - last_.recovered, words));
   if (!events_.empty())
     events_.back().append(history_file::kind::training, p.version,
                           event_of_scalars(time, p.version,
