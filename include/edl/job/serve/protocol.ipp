@@ -21,11 +21,30 @@ namespace detail {
 
 using nlohmann::json;
 
+/// The same with null for each NaN, which is no JSON and which Python and NumPy write for a value that is
+/// missing. Where no value may stand, null may not either.
+inline std::string without_nan(std::string_view body) {
+  constexpr std::string_view nan = "NaN";
+  std::string out;
+  bool in_string = false;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (!in_string && body.substr(i, nan.size()) == nan) {
+      out += "null";
+      i += nan.size() - 1;
+      continue;
+    }
+    if (body[i] == '"') in_string = !in_string;
+    out += body[i];
+    if (in_string && body[i] == '\\' && i + 1 < body.size()) out += body[++i];
+  }
+  return out;
+}
+
 /// A body of lists within lists would take a hundred times its bytes.
 inline json parsed(std::string_view body) {
   if (nested_too_deeply(body))
     throw http::failure(400, fmt::format("the body is nested deeper than {} levels", most_nesting));
-  return json::parse(body);
+  return body.find("NaN") == body.npos ? json::parse(body) : json::parse(without_nan(body));
 }
 
 /// A field of an object; null, as clients write for what they do not set, is as good as none.
