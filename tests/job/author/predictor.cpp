@@ -313,6 +313,19 @@ TEST_CASE("what a model takes is seen by the records that it is trained with, an
   CHECK(facts.inputs.back().name == "area");
   CHECK(facts.classes == std::vector<std::string>{"cheap", "dear"});
 
+  // Records in other extents are refused before anything is computed, whatever feed asks for.
+  edl::check_records(facts, from);
+  edl::check_records(facts,
+                     made_source(1, [](std::uint64_t, edl::example_builder& to) { to.floats("box", 6); }));
+  CHECK_THROWS_WITH_AS(
+      edl::check_records(facts, made_source(3,
+                                            [](std::uint64_t, edl::example_builder& to) {
+                                              to.floats("box", 6);
+                                              to.extents(std::vector<std::size_t>{3, 2});
+                                            })),
+      doctest::Contains("record 0 of made: 'box' is 3 × 2 of a record, and the model takes 2 × 3"),
+      edl::data_error);
+
   std::string const text = edl::to_text(facts);
   CHECK(edl::to_text(edl::read_facts(text)) == text);
   CHECK_FALSE(has(text, "2026"));

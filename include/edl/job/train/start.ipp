@@ -321,6 +321,13 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
     detail::tell_what_fits(j, p, point.directory, log);
   else if (!j.skip_mismatch)
     detail::check_whole(p, point.directory);
+  record_facts const known = facts_at(point.directory);
+  for (data::source const* const of : {r.training.get(), r.evaluation.get(), r.prediction.get()}) try {
+      if (of) check_records(known, *of);
+    } catch (data_error const& other) {
+      if (j.command != command::train) throw;
+      log.warning(fmt::format("--checkpoint_dir_for_init={}: {}", j.checkpoint_dir_for_init, other.what()));
+    }
   return point;
 }
 

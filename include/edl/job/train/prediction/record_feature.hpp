@@ -50,6 +50,11 @@ record_facts read_facts(std::string_view text);
 /// those of the feature. A flat list may be.
 void check_extents(record_feature const& f, view<std::size_t> given);
 
+/// Throws data_error, with both shapes, where the first record of a file has a feature in other extents than
+/// the records of the training had, also where `feed` reads it as a list: its values are in another order
+/// then. Lists on either side say nothing of their order.
+void check_records(record_facts const& known, data::source const& of);
+
 /// `feed` writes another number of values than an input of the network has.
 struct count_error : data_error {
   count_error(std::string const& what, std::size_t needed) : data_error(what), wanted(needed) {}

@@ -345,4 +345,25 @@ EDL_INLINE void check_extents(record_feature const& f, view<std::size_t> given) 
                   printable(f.name, 64), shown_extents(given), wanted));
 }
 
+EDL_INLINE void check_records(record_facts const& known, data::source const& of) {
+  auto const has_order = [](record_feature const& f) {
+    return std::ranges::count_if(f.extents, [](std::size_t e) { return e != 1; }) > 1;
+  };
+  if (std::ranges::none_of(known.inputs, has_order)) return;
+  auto const in = of.open();
+  example record;
+  for (std::size_t shard = 0; shard < of.shards().size(); ++shard) {
+    if (of.shards()[shard].records == 0) continue;
+    try {
+      in->read(shard, 0, record);
+    } catch (data_error const&) {
+      continue;  // told when its turn comes
+    }
+    data::at_record(of, shard, 0, [&] {
+      for (record_feature const& f : known.inputs)
+        if (has_order(f) && record.count(f.name) > 0) check_extents(f, record.extents(f.name));
+    });
+  }
+}
+
 }  // namespace edl
