@@ -91,6 +91,20 @@ TEST_CASE("a variable that a layer has not is named") {
   CHECK_THROWS_WITH_AS(g.variable("kernel"), doctest::Contains("'dense/kernel'"), edl::error);
 }
 
+TEST_CASE("an output that is called as an input gets a name of its own") {
+  scratch const dir;
+  edl::parameter_layout const layout;
+  edl::onnx::graph g(layout);
+  auto const x = g.input("a", {1, 1, 3}, edl::onnx::form::rows);
+  g.output("a", x);
+  CHECK_THROWS_WITH_AS(
+      g.input("a", {1, 1, 3}, edl::onnx::form::rows),
+      "two inputs of the ONNX file would be called 'a': give one of them another name in the model",
+      edl::error);
+  g.write(dir / "m.onnx");
+  CHECK(read(dir / "m.onnx").find("a_output") != std::string::npos);
+}
+
 TEST_CASE("large tensors stand beside the model") {
   scratch const dir;
   auto const layout = nn::layout_of(plain.body, plain.input);

@@ -99,7 +99,8 @@ struct folding {
     if (n.op == "Conv" && where != channels::last && own_bias && kernel(n, 0)) return linear{at, {}, 0};
     if (n.op == "ConvTranspose" && where != channels::last && own_bias && kernel(n, 1))
       return linear{at, {}, 1};
-    if (n.op == "Gemm" && own_bias && kernel(n, 1)) return linear{at, {}, 1};
+    if (std::size_t const axis = n.turned ? 0 : 1; n.op == "Gemm" && own_bias && kernel(n, axis))
+      return linear{at, {}, axis};
     if (where == channels::second) return std::nullopt;
     if (n.op == "MatMul" && kernel(n, 1) && find(n.inputs[1])->dims.size() == 2) return linear{at, {}, 1};
     if (n.op != "Add" || !bias(n.inputs[1]) || readers(n.inputs[0]) != 1) return std::nullopt;

@@ -31,12 +31,14 @@ inline value channels_last(graph& g, value const& x) {
 EDL_INLINE value to_onnx(graph& g, nn::dense const& l, value const& x) {
   shape const out = l.output(x.extents);
   bool const rows = !l.each_place || x.extents.flat();
-  std::vector<std::string> inputs{g.as(x, rows ? form::rows : form::places).name, g.variable("kernel")};
+  std::vector<std::string> inputs{g.as(x, rows ? form::rows : form::places).name};
   if (rows) {
+    // As PyTorch's exporter writes it: OpenCV 4.6 reads no Gemm whose kernel is not turned.
+    inputs.push_back(g.variable("kernel", {1, 0}));
     if (l.use_bias) inputs.push_back(g.variable("bias"));
-    // The value is what stands where nothing does; readers take the absence for what they are used to.
-    return {g.add("Gemm", inputs, {{"transB", std::int64_t(0)}}), out};
+    return {g.add("Gemm", inputs, {{"transB", std::int64_t(1)}}), out};
   }
+  inputs.push_back(g.variable("kernel"));
   std::string y = g.add("MatMul", inputs);
   if (l.use_bias) y = g.add("Add", {y, g.variable("bias")});
   return {y, out, form::places};

@@ -158,6 +158,7 @@ class graph {
     std::vector<std::string> inputs, outputs;
     std::string rest;                      // attributes and domain, as they are written
     std::vector<std::int64_t> order = {};  // of a Transpose
+    bool turned = false;                   // a Gemm with transB
   };
   struct channel_scale {
     std::vector<double> factor, shift;

@@ -88,6 +88,8 @@ EDL_INLINE std::vector<std::string> graph::add(std::string_view op, std::size_t 
   for (attribute const& a : attributes) rest.text(5, detail::attribute_proto(a));
   if (!domain.empty()) rest.text(7, domain), ml_ = true;
   nodes_.push_back({.op = std::string(op), .inputs = inputs, .outputs = all, .rest = rest.bytes()});
+  for (attribute const& a : attributes)
+    if (op == "Gemm" && a.name == "transB") nodes_.back().turned = std::get<std::int64_t>(a.value) != 0;
   if (op == "Transpose") nodes_.back().order = std::get<std::vector<std::int64_t>>(attributes.at(0).value);
   return all;
 }
@@ -232,21 +234,19 @@ EDL_INLINE value graph::declare(value v) {
   if (!taken_.insert(v.name).second)
     throw error(
         fmt::format("two inputs of the ONNX file would be called '{}': give one of them another name in the "
-                    "model, or leave --export_preprocess out",
-                    v.name));
+                    "model{}",
+                    v.name, preprocessed_.empty() ? "" : ", or leave --export_preprocess out"));
   ends_ += message().text(11, detail::value_info(v.name, v)).bytes();
   return v;
 }
 
 EDL_INLINE void graph::output(std::string_view name, value const& of) {
+  // A file has each name once, and an autoencoder has heads that are called as its inputs.
+  std::string const own =
+      unique(taken_.contains(std::string(name)) ? fmt::format("{}_output", name) : std::string(name));
   // A node, so that the output has its name wherever it comes from.
-  if (!taken_.insert(std::string(name)).second)
-    throw error(fmt::format(
-        "an output of the ONNX file would be called '{}', as an input is: give the input another name, or "
-        "leave --export_preprocess out",
-        name));
-  nodes_.push_back({.op = "Identity", .inputs = {of.name}, .outputs = {std::string(name)}, .rest = {}});
-  ends_ += message().text(12, detail::value_info(name, of)).bytes();
+  nodes_.push_back({.op = "Identity", .inputs = {of.name}, .outputs = {own}, .rest = {}});
+  ends_ += message().text(12, detail::value_info(own, of)).bytes();
 }
 
 EDL_INLINE std::string graph::rows_for(std::string_view name, std::string_view table, int ids, int width) {
