@@ -198,8 +198,8 @@ TEST_CASE("init --from writes a model of a table: numbers, words, dates, missing
   CHECK(w({"init", "--from=flats.csv", "--label=class", "--model_zoo=zoo"}) == 0);  // into the same zoo
   CHECK(has(w.file("zoo/table/table_class.cpp"), "into.label = record.bytes(\"class\") == \"o\\\"ld\""));
   CHECK(w({"init", "--from=flats.csv", "--label=class", "--model_zoo=missing", "--missing=old,\"ld\""}) == 0);
-  CHECK(has(w.said, "--shuffle --missing='old,\"ld\"' --output"));
-  CHECK(has(w.file("missing/table/table_class_test.sh"), "--shuffle --missing='old,\"ld\"' \\\n"));
+  CHECK(has(w.said, "--shuffle '--missing=old,\"ld\"' --output"));
+  CHECK(has(w.file("missing/table/table_class_test.sh"), "--shuffle '--missing=old,\"ld\"' \\\n"));
   CHECK(has(refusal(w, {"init", "--from=flats.csv", "--label=prices"}), "did you mean price?"));
   CHECK(has(refusal(w, {"init", "--from=flats.csv"}), "--from needs --label"));
   CHECK(has(refusal(w, {"init", "--label=price"}), "--label needs --from"));
