@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 
 namespace edl {
 
@@ -80,14 +81,26 @@ class setting {
   void const* type_ = nullptr;
 };
 
+namespace detail {
+
+template <auto Member>
+constexpr setting setting_of() {
+  constexpr bool member = std::is_member_object_pointer_v<decltype(Member)>;
+  static_assert(member,
+                "edl: `set_by` takes a member of the model's struct: `edl::set_by<&hyperparameters::rate>`");
+  if constexpr (member) {
+    using owner = typename member_of<decltype(Member)>::owner;
+    return {[](void const* of) { return float(static_cast<owner const*>(of)->*Member); }, &type_mark<owner>};
+  } else {
+    return 0.0f;
+  }
+}
+
+}  // namespace detail
+
 /// The option has the value of this hyperparameter: `.rate = edl::set_by<&hyperparameters::drop>`.
 template <auto Member>
-inline constexpr setting set_by(
-    [](void const* of) {
-      using owner = typename detail::member_of<decltype(Member)>::owner;
-      return float(static_cast<owner const*>(of)->*Member);
-    },
-    &detail::type_mark<typename detail::member_of<decltype(Member)>::owner>);
+inline constexpr setting set_by = detail::setting_of<Member>();
 
 }  // namespace edl
 

@@ -33,6 +33,13 @@ constexpr named_input<Name, Kind, Table> input(Kind of) {
   return {of};
 }
 
+/// An input without a name.
+template <class Kind>
+constexpr named_input<"input", Kind> input(Kind of) {
+  static_assert(sizeof(Kind) == 0, "edl: this input has no name: `edl::nn::input<\"age\">(...)`");
+  return {of};
+}
+
 /// Stands where `input` should. Instantiated so that the compiler's own words name what is asked for.
 template <literal Name>
 struct names_an_input {

@@ -222,6 +222,22 @@ constexpr bool takes_padding(L const& l) {
     return container<L>;  // what is within is asked itself
 }
 
+/// What a layer's `variables` is called with.
+template <class Visit>
+struct variable_visitor {
+  Visit& visit;
+
+  explicit constexpr variable_visitor(Visit& v) : visit(v) {}
+  constexpr void operator()(variable_spec const& v) const { visit(v); }
+  template <class... Wrong>
+    requires(sizeof...(Wrong) != 1 || !(std::convertible_to<Wrong, variable_spec> && ...))
+  constexpr void operator()(Wrong&&...) const {
+    static_assert(sizeof...(Wrong) == std::size_t(-1),
+                  "edl: `variables` of an own layer calls `visit(edl::nn::variable_spec{\"name\", {extents}, "
+                  "edl::nn::constant{0}})` for each of its variables");
+  }
+};
+
 /// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the
 /// arena.
 template <layer L, class Visit>
@@ -231,8 +247,8 @@ constexpr void for_each_variable(L const& l, shape in, Visit&& visit) {
       for_each_variable(child, s, visit);
       return true;
     });
-  else if constexpr (requires { l.variables(in, visit); })
-    l.variables(in, visit);
+  else if constexpr (requires { l.variables(in, variable_visitor{visit}); })
+    l.variables(in, variable_visitor{visit});
 }
 
 /// How many elements a layer trains and carries.

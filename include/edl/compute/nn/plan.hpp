@@ -209,6 +209,7 @@ constexpr bool explain() {
 
 template <layer L>
 void name_variables(L const& l, shape in, naming& names) {
+  auto const add = [&](variable_spec const& v) { names.add(v); };
   if constexpr (container<L>)
     l.children(in, [&](auto const& child, shape s, std::string_view role) {
       names.enter(child_name(child, role));
@@ -216,8 +217,8 @@ void name_variables(L const& l, shape in, naming& names) {
       names.leave();
       return true;
     });
-  else if constexpr (requires { l.variables(in, [](variable_spec const&) {}); })
-    l.variables(in, [&](variable_spec const& v) { names.add(v); });
+  else if constexpr (requires { l.variables(in, variable_visitor{add}); })
+    l.variables(in, variable_visitor{add});
 }
 
 }  // namespace detail

@@ -34,9 +34,33 @@ concept exportable = requires(graph& g, L const& l, value const& x) {
   { to_onnx(g, l, x) } -> std::same_as<value>;
 };
 
+namespace detail {
+
+/// Becomes an argument of any type.
+struct any_argument {
+  template <class T>
+  operator T&() const;  // NOLINT(google-explicit-constructor)
+};
+
+/// Whether a layer has a `to_onnx` that nobody calls.
+template <class L>
+concept onnx_of_another_signature = !exportable<L> && (
+    requires(L const& l, any_argument any) { to_onnx(any, l, any); } ||
+    requires(L const& l, any_argument any) { to_onnx(any, l); } ||
+    requires(L const& l, any_argument any) { to_onnx(l, any); } ||
+    requires(L const& l, any_argument any) { to_onnx(l, any, any); } ||
+    requires(L const& l, any_argument any) { l.to_onnx(any, any); } ||
+    requires(L const& l, any_argument any) { l.to_onnx(any); });
+
+}  // namespace detail
+
 /// A layer's nodes. Throws error for one that is not `exportable`.
 template <nn::layer L>
 value apply(graph& g, L const& l, value const& x) {
+  constexpr bool wrong = detail::onnx_of_another_signature<L>;
+  static_assert(!wrong,
+                "edl: the `to_onnx` of this layer should be a function beside it, `edl::onnx::value "
+                "to_onnx(edl::onnx::graph& g, LAYER const& l, edl::onnx::value const& x)`");
   if constexpr (exportable<L>) {
     if constexpr (!nn::container<L> && !requires { l.part; })
       if (x.name.empty()) return to_onnx(g, l, g.whole_row());  // of several inputs, not one of them

@@ -245,6 +245,17 @@ constexpr bool has_too_many_hyperparameters = [] {
     return false;
 }();
 
+// Names that people give to members which edl reads by another one: without a word they would do nothing.
+template <class Model>
+constexpr bool misspells_metrics =
+    requires { typename Model::metric; } || requires { typename Model::Metrics; };
+template <class Model>
+constexpr bool misspells_optimizer = requires { Model::optimiser; } || requires { Model::optim; };
+template <class Model>
+constexpr bool misspells_schedule = requires { Model::scheduler; } || requires { Model::schedules; };
+template <class Model>
+constexpr bool misspells_augmentation = requires { Model::augment; } || requires { Model::augmentations; };
+
 // Instantiated for a model: each member that is missing or wrong is one sentence. Nothing is read of it, for
 // a compiler may give up such a struct.
 template <class Model>
@@ -266,6 +277,15 @@ struct checked_members {
   static_assert(some_optimizer<Model> || !has_optimizer<Model>,
                 "edl: the model's `optimizer` should be `static constexpr edl::sgd optimizer{...}` or "
                 "another optimizer");
+  static_assert(
+      has_metrics<Model> || !misspells_metrics<Model>,
+      "edl: the model's metrics are read by the name `metrics`: `using metrics = edl::metrics<...>`");
+  static_assert(has_optimizer<Model> || !misspells_optimizer<Model>,
+                "edl: the model's optimizer is read by the name `optimizer`");
+  static_assert(has_schedule<Model> || !misspells_schedule<Model>,
+                "edl: the model's schedule is read by the name `schedule`");
+  static_assert(has_augmentation<Model> || !misspells_augmentation<Model>,
+                "edl: the model's augmentation is read by the name `augmentation`");
   static_assert(good_metrics<Model> || !has_metrics<Model>,
                 "edl: the model's `metrics` should be `using metrics = edl::metrics<edl::accuracy, ...>`");
   static_assert(

@@ -80,6 +80,20 @@ constexpr auto head(Loss loss, setting weight = 1.0f) {
   }
 }
 
+/// A head that lacks its name, or how many outputs are its own.
+template <class Loss>
+constexpr auto head(Loss, setting weight = 1.0f) {
+  static_assert(sizeof(Loss) == 0,
+                "edl: this head has no name and no number of outputs: `edl::nn::head<\"stars\", 5>(...)`");
+  return named_head<"head", 1, no_loss>{{}, weight};
+}
+template <literal Name, class Loss>
+constexpr auto head(Loss, setting weight = 1.0f) {
+  static_assert(sizeof(Loss) == 0,
+                "edl: this head has no number of outputs: `edl::nn::head<\"stars\", 5>(...)`");
+  return named_head<Name, 1, no_loss>{{}, weight};
+}
+
 /// Stands where a head should. Instantiated so that the compiler's own words name what is asked for.
 template <literal Name>
 struct names_a_head {
