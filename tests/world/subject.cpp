@@ -307,9 +307,11 @@ void job::order_stop(std::string const& role, std::uint32_t id, std::chrono::mil
     after(grace, [this, grace, pid = p->pid, told = world::now()] {
       process const* const late = find(pid);
       if (!late || late->ended) return;
-      // Who does not reach the master tries for 5 s to hand back what it has, also at the end of the job.
+      // Who does not reach the master tries for 5 s to hand back what it has, also at the end of the job. A
+      // write to slow storage ends first.
       process const* const master = this->master();
-      bool const tries = world::now() < secluded_ || !master || master->started > told;
+      bool const tries =
+          world::now() < std::max(secluded_, disk_bad_until_) || !master || master->started > told;
       if (grace > (tries ? 5s : 0s) && !late->hit && !over_ && !ending_)
         find_fault(fmt::format("{} was told to stop, and had to be killed", late->name));
       world::kill(pid, SIGKILL);
@@ -376,7 +378,7 @@ void job::master_ended(process const& who) {
   auto const now = world::now();
   bool const long_bad = now < disk_bad_until_ && now - disk_bad_since_ > 9s;
   static constexpr char const* unwritten_words[]{" cannot be written: ", "cannot write /job/",
-                                                 "cannot create /job/"};
+                                                 "cannot create /job/", "cannot open /job/"};
   bool const unwritten = std::ranges::any_of(
       unwritten_words, [&](char const* words) { return who.last.find(words) != who.last.npos; });
   if (who.ended->code != 0 && ((steps_ == 0 && less_known_) || (unwritten && long_bad)))

@@ -220,7 +220,9 @@ EDL_INLINE std::uint64_t directory_lock::claim() {
     if (options_.tell)
       options_.tell(
           fmt::format("{}; nothing is written into {} before that can be", e.what(), options_.directory));
+    return epoch_;
   }
+  check_text();
   return epoch_;
 }
 
@@ -234,13 +236,12 @@ EDL_INLINE void directory_lock::check_epoch() const {
         fmt::format("{} has been taken by a later master of the job (epoch {}, this one is of {}); nothing "
                     "more is written there",
                     options_.description, newest, epoch_.load()));
-  // Where locks do not work two may claim one number at once: the last one has it.
-  if (claimed.epoch == epoch_ && claimed.owner != self_.owner)
-    throw error(
-        fmt::format("{} has been taken by another master of the job, which claims epoch {}, too; nothing "
-                    "more is written there",
-                    options_.description, newest));
-  if (claimed.epoch < epoch_) write_epoch(options_.directory, {epoch_, self_.owner});
+  // Two may claim one number at once, where locks do not work, or where one was suspended just before it
+  // wrote: the holder of the directory has it, and no other claims it once more.
+  if (claimed.epoch < epoch_ || claimed.owner != self_.owner) {
+    check_text();
+    write_epoch(options_.directory, {epoch_, self_.owner});
+  }
 }
 
 EDL_INLINE void directory_lock::check() const {
