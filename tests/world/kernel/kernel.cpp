@@ -324,7 +324,7 @@ void* carry_threads(void* given) {
     leave(gone);
     for (thread* j : gone.joiners) k.wake(*j);
     gone.joiners.clear();
-    if (gone.detached) k.by_real.erase(gone.real);
+    if (gone.detached) k.by_real.erase({gone.of, gone.real});
     self = &k.carrier_;
     t = &k.choose();
     self = nullptr;
@@ -342,7 +342,7 @@ void kernel::start_os_thread(thread& t, pthread_attr_t const*) {
   if (int const code = create(&t.real, &small, lend_thread, &t); code != 0) raw::die("pthread_create", "");
   pthread_attr_destroy(&small);
   await(t.lent);
-  by_real[t.real] = &t;
+  by_real[{t.of, t.real}] = &t;
   t.is = thread::state::blocked;
   wake(t);
 }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -111,7 +112,8 @@ struct kernel {
   std::string describe_threads() const;
 
   std::deque<thread> threads;
-  std::unordered_map<pthread_t, thread*> by_real;
+  /// Within its process: one that has ended and is not joined yet has a number that others may have, too.
+  std::map<std::pair<process*, pthread_t>, thread*> by_real;
   std::vector<thread*> ready;
 
  private:

@@ -26,7 +26,7 @@ namespace {
 constexpr int everybody = std::numeric_limits<int>::max();
 
 thread* thread_of(pthread_t of) {
-  auto const it = os->by_real.find(of);
+  auto const it = os->by_real.find({self->of, of});
   return it == os->by_real.end() ? nullptr : it->second;
 }
 
@@ -149,7 +149,8 @@ int pthread_join(pthread_t of, void** result) {
     os->block(never, "a thread's end");
   }
   if (result) *result = t->result;
-  if (auto const it = os->by_real.find(of); it != os->by_real.end() && it->second == t) os->by_real.erase(it);
+  if (auto const it = os->by_real.find({self->of, of}); it != os->by_real.end() && it->second == t)
+    os->by_real.erase(it);
   return 0;
 }
 
