@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "edl/cli/program.hpp"
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/random.hpp"
 #include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/checkpoint/layout_digest.hpp"

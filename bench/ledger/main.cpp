@@ -7,8 +7,8 @@
 #include <chrono>
 #include <vector>
 
-#include "edl/compute/optim/adam.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/job/ps/policy.hpp"
 #include "edl/job/ps/store.hpp"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "edl/cli/program.hpp"
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/net/listener.hpp"
 #include "edl/job/net/node.hpp"

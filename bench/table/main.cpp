@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/compute/sparse/table.hpp"
 #include "edl/core/random.hpp"
 #ifdef BENCH_LIBCUCKOO

@@ -5,7 +5,7 @@
 
 #include "cuda/gpu.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
-#include "edl/compute/optim/arena.hpp"
+#include "edl/compute/optim/optimizer.hpp"
 #include "edl/edl.hpp"
 #include "edl/job/author/model_learner.hpp"
 #include "job/app/words.hpp"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "compute/optim/check.hpp"
-#include "edl/compute/optim/moving_average.hpp"
+#include "edl/compute/optim/averages.hpp"
 #include "edl/compute/optim/optimizers.hpp"
-#include "edl/compute/optim/rated_rule.hpp"
+#include "edl/compute/optim/part_rates.hpp"
 #include "edl/core/error.hpp"
 
 namespace decay_test {

@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "compute/optim/check.hpp"
-#include "edl/compute/optim/adagrad.hpp"
-#include "edl/compute/optim/adam.hpp"
-#include "edl/compute/optim/sgd.hpp"
+#include "edl/compute/optim/rules.hpp"
 
 namespace rule_test {
 

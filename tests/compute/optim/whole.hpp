@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "compute/optim/check.hpp"
-#include "edl/compute/optim/moving_average.hpp"
-#include "edl/compute/optim/rated_rule.hpp"
+#include "edl/compute/optim/averages.hpp"
+#include "edl/compute/optim/part_rates.hpp"
 #include "edl/compute/optim/rule.hpp"
 #include "edl/core/error.hpp"
 

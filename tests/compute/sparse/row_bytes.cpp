@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
 
 namespace row_bytes_test {

@@ -12,9 +12,8 @@
 #include <set>
 #include <thread>
 
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
-#include "edl/compute/optim/sgd.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
 
 namespace table_test {

@@ -8,9 +8,8 @@
 #include <set>
 #include <thread>
 
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
-#include "edl/compute/optim/sgd.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/error.hpp"
 

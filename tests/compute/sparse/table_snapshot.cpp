@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
 
 namespace table_snapshot_test {

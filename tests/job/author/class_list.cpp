@@ -12,7 +12,7 @@
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/losses.hpp"
 #include "edl/compute/nn/metrics.hpp"
-#include "edl/compute/optim/lion.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
 #include "edl/job/author/model_learner.hpp"

@@ -14,7 +14,7 @@
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/losses.hpp"
 #include "edl/compute/nn/metrics.hpp"
-#include "edl/compute/optim/adam.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/compute/optim/schedule.hpp"
 #include "edl/job/author/run.hpp"
 #include "edl/job/author/sample.hpp"

@@ -6,8 +6,8 @@
 #include <map>
 #include <numeric>
 
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/job/checkpoint/other_model.hpp"
 #include "edl/job/checkpoint/safetensors.hpp"

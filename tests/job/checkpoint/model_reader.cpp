@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "edl/compute/optim/rule.hpp"
-#include "edl/compute/optim/sgd.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/checkpoint/model_file.hpp"
 #include "job/wire/scratch.hpp"

@@ -9,8 +9,8 @@
 #include <map>
 #include <memory>
 
-#include "edl/compute/optim/adagrad.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/checkpoint/layout_digest.hpp"
 #include "job/wire/scratch.hpp"

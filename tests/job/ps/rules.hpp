@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/compute/optim/update_rule.hpp"
+#include "edl/compute/optim/rule.hpp"
 
 /// Momentum with a rate that changes with the step, so that order, steps and slots all show.
 struct momentum_rule final : edl::update_rule {

@@ -7,7 +7,7 @@
 
 #include "edl/compute/optim/decay.hpp"
 #include "edl/compute/optim/rule.hpp"
-#include "edl/compute/optim/sgd.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "job/ps/small_store.hpp"
 
 namespace store_test {

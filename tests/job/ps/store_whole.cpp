@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "edl/compute/optim/adam.hpp"
-#include "edl/compute/optim/lamb.hpp"
 #include "edl/compute/optim/muon.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "job/ps/small_store.hpp"
 
 namespace store_whole_test {

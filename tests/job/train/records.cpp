@@ -5,8 +5,8 @@
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/data/split.hpp"
 #include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/compute/optim/schedule.hpp"
-#include "edl/compute/optim/sgd.hpp"
 #include "job/app/job.hpp"
 #include "job/train/files.hpp"
 

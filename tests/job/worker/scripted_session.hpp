@@ -13,7 +13,7 @@
 
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/optim/rule.hpp"
-#include "edl/compute/optim/sgd.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/job/worker/session.hpp"
 
 namespace scripted_session {

@@ -8,13 +8,10 @@
 
 #include "edl/compute/device/accelerator.hpp"
 #include "edl/compute/device/muon_step.hpp"
-#include "edl/compute/optim/adagrad.hpp"
-#include "edl/compute/optim/adam.hpp"
-#include "edl/compute/optim/adamw.hpp"
-#include "edl/compute/optim/lookahead.hpp"
+#include "edl/compute/optim/averages.hpp"
 #include "edl/compute/optim/muon.hpp"
-#include "edl/compute/optim/sgd.hpp"
-#include "edl/compute/optim/whole_optimizer.hpp"
+#include "edl/compute/optim/optimizer.hpp"
+#include "edl/compute/optim/rules.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
 

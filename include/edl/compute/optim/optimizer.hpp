@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "edl/compute/optim/optimizer.hpp"
+#include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
 
 namespace edl {
@@ -70,6 +77,93 @@ struct is_an_optimizer {
       has_apply,
       "edl: this optimizer has no `void apply(std::span<float> weights, edl::view<float> gradients, "
       "std::span<std::span<float> const> slots, float rate, std::uint64_t step) const`");
+};
+
+/// Variables whose names match `names` are trained at `factor` times the rate. `names` are names, or patterns
+/// of them as of `--freeze`, with ',' between two. With `steps` they are trained in that many steps alone,
+/// and then stay as they are.
+struct rate_of {
+  std::string_view names;
+  float factor = 1;
+  std::uint64_t steps = 0;  ///< 0: all
+
+  constexpr bool valid() const {
+    return !names.empty() && factor > 0 && factor <= std::numeric_limits<float>::max();
+  }
+};
+
+/// A model's rates for parts of itself: `edl::rates{{"conv2d*", 0.1f}, {"dense/kernel", 2.0f}}`. Where
+/// several match a variable, the last one counts, and of `steps` the last one that has some.
+class rates {
+ public:
+  static constexpr std::size_t most = 16;
+
+  constexpr rates() = default;
+  constexpr rates(std::initializer_list<rate_of> parts) : count_(parts.size()) {
+    std::copy_n(parts.begin(), std::min(parts.size(), most), parts_.begin());
+  }
+
+  constexpr std::span<rate_of const> parts() const { return std::span(parts_).first(std::min(count_, most)); }
+
+  /// Whether there are at most `most` parts, with names and factors above 0.
+  constexpr bool valid() const {
+    return count_ <= most && std::ranges::all_of(parts(), [](rate_of const& r) { return r.valid(); });
+  }
+
+ private:
+  std::array<rate_of, most> parts_{};
+  std::size_t count_ = 0;
+};
+
+/// An optimiser that works on whole variables: it needs a norm of each, or its shape as a matrix.
+/// `apply_whole` is one step on variable `of`, all of whose elements the spans have. Wherever a model is cut,
+/// it is cut between variables then. `apply` is what rows of tables get, which are no variable's: element by
+/// element, in any cut. Variables are stepped side by side, so `apply_whole` changes nothing but its spans.
+template <class O>
+concept whole_optimizer =
+    optimizer<O> && requires(O const o, variable const& of, std::span<float> weights, view<float> gradients,
+                             std::span<std::span<float> const> slots, float rate, std::uint64_t step) {
+      o.apply_whole(of, weights, gradients, slots, rate, step);
+    };
+
+class accelerator;  // edl/compute/device/accelerator.hpp
+
+/// A model's variables (parameters, then state) and its optimiser's slots where the gradients are computed:
+/// in the memory of a GPU. Steps are made there, so that neither gradients nor variables travel. Thread
+/// safety: safe.
+class arena {
+ public:
+  virtual ~arena() = default;
+
+  /// Takes these from now on. Of the slots, one follows the other every `stride` elements.
+  virtual void place(view<float> variables, view<float> slots, std::size_t stride) = 0;
+
+  /// What they are now, in the same order.
+  virtual void fetch(std::span<float> variables, std::span<float> slots) = 0;
+
+  /// Holds nothing any more, until the next `place`.
+  virtual void leave() = 0;
+
+  /// A step with the gradients that were computed last, after which `step` have been made, from 0. The state
+  /// has been changed already.
+  virtual void step(float learning_rate, std::uint64_t step) = 0;
+
+  /// What the members of a world sum, in the GPU's memory.
+  struct summands {
+    std::shared_ptr<accelerator> gpu;
+    std::span<float> gradients, state_change;
+  };
+
+  /// From now on the gradients of a pass are to be summed with others' before a step. The pass leaves the
+  /// state as it was, and its change beside the gradients. It puts marks (`accelerator::mark`) into its work.
+  /// Number i + 1 stands where the gradients from number `borders[i]` on are final, for some of these, from
+  /// the last to the first. Number `borders.size()` + 1 stands where all is there. `ready` is called for the
+  /// former when it is known that the minibatch will count. Always the same borders, or none: not any more.
+  virtual summands sum_with_others(std::vector<std::size_t> borders) = 0;
+
+  /// The summands are sums, of minibatches each times its records, of which there are so many: makes them
+  /// means, and changes the state. A `step` follows.
+  virtual void average(std::uint64_t records) = 0;
 };
 
 }  // namespace edl

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "edl/compute/optim/rates.hpp"
+#include "edl/compute/optim/optimizer.hpp"
+#include "edl/compute/optim/rule.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
@@ -55,6 +56,31 @@ void for_each_rate(view<rated_range> rated, element_range all, std::uint64_t ste
   }
   if (at < all.last) work(element_range{at, all.last}, 1.0f);
 }
+
+/// Another rule, which has other rates for parts of a model. `apply` has the rate itself, for it does not
+/// know where its span lies.
+class rated_rule final : public update_rule {
+ public:
+  /// `of` outlives this.
+  rated_rule(update_rule const& of, std::vector<rated_range> rated) : rule_(of), rated_(std::move(rated)) {}
+
+  std::vector<std::string> slots() const override { return rule_.slots(); }
+  float initial(std::size_t slot) const override { return rule_.initial(slot); }
+  float learning_rate(std::uint64_t version) const override { return rule_.learning_rate(version); }
+  void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
+             float learning_rate, std::uint64_t step) const override {
+    rule_.apply(weights, gradients, slots, learning_rate, step);
+  }
+  void apply_at(std::size_t first, std::span<float> weights, view<float> gradients,
+                std::span<std::span<float> const> slots, float learning_rate,
+                std::uint64_t step) const override;
+  update_rule const& of_table(std::size_t number) const override { return rule_.of_table(number); }
+  view<std::size_t> borders() const override { return rule_.borders(); }
+
+ private:
+  update_rule const& rule_;
+  std::vector<rated_range> rated_;
+};
 
 }  // namespace edl
 

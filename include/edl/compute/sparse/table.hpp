@@ -13,7 +13,7 @@
 
 #include "edl/compute/nn/initializer.hpp"
 #include "edl/compute/nn/row_policy.hpp"
-#include "edl/compute/optim/update_rule.hpp"
+#include "edl/compute/optim/rule.hpp"
 #include "edl/compute/sparse/hash_slot.hpp"
 #include "edl/compute/sparse/removals.hpp"
 #include "edl/compute/sparse/row_format.hpp"

@@ -16,7 +16,6 @@
 #include "edl/compute/nn/loss/loss.hpp"
 #include "edl/compute/nn/metric/list.hpp"
 #include "edl/compute/optim/optimizer.hpp"
-#include "edl/compute/optim/rates.hpp"
 #include "edl/compute/optim/schedule.hpp"
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"

@@ -12,7 +12,7 @@
 
 #include "edl/compute/nn/input_place.hpp"
 #include "edl/compute/nn/inputs.hpp"
-#include "edl/compute/nn/loss/sample_weighted.hpp"
+#include "edl/compute/nn/loss/loss.hpp"
 #include "edl/compute/nn/takes_ids.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/job/author/checked_view.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/compute/optim/arena.hpp"
+#include "edl/compute/optim/optimizer.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/ledger.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "edl/compute/optim/part_rates.hpp"
-#include "edl/compute/optim/update_rule.hpp"
+#include "edl/compute/optim/rule.hpp"
 #include "edl/compute/sparse/table.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/partition.hpp"

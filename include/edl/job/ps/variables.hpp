@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "edl/compute/optim/arena.hpp"
-#include "edl/compute/optim/moving_average.hpp"
-#include "edl/compute/optim/rated_rule.hpp"
+#include "edl/compute/optim/averages.hpp"
+#include "edl/compute/optim/optimizer.hpp"
+#include "edl/compute/optim/part_rates.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"

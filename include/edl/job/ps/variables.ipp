@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "edl/compute/optim/fixed_elements.hpp"
+#include "edl/compute/optim/whole_variables.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "edl/compute/device/accelerator.hpp"
-#include "edl/compute/optim/arena.hpp"
+#include "edl/compute/optim/optimizer.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/job/collective/broken.hpp"
 #include "edl/job/collective/group.hpp"

@@ -12,7 +12,7 @@
 
 #include "edl/compute/device/device_buffer.hpp"
 #include "edl/compute/device/pinned.hpp"
-#include "edl/compute/optim/arena.hpp"
+#include "edl/compute/optim/optimizer.hpp"
 #include "edl/job/train/gpu_rows.hpp"
 #include "edl/job/train/gpu_samples.hpp"
 #include "edl/job/train/learning_trainer.hpp"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "edl/compute/data/reader.hpp"
-#include "edl/compute/optim/rates.hpp"
-#include "edl/compute/optim/update_rule.hpp"
+#include "edl/compute/optim/optimizer.hpp"
+#include "edl/compute/optim/rule.hpp"
 #include "edl/compute/sparse/embedding_layout.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/mode.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "edl/compute/data/source.hpp"
-#include "edl/compute/optim/update_rule.hpp"
+#include "edl/compute/optim/rule.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/worker/session.hpp"

@@ -9,9 +9,9 @@
 #include <memory>
 #include <utility>
 
-#include "edl/compute/nn/metric/values.hpp"
-#include "edl/compute/optim/fixed_elements.hpp"
+#include "edl/compute/nn/metric/metric.hpp"
 #include "edl/compute/optim/part_rates.hpp"
+#include "edl/compute/optim/whole_variables.hpp"
 #include "edl/core/cores.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "edl/compute/nn/trace.hpp"
-#include "edl/compute/optim/fixed_elements.hpp"
+#include "edl/compute/optim/whole_variables.hpp"
 #include "edl/core/digest.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"

@@ -13,7 +13,6 @@
 
 #include "edl/compute/nn/literal.hpp"
 #include "edl/compute/nn/loss/loss.hpp"
-#include "edl/compute/nn/loss/sample_weighted.hpp"
 #include "edl/core/hyperparameter.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "edl/compute/nn/loss/loss.hpp"
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
+
+namespace edl::nn::detail {
+
+/// What a softmax is made of: the largest of some logits, and the sums of exp(x − largest) and of x −
+/// largest. Each sum is of doubles.
+template <class T>
+struct logit_sums {
+  T largest;
+  double exps, below;
+};
+
+/// The sums of a row that is not empty, by vectors. What is 87 below the largest adds nothing in single
+/// precision. A NaN makes `exps` NaN.
+template <std::floating_point T>
+logit_sums<T> sums_of_logits(view<T> x);
+
+/// y = exp(x − largest) · scale − shift, by vectors. `largest` is not below any x.
+template <std::floating_point T>
+void scaled_exps(view<T> x, T largest, T scale, T shift, std::type_identity_t<std::span<T>> y);
+
+}  // namespace edl::nn::detail
+
+namespace edl::nn {
+
+/// Cross entropy of softmax(outputs) with one class per sample; the outputs are logits. The true distribution
+/// is q_k = (1 − s)·[k is the label] + s / classes with the label smoothing s in [0, 1). (Szegedy et al.,
+/// "Rethinking the inception architecture", CVPR 2016, section 7.)
+struct softmax_cross_entropy {
+  float label_smoothing = 0;
+  nn::class_weights class_weights{};  ///< with any, it is computed on the host
+
+  using label = std::int32_t;
+  static constexpr bool class_labels = true;
+  static constexpr std::size_t labels(shape) { return 1; }
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
+  static constexpr bool valid(label l, shape output) { return l >= 0 && std::size_t(l) < output.size(); }
+
+  constexpr bool options_fit(shape output) const {
+    return label_smoothing >= 0 && label_smoothing < 1 && class_weights.fit(output.size());
+  }
+  constexpr bool on_host() const { return class_weights.count() > 0; }
+
+  /// See `loss_function`. Every label must be `valid`.
+  template <class T>
+  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    std::size_t const classes = output.size();
+    double const smooth = double(label_smoothing), spread = smooth / double(classes);
+    double total = 0;
+    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
+      view<T> const x = outputs.subspan(i * classes, classes);
+      T largest = x[0];
+      for (T each : x) largest = each > largest ? each : largest;
+      double sum = 0, below = 0;  // of exp(x − largest), of x − largest
+      for (T each : x) {
+        sum += double(std::exp(each - largest));
+        below += double(each - largest);
+      }
+      auto const y = std::size_t(truth[i]);
+      double loss = std::log(sum) - (1 - smooth) * double(x[y] - largest);
+      if (smooth != 0) loss -= spread * below;  // 0 · −∞ must not make a loss of an unlikely class NaN
+      double const weight = double(class_weights[y]);
+      total += weight * loss;
+      if (gradients.empty()) continue;
+      auto const dx = gradients.subspan(i * classes, classes);
+      T const scale = T(weight / (sum * batch)), uniform = T(weight * spread / batch);
+      for (std::size_t k = 0; k < classes; ++k) dx[k] = std::exp(x[k] - largest) * scale - uniform;
+      dx[y] -= T(weight * (1 - smooth) / batch);
+    }
+    return batch > 0 ? total / batch : 0;
+  }
+};
+
+/// `softmax_cross_entropy` at every place of a sample: of a text, an output of (1, length, classes), or of a
+/// picture, (height, width, classes). The channels are logits, and each place has a label, row by row. A
+/// place whose label is `ignored`, −1, does not count, in metrics either: that is for what fills up short
+/// records. The loss is the mean over the places of the minibatch that count, and 0 where none does.
+struct sequence_cross_entropy {
+  float label_smoothing = 0;  ///< in [0, 1)
+  nn::class_weights class_weights{};
+
+  using label = std::int32_t;
+  static constexpr label ignored = -1;
+  static constexpr bool class_labels = true;
+  static constexpr std::size_t labels(shape output) {
+    return std::size_t(output.height) * std::size_t(output.width);
+  }
+  static constexpr bool valid(label l, shape output) { return l >= ignored && l < output.channels; }
+  /// Of one class the loss is always 0; of one place it is `softmax_cross_entropy`.
+  static constexpr bool fits(shape output) { return output.channels > 1 && labels(output) > 1; }
+  constexpr bool options_fit(shape output) const {
+    return label_smoothing >= 0 && label_smoothing < 1 && class_weights.fit(std::size_t(output.channels));
+  }
+
+  /// See `loss_function`. Every label must be `valid`.
+  template <class T>
+  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    auto const classes = std::size_t(output.channels), places = std::size_t(batch) * labels(output);
+    auto const counted = double(places) - double(std::ranges::count(truth.first(places), ignored));
+    double const smooth = double(label_smoothing), spread = smooth / double(classes);
+    double total = 0;
+    for (std::size_t i = 0; i < places; ++i) {
+      view<T> const x = outputs.subspan(i * classes, classes);
+      auto const dx = gradients.empty() ? gradients : gradients.subspan(i * classes, classes);
+      if (truth[i] == ignored) {
+        std::ranges::fill(dx, T(0));
+        continue;
+      }
+      auto const y = std::size_t(truth[i]);
+      double const weight = double(class_weights[y]);
+      auto const sums = detail::sums_of_logits(x);
+      double loss = std::log(sums.exps) - (1 - smooth) * double(x[y] - sums.largest);
+      if (smooth != 0) loss -= spread * sums.below;  // 0 · −∞ must not make a loss of an unlikely class NaN
+      total += weight * loss;
+      if (dx.empty()) continue;
+      detail::scaled_exps(x, sums.largest, T(weight / (sums.exps * counted)), T(weight * spread / counted),
+                          dx);
+      dx[y] -= T(weight * (1 - smooth) / counted);
+    }
+    return counted > 0 ? total / counted : 0;
+  }
+};
+
+/// Cross entropy of softmax(outputs) that counts less where the answer is right already: −(1 − p)^gamma·log
+/// p. p is the probability of the label, one class per sample. (Lin et al., "Focal loss for dense object
+/// detection", ICCV 2017; its alpha is `class_weights`.) With gamma = 0 it is `softmax_cross_entropy`.
+struct softmax_focal {
+  float gamma = 2;  ///< not negative
+  nn::class_weights class_weights{};
+
+  using label = std::int32_t;
+  static constexpr bool class_labels = true;
+  static constexpr std::size_t labels(shape) { return 1; }
+  static constexpr bool valid(label l, shape output) { return l >= 0 && std::size_t(l) < output.size(); }
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
+  constexpr bool options_fit(shape output) const { return gamma >= 0 && class_weights.fit(output.size()); }
+
+  /// See `loss_function`. Every label must be `valid`.
+  template <class T>
+  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    std::size_t const classes = output.size();
+    double total = 0;
+    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
+      view<T> const x = outputs.subspan(i * classes, classes);
+      auto const y = std::size_t(truth[i]);
+      auto const sums = detail::sums_of_logits(x);
+      double const surprise = std::log(sums.exps) - double(x[y] - sums.largest);  // −log p
+      double const p = std::exp(-surprise), wrong = -std::expm1(-surprise);
+      double const weight = double(class_weights[y]), focus = weight * std::pow(wrong, double(gamma));
+      total += focus * surprise;
+      if (gradients.empty()) continue;
+      // By −log p: gamma · wrong^(gamma − 1) · p · surprise + wrong^gamma, where surprise / wrong goes to 1.
+      double const ratio = wrong > 0 ? surprise / wrong : 1;
+      double const slope = focus * (p > 0 ? double(gamma) * p * ratio + 1 : 1) / batch;
+      auto const dx = gradients.subspan(i * classes, classes);
+      detail::scaled_exps(x, sums.largest, T(slope / sums.exps), T(0), dx);
+      dx[y] -= T(slope);
+    }
+    return batch > 0 ? total / batch : 0;
+  }
+};
+
+/// Cross entropy of sigmoid(outputs) with one probability per output element, averaged over the elements; the
+/// outputs are logits. Per element max(x, 0) − x·z + log(1 + exp(−|x|)), which is −z·log σ(x) − (1 − z)·log(1
+/// − σ(x)) without overflow. With the label smoothing s, a label z counts as (1 − s)·z + s / 2. Two class
+/// weights, {of no, of yes}, multiply an element's loss; between 0 and 1 they are mixed as the label says.
+struct sigmoid_cross_entropy {
+  float label_smoothing = 0;          ///< in [0, 1)
+  nn::class_weights class_weights{};  ///< with any, it is computed on the host
+
+  using label = float;
+  static constexpr bool class_labels = false;
+  static constexpr std::size_t labels(shape output) { return output.size(); }
+  static constexpr bool valid(label l, shape) { return l >= 0 && l <= 1; }
+
+  constexpr bool options_fit(shape) const {
+    return label_smoothing >= 0 && label_smoothing < 1 && class_weights.fit(2);
+  }
+  constexpr bool on_host() const { return class_weights.count() > 0; }
+
+  /// See `loss_function`. Every label must be `valid`.
+  template <class T>
+  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    std::size_t const n = std::size_t(batch) * output.size();
+    T const scale = T(1 / double(n)), keep = T(1 - label_smoothing), shift = T(label_smoothing / 2);
+    T const no = T(class_weights[0]), more = T(class_weights[1]) - no;
+    double total = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      T const x = outputs[i], z = T(truth[i]) * keep + shift, weight = no + more * T(truth[i]);
+      T const small = std::exp(-std::abs(x));
+      total += double(weight * ((x > 0 ? x : 0) - x * z + std::log1p(small)));
+      if (!gradients.empty()) gradients[i] = ((x > 0 ? 1 : small) / (1 + small) - z) * (weight * scale);
+    }
+    return n > 0 ? total / double(n) : 0;
+  }
+};
+
+/// Cross entropy of sigmoid(outputs) that counts less where the answer is right already: −a·(1 − p)^gamma·log
+/// p for each output element, averaged over them. p is the probability of the label, 0 or 1. a is `alpha` for
+/// the label 1, and 1 − alpha for the label 0. (Lin et al., "Focal loss for dense object detection", ICCV
+/// 2017.) With gamma = 0 and alpha = 1/2 it is half of `sigmoid_cross_entropy`.
+struct sigmoid_focal {
+  float gamma = 2;      ///< not negative
+  float alpha = 0.25f;  ///< in [0, 1]
+
+  using label = float;
+  static constexpr bool class_labels = false;
+  static constexpr std::size_t labels(shape output) { return output.size(); }
+  static constexpr bool valid(label l, shape) { return l == 0 || l == 1; }
+  constexpr bool options_fit(shape) const { return gamma >= 0 && alpha >= 0 && alpha <= 1; }
+
+  /// See `loss_function`. Every label must be `valid`.
+  template <class T>
+  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    std::size_t const n = std::size_t(batch) * output.size();
+    T const scale = T(1 / double(n));
+    double total = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      bool const yes = truth[i] > 0.5f;
+      T const m = yes ? outputs[i] : -outputs[i];  // the logit of the label's probability
+      T const small = std::exp(-std::abs(m)), all = 1 / (1 + small);
+      T const p = m > 0 ? all : small * all, wrong = m > 0 ? small * all : all;
+      T const surprise = (m > 0 ? 0 : -m) + std::log1p(small);  // −log p
+      T const share = yes ? T(alpha) : 1 - T(alpha);
+      T const focus = share * (gamma == 2 ? wrong * wrong : std::pow(wrong, T(gamma)));
+      total += double(focus) * double(surprise);
+      if (gradients.empty()) continue;
+      T const slope = focus * (T(gamma) * p * surprise + wrong) * scale;
+      gradients[i] = yes ? -slope : slope;
+    }
+    return n > 0 ? total / double(n) : 0;
+  }
+};
+
+/// max(0, margin − s·x) for each output element x, averaged over them; s is 1 for the label 1, and −1 for the
+/// label 0. It is the loss of a support vector machine (Cortes and Vapnik, 1995). With `squared` it is the
+/// square of that. An output above 0 means yes, as it does for `sigmoid_cross_entropy`.
+struct hinge {
+  float margin = 1;  ///< above 0
+  bool squared = false;
+
+  using label = float;
+  static constexpr bool class_labels = false;
+  static constexpr std::size_t labels(shape output) { return output.size(); }
+  static constexpr bool valid(label l, shape) { return l == 0 || l == 1; }
+  constexpr bool options_fit(shape) const { return margin > 0; }
+
+  /// See `loss_function`. Every label must be `valid`.
+  template <class T>
+  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    std::size_t const n = std::size_t(batch) * output.size();
+    T const scale = T(1 / double(n));
+    double total = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      T const sign = truth[i] > 0.5f ? T(1) : T(-1), gap = T(margin) - sign * outputs[i];
+      T const lack = gap < 0 ? T(0) : gap;  // a NaN stays
+      total += squared ? double(lack) * double(lack) : double(lack);
+      if (gradients.empty()) continue;
+      T const slope = squared ? 2 * lack : lack > 0 ? T(1) : lack;
+      gradients[i] = -sign * slope * scale;
+    }
+    return n > 0 ? total / double(n) : 0;
+  }
+};
+
+/// How far softmax(outputs) is from the distribution that the labels are, Σ z·(log z − log softmax(x)), per
+/// sample (Kullback and Leibler, 1951). There is a probability for each output of a sample. Their sum is one.
+/// A probability of 0 adds nothing. The gradient is that of cross entropy.
+struct kullback_leibler {
+  using label = float;
+  static constexpr bool class_labels = false;
+  static constexpr std::size_t labels(shape output) { return output.size(); }
+  static constexpr bool valid(label l, shape) { return l >= 0 && l <= 1; }
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
+
+  /// See `loss_function`. Every label must be `valid`.
+  template <class T>
+  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    std::size_t const n = output.size();
+    double total = 0;
+    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
+      view<T> const x = outputs.subspan(i * n, n);
+      view<label> const z = truth.subspan(i * n, n);
+      auto const sums = detail::sums_of_logits(x);
+      double const all = std::log(sums.exps);
+      double mass = 0;  // 1, but for rounding
+      for (std::size_t k = 0; k < n; ++k) {
+        if (!(z[k] > 0)) continue;
+        double const p = double(z[k]);
+        total += p * (std::log(p) - double(x[k] - sums.largest) + all);
+        mass += p;
+      }
+      if (gradients.empty()) continue;
+      auto const dx = gradients.subspan(i * n, n);
+      detail::scaled_exps(x, sums.largest, T(mass / (sums.exps * batch)), T(0), dx);
+      T const share = T(1 / double(batch));
+      for (std::size_t k = 0; k < n; ++k) dx[k] -= T(z[k]) * share;
+    }
+    return batch > 0 ? total / batch : 0;
+  }
+};
+
+}  // namespace edl::nn
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/nn/loss/classification.ipp"
+#endif
