@@ -26,6 +26,9 @@ class forwarding_source : public source {
   std::uint64_t line_in_file(std::size_t shard, std::uint64_t record) const override {
     return inner_->line_in_file(shard, record);
   }
+  std::string own_file(std::size_t shard, std::uint64_t record) const override {
+    return inner_->own_file(shard, record);
+  }
   std::span<std::string const> damage() const override { return inner_->damage(); }
   std::span<std::string const> classes() const override { return inner_->classes(); }
   std::span<std::string const> notes() const override { return inner_->notes(); }

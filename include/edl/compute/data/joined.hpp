@@ -27,6 +27,7 @@ class joined_source : public source {
   std::uint64_t digest(std::size_t shard) const override;
   std::uint64_t number_in_file(std::size_t shard, std::uint64_t record) const override;
   std::uint64_t line_in_file(std::size_t shard, std::uint64_t record) const override;
+  std::string own_file(std::size_t shard, std::uint64_t record) const override;
   std::span<std::string const> damage() const override { return damage_; }
   std::span<std::string const> classes() const override { return parts_.front()->classes(); }
   std::span<std::string const> notes() const override { return notes_; }

@@ -91,4 +91,9 @@ EDL_INLINE std::uint64_t joined_source::line_in_file(std::size_t shard, std::uin
   return parts_[part]->line_in_file(number, record);
 }
 
+EDL_INLINE std::string joined_source::own_file(std::size_t shard, std::uint64_t record) const {
+  auto const [part, number] = places_.at(shard);
+  return parts_[part]->own_file(number, record);
+}
+
 }  // namespace edl::data

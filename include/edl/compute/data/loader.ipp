@@ -164,8 +164,7 @@ struct loader::state {
       } catch (std::exception const& e) {
         b.error = e.what();
       } catch (...) {
-        b.error = fmt::format("{}: record {}: the reader failed", b.shard,
-                              from.number_in_file(b.shard_number, number));
+        b.error = place_of(from, b.shard_number, number) + ": the reader failed";
       }
       if (!b.error.empty()) break;
       try {

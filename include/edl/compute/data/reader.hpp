@@ -61,6 +61,9 @@ class source {
   /// The line of a record in that file, from 1 on; 0: it has no lines. Asked for where something is wrong.
   virtual std::uint64_t line_in_file(std::size_t /*shard*/, std::uint64_t /*record*/) const { return 0; }
 
+  /// The path of a file that is this record alone, as a picture is; empty where its shard is the file.
+  virtual std::string own_file(std::size_t /*shard*/, std::uint64_t /*record*/) const { return {}; }
+
   /// With `skip_damaged`: what had to be left out when the source was opened, one line each.
   virtual std::span<std::string const> damage() const { return {}; }
 
@@ -121,15 +124,18 @@ std::unique_ptr<source> make_source(Of&&... of) {
     return nullptr;
 }
 
+/// Which record that is, for a person: its own file, or its number in a file, and its line there.
+inline std::string place_of(source const& from, std::size_t shard, std::uint64_t record) {
+  if (std::string own = from.own_file(shard, record); !own.empty()) return own;
+  std::uint64_t const line = from.line_in_file(shard, record);
+  return "record " + std::to_string(from.number_in_file(shard, record)) + " of " + from.shards()[shard].name +
+         (line > 0 ? ", line " + std::to_string(line) : std::string());
+}
+
 /// Does something with a record; an error of it says which record that is.
 template <class Act>
 void at_record(source const& from, std::size_t shard, std::uint64_t record, Act&& act) {
-  auto const placed = [&](char const* what) {
-    std::uint64_t const line = from.line_in_file(shard, record);
-    return "record " + std::to_string(from.number_in_file(shard, record)) + " of " +
-           from.shards()[shard].name + (line > 0 ? ", line " + std::to_string(line) : std::string()) + ": " +
-           what;
-  };
+  auto const placed = [&](char const* what) { return place_of(from, shard, record) + ": " + what; };
   try {
     act();
   } catch (misfit_error const& e) {

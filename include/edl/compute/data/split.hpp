@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "edl/compute/data/forwarding_source.hpp"
@@ -53,6 +54,10 @@ class split_source : public forwarding_source {
   }
   std::uint64_t line_in_file(std::size_t shard, std::uint64_t record) const override {
     return inner().line_in_file(whole_shard(shard), place(shard, record));
+  }
+
+  std::string own_file(std::size_t shard, std::uint64_t record) const override {
+    return inner().own_file(whole_shard(shard), place(shard, record));
   }
 
   /// The place in the whole of a record of the part.

@@ -8,8 +8,10 @@
 
 #include "compute/data/pictures.hpp"
 #include "compute/data/support.hpp"
+#include "edl/compute/data/first_records.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/source.hpp"
+#include "edl/compute/data/split.hpp"
 
 namespace picture_folder_test {
 
@@ -59,6 +61,27 @@ TEST_CASE("a folder's name is the class, and its place by name the label") {
   CHECK(early[2] > 3);
   example e;
   CHECK(has(failure([&] { in->read(0, 42, e); }), "there is no picture 42"));
+}
+
+TEST_CASE("a picture goes by the name of its file, also in a list, a split and the first records") {
+  support::scratch const one, two;
+  fill(one), fill(two);
+  std::shared_ptr<source const> const list = open_source(one.path() + "," + two.path());
+  split_source const held_out(list, 0.3, 1, split_part::validation);
+  first_records const first(open_source(two.path()), 3);
+  for (source const* const s :
+       {list.get(), static_cast<source const*>(&held_out), static_cast<source const*>(&first)}) {
+    auto const in = s->open();
+    for (std::size_t shard = 0; shard < s->shards().size(); ++shard)
+      for (std::uint64_t i = 0; i < s->shards()[shard].records; ++i) {
+        example e;
+        in->read(shard, i, e);
+        auto const& folder = shard == 0 && s != &first ? one : two;
+        CHECK(s->own_file(shard, i) == folder / std::string(e.bytes("file")));
+        CHECK(failure([&] { at_record(*s, shard, i, [] { throw edl::data_error("it is too dark"); }); }) ==
+              folder / std::string(e.bytes("file")) + ": it is too dark");
+      }
+  }
 }
 
 TEST_CASE("the same files are the same records in the same order, others have another digest") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/job/train/prediction/hard_records.hpp"
 
+#include <fmt/format.h>
+
 #include <sstream>
 
 #include "edl/compute/data/format/picture_file.hpp"
@@ -17,6 +19,7 @@ namespace {
 
 struct pictures final : edl::data::source {
   std::vector<edl::data::shard> all{{"a", 3}, {"b", 3}};
+  bool apart = false;  // each record is a file of its own
 
   struct one final : edl::data::reader {
     void read(std::size_t shard, std::uint64_t record, edl::example& into) override {
@@ -25,6 +28,9 @@ struct pictures final : edl::data::source {
   };
   std::vector<edl::data::shard> const& shards() const override { return all; }
   std::unique_ptr<edl::data::reader> open() const override { return std::make_unique<one>(); }
+  std::string own_file(std::size_t shard, std::uint64_t record) const override {
+    return apart ? fmt::format("/{}/{}.png", all[shard].name, record) : "";
+  }
 };
 
 /// Says what a test has told it, and its loss is the number of the record in its file.
@@ -93,6 +99,30 @@ TEST_CASE("the records with the highest loss are told, the highest first") {
              : "loss 2.0000, record 2 of a: label 2, said 2 (1.000)\n"
                "loss 2.0000, record 2 of b: label 0, said 2 (1.000)\n"
                "loss 1.0000, record 1 of a: label 1, said 1 (1.000)\n"));
+  }
+}
+
+TEST_CASE("records that are files of their own are told by their names") {
+  pictures from;
+  from.apart = true;
+  auto const p = of_classes({2, 2, 1});
+  edl::logger const quiet(edl::severity::critical);
+  for (bool const parts : {false, true}) {
+    scratch const dir;
+    edl::job j{.command = edl::command::evaluate, .worst = 1};
+    j.wrong = dir / "";
+    if (parts) j.strategy = edl::strategy::parameter_server;
+    edl::train::hard_records hard(j, p, from);
+    told by;
+    by.outputs = {9, 0, 0, 0, 9, 0, 0, 0, 9};
+    hard.look(by, batch_of(1, {2, 1, 2}));
+    std::ostringstream out;
+    if (parts)
+      hard.end_task({}), edl::train::hard_records::join(j, 3, out, quiet);
+    else
+      hard.tell(out, quiet);
+    CHECK(out.str() == "loss 2.0000, /b/2.png: label 2, said 2 (1.000)\n");
+    CHECK(has(slurp(dir / "wrong.jsonl"), R"({"record":3,"file":"/b/0.png","label":2,"class":0,)"));
   }
 }
 

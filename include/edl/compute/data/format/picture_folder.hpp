@@ -38,6 +38,7 @@ class picture_folder : public source {
 
   /// Of the names, the sizes, and the last 64 bytes of each file.
   std::uint64_t digest(std::size_t shard) const override;
+  std::string own_file(std::size_t shard, std::uint64_t record) const override;
   std::span<std::string const> classes() const override { return classes_; }
   std::span<std::string const> notes() const override { return notes_; }
 

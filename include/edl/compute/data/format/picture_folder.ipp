@@ -30,7 +30,7 @@ class picture_reader final : public reader {
       throw data_error(fmt::format("{}: there is no picture {}, it has {}", from_.directory_, record,
                                    from_.files_.size()));
     auto const& [of_class, name] = from_.files_[std::size_t(record)];
-    std::string const path = from_.directory_ + "/" + name;
+    std::string const path = from_.own_file(shard, record);
     constexpr std::uint64_t most_bytes = 256u << 20;
     try {
       decode_picture(read_all(path, most_bytes), pixels_);
@@ -119,6 +119,10 @@ EDL_INLINE picture_folder::picture_folder(std::string const& directory) : direct
 
 EDL_INLINE std::unique_ptr<reader> picture_folder::open() const {
   return std::make_unique<detail::picture_reader>(*this);
+}
+
+EDL_INLINE std::string picture_folder::own_file(std::size_t, std::uint64_t record) const {
+  return directory_ + "/" + files_.at(std::size_t(record)).name;
 }
 
 EDL_INLINE std::uint64_t picture_folder::digest(std::size_t shard) const {

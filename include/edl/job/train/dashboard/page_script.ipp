@@ -59,7 +59,7 @@ async function show_worst() {
   by_id('worst').hidden = false;
   set('worst-title', `Worst records of step ${number(version)}`);
   by_id('worst-records').replaceChildren(...table('Worst records', ['Record', 'Loss', ...(said ? ['Label', 'Said', 'Probability'] : []), 'File'],
-      records.slice(0, 100).map(r => [r.in_file, number(r.loss), ...(said ? [r.label, r.class, number(r.probability)] : []), r.file])));
+      records.slice(0, 100).map(r => [r.in_file ?? '', number(r.loss), ...(said ? [r.label, r.class, number(r.probability)] : []), r.file])));
 }
 
 const columns = ['Process', 'State', 'Where', 'Since', 'Records per second', 'Step', 'Memory', 'Incarnation'];

@@ -69,7 +69,7 @@ class hard_records {
     double loss = 0;
     std::uint64_t record = 0;  ///< among all
     std::string file;
-    std::uint64_t in_file = 0;
+    std::optional<std::uint64_t> in_file;  ///< its number there; none: it is all of the file
     std::optional<std::int64_t> label, said;
     float probability = 0;  ///< of what is said
 

@@ -65,8 +65,8 @@ EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, d
   auto const i = std::size_t(row);
   seen s{.loss = std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss,
          .record = b.first_place + b.records[i],
-         .file = b.shard,
-         .in_file = from_.number_in_file(b.shard_number, b.records[i])};
+         .file = from_.own_file(b.shard_number, b.records[i])};
+  if (s.file.empty()) s.file = b.shard, s.in_file = from_.number_in_file(b.shard_number, b.records[i]);
   if (program_.heads.size() != 1) return s;
   model_output const& o = program_.heads[0];
   if (o.meaning == output_meaning::classes) {
@@ -155,8 +155,9 @@ EDL_INLINE std::string hard_records::write(data::batch const& b, int row, seen c
 
 EDL_INLINE std::string hard_records::seen::json() const {
   return fmt::format(
-      "{{\"record\":{},\"file\":{},\"in_file\":{},\"loss\":{}{}}}", record,
-      nlohmann::json(printable(file)).dump(), in_file, std::isfinite(loss) ? fmt::format("{}", loss) : "null",
+      "{{\"record\":{},\"file\":{},{}\"loss\":{}{}}}", record, nlohmann::json(printable(file)).dump(),
+      in_file ? fmt::format("\"in_file\":{},", *in_file) : "",
+      std::isfinite(loss) ? fmt::format("{}", loss) : "null",
       said ? fmt::format(",\"label\":{},\"class\":{},\"probability\":{}", *label, *said, probability) : "");
 }
 
@@ -170,8 +171,8 @@ EDL_INLINE hard_records::seen hard_records::seen::of_json(nlohmann::json const& 
   seen s{.loss = all.at("loss").is_null() ? std::numeric_limits<double>::infinity()
                                           : all.at("loss").get<double>(),
          .record = all.at("record"),
-         .file = all.at("file"),
-         .in_file = all.at("in_file")};
+         .file = all.at("file")};
+  if (all.contains("in_file")) s.in_file = all.at("in_file");
   if (all.contains("class"))
     s.label = all.at("label"), s.said = all.at("class"), s.probability = all.at("probability");
   return s;
@@ -214,9 +215,9 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
   if (j.format != result_format::json)
     for (seen const& s : worst)
       fmt::print(
-          to, "loss {}, record {} of {}{}\n",
-          s.loss < 1e6 ? fmt::format("{:.4f}", s.loss) : fmt::format("{:.4e}", s.loss), s.in_file,
-          printable(s.file),
+          to, "loss {}, {}{}{}\n",
+          s.loss < 1e6 ? fmt::format("{:.4f}", s.loss) : fmt::format("{:.4e}", s.loss),
+          s.in_file ? fmt::format("record {} of ", *s.in_file) : "", printable(s.file),
           !s.said ? "" : fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said, s.probability));
   else if (j.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
