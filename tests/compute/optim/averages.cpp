@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/compute/optim/averages.hpp"
 
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
 #include "check.hpp"
 #include "edl/compute/optim/rule.hpp"
 #include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/random.hpp"
-#include <cmath>
-#include <doctest/doctest.h>
-#include <limits>
 
 namespace lookahead_test {
 

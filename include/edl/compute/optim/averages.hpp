@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/compute/optim/optimizer.hpp"
-#include "edl/compute/optim/rule.hpp"
-#include "edl/core/options_fit.hpp"
-#include "edl/core/span.hpp"
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -12,6 +8,11 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "edl/compute/optim/optimizer.hpp"
+#include "edl/compute/optim/rule.hpp"
+#include "edl/core/options_fit.hpp"
+#include "edl/core/span.hpp"
 
 namespace edl {
 
@@ -90,7 +91,6 @@ struct lookahead {
     optimizer.check(layout);
   }
 };
-
 
 /// Another rule, which beside each weight w keeps an exponential moving average of it. After step number t,
 /// from 1, that is the mean of w_1 … w_t, of which w_i weighs `decay` to the power t − i. The initial weights

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/compute/optim/averages.hpp"
-#include "edl/core/error.hpp"
-#include "edl/core/inline.hpp"
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <fmt/format.h>
+
+#include "edl/compute/optim/averages.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
 
 namespace edl::detail {
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/compute/device/cpu/exponential.hpp"
-#include "edl/compute/nn/loss/classification.hpp"
 #include <algorithm>
 #include <array>
 #include <limits>
+
+#include "edl/compute/device/cpu/exponential.hpp"
+#include "edl/compute/nn/loss/classification.hpp"
 
 namespace edl::nn::detail {
 

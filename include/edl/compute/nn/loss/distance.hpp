@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/core/shape.hpp"
-#include "edl/core/span.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
+
+#include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
 
 namespace edl::nn {
 
@@ -34,7 +35,6 @@ struct mean_squared_error {
     return n > 0 ? total / double(n) : 0;
   }
 };
-
 
 /// Half the square of d = output − label up to |d| = delta, and delta · (|d| − delta / 2) beyond. It is
 /// averaged over the output elements. (Huber, "Robust estimation of a location parameter", 1964.) Outliers
@@ -64,7 +64,6 @@ struct huber {
     return n > 0 ? total / double(n) : 0;
   }
 };
-
 
 /// The outputs of a sample are a point, which is to be nearer to points of its label than to others, by a
 /// margin. Each sample of the minibatch is an anchor: max(0, margin + d(anchor, the farthest of its label) −

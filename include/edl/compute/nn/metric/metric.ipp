@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "edl/compute/nn/metric/metric.hpp"
-#include "edl/core/inline.hpp"
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
+
+#include "edl/compute/nn/metric/metric.hpp"
+#include "edl/core/inline.hpp"
 
 namespace edl {
 namespace detail {
