@@ -75,4 +75,13 @@ TEST_CASE("a model says what it was trained with, wherever its directory is") {
   CHECK(edl::checkpoint::model_seed(path) == 7);
 }
 
+TEST_CASE("a job whose directory is another's begins no checkpoint") {
+  scratch const dir;
+  edl::parameter_layout const layout{{{"w", {1}, 0}}, 1, 0};
+  edl::checkpoint::job_files const files{
+      .layout = layout, .directory = dir / "all", .allowed = [] { throw edl::error("taken"); }};
+  CHECK(contains(complaint([&] { files.begin(5); }), "taken"));
+  CHECK_FALSE(std::filesystem::exists(dir / "all"));
+}
+
 }  // namespace job_files_test

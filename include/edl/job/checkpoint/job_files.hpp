@@ -32,7 +32,7 @@ struct job_files {
     manifest contents;
     std::vector<std::string> earlier;  ///< as of `begin_checkpoint`
   };
-  /// `generation`: whose state the version is.
+  /// `generation`: whose state the version is. Throws what `allowed` throws, and has made nothing then.
   attempt begin(std::uint64_t version, std::uint64_t generation = 0) const;
   void commit(attempt const& one) const { commit_checkpoint(one.path, one.contents, one.earlier, allowed); }
 

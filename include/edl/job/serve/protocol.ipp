@@ -44,6 +44,9 @@ inline std::string without_nan(std::string_view body) {
 inline json parsed(std::string_view body) {
   if (nested_too_deeply(body))
     throw http::failure(400, fmt::format("the body is nested deeper than {} levels", most_nesting));
+  // The parser would take it for the end of the body.
+  if (auto const at = body.find('\0'); at != body.npos)
+    throw http::failure(400, fmt::format("the body is no JSON: byte {} of it is zero", at));
   return body.find("NaN") == body.npos ? json::parse(body) : json::parse(without_nan(body));
 }
 
