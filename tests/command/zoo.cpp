@@ -196,10 +196,14 @@ TEST_CASE("init --from writes a model of a table: numbers, words, dates, missing
   CHECK(has(w.file("zoo/README.md"), "`table_price`"));
   CHECK_FALSE(w.exists("zoo/mnist"));
   CHECK(w({"init", "--from=flats.csv", "--label=class", "--model_zoo=zoo"}) == 0);  // into the same zoo
-  CHECK(has(w.file("zoo/table/table_class.cpp"), "into.label = record.bytes(\"class\") == \"o\\\"ld\""));
+  CHECK(has(w.file("zoo/table/table_class.cpp"), "into.label = classes(record.bytes(\"class\"))"));
+  CHECK(has(w.file("zoo/table/table_class.cpp"), "is none of the classes"));  // another text, or none
   CHECK(w({"init", "--from=flats.csv", "--label=class", "--model_zoo=missing", "--missing=old,\"ld\""}) == 0);
   CHECK(has(w.said, "--shuffle '--missing=old,\"ld\"' --output"));
   CHECK(has(w.file("missing/table/table_class_test.sh"), "--shuffle '--missing=old,\"ld\"' \\\n"));
+  support::write(w.here / "odd.csv", std::string(table).replace(table.find("2026-01-15"), 10, "2026-13-45"));
+  CHECK(w({"init", "--from=odd.csv", "--label=price", "--model_zoo=odd"}) == 0);
+  CHECK(has(w.said, "note: column 'sold' is taken for words, as '2026-13-45' is no date"));
   CHECK(has(refusal(w, {"init", "--from=flats.csv", "--label=prices"}), "did you mean price?"));
   CHECK(has(refusal(w, {"init", "--from=flats.csv"}), "--from needs --label"));
   CHECK(has(refusal(w, {"init", "--label=price"}), "--label needs --from"));

@@ -81,6 +81,20 @@ bool all_dates(column const& c) {
          });
 }
 
+/// A text that is no date in a column where nine of ten texts are some; null: there is none.
+std::string const* stray_among_dates(column const& c) {
+  if (c.kind != example::kind::strings || !c.countable) return nullptr;
+  std::string const* stray = nullptr;
+  std::uint64_t dates = 0, others = 0;
+  for (auto const& [text, times] : c.words) {
+    if (text.empty()) continue;
+    bool const date = features::date::from(text).has_value();
+    (date ? dates : others) += times;
+    if (!date) stray = &text;
+  }
+  return dates > 9 * others ? stray : nullptr;
+}
+
 /// Where nearly each record has a value of its own it names the record.
 bool names_records(column const& c) {
   if (c.kind == example::kind::floats || c.records < 20) return false;
@@ -159,6 +173,10 @@ class writer {
     if (c.kind != example::kind::floats && c.countable && c.words.size() < 2 && c.records == of_.records)
       return leave_out(name, "each record has the same value");
     if (all_dates(c)) return take_date(name, c);  // also where each record has another
+    if (std::string const* const stray = stray_among_dates(c))
+      note(fmt::format(
+          "column '{}' is taken for words, as '{}' is no date: mend such cells, or name them with --missing",
+          printable(name, 64), printable(*stray, 64)));
     if (names_records(c)) return leave_out(name, "nearly each record has a value of its own");
     if (c.values > c.records) return leave_out(name, "it has several values a record");
     std::string const member = names_.of(name);
@@ -218,21 +236,23 @@ class writer {
     std::ranges::sort(classes);
     if (of_.countable && classes.size() == 1)
       throw usage_error(fmt::format("--label={}: each record has the same value", shown));
-    bool const whole = of_.kind == example::kind::integers && of_.countable;
-    if ((words || whole) && classes.size() == 2 && (words || (of_.least == 0 && of_.most == 1))) {
-      loss_ = "nn::sigmoid_cross_entropy loss{}";
-      metrics_ = "edl::accuracy, edl::auc";
-      label_is_ = words ? fmt::format("{} == {}", bytes, literal(classes[1]))
-                        : fmt::format("record.floating({})", literal(label_));
-      return note(fmt::format("'{}' is a yes or no: the output is above 0 for '{}'", shown,
-                              printable(classes[1], 64)));
-    }
     if (words) {
       std::vector<std::string> quoted;
       for (std::string const& w : classes) quoted.push_back(literal(w));
       members_ +=
           fmt::format("  static constexpr features::string_lookup classes{{{{{}}}, 0}};  // of the label\n",
                       fmt::join(quoted, ", "));
+    }
+    bool const whole = of_.kind == example::kind::integers && of_.countable;
+    if ((words || whole) && classes.size() == 2 && (words || (of_.least == 0 && of_.most == 1))) {
+      loss_ = "nn::sigmoid_cross_entropy loss{}";
+      metrics_ = "edl::accuracy, edl::auc";
+      label_is_ =
+          words ? fmt::format("classes({})", bytes) : fmt::format("record.floating({})", literal(label_));
+      return note(fmt::format("'{}' is a yes or no: the output is above 0 for '{}'", shown,
+                              printable(classes[1], 64)));
+    }
+    if (words) {
       label_is_ = fmt::format("classes({})", bytes);
       loss_ = "nn::softmax_cross_entropy loss{}", metrics_ = "edl::accuracy", units_ = classes.size();
       return note(fmt::format("'{}' has {} classes, in the order of the alphabet: {}", shown, units_,
@@ -278,9 +298,9 @@ class writer {
     std::string const check =
         label_is_.starts_with("classes(")
             ? fmt::format(
-                  "    if (m != edl::mode::prediction && {} < 0) throw edl::data_error(\"a label is no known "
-                  "class\");\n",
-                  label_is_)
+                  "    if (m != edl::mode::prediction && {} < 0)\n"
+                  "      throw edl::data_error(std::string({}) + \" is none of the classes\");\n",
+                  label_is_, literal(label_))
             : "";
     made_.source = fmt::format(
         R"(// Learns the column {label} of {path}. `edl zoo init` made it of {records} records: change what you know better.
@@ -354,8 +374,8 @@ grep -q "Evaluation metrics" "$work/log" || fail "there was no evaluation"
 }  // namespace
 
 table_model model_of_table(std::string const& path, std::string const& label, std::string const& missing) {
-  columns const all =
-      read_columns(*data::open_source(path, {.missing = data::read_missing_words(missing)}), most_counted);
+  auto const source = data::open_source(path, {.missing = data::read_missing_words(missing)});
+  columns const all = read_columns(*source, most_counted);
   if (!all.contains(label)) {
     std::vector<std::string> known;
     for (auto const& [name, c] : all) known.push_back(name);
@@ -365,7 +385,9 @@ table_model model_of_table(std::string const& path, std::string const& label, st
                                       ? printable(fmt::format("it has {}", fmt::join(known, ", ")), 400)
                                       : fmt::format("did you mean {}?", printable(near, 64))));
   }
-  return writer(path, label, missing, all).make();
+  table_model made = writer(path, label, missing, all).make();
+  made.notes.insert(made.notes.begin(), source->notes().begin(), source->notes().end());
+  return made;
 }
 
 }  // namespace edl::tool

@@ -251,7 +251,7 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
   std::string const name = fmt::format("task {} of epoch {}", task.key.index, task.key.epoch),
                     whole = fmt::format("{} ('{}', records [{}, {}))", name, plan_.shards()[range.shard].name,
                                         range.begin, range.end);
-  // Many tasks may fail for one reason, as what is to be evaluated. It is told once.
+  // One damaged record of the validation data fails many tasks: the log has the whole reason once.
   bool const told = std::ranges::any_of(failures_, [&](auto const& of) { return of.second.why == why; });
   if (again && told)
     reason_ = fmt::format("{} failed {}on worker {}, try {} of {}: for the same reason", name,

@@ -25,9 +25,9 @@ struct records {
 /// is what is evaluated on; where nothing is trained, that share of the validation data.
 records open_records(job const& j, data::opener const& own, logger const& log);
 
-/// Logs what a person should know of them, for one process of a job. That is which cells make a column a
-/// text, which classes folders have, and how many records are held out. Training data that are sorted by a
-/// feature are told, too, as is a learning rate that is 0 for much of the job.
+/// Logs what a person should know of them, for one process of a job: which cells make a column a text, which
+/// classes folders have, how many records are held out. It warns of training data that are sorted by a
+/// feature, and of a learning rate that is 0 for much of the job.
 void tell_of(records const& r, job const& j, update_rule const& rule, logger const& log);
 
 /// A warning where the learning rate is 0 in a quarter of a job's steps or more; else empty. How many steps
