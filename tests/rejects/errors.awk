@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: awk [-v gcc=1] -f errors.awk CASE.cpp… COMPILER-OUTPUT
 # Holds what a compiler said of many programs against what each of them wants: the first error that names a program matches
-# its line `// rejects: REGEX`. Of GCC also: something matches `// facts: REGEX`, and it prints no more lines than 20, or
-# than on a line `// Lines: N`.
+# its line `// error REGEX`. Of GCC also: something matches `// gcc REGEX`, and it prints no more lines than 20, or
+# than on a line `// lines N`.
 
 FNR == 1 {
   of_case = FILENAME ~ /\.cpp$/
   if (of_case) cases[++count] = program(FILENAME)
 }
-of_case && sub(/^\/\/ rejects: /, "") { wanted[cases[count]] = $0 }
-of_case && sub(/^\/\/ facts: /, "") { facts[cases[count]] = $0 }
-of_case && sub(/^\/\/ Lines: /, "") { longest[cases[count]] = $0 }
+of_case && sub(/^\/\/ error /, "") { wanted[cases[count]] = $0 }
+of_case && sub(/^\/\/ gcc /, "") { facts[cases[count]] = $0 }
+of_case && sub(/^\/\/ lines /, "") { longest[cases[count]] = $0 }
 of_case { next }
 
 # GCC prints the surroundings of an error before it, Clang behind it. An error without any has those of the one before.
