@@ -6,8 +6,7 @@
 #   tests/world/bugs.sh BUILD [NAME…]      all of them, or those; BUILD: a build folder that has edl-world
 #
 # SECONDS_EACH (600): of a processor, that a campaign may look for one. SEED (1): where it begins. WORK: a folder for
-# the mutated sources and programs; what is there already is not compiled again. The rows that it prints are those of
-# docs/simulation.md.
+# the mutated sources and programs; what is there already is not compiled again.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 patches=$root/tests/world/bugs
