@@ -112,4 +112,40 @@ TEST_CASE("warmup scales another schedule, and is one itself") {
   CHECK(edl::warmup{2, [](std::uint64_t) { return 1.0; }}(0) == 0.5f);
 }
 
+TEST_CASE("steps may be a share of the training") {
+  using edl::share_of_training;
+  constexpr edl::cosine_decay whole{.rate = 1, .steps = share_of_training(1), .end = 0.25f};
+  static_assert(edl::options_fit(whole) && edl::has_share_of_training(whole));
+  CHECK(edl::in_training_of(whole, 300)(299) > 0.25f);
+  CHECK(edl::in_training_of(whole, 300)(300) == 0.25f);
+  CHECK(edl::in_training_of(whole, 7)(7) == 0.25f);
+  CHECK_THROWS_WITH_AS(whole(3), doctest::Contains("how many steps that has is unknown"), edl::usage_error);
+
+  constexpr edl::warmup late{
+      .steps = share_of_training(0.1),
+      .then = edl::piecewise_constant{.rate = 1, .then = {{share_of_training(0.5), 0.5f}, {180, 0.1f}}}};
+  auto const in200 = edl::in_training_of(late, 200);
+  CHECK(in200(0) == 0.05f);
+  CHECK(in200(20) == 1);
+  CHECK(in200(99) == 1);
+  CHECK(in200(100) == 0.5f);
+  CHECK(in200(180) == 0.1f);
+
+  auto const triangle = edl::in_training_of(
+      edl::triangle{.rate = 1, .peak = share_of_training(0.25), .steps = share_of_training(1)}, 8);
+  CHECK(triangle(2) == 1);
+  CHECK(triangle(8) == 0);
+  CHECK(edl::in_training_of(
+            edl::exponential_decay{.rate = 1, .factor = 0.5f, .steps = share_of_training(0.5)}, 8)(4) ==
+        0.5f);
+  CHECK(edl::in_training_of(edl::polynomial_decay{.rate = 1, .steps = share_of_training(0.5)}, 8)(4) == 0);
+  CHECK(edl::in_training_of(edl::cosine_restarts{.rate = 1, .steps = share_of_training(0.5)}, 8)(4) == 1);
+
+  for (double const bad : {-0.1, 1.1, double(std::numeric_limits<float>::quiet_NaN())})
+    CHECK_FALSE(edl::options_fit(edl::cosine_decay{.rate = 1, .steps = share_of_training(bad)}));
+  CHECK_FALSE(edl::options_fit(edl::cosine_restarts{.rate = 1, .steps = share_of_training(0)}));
+  CHECK_FALSE(edl::has_share_of_training(edl::cosine_decay{.rate = 1, .steps = 5}));
+  CHECK_FALSE(edl::has_share_of_training([](std::uint64_t) { return 1.0f; }));
+}
+
 }  // namespace schedule_test

@@ -326,6 +326,28 @@ TEST_CASE("what a model takes is seen by the records that it is trained with, an
       doctest::Contains("record 0 of made: 'box' is 3 × 2 of a record, and the model takes 2 × 3"),
       edl::data_error);
 
+  // A table without a column of the model's is refused or told, by what is known of it.
+  struct table final : edl::data::source {
+    explicit table(std::vector<std::string> names) : all(std::move(names)) {}
+    std::vector<edl::data::shard> const& shards() const override { return none; }
+    std::unique_ptr<edl::data::reader> open() const override { return nullptr; }
+    std::vector<std::string> features() const override { return all; }
+    std::vector<edl::data::shard> none;
+    std::vector<std::string> all;
+  };
+  auto const missing = [&](std::vector<std::string> names) {
+    return edl::missing_features(facts, table(std::move(names)), "--x=t.csv");
+  };
+  CHECK(missing({}).empty());
+  CHECK(missing({"id", "day", "price", "area", "tags", "box"}).empty());
+  CHECK(missing({"id", "day", "price", "tags", "box"}) ==
+        "--x=t.csv has no column 'area', which the model takes: all its records lack it");
+  CHECK_THROWS_WITH_AS(missing({"day", "price", "aera", "tags", "box"}),
+                       doctest::Contains("has no column 'area', which the model takes, but 'aera', which it"),
+                       edl::data_error);
+  CHECK_THROWS_WITH_AS(missing({"day", "area", "tags", "box"}),
+                       "--x=t.csv has no column 'price', which the model needs", edl::data_error);
+
   std::string const text = edl::to_text(facts);
   CHECK(edl::to_text(edl::read_facts(text)) == text);
   CHECK_FALSE(has(text, "2026"));

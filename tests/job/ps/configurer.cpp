@@ -52,4 +52,16 @@ TEST_CASE("what a server had before, and others may have copied, is not its own 
   CHECK(second.it.version() == 1);
 }
 
+TEST_CASE("a server knows the steps of the training before it serves") {
+  caller c;
+  process one;
+  auto request = configuration(1, part::primary, false);
+  request.set_training_steps(70);
+  c.ask<edl::wire::ConfigureReply>(one, method::configure, request);
+  CHECK(one.planned == 70);
+  c.ask<edl::wire::ConfigureReply>(one, method::configure,
+                                   configuration(2, part::primary, true, nullptr, nullptr, true));
+  CHECK(one.planned == 70);  // a master that does not know them says nothing new
+}
+
 }  // namespace configurer_test

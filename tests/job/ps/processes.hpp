@@ -56,6 +56,7 @@ struct process {
                        .secret = edl::net::token("a secret of some length"),
                        .log = edl::logger(edl::severity::critical)}};
   std::atomic<int> cut_offs{0};
+  std::atomic<std::uint64_t> planned{0};
   std::function<void(std::string const&)> failed = [](std::string const&) {};
   server it{node,
             {.name = "ps-x",
@@ -68,6 +69,7 @@ struct process {
                      for (std::size_t i = 0; i < into.size(); ++i) into[i] = float(first + i);
                    });
                  },
+             .plan = [this](std::uint64_t steps) { planned = steps; },
              .frozen = [](std::uint64_t, push_result const&) {},
              .cut_off = [this](std::uint64_t, std::uint32_t) { ++cut_offs; },
              .failed = [this](std::string const& why) { failed(why); },

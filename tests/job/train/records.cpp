@@ -40,6 +40,23 @@ void write_folder(std::string const& path, lines const& classes) {
   }
 }
 
+/// Of which nobody reads a record.
+class counted_source final : public edl::data::source {
+ public:
+  explicit counted_source(std::vector<edl::data::shard> shards) : shards_(std::move(shards)) {}
+  std::vector<edl::data::shard> const& shards() const override { return shards_; }
+  std::unique_ptr<edl::data::reader> open() const override { return nullptr; }
+
+ private:
+  std::vector<edl::data::shard> shards_;
+};
+
+counted_source records_of(std::vector<std::uint64_t> const& counts) {
+  std::vector<edl::data::shard> shards;
+  for (std::uint64_t const n : counts) shards.push_back({std::to_string(shards.size()), n});
+  return counted_source(std::move(shards));
+}
+
 }  // namespace
 
 TEST_CASE("records without labels are predicted") {
@@ -168,7 +185,7 @@ TEST_CASE("what a damaged file hides is told to be in no count") {
 TEST_CASE("a schedule that ends long before the job is told, one that ends with it is not") {
   auto const told = [](std::uint64_t steps, edl::job const& j) {
     edl::rule const rule(edl::sgd{}, edl::cosine_decay{.rate = 0.1f, .steps = steps});
-    return edl::train::unused_steps(j, 64'000, rule);
+    return edl::train::unused_steps(j, records_of({64'000}), rule);
   };
   edl::job j;
   j.num_epochs = 47;
@@ -188,6 +205,36 @@ TEST_CASE("a schedule that ends long before the job is told, one that ends with 
   CHECK(told(4'000, j).empty());
   j.command = edl::command::evaluate;
   CHECK(told(1, j).empty());
+}
+
+TEST_CASE("a schedule that depends on the training's steps is told them, as far as there are any") {
+  edl::train::records r;
+  r.training = std::make_unique<counted_source>(records_of({100, 30, 64}));
+  edl::job j;
+  j.minibatch_size = 64;
+  j.num_epochs = 5;
+  CHECK(edl::train::training_steps(j, *r.training) == 5 * (2 + 1 + 1));
+  j.grads_to_wait = 3;
+  CHECK(edl::train::training_steps(j, *r.training) == 7);
+  j.max_step = 6;
+  CHECK(edl::train::training_steps(j, *r.training) == 6);
+  j.max_step = 0, j.grads_to_wait = 1;
+
+  edl::rule rule(edl::sgd{}, edl::cosine_decay{.rate = 1, .steps = edl::share_of_training(1)});
+  edl::train::plan_training(rule, j, r);
+  CHECK(rule.learning_rate(0) == 1);
+  CHECK(rule.learning_rate(10) == doctest::Approx(0.5));
+  CHECK(rule.learning_rate(20) == 0);
+  j.num_epochs = 0;
+  CHECK_THROWS_WITH_AS(edl::train::plan_training(rule, j, r), doctest::Contains("this training has no end"),
+                       edl::usage_error);
+  j.num_epochs = 5, j.num_workers = 4;
+  j.strategy = edl::strategy::allreduce;
+  CHECK_THROWS_WITH_AS(edl::train::plan_training(rule, j, r), doctest::Contains("add --fixed_global_batch"),
+                       edl::usage_error);
+  j.fixed_global_batch = true;
+  edl::train::plan_training(rule, j, r);
+  CHECK(rule.learning_rate(5) == 0);
 }
 
 TEST_CASE("records that are sorted by a feature are told, where tasks are smaller and are to be shuffled") {

@@ -31,6 +31,7 @@ class forwarding_source : public source {
   }
   std::span<std::string const> damage() const override { return inner_->damage(); }
   std::span<std::string const> classes() const override { return inner_->classes(); }
+  std::vector<std::string> features() const override { return inner_->features(); }
   std::span<std::string const> notes() const override { return inner_->notes(); }
 
  protected:

@@ -30,6 +30,7 @@ class joined_source : public source {
   std::string own_file(std::size_t shard, std::uint64_t record) const override;
   std::span<std::string const> damage() const override { return damage_; }
   std::span<std::string const> classes() const override { return parts_.front()->classes(); }
+  std::vector<std::string> features() const override;
   std::span<std::string const> notes() const override { return notes_; }
 
  private:

@@ -96,4 +96,14 @@ EDL_INLINE std::string joined_source::own_file(std::size_t shard, std::uint64_t 
   return parts_[part]->own_file(number, record);
 }
 
+EDL_INLINE std::vector<std::string> joined_source::features() const {
+  std::set<std::string> all;
+  for (auto const& part : parts_) {
+    auto const names = part->features();
+    if (names.empty()) return {};
+    all.insert(names.begin(), names.end());
+  }
+  return {all.begin(), all.end()};
+}
+
 }  // namespace edl::data

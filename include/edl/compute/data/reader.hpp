@@ -70,6 +70,9 @@ class source {
   /// Of records whose labels are places in a list: the names of the classes, in this order.
   virtual std::span<std::string const> classes() const { return {}; }
 
+  /// The features that a record can have, as the columns of a table; empty: any.
+  virtual std::vector<std::string> features() const { return {}; }
+
   /// What a person should know of the records that is no damage, one line each.
   virtual std::span<std::string const> notes() const { return {}; }
 };

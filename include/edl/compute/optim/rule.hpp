@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +38,13 @@ class update_rule {
 
   /// The learning rate at a model version: the schedule, or the optimiser's own rate.
   virtual float learning_rate(std::uint64_t version) const = 0;
+
+  /// Whether the schedule has steps that are a share of the training's (`share_of_training`).
+  virtual bool depends_on_training() const { return false; }
+
+  /// The training takes so many steps. Before the first `learning_rate` where that depends on it.
+  /// Thread safety: safe.
+  virtual void train_for(std::uint64_t /*steps*/) {}
 
   /// One step. `step` is the number of steps already applied, from 0. All spans are as long as `weights`.
   virtual void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
@@ -94,7 +102,16 @@ class rule final : public update_rule {
 
   float initial(std::size_t slot) const override { return slot_list(optimizer_.slots())[slot].initial; }
 
-  float learning_rate(std::uint64_t version) const override { return float(schedule_(version)); }
+  float learning_rate(std::uint64_t version) const override {
+    std::uint64_t const steps = shares_ ? std::atomic_ref(training_).load() : 0;
+    return float(steps > 0 ? in_training_of(schedule_, steps)(version) : schedule_(version));
+  }
+
+  bool depends_on_training() const override { return shares_; }
+  void train_for(std::uint64_t steps) override {
+    std::atomic_ref(training_).store(steps);
+    if (for_spared_tables_) for_spared_tables_->train_for(steps);
+  }
 
   void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
              float learning_rate, std::uint64_t step) const override {
@@ -147,9 +164,11 @@ class rule final : public update_rule {
 
   Optimizer optimizer_;
   Schedule schedule_;
+  bool shares_ = has_share_of_training(schedule_);
+  mutable std::uint64_t training_ = 0;  // its steps; 0: nobody has said. By atomic_ref, as rules are moved.
   std::vector<element_range> spared_;
   std::vector<std::size_t> spared_tables_;  // their numbers
-  std::shared_ptr<rule const> for_spared_tables_;
+  std::shared_ptr<rule> for_spared_tables_;
   whole_variables variables_;
 };
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "edl/core/error.hpp"
 #include "edl/core/options_fit.hpp"
 
 namespace edl {
@@ -31,6 +32,72 @@ struct is_a_schedule {
   static_assert(gives_a_rate, "edl: what this schedule returns is no rate; it should be a `float`");
 };
 
+/// Steps of a schedule: a number of them, or a share of all steps of the job's training
+/// (`share_of_training`).
+class step_count {
+ public:
+  template <class N>
+    requires std::convertible_to<N, std::uint64_t> && (!std::floating_point<N>)
+  constexpr step_count(N const& number) : number_(static_cast<std::uint64_t>(number)) {}
+
+  /// Throws usage_error for a share: of how many steps it is has to be said first (`of`).
+  constexpr operator std::uint64_t() const {
+    if (share_ >= 0)
+      throw usage_error(
+          "a schedule's steps are a share of the training, and how many steps that has is unknown");
+    return number_;
+  }
+
+  constexpr bool is_share() const { return share_ >= 0; }
+  /// Of a training of so many steps.
+  constexpr step_count of(std::uint64_t training) const {
+    return is_share() ? step_count(static_cast<std::uint64_t>(share_ * double(training) + 0.5)) : *this;
+  }
+  /// No share, or one in [0, 1]; and not 0 steps, unless they may be.
+  constexpr bool fits(bool or_none = true) const {
+    return is_share() ? share_ <= 1 && (or_none || share_ > 0) : or_none || number_ > 0;
+  }
+
+ private:
+  friend constexpr step_count share_of_training(double share);
+  std::uint64_t number_ = 0;
+  double share_ = -1;
+};
+
+/// A share, in [0, 1], of the steps that the training of a job takes: its records × --num_epochs, by
+/// minibatches and the minibatches of a step, or --max_step. `cosine_decay{.rate = 0.1f, .steps =
+/// share_of_training(1)}` ends with the job, however long that is.
+constexpr step_count share_of_training(double share) {
+  step_count s(0);
+  s.share_ = share >= 0 ? share : 2;  // which is in no range
+  return s;
+}
+
+namespace detail {
+
+/// Calls `f` with each number of steps in a schedule of edl.
+template <class Schedule, class F>
+constexpr void each_step_count(Schedule& s, F&& f) {
+  if constexpr (requires { s.each_step_count(f); }) s.each_step_count(f);
+}
+
+}  // namespace detail
+
+/// Whether a schedule has steps that are a share of the training.
+template <class Schedule>
+constexpr bool has_share_of_training(Schedule s) {
+  bool any = false;
+  detail::each_step_count(s, [&](step_count const& n) { any = any || n.is_share(); });
+  return any;
+}
+
+/// The schedule in a training of so many steps.
+template <class Schedule>
+constexpr Schedule in_training_of(Schedule s, std::uint64_t steps) {
+  detail::each_step_count(s, [&](step_count& n) { n = n.of(steps); });
+  return s;
+}
+
 /// The same rate forever.
 struct constant_rate {
   float rate;
@@ -42,7 +109,7 @@ struct constant_rate {
 /// 0.001 from 15000 on. At most eight changes, by ascending version.
 struct piecewise_constant {
   struct change {
-    std::uint64_t from = std::numeric_limits<std::uint64_t>::max();
+    step_count from = std::numeric_limits<std::uint64_t>::max();
     float rate = 0;
   };
 
@@ -51,8 +118,11 @@ struct piecewise_constant {
 
   constexpr bool options_fit() const {
     bool good = is_amount(rate);
-    for (change const& c : then) good = good && is_amount(c.rate);
+    for (change const& c : then) good = good && is_amount(c.rate) && c.from.fits();
     return good;
+  }
+  constexpr void each_step_count(auto&& f) {
+    for (change& c : then) f(c.from);
   }
   constexpr float operator()(std::uint64_t version) const {
     float now = rate;
@@ -66,10 +136,11 @@ struct piecewise_constant {
 struct exponential_decay {
   float rate;
   float factor;
-  std::uint64_t steps;
+  step_count steps;
   bool staircase = false;
 
-  constexpr bool options_fit() const { return is_amount(rate) && is_amount(factor) && steps > 0; }
+  constexpr bool options_fit() const { return is_amount(rate) && is_amount(factor) && steps.fits(false); }
+  constexpr void each_step_count(auto&& f) { f(steps); }
   float operator()(std::uint64_t version) const {
     double const turns = double(version) / double(steps);
     return float(double(rate) * std::pow(double(factor), staircase ? std::floor(turns) : turns));
@@ -80,10 +151,11 @@ struct exponential_decay {
 /// 2017, without restarts).
 struct cosine_decay {
   float rate;
-  std::uint64_t steps;
+  step_count steps;
   float end = 0;
 
-  constexpr bool options_fit() const { return is_amount(rate) && is_amount(end); }
+  constexpr bool options_fit() const { return is_amount(rate) && is_amount(end) && steps.fits(); }
+  constexpr void each_step_count(auto&& f) { f(steps); }
   float operator()(std::uint64_t version) const {
     if (version >= steps) return end;
     double const way = double(version) / double(steps);
@@ -96,11 +168,14 @@ struct cosine_decay {
 /// restarts", ICLR 2017.)
 struct cosine_restarts {
   float rate;
-  std::uint64_t steps;       ///< above 0
+  step_count steps;          ///< above 0
   std::uint64_t factor = 1;  ///< above 0
   float end = 0;
 
-  constexpr bool options_fit() const { return is_amount(rate) && is_amount(end) && steps > 0 && factor > 0; }
+  constexpr bool options_fit() const {
+    return is_amount(rate) && is_amount(end) && steps.fits(false) && factor > 0;
+  }
+  constexpr void each_step_count(auto&& f) { f(steps); }
   float operator()(std::uint64_t version) const {
     if (steps == 0) return end;
     std::uint64_t length = steps;
@@ -120,11 +195,14 @@ struct cosine_restarts {
 /// otherwise.
 struct polynomial_decay {
   float rate;
-  std::uint64_t steps;
+  step_count steps;
   float end = 0;
   float power = 1;
 
-  constexpr bool options_fit() const { return is_amount(rate) && is_amount(end) && is_amount(power); }
+  constexpr bool options_fit() const {
+    return is_amount(rate) && is_amount(end) && is_amount(power) && steps.fits();
+  }
+  constexpr void each_step_count(auto&& f) { f(steps); }
   float operator()(std::uint64_t version) const {
     if (version >= steps) return end;
     double const left = 1 - double(version) / double(steps);
@@ -137,12 +215,15 @@ struct polynomial_decay {
 /// `end`.
 struct triangle {
   float rate;
-  std::uint64_t peak, steps;
+  step_count peak, steps;
   float start = 0, end = 0;
 
   constexpr bool options_fit() const {
-    return is_amount(rate) && is_amount(start) && is_amount(end) && peak <= steps;
+    bool const both_known = !peak.is_share() && !steps.is_share();
+    return is_amount(rate) && is_amount(start) && is_amount(end) && peak.fits() && steps.fits() &&
+           (!both_known || peak <= steps);
   }
+  constexpr void each_step_count(auto&& f) { f(peak), f(steps); }
   constexpr float operator()(std::uint64_t version) const {
     if (version >= steps) return end;
     bool const up = version < peak;
@@ -159,10 +240,14 @@ template <class Schedule>
 struct warmup {
   static_assert(sizeof(is_a_schedule<Schedule>) > 0);
 
-  std::uint64_t steps;
+  step_count steps;
   Schedule then;
 
-  constexpr bool options_fit() const { return edl::options_fit(then); }
+  constexpr bool options_fit() const { return steps.fits() && edl::options_fit(then); }
+  constexpr void each_step_count(auto&& f) {
+    f(steps);
+    detail::each_step_count(then, f);
+  }
   constexpr float operator()(std::uint64_t version) const
     requires learning_rate_schedule<Schedule>
   {
@@ -172,6 +257,6 @@ struct warmup {
 };
 
 template <class Schedule>
-warmup(std::uint64_t, Schedule) -> warmup<Schedule>;
+warmup(step_count, Schedule) -> warmup<Schedule>;
 
 }  // namespace edl

@@ -75,6 +75,7 @@ inline master::job_options options_of(job const& j, train::program const& p, tra
                                       std::optional<platform::kubernetes::job_spec> const& cluster,
                                       checkpoint::directory_lock* lock, logger const& log) {
   std::uint64_t const epoch = train::begin_epoch(j, lock, log);  // what is read from here on is the newest
+  train::plan_training(*p.rule, j, r);
   master::job_options o = train::master_options(j, p, r, log);
   o.epoch = epoch;
   o.starts_all = cluster || !s.launcher.empty();

@@ -157,6 +157,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
              return std::make_shared<ps::store>(train::store_options_of(j, p, *when, range, count));
            },
        .configure = [&](ps::store& into, std::string const& path) { train::configure(into, j, p, path); },
+       .plan = [&](std::uint64_t steps) { p.rule->train_for(steps); },
        .frozen = [&](std::uint64_t generation,
                      ps::push_result const& r) { report_frozen(node, master, generation, r); },
        .cut_off =
@@ -361,6 +362,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   if (j.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
   train::records r;
   if (unless_stopped([&] { r = train::open_records(j, p.open, log); }, stop, log)) return 0;
+  train::plan_training(*p.rule, j, r);
   bool const side_by_side = s.platform == "process";
   worker::trainer_options options =
       train::trainer_options_of(j, p, side_by_side ? j.num_workers : 1, int(s.id));

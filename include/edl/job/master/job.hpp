@@ -34,6 +34,7 @@ struct job_options {
   std::uint64_t minibatch_size = 64;
   std::uint64_t minibatches_per_task = 8;
   std::int64_t num_epochs = 1;         ///< ≤ 0: without end
+  std::uint64_t steps = 0;             ///< that servers plan their schedule for; 0: not known
   std::uint64_t max_step = 0;          ///< minibatches after which to stop; 0: no limit
   std::uint64_t evaluation_steps = 0;  ///< with training: evaluate what servers report, and the end; 0: no
   duration evaluation_start_delay{}, evaluation_throttle{};

@@ -163,6 +163,7 @@ EDL_INLINE asio::awaitable<void> configurer::configure(net::request& r) {
   shards_.hear(generation, [&](std::uint32_t range) {
     return request.keep() && std::ranges::find(request.holds(), range) != request.holds().end();
   });
+  if (request.training_steps() > 0) options_.plan(request.training_steps());
   for (int i = 0; i < request.assignments_size(); ++i) co_await take(request, i);
   shards_.serve();
   wire::ConfigureReply reply;

@@ -27,6 +27,9 @@ struct server_options {
   /// that may wait for a disk.
   std::function<void(store&, std::string const& path)> configure;
 
+  /// Told of how many steps the training takes, before a generation is served.
+  std::function<void(std::uint64_t steps)> plan = [](std::uint64_t) {};
+
   /// Told of every version that the first range's store has frozen by itself.
   std::function<void(std::uint64_t generation, push_result const&)> frozen;
 

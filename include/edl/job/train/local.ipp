@@ -342,6 +342,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   make_directories(j);
   auto const lock = lock_outputs(j, checkpoint::lock_options::part::whole, log);
   records const r = open_records(j, p.open, log);
+  plan_training(*p.rule, j, r);
   tell_of(r, j, *p.rule, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));

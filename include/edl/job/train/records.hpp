@@ -30,9 +30,18 @@ records open_records(job const& j, data::opener const& own, logger const& log);
 /// feature, and of a learning rate that is 0 for much of the job.
 void tell_of(records const& r, job const& j, update_rule const& rule, logger const& log);
 
+/// Steps that the training takes, by the job's flags and its records: whole epochs, or --max_step. An
+/// estimate where the number of workers decides it (all-reduce), and where records are skipped as damaged.
+/// 0: it has no end.
+std::uint64_t training_steps(job const& j, data::source const& training);
+
+/// Tells a rule whose schedule depends on them. Throws usage_error where there is no such number, or it
+/// depends on how many workers there are from time to time.
+void plan_training(update_rule& rule, job const& j, records const& r);
+
 /// A warning where the learning rate is 0 in a quarter of a job's steps or more; else empty. How many steps
 /// it has is an estimate.
-std::string unused_steps(job const& j, std::uint64_t training_records, update_rule const& rule);
+std::string unused_steps(job const& j, data::source const& training, update_rule const& rule);
 
 /// The records that are trained alone.
 std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own);

@@ -121,19 +121,39 @@ EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule,
     log.info(fmt::format("{} of {} records are held out for evaluation", data::records(*r.evaluation),
                          data::records(*r.evaluation) + data::records(*r.training)));
   if (r.training)
-    if (auto const unused = unused_steps(j, data::records(*r.training), rule); !unused.empty())
-      log.warning(unused);
+    if (auto const unused = unused_steps(j, *r.training, rule); !unused.empty()) log.warning(unused);
 }
 
-EDL_INLINE std::string unused_steps(job const& j, std::uint64_t training_records, update_rule const& rule) {
-  if (j.command != command::train) return {};
+EDL_INLINE std::uint64_t training_steps(job const& j, data::source const& training) {
   std::uint64_t const size = std::uint64_t(j.minibatch_size),
                       workers =
                           j.strategy == strategy::allreduce ? std::uint64_t(std::max(1, j.num_workers)) : 1,
                       of_a_step = minibatches_of_a_step(j) * workers;
-  std::uint64_t steps =
-      (training_records + size - 1) / size * std::uint64_t(std::max(0, j.num_epochs)) / of_a_step;
-  if (j.max_step > 0 && (j.num_epochs <= 0 || j.max_step < steps)) steps = j.max_step;
+  std::uint64_t minibatches = 0;  // of an epoch: a shard's last one may not be full
+  for (data::shard const& s : training.shards()) minibatches += (s.records + size - 1) / size;
+  std::uint64_t const steps =
+      (minibatches * std::uint64_t(std::max(0, j.num_epochs)) + of_a_step - 1) / of_a_step;
+  return j.max_step > 0 && (j.num_epochs <= 0 || j.max_step < steps) ? j.max_step : steps;
+}
+
+EDL_INLINE void plan_training(update_rule& rule, job const& j, records const& r) {
+  if (!rule.depends_on_training() || j.command != command::train || !r.training) return;
+  if (j.strategy == strategy::allreduce && !j.fixed_global_batch)
+    throw usage_error(
+        "the schedule has steps that are a share of the training, and how many steps all-reduce takes "
+        "depends on "
+        "how many workers there are: add --fixed_global_batch, or give the schedule a number of steps");
+  std::uint64_t const steps = training_steps(j, *r.training);
+  if (steps == 0)
+    throw usage_error(
+        "the schedule has steps that are a share of the training, and this training has no end: give "
+        "--num_epochs or --max_step, or give the schedule a number of steps");
+  rule.train_for(steps);
+}
+
+EDL_INLINE std::string unused_steps(job const& j, data::source const& training, update_rule const& rule) {
+  if (j.command != command::train) return {};
+  std::uint64_t const steps = training_steps(j, training);
   constexpr std::uint64_t fewest = 20, most_looks = 400;
   if (steps < fewest) return {};
   std::uint64_t const looks = std::min(steps, most_looks);

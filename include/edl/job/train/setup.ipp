@@ -94,6 +94,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.minibatch_size = std::uint64_t(j.minibatch_size);
   o.minibatches_per_task = std::uint64_t(j.num_minibatches_per_task);
   o.num_epochs = j.num_epochs;
+  if (p.rule->depends_on_training() && r.training) o.steps = training_steps(j, *r.training);
   // Zero is the end only to the user, and never to the master.
   o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
   o.judges = j.save_best || j.early_stopping;

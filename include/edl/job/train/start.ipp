@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
 #include "edl/core/counted.hpp"
@@ -313,6 +315,20 @@ EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
 EDL_INLINE master::restore_point start_of(job const& j, program const& p, records const& r,
                                           logger const& log) {
   checkpoint::check_weight_names(p.layout, p.weight_names);
+  std::array const all{
+      std::tuple("training_data", &j.training_data, r.training.get()),
+      std::tuple(j.validation_data.empty() ? "training_data" : "validation_data",
+                 j.validation_data.empty() ? &j.training_data : &j.validation_data, r.evaluation.get()),
+      std::tuple("prediction_data", &j.prediction_data, r.prediction.get())};
+  auto const compare_features = [&](record_facts const& known) {
+    for (auto const& [flag, path, of] : all)
+      if (of)
+        if (auto const missing = missing_features(known, *of, fmt::format("--{}={}", flag, *path));
+            !missing.empty())
+          log.warning(missing);
+  };
+  if (j.command == command::train && r.training && !r.training->features().empty())
+    compare_features(facts_of(p, *r.training));
   if (j.command == command::train)
     if (auto const own = detail::own_progress(j, r, log)) return *own;
   master::restore_point point = beginning(j, log);
@@ -322,6 +338,7 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
   else if (!j.skip_mismatch)
     detail::check_whole(p, point.directory);
   record_facts const known = facts_at(point.directory);
+  if (j.command != command::train) compare_features(known);
   for (data::source const* const of : {r.training.get(), r.evaluation.get(), r.prediction.get()}) try {
       if (of) check_records(known, *of);
     } catch (data_error const& other) {

@@ -27,6 +27,8 @@ class table : public source {
  public:
   virtual std::vector<table_column> const& columns() const = 0;
 
+  std::vector<std::string> features() const override;
+
   /// From now on columns have these kinds, each at least as wide as its own. Before readers are opened.
   virtual void agree(std::vector<table_column> const& with) = 0;
 };

@@ -74,6 +74,12 @@ EDL_INLINE std::string detail::look_alike(std::string_view wanted,
   return {};
 }
 
+EDL_INLINE std::vector<std::string> table::features() const {
+  std::vector<std::string> names;
+  for (table_column const& c : columns()) names.push_back(c.name);
+  return names;
+}
+
 EDL_INLINE void agree(std::span<table* const> files) {
   std::vector<table_column> all;
   std::unordered_map<std::string, std::size_t> places;

@@ -42,6 +42,7 @@ EDL_INLINE wire::ConfigureRequest keeper_calls::configuration(std::uint32_t id,
   request.set_generation(c.generation);
   request.set_restore(c.restore);
   request.set_keep(c.keep);
+  request.set_training_steps(options_.job.steps);
   auto const tell = [&](std::uint32_t of, auto add) {
     if (member const* const m = coordinator_.servers().find(of))
       for (std::string const& a : m->addresses) add(a);

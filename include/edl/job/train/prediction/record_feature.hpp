@@ -55,6 +55,11 @@ void check_extents(record_feature const& f, view<std::size_t> given);
 /// then. Lists on either side say nothing of their order.
 void check_records(record_facts const& known, data::source const& of);
 
+/// Of records that can have certain features only, as a table's rows: which of those that a model takes they
+/// cannot have, as a warning that begins with `given`; empty: none. Throws data_error where the model needs
+/// one, or where a feature that the model does not take has nearly its name.
+std::string missing_features(record_facts const& known, data::source const& of, std::string_view given);
+
 /// `feed` writes another number of values than an input of the network has.
 struct count_error : data_error {
   count_error(std::string const& what, std::size_t needed) : data_error(what), wanted(needed) {}

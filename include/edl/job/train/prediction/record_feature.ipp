@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "edl/cli/nearest.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
@@ -364,6 +365,35 @@ EDL_INLINE void check_records(record_facts const& known, data::source const& of)
         if (has_order(f) && record.count(f.name) > 0) check_extents(f, record.extents(f.name));
     });
   }
+}
+
+EDL_INLINE std::string missing_features(record_facts const& known, data::source const& of,
+                                        std::string_view given) {
+  std::vector<std::string> const there = of.features();
+  if (there.empty()) return {};
+  auto const is_there = [&](std::string const& name) {
+    return std::ranges::find(there, name) != there.end();
+  };
+  std::vector<std::string> not_taken;
+  for (std::string const& name : there)
+    if (std::ranges::find(known.inputs, name, &record_feature::name) == known.inputs.end())
+      not_taken.push_back(name);
+  std::string missing;
+  for (record_feature const& f : known.inputs) {
+    if (is_there(f.name)) continue;
+    std::string const name = printable(f.name, 64), like = cli::nearest(f.name, not_taken);
+    if (!like.empty())
+      throw data_error(
+          fmt::format("{} has no column '{}', which the model takes, but '{}', which it does not take: give "
+                      "both the same "
+                      "name, or add an empty column '{}' if that is another thing",
+                      given, name, printable(like, 64), name));
+    if (f.needed) throw data_error(fmt::format("{} has no column '{}', which the model needs", given, name));
+    missing += fmt::format("{}'{}'", missing.empty() ? "" : ", ", name);
+  }
+  return missing.empty() ? missing
+                         : fmt::format("{} has no column {}, which the model takes: all its records lack it",
+                                       given, missing);
 }
 
 }  // namespace edl
