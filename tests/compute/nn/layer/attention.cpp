@@ -91,19 +91,6 @@ TEST_CASE("attention is what its definition says, in one block of keys and in se
       }
 }
 
-TEST_CASE("gradients of attention") {
-  check_gradients(nn::attention{}, {1, 3, 4});
-  check_gradients(nn::attention{.heads = 2, .causal = true}, {1, 5, 4});
-  check_gradients(nn::attention{.heads = 2, .causal = true, .rotary = true}, {1, 5, 8});
-  check_gradients(nn::attention{.heads = 3, .rotary = true, .use_bias = false}, {2, 3, 6});
-  check_gradients(nn::attention{.heads = 1, .causal = true}, {1, 70, 2}, edl::mode::training, 1);
-  check_gradients(nn::attention{.heads = 1, .rotary = true}, {1, 270, 2}, edl::mode::training, 1);
-  check_gradients(nn::attention{.heads = 1, .causal = true}, {1, 270, 2}, edl::mode::training, 1);
-  check_gradients(nn::sequential(nn::residual(nn::sequential(nn::layer_norm{}, nn::attention{.heads = 2})),
-                                 nn::dense{.units = 3, .each_place = true}),
-                  {1, 4, 4});
-}
-
 TEST_CASE("large scores neither overflow nor lose their order") {
   lone_layer<nn::attention> h{.l = {.use_bias = false}, .in = {1, 4, 2}, .batch = 1};
   for (double& x : h.x) x *= 1e3;
@@ -128,22 +115,6 @@ TEST_CASE("layers of words and time run on the processor, a dense layer of each 
   CHECK_FALSE(nn::is_portable(nn::positions{}, {1, 3, 4}));
   CHECK_FALSE(nn::is_portable(nn::repeat<2>(nn::bidirectional(nn::lstm{.units = 2})), {1, 3, 4}));
   CHECK(nn::is_portable(nn::repeat<2>(nn::dense{.units = 4, .each_place = true}), {1, 3, 4}));
-}
-
-TEST_CASE("options of attention that cannot be") {
-  CHECK(nn::attention{.heads = 0}.check({1, 3, 4}) == edl::fit::option_out_of_range);
-  CHECK(nn::attention{.heads = 3}.check({1, 3, 4}) == edl::fit::option_out_of_range);
-  CHECK(nn::attention{.heads = 4, .rotary = true}.check({1, 3, 4}) == edl::fit::option_out_of_range);
-  CHECK(nn::attention{.heads = 2, .rotary = true, .rotary_base = 0}.check({1, 3, 4}) ==
-        edl::fit::option_out_of_range);
-  CHECK(nn::attention{.heads = 4}.check({1, 3, 4}) == edl::fit::fits);
-}
-
-TEST_CASE("gradients of attention whose weights drop out") {
-  check_gradients(nn::attention{.dropout = 0.4f}, {1, 5, 4});
-  check_gradients(nn::attention{.heads = 2, .causal = true, .rotary = true, .dropout = 0.3f}, {1, 6, 8});
-  check_gradients(nn::attention{.causal = true, .dropout = 0.5f}, {1, 270, 2}, edl::mode::training, 1);
-  check_gradients(nn::attention{.dropout = 0.4f}, {1, 5, 4}, edl::mode::evaluation);
 }
 
 TEST_CASE("equal streams drop equal weights, others do not; only training drops") {
@@ -177,11 +148,6 @@ TEST_CASE("a share of the weights drops out, and the others make up for it") {
   }
   CHECK(mean == doctest::Approx(1).epsilon(0.01));
   CHECK(std::ranges::count(h.y, h.y.front()) < std::ptrdiff_t(h.y.size()) / 2);
-}
-
-TEST_CASE("a share that leaves nothing does not fit") {
-  CHECK(nn::attention{.dropout = 1}.check({1, 3, 4}) == edl::fit::option_out_of_range);
-  CHECK(nn::attention{.dropout = -0.1f}.check({1, 3, 4}) == edl::fit::option_out_of_range);
 }
 
 }  // namespace attention_test

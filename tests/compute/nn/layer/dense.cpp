@@ -30,13 +30,6 @@ TEST_CASE("a dense layer of each place has one kernel for all places") {
   CHECK(h.y == std::vector<double>{3, 12, 7, 14});
 }
 
-TEST_CASE("gradients of a dense layer") {
-  check_gradients(nn::dense{.units = 5, .each_place = true}, {2, 3, 2});
-  check_gradients(nn::dense{.units = 3, .each_place = true, .use_bias = false}, {1, 4, 2});
-  check_gradients(nn::dense{.units = 5}, {2, 3, 2});
-  check_gradients(nn::dense{.units = 1, .use_bias = false}, {1, 1, 7}, edl::mode::training, 1);
-}
-
 namespace {
 
 /// What a layer says, and its gradients, in bfloat16 by kernels of edl's own.

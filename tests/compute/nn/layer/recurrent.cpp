@@ -92,28 +92,11 @@ void follows_its_formula() {
     }
 }
 
-template <class L>
-void has_exact_gradients() {
-  for (bool const reverse : {false, true})
-    for (bool const last : {false, true}) {
-      check_gradients(L{.units = 3, .reverse = reverse, .last = last}, {1, 4, 2});
-      check_gradients(L{.units = 5, .reverse = reverse, .last = last}, {1, 1, 2});
-    }
-  check_gradients(L{.units = 9}, {2, 3, 2});
-  check_gradients(nn::sequential(nn::dense{.units = 3, .each_place = true}, nn::bidirectional(L{.units = 2}),
-                                 L{.units = 2, .last = true}, nn::dense{.units = 2}),
-                  {1, 4, 3});
-}
-
 }  // namespace
 
 TEST_CASE("an lstm follows its formula") { follows_its_formula<nn::lstm>(); }
 
 TEST_CASE("a gru follows its formula") { follows_its_formula<nn::gru>(); }
-
-TEST_CASE("gradients of an lstm") { has_exact_gradients<nn::lstm>(); }
-
-TEST_CASE("gradients of a gru") { has_exact_gradients<nn::gru>(); }
 
 TEST_CASE("in both directions, a place knows what comes before and behind it") {
   auto const both = nn::bidirectional(nn::lstm{.units = 3});
@@ -127,11 +110,6 @@ TEST_CASE("in both directions, a place knows what comes before and behind it") {
   CHECK(h.y[9] != before[9]);                                                  // and backwards
   CHECK(h.y[18] != before[18]);                                                // place 3, forwards
   CHECK(std::equal(before.begin() + 21, before.end(), h.y.begin() + 21));      // and backwards
-}
-
-TEST_CASE("a recurrent layer needs units") {
-  CHECK(nn::lstm{}.check({1, 3, 4}) == edl::fit::option_out_of_range);
-  CHECK(nn::gru{}.check({1, 3, 4}) == edl::fit::option_out_of_range);
 }
 
 }  // namespace recurrent_test

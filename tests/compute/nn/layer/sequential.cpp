@@ -24,15 +24,6 @@ struct never_backward {
 
 }  // namespace
 
-TEST_CASE("gradients through a chain, and through a chain in a chain") {
-  check_gradients(nn::sequential(nn::dense{.units = 6}, nn::tanh{}, nn::dense{.units = 4}, nn::batch_norm{}),
-                  {1, 2, 3});
-  check_gradients(nn::sequential(nn::tanh{}, nn::sequential(nn::dense{.units = 5}, nn::dropout{.rate = 0.3f}),
-                                 nn::sequential(nn::sequential(nn::tanh{}), nn::dense{.units = 2})),
-                  {1, 2, 3});
-  check_gradients(nn::sequential(nn::relu{}), {2, 2, 2});
-}
-
 TEST_CASE("two layers of one kind draw from different streams") {
   lone_layer<
       std::remove_cvref_t<decltype(nn::sequential(nn::dropout{.rate = 0.5f}, nn::dropout{.rate = 0.5f}))>>
