@@ -104,6 +104,7 @@ void layers_of_samples(Check const& of) {
     of(l, {2, 2, 3});
     of(nn::sequential(nn::dense{.units = 6}, l, nn::tanh{}), {1, 1, 4});
   }
+  of(nn::compressed_interaction{.layers = 2, .maps = 2}, {1, 2, 3}, 200);  // more rows than at a time
 }
 
 /// Likewise, with layers that are made of others.
