@@ -171,8 +171,18 @@ TEST_CASE("a slow worker loses its task, or with replace_slow its place") {
     m.start();
     m.join(role::worker, 1);
     auto const t = m.ask();
-    m.now += seconds(301);
-    m.it.tick(m.now);
+    auto const beat = [&](std::uint64_t records) {
+      m.it.heartbeat(role::worker, 0, 1, {.records = records}, m.now);
+      m.it.tick(m.now);
+    };
+    m.now += seconds(150);
+    beat(2);
+    m.now += seconds(300);
+    beat(2);  // it has trained nothing since
+    CHECK(m.it.workers().known(0, 1));
+    CHECK_FALSE(m.said("takes too long for its task"));
+    m.now += seconds(1);
+    beat(2);
     CHECK(m.it.workers().known(0, 1) == !replace);
     CHECK(m.ask(1).key == t.key);
     CHECK(!m.done(t));
