@@ -55,6 +55,21 @@ TEST_CASE("who fails again is replaced after a pause, and the log says how long 
   CHECK(second->with == 3);
 }
 
+TEST_CASE("the next master knows how often workers have failed, and which ids were theirs") {
+  auto o = small();
+  o.worker_failures = 1;
+  master m(o);
+  m.start();
+  m.it.exited(role::worker, 0, exit_kind::failed, "torn", m.now);
+  REQUIRE(m.take<replace_process>()->with == 2);
+  master next(o, m.it.remembered());
+  next.join(role::worker, 2);
+  next.it.exited(role::worker, 2, exit_kind::failed, "torn", next.now);
+  CHECK(next.said("worker 2 failed too often and is not replaced: torn"));
+  next.it.exited(role::worker, 1, exit_kind::failed, "torn", next.now);
+  CHECK(next.take<replace_process>()->with == 3);
+}
+
 TEST_CASE("a server that fails too often ends the job") {
   auto o = small();
   o.server_failures = 1;
