@@ -68,7 +68,7 @@ TEST_CASE("a request of the Open Inference Protocol, as JSON") {
   CHECK(r.body ==
         "{\"model_name\":\"m\",\"model_version\":\"7\",\"id\":\"q\",\"outputs\":["
         "{\"name\":\"kind\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[1,2,4,5]},"
-        "{\"name\":\"size\",\"datatype\":\"FP32\",\"shape\":[2,1],\"data\":[3,NaN]}]}");
+        "{\"name\":\"size\",\"datatype\":\"FP32\",\"shape\":[2,1],\"data\":[3,null]}]}");  // JSON has no NaN
 }
 
 TEST_CASE("the same with tensors as bytes") {
@@ -366,6 +366,34 @@ TEST_CASE("where it is not known what a model takes, anything is taken") {
   auto const p = read_predict(R"({"instances":[{"price":7,"day":"1999-01-07","x":[1,2]}]})", open, 4);
   CHECK(record(*p, 0).integer("price") == 7);
   CHECK(record(*p, 0).bytes("day") == "1999-01-07");
+}
+
+TEST_CASE("features that the model does not take are ignored, but where one that it takes is not given") {
+  json const row{{"x", {1, 2}}, {"n", 5}, {"w", "a"}, {"id", "some"}};
+  auto const with_id = [](json body) {
+    body["inputs"].push_back({{"name", "id"}, {"shape", {2, 1}}, {"datatype", "INT32"}, {"data", {8, 9}}});
+    return body;
+  };
+  check_records(*inference(with_id(infer_body()).dump()));
+  CHECK(record(*read_predict(json{{"instances", {row}}}.dump(), face, 4), 0).integer("n") == 5);
+  json less = row, none = row;
+  less.erase("w"), none["w"] = nullptr;
+  CHECK(refused(json{{"instances", {less}}}, true) ==
+        std::pair(400, std::string("the model takes no input 'id'; it takes x, n, w: others are ignored only "
+                                   "where all of these are given, if as null")));
+  CHECK(refused(json{{"instances", {none}}}, true).first == 200);
+  json part = with_id(infer_body());
+  part["inputs"].erase(0);
+  CHECK(refused(part).first == 400);
+}
+
+TEST_CASE("a name that stands twice in an object is refused, with both values") {
+  auto const twice =
+      refused(json(R"({"instances":[{"x":[1,2],"n":5,"w":"n"},{"n": 1,"x":[1,2],"w":"a","n":2}]})"), true);
+  CHECK(twice ==
+        std::pair(400, std::string("'n' stands twice in one object of the body: with 1 and with 2")));
+  CHECK(refused(json(R"({"id":"a","inputs":[],"id":"\"b"})")).second.find("'id' stands twice") !=
+        std::string::npos);
 }
 
 TEST_CASE("TensorFlow Serving's rows and columns") {

@@ -13,6 +13,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/serve/protocol.hpp"
 #include "edl/job/serve/tensor.hpp"
 
@@ -40,6 +41,37 @@ inline std::string without_nan(std::string_view body) {
   return out;
 }
 
+/// Refuses a name that stands twice in an object, of which the parser would take the last. `body` is JSON.
+inline void refuse_twice(std::string_view body) {
+  struct member {
+    std::string_view name, rest;
+  };
+  std::vector<std::vector<member>> open;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (body[i] == '{' || body[i] == '[') open.emplace_back();
+    if (body[i] == '}' || body[i] == ']') {
+      auto& all = open.back();
+      std::ranges::stable_sort(all, {}, &member::name);
+      auto const twice = std::ranges::adjacent_find(all, {}, &member::name);
+      if (twice != all.end()) {
+        auto const shown = [](std::string_view rest) {
+          return printable(trimmed(rest.substr(0, rest.find_first_of(",}\n"))), 32);
+        };
+        throw http::failure(400,
+                            fmt::format("'{}' stands twice in one object of the body: with {} and with {}",
+                                        printable(twice->name), shown(twice->rest), shown(twice[1].rest)));
+      }
+      open.pop_back();
+    }
+    if (body[i] != '"') continue;
+    std::size_t const first = ++i;
+    for (; body[i] != '"'; ++i) i += body[i] == '\\';
+    auto const behind = body.find_first_not_of(" \t\r\n", i + 1);
+    if (behind != body.npos && body[behind] == ':')
+      open.back().push_back({body.substr(first, i - first), body.substr(behind + 1)});
+  }
+}
+
 /// A body of lists within lists would take a hundred times its bytes.
 inline json parsed(std::string_view body) {
   if (nested_too_deeply(body))
@@ -47,7 +79,9 @@ inline json parsed(std::string_view body) {
   // The parser would take it for the end of the body.
   if (auto const at = body.find('\0'); at != body.npos)
     throw http::failure(400, fmt::format("the body is no JSON: byte {} of it is zero", at));
-  return body.find("NaN") == body.npos ? json::parse(body) : json::parse(without_nan(body));
+  json all = body.find("NaN") == body.npos ? json::parse(body) : json::parse(without_nan(body));
+  refuse_twice(body);
+  return all;
 }
 
 /// A field of an object; null, as clients write for what they do not set, is as good as none.
@@ -201,11 +235,12 @@ inline void choose_outputs(question& q, json const& body, model_face const& of) 
   }
 }
 
+/// JSON has no word for what is not finite.
 inline void append_number(std::string& to, float x) {
   if (std::isfinite(x))
     fmt::format_to(std::back_inserter(to), "{}", x);
   else
-    to += std::isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity";
+    to += "null";
 }
 
 inline void append_list(std::string& to, view<float> values) {
@@ -288,7 +323,7 @@ inline inference_head read_head(std::string_view text, model_face const& of, std
     std::string const name = text_field(need(one, "name", "an input of the request"), "name", "an input");
     std::string const called = fmt::format("input '{}'", printable(name));
     std::string const& type = text_field(need(one, "datatype", called), "datatype", called);
-    tensor t = tensor_for(name, of.inputs, of.complete,
+    tensor t = tensor_for(name, of.inputs,
                           type == "BYTES"                 ? example::kind::strings
                           : type.find("INT") != type.npos ? example::kind::integers
                                                           : example::kind::floats);
@@ -319,6 +354,7 @@ inline inference_head read_head(std::string_view text, model_face const& of, std
     q.inputs.push_back(std::move(t));
   }
   check_rows(q.rows, most);
+  if (of.complete) check_names(q.inputs, of.inputs);
   choose_outputs(q, all, of);
   return h;
 }
@@ -458,7 +494,7 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
     auto const into = [&](std::string const& name, json const& value) -> tensor& {
       auto const found = std::ranges::find(inputs, name, &tensor::name);
       if (found != inputs.end()) return *found;
-      tensor& made = inputs.emplace_back(tensor_for(name, of.inputs, of.complete, kind_of(value)));
+      tensor& made = inputs.emplace_back(tensor_for(name, of.inputs, kind_of(value)));
       for (std::size_t i = 0; i < row; ++i) made.append_none();
       if (made.starts.empty()) made.starts.push_back(0);
       return made;
@@ -504,6 +540,7 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
     } else {
       throw http::failure(400, "the body has neither 'instances' nor 'inputs'");
     }
+    if (of.complete) check_names(inputs, of.inputs);
   });
 }
 

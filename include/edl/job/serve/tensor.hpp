@@ -47,10 +47,13 @@ struct tensor {
 };
 
 /// A tensor for the feature of that name, of the kind that the model asks for. Where that is not known, it is
-/// of kind `otherwise`. Throws http::failure (400) that lists the inputs where the model takes none of that
-/// name, and `complete`: no others either.
-tensor tensor_for(std::string const& name, std::span<record_feature const> inputs, bool complete = true,
+/// of kind `otherwise`.
+tensor tensor_for(std::string const& name, std::span<record_feature const> inputs,
                   example::kind otherwise = example::kind::floats);
+
+/// A feature that the model does not ask for is ignored, as a column of a table is. Where one that it takes
+/// is not given, it may be a misspelt name: throws http::failure (400) that lists the inputs.
+void check_names(std::span<tensor const> given, std::span<record_feature const> inputs);
 
 /// Divides the values among so many records. One all of whose values are null lacks the feature. Throws
 /// http::failure (400) where some are, or where the values cannot be divided.

@@ -255,19 +255,34 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
                   name, printable(datatype)));
 }
 
-EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature const> inputs, bool complete,
+EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature const> inputs,
                              example::kind otherwise) {
-  std::string all;
   for (record_feature const& f : inputs) {
     if (f.name == name) {
       tensor t{name, f.kind == example::kind::none ? example::kind::floats : f.kind};
       t.may_be_empty = may_be_empty(f);
       return t;
     }
-    all += (all.empty() ? "" : ", ") + f.name;
   }
-  if (!complete) return {name, otherwise};
-  throw detail::bad(fmt::format("the model takes no input '{}'; it takes {}", printable(name), all));
+  return {name, otherwise};
+}
+
+EDL_INLINE void check_names(std::span<tensor const> given, std::span<record_feature const> inputs) {
+  auto const stray = std::ranges::find_if(given, [&](tensor const& t) {
+    return std::ranges::find(inputs, t.name, &record_feature::name) == inputs.end();
+  });
+  if (stray == given.end()) return;
+  std::string all;
+  bool complete = true;
+  for (record_feature const& f : inputs) {
+    all += (all.empty() ? "" : ", ") + f.name;
+    complete &= std::ranges::find(given, f.name, &tensor::name) != given.end();
+  }
+  if (!complete)
+    throw detail::bad(fmt::format(
+        "the model takes no input '{}'; it takes {}: others are ignored only where all of these are "
+        "given, if as null",
+        printable(stray->name), all));
 }
 
 EDL_INLINE void share_out(std::span<tensor> inputs, std::size_t rows) {
