@@ -9,6 +9,7 @@
 `edl_add_model(digits digits.cpp PREDICTOR)` makes the library.
 """
 import ctypes
+import datetime
 import operator
 import os
 from typing import NamedTuple
@@ -102,6 +103,33 @@ def _flat(given):
     return [x for one in given for x in _flat(one)] if isinstance(given, (list, tuple)) else [given]
 
 
+def _dated(given):
+    """The same with NumPy's dates as Python's."""
+    if isinstance(given, (list, tuple)):
+        return [_dated(one) for one in given]
+    if isinstance(given, np.datetime64):
+        return given if _is_missing(given) else given.astype("datetime64[us]").item()
+    return given
+
+
+def _spelled(given, days):
+    """The same with texts for dates, and None for a date that is missing."""
+    if isinstance(given, list):
+        return [_spelled(one, days) for one in given]
+    if _is_missing(given):
+        return None
+    if not isinstance(given, datetime.date):
+        return given
+    return str(given.date() if days and isinstance(given, datetime.datetime) else given)
+
+
+def _without_dates(given):
+    """Dates within lists as the texts that tables have of them: without times where there are none."""
+    given = _dated(given)
+    times = [x for x in _flat(given) if isinstance(x, datetime.datetime) and not _is_missing(x)]
+    return _spelled(given, all(x.tzinfo is None and x.time() == datetime.time() for x in times))
+
+
 def _text(what, given):
     """A name or a path as C takes it: what stands behind a zero would be left out."""
     given = os.fsencode(given)
@@ -124,9 +152,11 @@ def _numbers(name, given):
 
 
 def _is_missing(value):
-    """Whether a record lacks what this is: None, NaN, masked, an empty list, or a list of such."""
+    """Whether a record lacks what this is: None, NaN, NaT, masked, an empty list, or a list of such."""
     if value is None or value is np.ma.masked:
         return True
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return value != value
     if isinstance(value, (list, tuple)):
         return all(map(_is_missing, value))
     if np.ma.isMaskedArray(value) and np.ma.getmaskarray(value).all():
@@ -156,11 +186,15 @@ class _Column:
             given = _unmasked(name, given)
         if not isinstance(given, (list, tuple)) and np.asarray(given).ndim == 0:
             raise Error(f"'{name}' is one value: the first extent counts records")
-        if not isinstance(given, (list, tuple)) and np.asarray(given).dtype.kind in "USO":
-            given = np.asarray(given).tolist()
+        if not isinstance(given, (list, tuple)) and np.asarray(given).dtype.kind in "USOM":
+            given = np.asarray(given)
+            given = (given.astype("datetime64[us]") if given.dtype.kind == "M" else given).tolist()
         self.rows = len(given)
         if isinstance(given, (list, tuple)):
             first = _first(given)
+            if isinstance(first, (datetime.date, np.datetime64)):
+                given = _without_dates(given)
+                first = _first(given)
             if isinstance(first, (str, bytes)) or (first is None and dtype == "str" and not any(map(_flat, given))):
                 return self._take_texts(name, [_flat(one) for one in given])
             ones = [np.empty(0) if _is_missing(one) else _numbers(name, one) for one in given]
@@ -264,7 +298,8 @@ class Model:
         the likeliest class, where classes have names.
 
         `inputs`: an array or a list for each feature; the first extent counts records, and the others are
-        those that the model takes, or one flat extent. Numbers are taken as float32 or int64, texts as UTF-8.
+        those that the model takes, or one flat extent. Numbers are taken as float32 or int64, texts as UTF-8,
+        dates of Python, NumPy and pandas as their texts, 2026-11-28 or 2026-11-28 15:04:05.
         In lists a record may have more values than another one. None, NaN, masked values or an empty list mean
         that a record lacks the feature.
         """

@@ -167,6 +167,26 @@ class Predictor(unittest.TestCase):
                 m.predict({"x": rows, "text": ["", "b"], "ids": [[1], []]})
             self.assertEqual(wanted.shape, (2, 3))
 
+    def test_dates_are_their_texts(self):
+        from datetime import date, datetime, timezone
+
+        with edl.open(self.at("mixed"), library(MIXED)) as m:
+            def said(text):
+                return m.predict({"x": self.x[:2], "text": text, "ids": [[1], []]})["kind"]
+
+            for dates, texts in (
+                ([date(2026, 11, 28), date(2025, 1, 2)], ["2026-11-28", "2025-01-02"]),
+                ([datetime(2026, 11, 28), datetime(2025, 1, 2)], ["2026-11-28", "2025-01-02"]),
+                ([datetime(2026, 11, 28, 15, 4), datetime(2025, 1, 2)], ["2026-11-28 15:04:00", "2025-01-02 00:00:00"]),
+                ([datetime(2026, 11, 28, tzinfo=timezone.utc)] * 2, ["2026-11-28 00:00:00+00:00"] * 2),
+                (np.array(["2026-11-28", "2025-01-02"], "datetime64[ns]"), ["2026-11-28", "2025-01-02"]),
+                ([np.datetime64("2026-11-28"), date(2025, 1, 2)], ["2026-11-28", "2025-01-02"]),
+            ):
+                self.same(said(dates), said(texts))
+            for missing in (None, np.datetime64("NaT")):
+                with self.assertRaisesRegex(edl.Error, "record 1: .* feature 'text'"):
+                    said([date(2026, 11, 28), missing])
+
     def test_what_the_model_does_not_ask_for(self):
         with edl.open(self.at("mixed"), library(MIXED)) as m:
             good = {"x": self.x[:2], "text": ["a", "b"], "ids": [[1], []]}
