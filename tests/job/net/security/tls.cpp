@@ -89,6 +89,19 @@ TEST_CASE("two sides with one key agree on a binding and pass bytes; nobody betw
   CHECK(c.channel_binding() != client.channel_binding());
 }
 
+TEST_CASE("a peer that closes amid the handshake is not said to have another token") {
+  tls_context const a(peers::secret(), "job");
+  wire w;
+  tls_session client(a, w.client[0], side::client), server(a, w.server[0], side::server);
+  client.handshake();
+  w.forward();
+  server.handshake();
+  ::shutdown(w.server[1], SHUT_WR);  // as who has waited for a process that stood still
+  std::string const said = complaint([&] { server.handshake(); });
+  CHECK(contains(said, "the peer closed the connection before the handshake was over"));
+  CHECK_FALSE(contains(said, "EDL_JOB_TOKEN"));
+}
+
 TEST_CASE("another token or another job has another key") {
   tls_context const ours(peers::secret(), "job");
   for (bool const other_job : {false, true}) {
