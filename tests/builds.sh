@@ -60,7 +60,7 @@ for number in $chosen; do
     cat >"$work/others.hpp" <<'EOF'
 #include <Eigen/Core>
 #include <asio.hpp>
-#include <edl/job/wire/edl.pb.h>
+#include <edl/base/wire/edl.pb.h>
 #include <filesystem>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DROOT=include/edl -DPREFIX=edl/ "-DHOUSES=compute|job" "-DORDER=core;job/net;compute/nn|compute/optim"
+# cmake -DROOT=include/edl -DPREFIX=edl/ "-DHOUSES=compute|job" "-DORDER=core;base/net;compute/nn|compute/optim"
 #       -DDESIGN=docs/design.md -DBESIDE=other/folder -P layers.cmake
 # A folder, which may stand in a house, may include folders of earlier cells only, and no file beside the folders;
 # folders in one cell are strangers. BESIDE are folders that stand elsewhere and count as those of ROOT.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/job/net/byte_stream.hpp"
+#include "edl/base/net/byte_stream.hpp"
 
 namespace bench {
 

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "contestant.hpp"
+#include "edl/base/net/security/tls.hpp"
+#include "edl/base/net/security/token.hpp"
 #include "edl/job/collective/group.hpp"
 #include "edl/job/collective/topology.hpp"
-#include "edl/job/net/security/tls.hpp"
-#include "edl/job/net/security/token.hpp"
 
 namespace bench {
 namespace {

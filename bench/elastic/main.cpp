@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "job/app/job.hpp"
+#include "app/job.hpp"
 #include "kubernetes/double.hpp"
 
 namespace {

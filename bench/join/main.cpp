@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "job/app/job.hpp"
+#include "app/job.hpp"
 
 namespace {
 

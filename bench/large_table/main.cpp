@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/checkpoint/directory.hpp"
+#include "edl/base/checkpoint/layout_digest.hpp"
 #include "edl/cli/program.hpp"
 #include "edl/compute/optim/rule.hpp"
 #include "edl/compute/optim/rules.hpp"
 #include "edl/core/random.hpp"
-#include "edl/job/checkpoint/directory.hpp"
-#include "edl/job/checkpoint/layout_digest.hpp"
 #include "edl/job/ps/store.hpp"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "edl/job/checkpoint/model_file.hpp"
+#include "edl/base/checkpoint/model_file.hpp"
 
 namespace {
 

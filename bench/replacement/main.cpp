@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/platform/quiet_observer.hpp"
+#include "edl/base/net/node.hpp"
 #include "edl/cluster/kubernetes/cluster.hpp"
-#include "edl/job/net/node.hpp"
-#include "job/platform/quiet_observer.hpp"
 #include "kubernetes/double.hpp"
 
 namespace {
 
-namespace k = edl::platform::kubernetes;
+namespace k = edl::kubernetes;
 namespace lab = edl::testing::kubernetes;
 using clock_type = std::chrono::steady_clock;
 using edl::process_id;

@@ -10,17 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/listener.hpp"
+#include "edl/base/net/node.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/cli/program.hpp"
 #include "edl/compute/optim/rule.hpp"
 #include "edl/compute/optim/rules.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/net/listener.hpp"
-#include "edl/job/net/node.hpp"
 #include "edl/job/ps/policy.hpp"
 #include "edl/job/ps/server.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
 #include "edl/job/worker/remote.hpp"
 
 namespace {

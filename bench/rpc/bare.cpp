@@ -14,9 +14,9 @@
 #include <cstring>
 
 #include "contestant.hpp"
-#include "edl/job/net/address.hpp"
-#include "edl/job/net/security/token.hpp"
-#include "edl/job/net/transport.hpp"
+#include "edl/base/net/address.hpp"
+#include "edl/base/net/security/token.hpp"
+#include "edl/base/net/transport.hpp"
 
 namespace bench {
 namespace {

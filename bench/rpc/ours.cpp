@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "contestant.hpp"
-#include "edl/job/net/blocking.hpp"
-#include "edl/job/net/channel.hpp"
-#include "edl/job/net/listener.hpp"
-#include "edl/job/net/node.hpp"
+#include "edl/base/net/blocking.hpp"
+#include "edl/base/net/channel.hpp"
+#include "edl/base/net/listener.hpp"
+#include "edl/base/net/node.hpp"
 
 namespace bench {
 namespace {

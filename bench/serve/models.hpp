@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "../train/networks.hpp"
+#include "edl/base/checkpoint/model_file.hpp"
 #include "edl/compute/onnx/network.hpp"
-#include "edl/job/checkpoint/model_file.hpp"
 
 namespace bench {
 

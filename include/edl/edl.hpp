@@ -6,6 +6,9 @@
 #include <xtensor/xmath.hpp>
 #include <xtensor/xoperation.hpp>
 
+#include "edl/author/model_traits.hpp"  // first: GCC lists by which headers it came to a sentence
+#include "edl/author/predictor.hpp"
+#include "edl/author/run.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/data/format/picture.hpp"
@@ -17,7 +20,4 @@
 #include "edl/compute/nn/metrics.hpp"
 #include "edl/compute/optim/optimizers.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/author/model_traits.hpp"  // first: GCC lists by which headers it came to a sentence
-#include "edl/job/author/predictor.hpp"
-#include "edl/job/author/run.hpp"
 #include "edl/version.hpp"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "edl/job/checkpoint/directory.hpp"
-#include "edl/job/checkpoint/manifest.hpp"
-#include "job/app/job.hpp"
+#include "app/job.hpp"
+#include "edl/base/checkpoint/directory.hpp"
+#include "edl/base/checkpoint/manifest.hpp"
 
 namespace chaos {
 

@@ -23,11 +23,11 @@
 #include <thread>
 #include <vector>
 
-#include "edl/job/net/status.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/frame.hpp"
-#include "edl/job/wire/method.hpp"
-#include "job/app/relay.hpp"
+#include "app/relay.hpp"
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/frame.hpp"
+#include "edl/base/wire/method.hpp"
 
 /// What neighbours, disks and networks do to a job, besides ending its processes.
 namespace chaos {

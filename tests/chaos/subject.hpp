@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/job.hpp"
 #include "chaos/mischief.hpp"
 #include "chaos/network.hpp"
 #include "chaos/plan.hpp"
-#include "job/app/job.hpp"
 
 namespace chaos {
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/job.hpp"
 #include "chaos/fault.hpp"
 #include "chaos/handle.hpp"
 #include "chaos/judged.hpp"
@@ -23,7 +24,6 @@
 #include "chaos/plan.hpp"
 #include "chaos/subject.hpp"
 #include "chaos/watcher.hpp"
-#include "job/app/job.hpp"
 
 namespace chaos {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "job/app/job.hpp"
+#include "app/job.hpp"
 #include "kubernetes/double.hpp"
 
 /// Jobs in a cluster: the `edl` command submits them to a double of the API server, whose pods are real

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "job/http/client.hpp"
+#include "base/http/client.hpp"
 #include "shared_cluster.hpp"
 
 namespace dashboards_test {

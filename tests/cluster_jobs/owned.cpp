@@ -14,7 +14,7 @@
 namespace owned_test {
 
 using namespace cluster_job;
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 
 namespace {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a master shows of itself on its own pod, as an API server keeps it.
+#include "base/platform/quiet_observer.hpp"
 #include "cluster_job.hpp"
 #include "edl/cluster/kubernetes/cluster.hpp"
-#include "job/platform/quiet_observer.hpp"
 
 namespace waits_test {
 
 using namespace cluster_job;
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 
 TEST_CASE("what a job waits for stands on the master's pod, and goes when the wait is over") {
   lab::cluster server;

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "command/tool.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/app/arguments.hpp"
 #include "submit/submission_flags.hpp"
 
 namespace commands_test {

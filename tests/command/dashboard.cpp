@@ -11,8 +11,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/http/client.hpp"
 #include "command/tool.hpp"
-#include "job/http/client.hpp"
 #include "job/train/dashboard/browser.hpp"
 
 namespace dashboard_command_test {

@@ -12,7 +12,7 @@ namespace plain_job_test {
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 
 namespace {
 

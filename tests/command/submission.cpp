@@ -18,7 +18,7 @@ using namespace edl::tool;
 using support::has;
 using tool_test::refusal;
 using namespace tutorials;
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/wire/scratch.hpp"
 #include "edl/core/storage_error.hpp"
-#include "job/wire/scratch.hpp"
 
 namespace durable_file_test {
 

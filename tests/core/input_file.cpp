@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "job/wire/scratch.hpp"
+#include "base/wire/scratch.hpp"
 
 namespace input_file_test {
 

@@ -2,9 +2,9 @@
 // Whole jobs whose workers' GPUs sum among themselves.
 #include <cstdlib>
 
+#include "app/job.hpp"
 #include "cuda/gpus.hpp"
-#include "edl/job/checkpoint/directory.hpp"
-#include "job/app/job.hpp"
+#include "edl/base/checkpoint/directory.hpp"
 
 namespace allreduce_test {
 

@@ -3,8 +3,8 @@
 #include "edl/job/replica/gpu_sum.hpp"
 
 #include "cuda/gpus.hpp"
+#include "edl/author/model_learner.hpp"
 #include "edl/edl.hpp"
-#include "edl/job/author/model_learner.hpp"
 #include "edl/job/replica/step_sum.hpp"
 #include "job/collective/members.hpp"
 

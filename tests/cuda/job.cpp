@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole jobs of the tests' small model that compute on a GPU.
-#include "job/app/job.hpp"
+#include "app/job.hpp"
 
 #include <cstdlib>
 #include <map>
 #include <utility>
 
 #include "cuda/gpu.hpp"
-#include "edl/job/checkpoint/directory.hpp"
+#include "edl/base/checkpoint/directory.hpp"
 
 namespace job_test {
 

@@ -6,10 +6,10 @@
 
 #include "compute/device/draw.hpp"
 #include "cuda/gpu.hpp"
+#include "edl/author/model_learner.hpp"
 #include "edl/compute/device/device_buffer.hpp"
 #include "edl/edl.hpp"
-#include "edl/job/author/model_learner.hpp"
-#include "edl/job/train/gpu_rows.hpp"
+#include "edl/job/train/trainers/gpu_rows.hpp"
 
 namespace cuda_tables_test {
 

@@ -3,12 +3,12 @@
 #include <limits>
 #include <memory>
 
+#include "app/words.hpp"
 #include "cuda/gpu.hpp"
+#include "edl/author/model_learner.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/optim/optimizer.hpp"
 #include "edl/edl.hpp"
-#include "edl/job/author/model_learner.hpp"
-#include "job/app/words.hpp"
 
 namespace trainer_test {
 

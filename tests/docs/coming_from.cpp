@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "coming-from-count.inc"
+#include "edl/author/model_learner.hpp"
+#include "edl/base/checkpoint/model_reader.hpp"
 #include "edl/core/error.hpp"
 #include "edl/edl.hpp"
-#include "edl/job/author/model_learner.hpp"
-#include "edl/job/checkpoint/model_reader.hpp"
 
 namespace nn = edl::nn;
 

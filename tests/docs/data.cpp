@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "compute/data/support.hpp"
+#include "edl/author/model_learner.hpp"
 #include "edl/compute/data/format/recordio.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/edl.hpp"
-#include "edl/job/author/model_learner.hpp"
 
 namespace nn = edl::nn;
 

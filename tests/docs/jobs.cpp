@@ -2,8 +2,8 @@
 // The snippets of docs/jobs.md. The build cuts them out of the document, in its order.
 #include <doctest/doctest.h>
 
+#include "edl/base/checkpoint/other_model.hpp"
 #include "edl/edl.hpp"
-#include "edl/job/checkpoint/other_model.hpp"
 #include "jobs-count.inc"
 
 namespace nn = edl::nn;

@@ -9,14 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/author/model_learner.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/edl.hpp"
-#include "edl/job/author/model_learner.hpp"
 #include "models-count.inc"
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 21, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 22, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -37,8 +37,8 @@ constexpr auto block =
 #include "models-11.inc"
 #include "models-14.inc"
 #include "models-15.inc"
-#include "models-18.inc"
 #include "models-19.inc"
+#include "models-20.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
@@ -60,7 +60,7 @@ struct picture {
     into.label = record.integer("label");
   }
 #include "models-16.inc"
-#include "models-20.inc"
+#include "models-21.inc"
 #include "models-9.inc"
 };
 
@@ -80,13 +80,24 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-21.inc"
+#include "models-22.inc"
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, picture) {
   edl::author::model_learner<Model> const learner(edl::cpu::open({}), {});
   CHECK(learner.facts().output.size() == 2);
+}
+
+struct planned {
+#include "models-18.inc"
+};
+
+TEST_CASE("the schedule of the documents warms up for a twentieth of the training, and ends with it") {
+  auto const of = edl::in_training_of(planned::schedule, 1000);
+  CHECK(of(0) == doctest::Approx(0.002));
+  CHECK(of(50) == doctest::Approx(0.0994).epsilon(0.001));
+  CHECK(of(1000) == 0);
 }
 
 TEST_CASE("the model with hyperparameters in the documents is trained with those that a user sets") {

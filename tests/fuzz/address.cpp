@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/net/address.hpp"
+#include "edl/base/net/address.hpp"
 
-#include "edl/job/net/security/identity.hpp"
+#include "edl/base/net/security/identity.hpp"
 #include "fuzz.hpp"
 
 namespace address_fuzz {

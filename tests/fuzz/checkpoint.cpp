@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/base/checkpoint/checkpoint.hpp"
 
 #include <zlib.h>
 
-#include "edl/job/checkpoint/model_file.hpp"
-#include "edl/job/checkpoint/other_model.hpp"
+#include "edl/base/checkpoint/model_file.hpp"
+#include "edl/base/checkpoint/other_model.hpp"
 #include "fuzz.hpp"
 
 namespace checkpoint_fuzz {

@@ -10,7 +10,7 @@ namespace cluster_spec_fuzz {
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::platform;
-  using namespace edl::platform::kubernetes;
+  using namespace edl::kubernetes;
   using edl::role;
   job_spec spec;
   spec.name = "j";

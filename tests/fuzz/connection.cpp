@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/net/connection.hpp"
+#include "edl/base/net/connection.hpp"
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>

@@ -6,7 +6,7 @@
 namespace credential_fuzz {
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  using namespace edl::platform::kubernetes;
+  using namespace edl::kubernetes;
   std::string const output(fuzz::text(data, size));
   exec_plugin plugin;
   plugin.version = "v1";

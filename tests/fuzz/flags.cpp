@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/app/arguments.hpp"
+#include "edl/app/arguments.hpp"
 #include "fuzz.hpp"
 
 namespace flags_fuzz {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/wire/frame.hpp"
+#include "edl/base/wire/frame.hpp"
 
 #include "fuzz.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/net/security/handshake.hpp"
+#include "edl/base/net/security/handshake.hpp"
 
 #include <array>
 #include <asio/co_spawn.hpp>
@@ -7,7 +7,7 @@
 #include <asio/system_error.hpp>
 #include <functional>
 
-#include "edl/job/wire/edl.pb.h"
+#include "edl/base/wire/edl.pb.h"
 #include "fuzz.hpp"
 #include "sockets.hpp"
 

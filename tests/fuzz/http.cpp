@@ -9,7 +9,7 @@ namespace {
 
 /// What an answer says, fed in pieces of `step` bytes.
 std::string read(std::string_view bytes, std::size_t step) {
-  edl::platform::kubernetes::response answer;
+  edl::kubernetes::response answer;
   std::string body;
   bool const taken = fuzz::takes([&] {
     while (!bytes.empty() && !answer.done()) {
@@ -32,7 +32,7 @@ std::string read(std::string_view bytes, std::size_t step) {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   auto const bytes = fuzz::text(data, size);
   fuzz::require(read(bytes, bytes.size() + 1) == read(bytes, 1), "it does not matter how bytes arrive");
-  edl::platform::kubernetes::percent_encoded(bytes);
+  edl::kubernetes::percent_encoded(bytes);
   return 0;
 }
 

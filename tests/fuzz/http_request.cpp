@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/http/request_parser.hpp"
-#include "edl/job/http/router.hpp"
+#include "edl/base/http/request_parser.hpp"
+#include "edl/base/http/router.hpp"
 #include "fuzz.hpp"
 
 namespace http_request_fuzz {

@@ -9,7 +9,7 @@
 namespace job_spec_fuzz {
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  using namespace edl::platform::kubernetes;
+  using namespace edl::kubernetes;
   std::string const text(fuzz::text(data, size));
   fuzz::takes(
       [&] {

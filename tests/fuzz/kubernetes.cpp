@@ -9,7 +9,7 @@
 namespace kubernetes_fuzz {
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  using namespace edl::platform::kubernetes;
+  using namespace edl::kubernetes;
   auto const text = fuzz::text(data, size);
   auto const refused = refusal(int(size % 600), text, "GET https://host/path", "the fuzzer");
   fuzz::takes([&] { throw refused; });

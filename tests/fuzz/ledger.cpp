@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/ledger_message.hpp"
-#include "edl/job/wire/message.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/ledger_message.hpp"
+#include "edl/base/wire/message.hpp"
 #include "fuzz.hpp"
 
 namespace ledger_fuzz {

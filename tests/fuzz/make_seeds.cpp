@@ -10,6 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/checkpoint/checkpoint.hpp"
+#include "edl/base/checkpoint/manifest.hpp"
+#include "edl/base/checkpoint/model_file.hpp"
+#include "edl/base/net/security/token.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/frame.hpp"
+#include "edl/base/wire/ledger_message.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/compute/data/format/compression.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
@@ -17,14 +24,7 @@
 #include "edl/compute/data/format/recordio.hpp"
 #include "edl/compute/onnx/graph.hpp"
 #include "edl/compute/onnx/message.hpp"
-#include "edl/job/checkpoint/checkpoint.hpp"
-#include "edl/job/checkpoint/manifest.hpp"
-#include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/master/journal.hpp"
-#include "edl/job/net/security/token.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/frame.hpp"
-#include "edl/job/wire/ledger_message.hpp"
 
 namespace {
 
@@ -235,14 +235,14 @@ void network() {
 }
 
 void cluster() {
-  edl::platform::kubernetes::job_spec spec;
+  edl::kubernetes::job_spec spec;
   spec.name = "j";
   spec.image = "i";
   spec.command = {"/m", "train"};
   spec.num_workers = 2;
   spec.worker.request = {{"cpu", "0.2"}, {"memory", "1Gi"}};
   spec.variables = {{"A", "b"}};
-  put("job_spec", "job", edl::platform::kubernetes::to_json(spec));
+  put("job_spec", "job", edl::kubernetes::to_json(spec));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/checkpoint/manifest.hpp"
+#include "edl/base/checkpoint/manifest.hpp"
 
 #include <zlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/checkpoint/safetensors.hpp"
+#include "edl/base/checkpoint/safetensors.hpp"
 
 #include "fuzz.hpp"
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "edl/job/net/security/secure_socket.hpp"
+#include "edl/base/net/security/secure_socket.hpp"
 #include "fuzz.hpp"
 
 namespace fuzz {

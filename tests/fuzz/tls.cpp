@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/job/net/security/tls.hpp"
+#include "edl/base/net/security/tls.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "edl/job/net/security/token.hpp"
+#include "edl/base/net/security/token.hpp"
 #include "fuzz.hpp"
 
 namespace tls_fuzz {

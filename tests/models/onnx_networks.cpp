@@ -16,7 +16,7 @@
 
 #include "edl/compute/onnx/batch_norm_folding.hpp"
 #include "edl/compute/onnx/network.hpp"
-#include "edl/job/train/feed_arithmetic.hpp"
+#include "edl/job/train/setup/feed_arithmetic.hpp"
 #if __has_include(<httplib.h>)
 #include "../../examples/remote/http_recordio.hpp"
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole jobs of the example's program, whose records lie on a web server.
-#include "job/app/job.hpp"
+#include "app/job.hpp"
 
 #include <map>
 #include <string>

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "edl/job/app/sweep_plan.hpp"
+#include "edl/app/sweep_plan.hpp"
 #include "tools/edl.hpp"
 
 namespace sweep_test {

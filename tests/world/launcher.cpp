@@ -9,15 +9,15 @@
 #include <map>
 #include <thread>
 
-#include "edl/job/net/blocking.hpp"
-#include "edl/job/net/channel.hpp"
-#include "edl/job/net/listener.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/status.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "edl/job/wire/process_message.hpp"
+#include "edl/base/net/blocking.hpp"
+#include "edl/base/net/channel.hpp"
+#include "edl/base/net/listener.hpp"
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
+#include "edl/base/wire/process_message.hpp"
 #include "world/subject.hpp"
 
 namespace simulation {

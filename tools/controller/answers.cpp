@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "edl/base/http/server.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/metric_registry.hpp"
 #include "edl/core/text.hpp"
-#include "edl/job/http/server.hpp"
 
 namespace edl::tool {
 namespace {

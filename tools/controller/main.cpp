@@ -6,11 +6,11 @@
 #include <cstdlib>
 
 #include "answers.hpp"
+#include "edl/app/signals.hpp"
+#include "edl/base/net/security/token.hpp"
 #include "edl/cli/program.hpp"
 #include "edl/cluster/controller/controller.hpp"
 #include "edl/core/names.hpp"
-#include "edl/job/app/signals.hpp"
-#include "edl/job/net/security/token.hpp"
 #include "edl/version.hpp"
 
 namespace {
@@ -135,8 +135,8 @@ std::string own_name() {
   return name;
 }
 
-platform::kubernetes::access access_of(std::string const& kubeconfig, std::string const& context) {
-  namespace k8s = platform::kubernetes;
+kubernetes::access access_of(std::string const& kubeconfig, std::string const& context) {
+  namespace k8s = kubernetes;
   if (!kubeconfig.empty()) return k8s::from_kubeconfig(kubeconfig, context);
   return k8s::find_access(!context.empty(), context);
 }

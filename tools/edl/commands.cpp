@@ -366,10 +366,10 @@ int run(words const& line) {
   } catch (usage_error const& bad) {
     say(bad.what());
     return wrong_usage;
-  } catch (platform::kubernetes::api_error const& bad) {
+  } catch (kubernetes::api_error const& bad) {
     say(bad.what());
     return refused;
-  } catch (platform::kubernetes::unreachable const& bad) {
+  } catch (kubernetes::unreachable const& bad) {
     say(bad.what());
     return cannot_reach;
   } catch (std::exception const& bad) {

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <tuple>
 
+#include "edl/app/arguments.hpp"
 #include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/app/arguments.hpp"
 #include "edl/job/config/resolve.hpp"
 
 namespace edl::tool {

@@ -12,11 +12,11 @@
 
 #include "edl/cluster/controller/api_requests.hpp"
 #include "edl/cluster/controller/control.hpp"
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/cluster/kubernetes/errors.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
+#include "edl/core/wall_time.hpp"
 
 /// A cluster without processes and without time of its own. It is an API server's objects, a scheduler, a
 /// kubelet and masters that do as they are told, one round after the other. What a controller does in it can
@@ -25,7 +25,7 @@ namespace world {
 
 using nlohmann::json;
 using namespace edl::controller;
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using edl::role;
 
 /// The controller is killed.
@@ -149,7 +149,7 @@ class cluster : public api_requests {
     bool const pod = o.value("kind", "") == "Pod";
     if (pod && (o["spec"].value("nodeName", "").empty() || over(o))) grace = 0;
     if (!o["metadata"].contains("deletionTimestamp") || grace == 0) {
-      o["metadata"]["deletionTimestamp"] = stamp_of(now + grace);
+      o["metadata"]["deletionTimestamp"] = edl::stamp_of(now + grace);
       o["metadata"]["deletionGracePeriodSeconds"] = grace;
     }
     if (!pod) o["metadata"]["deletionGracePeriodSeconds"] = 0;
@@ -261,7 +261,7 @@ class cluster : public api_requests {
     std::string const at = path + "/" + o["metadata"]["name"].get<std::string>();
     if (objects.contains(at)) fail(409, "AlreadyExists", at + " is there already");
     o["metadata"]["uid"] = fmt::format("{:08}-uid", ++version_);
-    o["metadata"]["creationTimestamp"] = stamp_of(now);
+    o["metadata"]["creationTimestamp"] = edl::stamp_of(now);
     if (minor < 35 && o.contains("/spec/containers/0/restartPolicyRules"_json_pointer))
       fail(400, "BadRequest",
            "strict decoding error: unknown field \"spec.containers[0].restartPolicyRules\"");

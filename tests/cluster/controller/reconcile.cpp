@@ -6,8 +6,8 @@
 #include <set>
 
 #include "cluster/autoscaler/world.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/cluster/controller/job_objects.hpp"
-#include "edl/job/app/arguments.hpp"
 
 namespace reconcile_test {
 

@@ -13,7 +13,7 @@
 
 namespace access_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using nlohmann::json;

@@ -7,7 +7,7 @@
 
 namespace backoff_test {
 
-using edl::platform::kubernetes::backoff;
+using edl::kubernetes::backoff;
 using namespace std::chrono_literals;
 
 TEST_CASE("pauses double up to the longest, drawn from their upper half") {

@@ -15,7 +15,7 @@
 
 namespace client_timeouts_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using namespace refusals;
 using namespace std::chrono_literals;
 using test::issued, test::says, test::thrown, test::to;

@@ -9,12 +9,12 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "base/platform/quiet_observer.hpp"
 #include "cluster/kubernetes/support.hpp"
-#include "job/platform/quiet_observer.hpp"
 
 namespace cluster_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
 using test::to;

@@ -12,7 +12,7 @@
 namespace cluster_spec_test {
 
 using namespace edl::platform;
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 using edl::role;
 using nlohmann::json;
 

@@ -8,7 +8,7 @@
 
 namespace connection_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using test::says, test::thrown;
 
 TEST_CASE("the address of a server is read") {

@@ -12,7 +12,7 @@
 namespace driven_pods {
 
 using namespace edl::platform;
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 using edl::process_id;
 using edl::role;
 using namespace std::chrono_literals;

@@ -11,7 +11,7 @@
 
 namespace errors_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using test::says;
 
 TEST_CASE("recorded refusals are one line each that names what to change") {

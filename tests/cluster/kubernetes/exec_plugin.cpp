@@ -10,7 +10,7 @@
 
 namespace exec_plugin_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
 

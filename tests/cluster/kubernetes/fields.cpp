@@ -7,7 +7,7 @@
 
 namespace fields_test {
 
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 
 TEST_CASE("Fields are found along a path, and anything else is as if empty") {
   nlohmann::json const j{{"a", {{"b", {{{"c", "x"}}}}}}, {"n", "42"}, {"m", 42}};

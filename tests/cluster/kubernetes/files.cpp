@@ -7,7 +7,7 @@
 
 namespace files_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using test::folder, test::says, test::thrown;
 
 TEST_CASE("a file is read anew when it has changed, and only then") {

@@ -7,7 +7,7 @@
 
 namespace http_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using test::says, test::thrown;
 
 namespace {

@@ -7,7 +7,7 @@
 
 namespace job_size_test {
 
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 using nlohmann::json;
 
 namespace {

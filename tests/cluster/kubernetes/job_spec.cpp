@@ -12,7 +12,7 @@
 namespace job_spec_test {
 
 using namespace edl::platform;
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 using edl::role;
 using nlohmann::json;
 
@@ -177,7 +177,7 @@ TEST_CASE("volumes are claims and host paths, mounted once or more") {
 TEST_CASE("a comma inside of a variable's value stays with it") {
   struct {
     char const* text;
-    environment expected;
+    edl::platform::environment expected;
   } const all[] = {{"", {}},
                    {"a=1,b=hello", {{"a", "1"}, {"b", "hello"}}},
                    {"k1=v1,v2,k2=v3,v4", {{"k1", "v1,v2"}, {"k2", "v3,v4"}}},
@@ -201,7 +201,7 @@ TEST_CASE("a comma inside of a variable's value stays with it") {
 }
 
 TEST_CASE("the master's variables go to the others by an expression that matches the whole name") {
-  environment const mine{
+  edl::platform::environment const mine{
       {"PATH", "/bin"}, {"NCCL_DEBUG", "INFO"}, {"X_NCCL_", "1"}, {"EDL_JOB_TOKEN", "secret"}};
   CHECK(populated("", mine).empty());
   CHECK(populated("NCCL_.*", mine) == environment{{"NCCL_DEBUG", "INFO"}});

@@ -13,7 +13,7 @@
 namespace manifests_test {
 
 using namespace edl::platform;
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 using edl::role;
 using edl::testing::kubernetes::read_yaml;
 using nlohmann::json;

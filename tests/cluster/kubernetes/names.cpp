@@ -7,7 +7,7 @@
 
 namespace names_test {
 
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 
 TEST_CASE("names of one part") {
   for (char const* good : {"a", "1", "test-mnist", "a--b", "0a"}) CHECK(is_label(good));

@@ -12,7 +12,7 @@
 namespace objects_test {
 
 using namespace edl::platform;
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 using edl::role;
 using nlohmann::json;
 
@@ -78,7 +78,7 @@ std::map<std::string, json> environment_of(json const& pod) {
 TEST_CASE("nodes that are avoided are excluded from each of the places that a pod may take") {
   nlohmann::json pod{{"spec", {{"containers", nlohmann::json::array()}}}};
   auto const before = pod;
-  edl::platform::kubernetes::avoid_nodes(pod, {});
+  edl::kubernetes::avoid_nodes(pod, {});
   CHECK(pod == before);
   auto const lines = [](nlohmann::json const& term) {
     std::string all;
@@ -87,14 +87,14 @@ TEST_CASE("nodes that are avoided are excluded from each of the places that a po
              l.at("values").dump();
     return all;
   };
-  edl::platform::kubernetes::avoid_nodes(pod, {"a", "b"});
+  edl::kubernetes::avoid_nodes(pod, {"a", "b"});
   auto const terms = nlohmann::json::json_pointer(
       "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
   REQUIRE(pod.at(terms).size() == 1);
   CHECK(lines(pod.at(terms)[0]) == R"(metadata.name NotIn ["a"]metadata.name NotIn ["b"])");
   pod.at(terms) = {{{"matchExpressions", nlohmann::json::array()}},
                    {{"matchExpressions", nlohmann::json::array()}}};
-  edl::platform::kubernetes::avoid_nodes(pod, {"a"});
+  edl::kubernetes::avoid_nodes(pod, {"a"});
   for (auto const& term : pod.at(terms)) CHECK(lines(term) == R"(metadata.name NotIn ["a"])");
 }
 

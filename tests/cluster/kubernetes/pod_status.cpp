@@ -10,7 +10,7 @@ namespace pod_status_test {
 namespace {
 
 using namespace edl::platform;
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 using edl::process_id;
 using edl::role;
 using nlohmann::json;

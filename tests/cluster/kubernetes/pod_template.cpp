@@ -13,7 +13,7 @@
 namespace pod_template_test {
 
 using namespace edl::platform;
-using namespace edl::platform::kubernetes;
+using namespace edl::kubernetes;
 using edl::role;
 using nlohmann::json;
 

@@ -351,7 +351,7 @@ TEST_CASE("Who has given up waiting has not failed") {
   drive d;
   auto s = d.run(worker(0));
   d.all.take_commands();
-  d.exit(s, gave_up_waiting);
+  d.exit(s, edl::platform::gave_up_waiting);
   auto const ends = d.take<pod_ended>();
   REQUIRE(ends.size() == 1);
   CHECK_FALSE(ends[0].ending.failed());

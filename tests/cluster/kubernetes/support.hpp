@@ -19,8 +19,8 @@ inline authority const& issued() {
   return a;
 }
 
-inline edl::platform::kubernetes::access to(wire_server const& s) {
-  edl::platform::kubernetes::access a;
+inline edl::kubernetes::access to(wire_server const& s) {
+  edl::kubernetes::access a;
   a.server = s.url();
   a.ca = issued().self.certificate;
   a.origin = "a test";

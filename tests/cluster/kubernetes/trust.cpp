@@ -10,7 +10,7 @@
 
 namespace trust_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
 using test::issued, test::says, test::thrown, test::to;

@@ -15,7 +15,7 @@
 
 namespace watcher_test {
 
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using namespace std::chrono_literals;
 using nlohmann::json;
 using test::issued, test::to;

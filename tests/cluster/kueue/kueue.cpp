@@ -10,7 +10,7 @@
 namespace kueue_test {
 
 using namespace edl::controller;
-using namespace edl::controller::kueue;
+using namespace edl::kueue;
 using namespace edl::controller::kueue_double;
 using nlohmann::json;
 

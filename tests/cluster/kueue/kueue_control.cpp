@@ -132,7 +132,7 @@ TEST_CASE("an admin deletes the Workload of a job that runs: it is queued again,
   for (int times = 0; times < 3; ++times) {
     std::string const before = c.workload_of("a");
     REQUIRE_FALSE(before.empty());
-    c.queue.apply(kueue::remove(*kueue::read_workload(c.queue.objects.at(before)), ""));
+    c.queue.apply(edl::kueue::remove(*edl::kueue::read_workload(c.queue.objects.at(before)), ""));
     converge(c, p);
     CHECK(c.workers("a") == 4);
     CHECK(c.queue.objects.size() == 1);
@@ -235,7 +235,8 @@ TEST_CASE("the controller is killed after any request of any change, and the nex
        4},
       {"delete its Workload", plain,
        [](cluster& c) {
-         c.queue.apply(kueue::remove(*kueue::read_workload(c.queue.objects.at(c.workload_of("a"))), ""));
+         c.queue.apply(
+             edl::kueue::remove(*edl::kueue::read_workload(c.queue.objects.at(c.workload_of("a"))), ""));
        },
        4},
       {"scale down", plain, [](cluster& c) { c.change_spec("a", {{"workers", {{"replicas", 2}}}}); }, 2},

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/cluster/kueue/kueue.hpp"
 #include "edl/core/quantity.hpp"
+#include "edl/core/wall_time.hpp"
 
 /// Doubles of what stands on the other side of Workloads: the API server with Kueue's webhook, and Kueue's
 /// scheduler. They are as small as they can be and refuse what the real ones refuse.

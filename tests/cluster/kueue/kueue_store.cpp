@@ -7,7 +7,7 @@
 
 namespace kueue_store_test {
 
-using namespace edl::controller::kueue;
+using namespace edl::kueue;
 using nlohmann::json;
 
 namespace {

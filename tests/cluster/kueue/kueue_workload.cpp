@@ -8,7 +8,7 @@
 namespace kueue_workload_test {
 
 using namespace edl::controller;
-using namespace edl::controller::kueue;
+using namespace edl::kueue;
 using nlohmann::json;
 
 namespace {

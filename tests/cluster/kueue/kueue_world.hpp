@@ -19,7 +19,7 @@
 namespace kueue_world {
 
 using namespace edl::controller;
-namespace k8s = edl::platform::kubernetes;
+namespace k8s = edl::kubernetes;
 using kueue_double::condition_true;
 using world::json;
 using world::killed;
@@ -61,7 +61,7 @@ class cluster : public world::cluster {
     if (!of_kueue(path)) return world::cluster::create(path, object);
     return answered([&] {
       std::string const name = object["metadata"]["name"];
-      apply(kueue::api_write::verb::create, path + "/" + name, object);
+      apply(edl::kueue::api_write::verb::create, path + "/" + name, object);
       return find(path + "/" + name);
     });
   }
@@ -71,14 +71,15 @@ class cluster : public world::cluster {
     std::string const at = status ? path.substr(0, path.size() - 7) : path;
     return answered([&] {
       REQUIRE(kind == (status ? "merge" : "json"));
-      apply(status ? kueue::api_write::verb::patch_status : kueue::api_write::verb::patch, at, change);
+      apply(status ? edl::kueue::api_write::verb::patch_status : edl::kueue::api_write::verb::patch, at,
+            change);
       return queue.objects.contains(key_of(at)) ? find(at) : queue.gone;
     });
   }
   json remove(std::string const& path, json const& how) override {
     if (!of_kueue(path)) return world::cluster::remove(path, how);
     return answered([&] {
-      apply(kueue::api_write::verb::remove, path, how);
+      apply(edl::kueue::api_write::verb::remove, path, how);
       return json::object();
     });
   }
@@ -92,7 +93,7 @@ class cluster : public world::cluster {
     for (auto const& [key, w] : std::map(queue.objects))
       if (!jobs.contains(w["metadata"]["ownerReferences"][0]["uid"]) &&
           !w["metadata"].contains("deletionTimestamp"))
-        queue.apply(kueue::remove(*kueue::read_workload(w), ""));
+        queue.apply(edl::kueue::remove(*edl::kueue::read_workload(w), ""));
     if (kueue_runs) kueue.step(queue);
   }
 
@@ -126,7 +127,7 @@ class cluster : public world::cluster {
     if (at == queue.objects.end()) throw k8s::api_error(404, "NotFound", path, path);
     return at->second;
   }
-  void apply(kueue::api_write::verb what, std::string const& path, json const& body) {
+  void apply(edl::kueue::api_write::verb what, std::string const& path, json const& body) {
     std::string const key = key_of(path);
     try {
       queue.apply({what, key.substr(0, key.find('/')), key.substr(key.find('/') + 1), body.dump()});
@@ -192,7 +193,7 @@ class pass {
     for (auto const& key : change.jobs) look_at(key, now);
     plan_ = plan_ || change.plan != inventory_change::weight::none;
   }
-  void note(kueue::object_store::change const& change, double now) {
+  void note(edl::kueue::object_store::change const& change, double now) {
     for (auto const& key : control_.concerned(change)) look_at(key, now);
   }
 
@@ -234,9 +235,9 @@ class pass {
     follow(known, object_kind::priority_class, c.classes, newer, c.now);
     auto& queues = control_.queues();
     queues.serves(true);
-    follow(queues, kueue::kueue_kind::workload, c.queue.objects, newer_workload, c.now);
-    follow(queues, kueue::kueue_kind::flavor, {{"spot", c.flavor}}, newer_workload, c.now);
-    follow(queues, kueue::kueue_kind::priority_class, {}, newer_workload, c.now);
+    follow(queues, edl::kueue::kueue_kind::workload, c.queue.objects, newer_workload, c.now);
+    follow(queues, edl::kueue::kueue_kind::flavor, {{"spot", c.flavor}}, newer_workload, c.now);
+    follow(queues, edl::kueue::kueue_kind::priority_class, {}, newer_workload, c.now);
     REQUIRE(queues.complete());
   }
 

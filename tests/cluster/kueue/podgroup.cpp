@@ -10,6 +10,7 @@
 namespace podgroup_test {
 
 using namespace edl::controller;
+using namespace edl::kueue;
 using nlohmann::json;
 
 namespace {
@@ -59,7 +60,7 @@ TEST_CASE(
       asked.push_back("create " + object.value("kind", ""));
       if (object.value("kind", "") != "PodGroup") return to.create(path, object);
       CHECK(path == "/apis/scheduling.k8s.io/v1beta1/namespaces/team/podgroups");
-      if (count > 0) throw edl::platform::kubernetes::api_error(409, "AlreadyExists", "", "");
+      if (count > 0) throw edl::kubernetes::api_error(409, "AlreadyExists", "", "");
       count = object["spec"]["schedulingPolicy"]["gang"]["minCount"];
       return object;
     }

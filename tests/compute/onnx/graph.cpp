@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/wire/scratch.hpp"
 #include "edl/compute/onnx/elements.hpp"
 #include "edl/compute/onnx/ids.hpp"
 #include "edl/compute/onnx/initializers.hpp"
@@ -21,7 +22,6 @@
 #include "edl/compute/onnx/sequences.hpp"
 #include "edl/core/error.hpp"
 #include "edl/edl.hpp"
-#include "job/wire/scratch.hpp"
 
 namespace graph_test {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/checkpoint/other_model.hpp"
 #include "edl/compute/onnx/initializers.hpp"
 #include "edl/compute/onnx/network.hpp"
-#include "edl/job/checkpoint/other_model.hpp"
 #include "scratch_directory.hpp"
 
 namespace origins_test {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "edl/job/net/listener.hpp"
+#include "edl/base/net/listener.hpp"
 
 namespace meeting_test {
 

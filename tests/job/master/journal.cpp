@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/wire/scratch.hpp"
 #include "edl/core/error.hpp"
-#include "job/wire/scratch.hpp"
 
 namespace journal_test {
 

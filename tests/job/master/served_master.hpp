@@ -14,14 +14,14 @@
 #include <thread>
 #include <vector>
 
+#include "base/net/peers.hpp"
+#include "base/wire/scratch.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/master/server/server.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
 #include "eventually.hpp"
-#include "job/net/peers.hpp"
-#include "job/wire/scratch.hpp"
 
 /// A master that listens, and servers that answer it as a test wants.
 namespace served_master {

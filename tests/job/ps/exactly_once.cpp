@@ -8,11 +8,11 @@
 #include <random>
 #include <set>
 
+#include "base/wire/scratch.hpp"
+#include "edl/base/checkpoint/layout_digest.hpp"
 #include "edl/core/random.hpp"
-#include "edl/job/checkpoint/layout_digest.hpp"
 #include "edl/job/ps/store.hpp"
 #include "job/ps/rules.hpp"
-#include "job/wire/scratch.hpp"
 
 namespace exactly_once_test {
 

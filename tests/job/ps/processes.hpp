@@ -7,12 +7,12 @@
 #include <memory>
 #include <thread>
 
-#include "edl/job/net/blocking.hpp"
-#include "edl/job/net/listener.hpp"
+#include "edl/base/net/blocking.hpp"
+#include "edl/base/net/listener.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/job/ps/server.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
 #include "job/ps/rules.hpp"
 
 /// Servers as processes are, and who calls them.

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "edl/job/checkpoint/directory.hpp"
-#include "edl/job/checkpoint/layout_digest.hpp"
+#include "base/wire/scratch.hpp"
+#include "edl/base/checkpoint/directory.hpp"
+#include "edl/base/checkpoint/layout_digest.hpp"
 #include "edl/job/ps/store.hpp"
 #include "job/ps/rules.hpp"
-#include "job/wire/scratch.hpp"
 
 namespace small_store {
 

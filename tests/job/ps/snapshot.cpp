@@ -7,9 +7,9 @@
 #include <numeric>
 #include <thread>
 
-#include "edl/job/checkpoint/directory.hpp"
-#include "edl/job/checkpoint/layout_digest.hpp"
-#include "job/wire/scratch.hpp"
+#include "base/wire/scratch.hpp"
+#include "edl/base/checkpoint/directory.hpp"
+#include "edl/base/checkpoint/layout_digest.hpp"
 
 namespace snapshot_test {
 

@@ -9,13 +9,13 @@
 #include <string>
 #include <thread>
 
+#include "base/net/peers.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/job/ps/copy.hpp"
 #include "edl/job/replica/on_node.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
 #include "edl/job/worker/links.hpp"
-#include "job/net/peers.hpp"
 #include "job/ps/small_store.hpp"
 
 namespace follower_test {

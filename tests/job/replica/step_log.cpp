@@ -8,10 +8,10 @@
 #include <set>
 #include <thread>
 
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "job/net/peers.hpp"
+#include "base/net/peers.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 
 namespace step_log_test {
 

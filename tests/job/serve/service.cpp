@@ -12,11 +12,11 @@
 #include <set>
 #include <thread>
 
-#include "edl/job/checkpoint/job_files.hpp"
-#include "edl/job/checkpoint/model_file.hpp"
+#include "app/job.hpp"
+#include "base/http/client.hpp"
+#include "edl/base/checkpoint/job_files.hpp"
+#include "edl/base/checkpoint/model_file.hpp"
 #include "eventually.hpp"
-#include "job/app/job.hpp"
-#include "job/http/client.hpp"
 #include "openmetrics.hpp"
 
 namespace serve_service_test {

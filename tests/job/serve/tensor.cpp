@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "edl/job/http/message.hpp"
+#include "edl/base/http/message.hpp"
 
 namespace serve_tensor_test {
 

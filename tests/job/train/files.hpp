@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "edl/job/checkpoint/manifest.hpp"
-#include "job/app/job.hpp"
+#include "app/job.hpp"
+#include "edl/base/checkpoint/manifest.hpp"
 
 namespace job {
 

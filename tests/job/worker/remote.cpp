@@ -7,9 +7,9 @@
 #include <functional>
 #include <utility>
 
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "job/net/peers.hpp"
+#include "base/net/peers.hpp"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 
 namespace remote_test {
 

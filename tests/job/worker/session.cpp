@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/net/peers.hpp"
 #include "edl/compute/nn/trace.hpp"
 #include "edl/job/worker/kept_minibatch.hpp"
-#include "job/net/peers.hpp"
 #include "job/worker/scripted_session.hpp"
 
 namespace session_test {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that takes edl's headers alone, without its library: it writes records and reads them back.
 #include <cstdio>
+#include <edl/base/net/address.hpp>
 #include <edl/compute/data/format/example.hpp>
 #include <edl/compute/data/format/example_builder.hpp>
 #include <edl/compute/data/format/recordio.hpp>
-#include <edl/job/net/address.hpp>
 #include <string>
 
 int main() {

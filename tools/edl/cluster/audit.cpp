@@ -13,9 +13,9 @@
 #include "cluster/pods.hpp"
 #include "cluster/training_jobs.hpp"
 #include "common/advice.hpp"
+#include "edl/app/audit.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/app/audit.hpp"
 
 namespace edl::tool {
 namespace {

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 json options(char const* propagation = "Background") {
   return {{"kind", "DeleteOptions"}, {"apiVersion", "v1"}, {"propagationPolicy", propagation}};

@@ -17,7 +17,7 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 k8s::access access_of(command_line const& l) {
   try {

@@ -17,7 +17,7 @@ namespace edl::tool {
 
 /// An API server and the namespace that a command is about.
 struct cluster {
-  platform::kubernetes::client api;
+  kubernetes::client api;
   std::string space;
   std::string usual_space;  ///< of who names none; empty: the reader has named one
   std::string reach;        ///< flags by which the reader reached it, as " --context=test"

@@ -23,7 +23,7 @@ namespace {
 using nlohmann::json;
 using namespace nlohmann::literals;
 using namespace std::chrono_literals;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 constexpr char const* definition = "CustomResourceDefinition";
 

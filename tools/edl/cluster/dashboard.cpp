@@ -12,11 +12,11 @@
 #include "cluster/explain.hpp"
 #include "cluster/get.hpp"
 #include "cluster/training_jobs.hpp"
+#include "edl/app/signals.hpp"
 #include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/json.hpp"
-#include "edl/job/app/signals.hpp"
-#include "edl/job/train/history/run_list.hpp"
+#include "edl/job/train/observe/run_list.hpp"
 
 namespace edl::tool {
 namespace {

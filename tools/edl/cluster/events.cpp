@@ -8,8 +8,8 @@
 #include <set>
 
 #include "cluster/pods.hpp"
+#include "edl/base/platform/platform.hpp"
 #include "edl/core/text.hpp"
-#include "edl/job/platform/platform.hpp"
 
 namespace edl::tool {
 
@@ -105,7 +105,7 @@ history events_of(cluster& c, std::string const& job, json const& pods,
                   controller::training_job const* above) {
   try {
     return {read_events(c.api.get(c.path("events")).at("items"), job, pods, above), ""};
-  } catch (platform::kubernetes::api_error const& bad) {
+  } catch (kubernetes::api_error const& bad) {
     if (bad.code() != 403 && bad.code() != 404) throw;
     return {{}, std::string("events are not shown: ") + bad.what()};
   }

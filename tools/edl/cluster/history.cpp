@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "cluster/audit.hpp"
+#include "edl/app/history.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
-#include "edl/job/app/history.hpp"
 
 namespace edl::tool {
 namespace {

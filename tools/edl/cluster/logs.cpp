@@ -28,7 +28,7 @@ namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 bool is_wanted(json const& pod, log_options const& o) {
   std::string const role = text_at(pod, "/metadata/labels/elasticdl-replica-type");

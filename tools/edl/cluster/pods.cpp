@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 using namespace nlohmann::literals;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 std::string label(json const& pod, std::string const& name) {
   return text_at(pod, "/metadata/labels/" + name);

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "edl/job/platform/platform.hpp"
+#include "edl/base/platform/platform.hpp"
 
 namespace edl::tool {
 

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 namespace ct = controller;
 namespace condition_type = controller::condition_type;
 

@@ -45,7 +45,7 @@ live_job change_training_job(cluster& c, std::string const& name, nlohmann::json
 
 /// Throws error, or what it was, for what a request about TrainingJobs was answered with: a cluster that does
 /// not know them needs `edl controller install`.
-[[noreturn]] void explain_refusal(cluster const& c, platform::kubernetes::api_error const& bad);
+[[noreturn]] void explain_refusal(cluster const& c, kubernetes::api_error const& bad);
 
 /// "Pending", "Starting", "Running", "Scaling", "Suspended", "Finished", "Failed", "Terminating".
 std::string status_of(controller::training_job const& job);

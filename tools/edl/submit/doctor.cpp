@@ -28,7 +28,7 @@ namespace {
 
 using nlohmann::json;
 using namespace nlohmann::literals;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 /// What was looked at: "ok", "fail", or "note" for what is not wrong in itself.
 struct finding {

@@ -141,7 +141,7 @@ amounts read_amounts(json const& list, std::string const& place, reader const& f
     if (old_gpu) to.note(where, "clusters of today call it nvidia.com/gpu, which takes its place");
     if (amount == "0") continue;
     try {
-      platform::kubernetes::parse_resources(where, key + "=" + amount);
+      kubernetes::parse_resources(where, key + "=" + amount);
       all[key] = amount;
     } catch (usage_error const&) {
       to.note(where,

@@ -20,11 +20,11 @@
 #include "common/advice.hpp"
 #include "common/text_file.hpp"
 #include "common/yaml.hpp"
+#include "edl/base/net/security/token.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/net/security/token.hpp"
 #include "submit/submission.hpp"
 #include "zoo/zoo.hpp"
 
@@ -33,7 +33,7 @@ namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 }  // namespace
 

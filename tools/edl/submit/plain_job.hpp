@@ -18,7 +18,7 @@ namespace edl::tool {
 int submit_plain(submission s);
 
 /// The objects of a job in the order in which they are made: secret, service, master's pod.
-nlohmann::json objects_of(platform::kubernetes::job_spec const& spec, std::string const& token,
+nlohmann::json objects_of(kubernetes::job_spec const& spec, std::string const& token,
                           bool restart_rules = true);
 
 /// 20261120103900: the tag of an image that is built now.
@@ -43,7 +43,7 @@ struct submission_options {
 
 /// Makes the objects of a job; what was made is removed when the rest cannot be. Returns the master's pod.
 /// Throws api_error, unreachable.
-nlohmann::json create_job(platform::kubernetes::client& api, platform::kubernetes::job_spec const& spec,
-                          std::string const& token, submission_options const& with);
+nlohmann::json create_job(kubernetes::client& api, kubernetes::job_spec const& spec, std::string const& token,
+                          submission_options const& with);
 
 }  // namespace edl::tool

@@ -38,7 +38,7 @@ std::vector<json> serve_objects(command_line const& l) {
     program = program.substr(0, program.find_first_of(":@"));
   }
   std::string const name = l.given("name") ? l.text("name") : program + "-serve";
-  if (!platform::kubernetes::is_label(name))
+  if (!kubernetes::is_label(name))
     throw usage_error(fmt::format(
         "--name={}: a name has at most 63 lower case letters, digits and '-'; give another", name));
   for (json& o : all) {

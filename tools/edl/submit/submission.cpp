@@ -11,8 +11,8 @@
 
 #include "common/text_file.hpp"
 #include "common/yaml.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/app/arguments.hpp"
 #include "submit/job_file.hpp"
 #include "submit/submission_flags.hpp"
 
@@ -20,7 +20,7 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 /// Where predictions go that no flag says a place for. A pod cannot write where its program would by itself,
 /// and what it writes to its own /tmp goes with it.

@@ -19,7 +19,7 @@ struct image_build {
 
 /// What `edl train`, `evaluate` or `predict` is asked to do.
 struct submission {
-  platform::kubernetes::job_spec spec;
+  kubernetes::job_spec spec;
   std::optional<image_build> build;  ///< makes spec.image
   words notes;                       ///< what was accepted and does not do what it says, a line each
   command_line line;

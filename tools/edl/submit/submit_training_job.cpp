@@ -15,11 +15,11 @@
 #include "common/advice.hpp"
 #include "common/text_file.hpp"
 #include "common/yaml.hpp"
+#include "edl/base/net/security/token.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/net/security/token.hpp"
 #include "submit/job_file.hpp"
 #include "submit/paddle.hpp"
 #include "submit/paddle_line.hpp"
@@ -32,7 +32,7 @@ namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 /// A job that is to be made, and where it comes from.
 struct wanted_job {

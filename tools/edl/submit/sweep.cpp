@@ -18,6 +18,8 @@
 #include "cluster/logs.hpp"
 #include "cluster/training_jobs.hpp"
 #include "common/yaml.hpp"
+#include "edl/base/checkpoint/directory_lock.hpp"
+#include "edl/base/net/security/token.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/counted.hpp"
@@ -25,8 +27,6 @@
 #include "edl/core/error.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/printable.hpp"
-#include "edl/job/checkpoint/directory_lock.hpp"
-#include "edl/job/net/security/token.hpp"
 #include "submit/plain_job.hpp"
 
 namespace edl::tool {
@@ -35,7 +35,7 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 constexpr std::uint64_t longest_list = 64u << 20;  // bytes
 constexpr std::size_t longest_reason = 400;        // bytes

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cluster/cluster.hpp"
-#include "edl/job/app/signals.hpp"
+#include "edl/app/signals.hpp"
 #include "submit/sweep_jobs.hpp"
 
 namespace edl::tool {

@@ -25,7 +25,7 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 /// What a sweep says to its jobs itself, and what is about one job that somebody waits for.
 bool is_set_by_sweep(std::string const& name) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/command_line.hpp"
-#include "edl/job/app/sweep_plan.hpp"
+#include "edl/app/sweep_plan.hpp"
 #include "edl/job/config/monitor.hpp"
 #include "submit/submission.hpp"
 

@@ -17,7 +17,7 @@ namespace edl::tool {
 namespace {
 
 using nlohmann::json;
-namespace k8s = platform::kubernetes;
+namespace k8s = kubernetes;
 
 /// The server reads $(NAME) as a reference and $$ as $; everything here is meant as it stands.
 std::string verbatim(std::string const& text) {

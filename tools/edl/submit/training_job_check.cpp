@@ -11,10 +11,10 @@
 #include "common/command_line.hpp"
 #include "common/fields.hpp"
 #include "common/yaml.hpp"
+#include "edl/app/arguments.hpp"
 #include "edl/cluster/training_job/training_job.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
-#include "edl/job/app/arguments.hpp"
 #include "submit/schema.hpp"
 #include "submit/training_job.hpp"
 

@@ -17,8 +17,8 @@
 namespace edl::controller {
 namespace detail::selecting {
 
+using kubernetes::field, kubernetes::text;
 using nlohmann::json;
-using platform::kubernetes::field, platform::kubernetes::text;
 
 inline std::optional<requirement::relation> relation_of(std::string const& name) {
   using enum requirement::relation;
@@ -56,13 +56,13 @@ EDL_INLINE pod_selector::pod_selector(std::string const& text) {
   auto const parsed = nlohmann::json::parse(text, nullptr, false);
   using namespace detail::selecting;
   if (auto const& spaces = field(parsed, {"namespaces"}); spaces.is_array())
-    for (json const& one : spaces) spaces_.push_back(platform::kubernetes::text(one));
+    for (json const& one : spaces) spaces_.push_back(kubernetes::text(one));
   json const& selector = field(parsed, {"selector"});
   selects_any_ = selector.is_object();
   lines_ = read_requirements(field(selector, {"matchExpressions"}));
   if (auto const& pairs = field(selector, {"matchLabels"}); pairs.is_object())
     for (auto const& [key, value] : pairs.items())
-      lines_.push_back({.key = key, .values = {platform::kubernetes::text(value)}});
+      lines_.push_back({.key = key, .values = {kubernetes::text(value)}});
 }
 
 EDL_INLINE bool pod_selector::selects(std::string const& space, label_set const& labels) const {

@@ -11,14 +11,13 @@ namespace edl::controller {
 
 /// The API server's version; nothing: it could not be asked, or tells none. One that is too old for
 /// TrainingJobs is logged.
-std::optional<platform::kubernetes::server_version> server_of(platform::kubernetes::client& api,
-                                                              logger const& log);
+std::optional<kubernetes::server_version> server_of(kubernetes::client& api, logger const& log);
 
 /// Whether the cluster serves Kueue's Workloads; nothing: the API server could not be asked, which is logged.
-std::optional<bool> serves_kueue(platform::kubernetes::client& api, logger const& log);
+std::optional<bool> serves_kueue(kubernetes::client& api, logger const& log);
 
 /// The version of PodGroup that the cluster serves; empty: none, which is logged.
-std::string pod_group_version(platform::kubernetes::client& api, logger const& log);
+std::string pod_group_version(kubernetes::client& api, logger const& log);
 
 }  // namespace edl::controller
 

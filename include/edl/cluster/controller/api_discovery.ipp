@@ -15,9 +15,8 @@
 
 namespace edl::controller {
 
-EDL_INLINE std::optional<platform::kubernetes::server_version> server_of(platform::kubernetes::client& api,
-                                                                         logger const& log) {
-  using namespace platform::kubernetes;
+EDL_INLINE std::optional<kubernetes::server_version> server_of(kubernetes::client& api, logger const& log) {
+  using namespace kubernetes;
   try {
     auto const v = ask_version(api);
     if (v && *v < oldest_server)
@@ -30,15 +29,15 @@ EDL_INLINE std::optional<platform::kubernetes::server_version> server_of(platfor
   }
 }
 
-EDL_INLINE std::optional<bool> serves_kueue(platform::kubernetes::client& api, logger const& log) {
-  using platform::kubernetes::field;
+EDL_INLINE std::optional<bool> serves_kueue(kubernetes::client& api, logger const& log) {
+  using kubernetes::field;
   try {
     auto const answer = api.get(fmt::format("/apis/{}", kueue::api_version));
     auto const& all = field(answer, {"resources"});
     return all.is_array() && std::any_of(all.begin(), all.end(), [](auto const& one) {
-             return platform::kubernetes::text(field(one, {"name"})) == "workloads";
+             return kubernetes::text(field(one, {"name"})) == "workloads";
            });
-  } catch (platform::kubernetes::api_error const& e) {
+  } catch (kubernetes::api_error const& e) {
     if (e.code() == 404) return false;
     log.warning(fmt::format("whether the cluster has Kueue is not known: {}; asking again", e.what()));
   } catch (error const& e) {
@@ -47,11 +46,12 @@ EDL_INLINE std::optional<bool> serves_kueue(platform::kubernetes::client& api, l
   return std::nullopt;
 }
 
-EDL_INLINE std::string pod_group_version(platform::kubernetes::client& api, logger const& log) {
-  for (char const* version : pod_group_versions) {
+EDL_INLINE std::string pod_group_version(kubernetes::client& api, logger const& log) {
+  for (char const* version : kueue::pod_group_versions) {
     try {
-      if (serves_pod_groups(api.get(fmt::format("/apis/scheduling.k8s.io/{}", version)))) return version;
-    } catch (platform::kubernetes::api_error const& e) {
+      if (kueue::serves_pod_groups(api.get(fmt::format("/apis/scheduling.k8s.io/{}", version))))
+        return version;
+    } catch (kubernetes::api_error const& e) {
       if (e.code() != 404) log.warning(fmt::format("PodGroups: {}", e.what()));
     } catch (error const& e) {
       log.warning(fmt::format("PodGroups: {}", e.what()));

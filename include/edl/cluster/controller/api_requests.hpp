@@ -7,7 +7,7 @@
 namespace edl::controller {
 
 /// The requests that a controller makes of an API server, one at a time. Each throws what
-/// platform::kubernetes::client throws; `deposed` when this controller may not act any more.
+/// kubernetes::client throws; `deposed` when this controller may not act any more.
 class api_requests {
  public:
   virtual ~api_requests() = default;

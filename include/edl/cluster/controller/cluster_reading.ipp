@@ -16,9 +16,9 @@
 namespace edl::controller {
 namespace detail::reading {
 
+using kubernetes::field;
+using kubernetes::text;
 using nlohmann::json;
-using platform::kubernetes::field;
-using platform::kubernetes::text;
 
 /// What a node of 500 such pods holds stays within 64 bits.
 inline constexpr std::int64_t most = std::int64_t{1} << 54;
@@ -116,7 +116,7 @@ EDL_INLINE pod_shape read_shape(nlohmann::json const& spec, std::string const& s
 }
 
 EDL_INLINE std::map<std::string, std::string> labels_of(nlohmann::json const& object) {
-  return detail::reading::texts(platform::kubernetes::field(object, {"metadata", "labels"}));
+  return detail::reading::texts(kubernetes::field(object, {"metadata", "labels"}));
 }
 
 EDL_INLINE bool lost(nlohmann::json const& object) {

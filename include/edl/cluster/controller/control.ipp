@@ -65,7 +65,7 @@ EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& ent
     if (!p->master || p->at == pod_record::phase::over) continue;
     master_state const& m = *p->master;
     is.pods.master_ready = m.ready;
-    auto const requested_size = platform::kubernetes::number(m.requested_size);
+    auto const requested_size = kubernetes::number(m.requested_size);
     is.pods.workers =
         std::max({is.pods.workers, requested_size.value_or(0), m.size ? m.size->workers : m.first_size});
   }

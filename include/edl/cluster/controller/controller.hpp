@@ -36,7 +36,7 @@ struct controller_options {
 class controller {
  public:
   /// Starts. Throws usage_error when the times of the election do not fit together.
-  controller(platform::kubernetes::access via, controller_options o, logger log);
+  controller(kubernetes::access via, controller_options o, logger log);
   controller(controller const&) = delete;
 
   /// Stops acting, gives the lease back and ends.

@@ -18,10 +18,10 @@
 #include "edl/cluster/controller/leader.hpp"
 #include "edl/cluster/controller/limited_requests.hpp"
 #include "edl/cluster/controller/work_queue.hpp"
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/cluster/kubernetes/watcher.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::controller {
 struct controller::implementation {
@@ -31,7 +31,7 @@ struct controller::implementation {
   controller_options const set;
   logger const log;
   mutable metric_registry numbers;
-  platform::kubernetes::client watching, asking;
+  kubernetes::client watching, asking;
 
   mutable std::mutex mutex;
   std::condition_variable work, planning;
@@ -48,19 +48,18 @@ struct controller::implementation {
   std::atomic<leader*> lead{nullptr};
   limited_requests requests;
   std::optional<event_sender> events;
-  std::vector<std::unique_ptr<platform::kubernetes::watcher>> watchers;
-  std::vector<std::unique_ptr<platform::kubernetes::watcher>>
-      queue_watchers;  ///< the thread of `discover` makes them
+  std::vector<std::unique_ptr<kubernetes::watcher>> watchers;
+  std::vector<std::unique_ptr<kubernetes::watcher>> queue_watchers;  ///< the thread of `discover` makes them
   std::vector<std::thread> threads;
 
   /// Its destructor ends what has begun when a later thread cannot start.
-  implementation(platform::kubernetes::access const& via, controller_options o, logger l)
+  implementation(kubernetes::access const& via, controller_options o, logger l)
       : implementation(std::move(o), std::move(l), via) {
     start(via);
   }
 
   /// Nothing runs yet.
-  implementation(controller_options o, logger l, platform::kubernetes::access const& via)
+  implementation(controller_options o, logger l, kubernetes::access const& via)
       : set(std::move(o)),
         log(std::move(l)),
         watching(via, {.agent = "edl-controller"}),
@@ -72,7 +71,7 @@ struct controller::implementation {
         queue(work_queue::options{.slow_at_once = std::max<std::size_t>(1, set.workers / 4)}),
         requests(asking, numbers, set.requests_per_s, set.burst, [this] { return leads(); }) {}
 
-  void start(platform::kubernetes::access const& via) try {
+  void start(kubernetes::access const& via) try {
     describe();
     events.emplace(requests, numbers, log);
     election e(set.lease, set.lease_space, set.identity, set.times);
@@ -175,8 +174,8 @@ struct controller::implementation {
 
   /// Callbacks that keep `store`, which is guarded by the mutex, like the list that is watched.
   template <class Store, class Kind>
-  platform::kubernetes::watcher::callbacks kept_in(Store& store, Kind k) {
-    platform::kubernetes::watcher::callbacks to;
+  kubernetes::watcher::callbacks kept_in(Store& store, Kind k) {
+    kubernetes::watcher::callbacks to;
     to.begins = [this, &store, k] {
       std::lock_guard const lock(mutex);
       store.begin(k);
@@ -198,7 +197,7 @@ struct controller::implementation {
 
   void follow(object_kind k, std::string const& path) {
     watchers.push_back(
-        std::make_unique<platform::kubernetes::watcher>(watching, path, "", kept_in(state.known(), k), log));
+        std::make_unique<kubernetes::watcher>(watching, path, "", kept_in(state.known(), k), log));
   }
 
   // Kueue, which may come later than this controller.
@@ -211,21 +210,20 @@ struct controller::implementation {
 
   void follow(kueue::kueue_kind k, std::string const& path) {
     auto to = kept_in(state.queues(), k);
-    to.refused = [this](platform::kubernetes::api_error const& why, std::chrono::milliseconds, bool) {
+    to.refused = [this](kubernetes::api_error const& why, std::chrono::milliseconds, bool) {
       std::lock_guard const lock(mutex);
       if (state.queues().complete() || state.queues().trouble() == why.what()) return;
       state.queues().refused(why.what());
       note(kueue::object_store::change{.all = true});
     };
-    queue_watchers.push_back(
-        std::make_unique<platform::kubernetes::watcher>(watching, path, "", std::move(to), log));
+    queue_watchers.push_back(std::make_unique<kubernetes::watcher>(watching, path, "", std::move(to), log));
   }
 
   void discover() {
     auto const version = server_of(watching, log);
     std::string const groups = set.reconciling.pod_groups ? pod_group_version(watching, log) : "";
     std::unique_lock lock(mutex);
-    executing.restart_rules = platform::kubernetes::knows_restart_rules(version);
+    executing.restart_rules = kubernetes::knows_restart_rules(version);
     executing.pod_groups = groups;
     discovered = true;
     while (!stopped) {
@@ -399,7 +397,7 @@ struct controller::implementation {
   }
 };
 
-EDL_INLINE controller::controller(platform::kubernetes::access via, controller_options o, logger log)
+EDL_INLINE controller::controller(kubernetes::access via, controller_options o, logger log)
     : self_(std::make_unique<implementation>(via, std::move(o), std::move(log))) {}
 
 EDL_INLINE controller::~controller() = default;

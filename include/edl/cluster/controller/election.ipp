@@ -31,8 +31,8 @@ EDL_INLINE std::optional<time_point> election::until() const {
 
 EDL_INLINE std::optional<nlohmann::json> election::propose(nlohmann::json const& lease, time_point now,
                                                            std::string const& wall) {
-  using platform::kubernetes::field;
-  using platform::kubernetes::text;
+  using kubernetes::field;
+  using kubernetes::text;
   auto const seconds = std::chrono::ceil<std::chrono::seconds>(options_.duration).count();
   nlohmann::json const fresh{
       {"holderIdentity", identity_}, {"leaseDurationSeconds", seconds}, {"renewTime", wall}};
@@ -73,8 +73,8 @@ EDL_INLINE std::optional<nlohmann::json> election::propose(nlohmann::json const&
 
 EDL_INLINE std::optional<nlohmann::json> election::release(nlohmann::json const& lease,
                                                            std::string const& wall) const {
-  using platform::kubernetes::field;
-  using platform::kubernetes::text;
+  using kubernetes::field;
+  using kubernetes::text;
   if (!lease.is_object() || text(field(lease, {"spec", "holderIdentity"})) != identity_) return std::nullopt;
   nlohmann::json next = lease;
   next["spec"]["holderIdentity"] = "";

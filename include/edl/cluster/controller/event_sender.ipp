@@ -6,12 +6,12 @@
 #include <chrono>
 #include <exception>
 
+#include "edl/base/net/security/token.hpp"
 #include "edl/cluster/controller/event_sender.hpp"
 #include "edl/cluster/controller/job_objects.hpp"
 #include "edl/cluster/controller/rate_limit.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/security/token.hpp"
 
 namespace edl::controller {
 

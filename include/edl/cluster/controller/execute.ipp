@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "edl/base/net/security/token.hpp"
 #include "edl/cluster/controller/execute.hpp"
 #include "edl/cluster/controller/job_objects.hpp"
 #include "edl/cluster/controller/pod_record.hpp"
@@ -16,12 +17,11 @@
 #include "edl/cluster/kueue/podgroup.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/security/token.hpp"
 
 namespace edl::controller {
 namespace detail {
 
-using platform::kubernetes::api_error;
+using kubernetes::api_error;
 
 class executor {
  public:
@@ -68,15 +68,15 @@ class executor {
   }
 
   void carry_out(create_master const& how) {
-    namespace k8s = platform::kubernetes;
+    namespace k8s = kubernetes;
     std::string made = "secret";
     try {
       training_job here = placed(job_, decision_->changes);
       if (!options_.pod_groups.empty()) {
         made = "PodGroup";
         gather(how.alone);
-        here.spec.server = in_pod_group(here.spec.server, job_);
-        here.spec.worker = in_pod_group(here.spec.worker, job_);
+        here.spec.server = kueue::in_pod_group(here.spec.server, job_);
+        here.spec.worker = kueue::in_pod_group(here.spec.worker, job_);
         made = "secret";
       }
       auto const spec = spec_of(here, how.workers);
@@ -101,23 +101,24 @@ class executor {
   /// The group that the members will be in. One of an earlier start is a gang again when nobody of it is
   /// left.
   void gather(bool alone) {
-    auto const api = pod_group_api_called(options_.pod_groups);
+    auto const api = kueue::pod_group_api_called(options_.pod_groups);
     try {
-      api_.create(groups(), pod_group(job_, api));
+      api_.create(groups(), kueue::pod_group(job_, api));
     } catch (api_error const& e) {
       if (e.code() != 409 || e.reason() != "AlreadyExists") throw;
-      if (alone && api.count_changes) set_gang(gang_size(job_));
+      if (alone && api.count_changes) set_gang(kueue::gang_size(job_));
     }
   }
 
   void set_gang(std::uint32_t count) {
     nlohmann::json change;
     change["spec"]["schedulingPolicy"]["gang"]["minCount"] = count;
-    api_.patch(groups() + "/" + pod_group_name(job_), change, "merge");
+    api_.patch(groups() + "/" + kueue::pod_group_name(job_), change, "merge");
   }
 
   void carry_out(open_gang const&) {
-    if (options_.pod_groups.empty() || !pod_group_api_called(options_.pod_groups).count_changes) return;
+    if (options_.pod_groups.empty() || !kueue::pod_group_api_called(options_.pod_groups).count_changes)
+      return;
     try {
       set_gang(1);
     } catch (api_error const& e) {
@@ -138,12 +139,12 @@ class executor {
   }
 
   void add_pod(training_job const& here, create_master const& how) {
-    std::string const name = platform::kubernetes::pod_name(job_.name, {role::master, 0});
+    std::string const name = kubernetes::pod_name(job_.name, {role::master, 0});
     bool made = false;
     try {
       made = add("pods", master_of(here, how, options_.restart_rules));
     } catch (api_error const& e) {
-      if (!options_.restart_rules || !platform::kubernetes::refuses_restart_rules(e)) throw;
+      if (!options_.restart_rules || !kubernetes::refuses_restart_rules(e)) throw;
       made = add("pods", master_of(here, how, false));
       options_.restart_rules = false;
     }
@@ -161,15 +162,14 @@ class executor {
       return false;
     }
     if (plural == "pods") out_.seen.emplace_back(object_kind::pod, there);
-    using platform::kubernetes::field;
+    using kubernetes::field;
     auto const& owners = field(there, {"metadata", "ownerReferences"});
     std::string other = "no TrainingJob";
     bool earlier = false;
     if (owners.is_array())
       for (auto const& o : owners) {
-        if (platform::kubernetes::text(field(o, {"uid"})) == job_.uid) return true;
-        other = platform::kubernetes::text(field(o, {"kind"})) + " " +
-                platform::kubernetes::text(field(o, {"name"}));
+        if (kubernetes::text(field(o, {"uid"})) == job_.uid) return true;
+        other = kubernetes::text(field(o, {"kind"})) + " " + kubernetes::text(field(o, {"name"}));
         earlier = earlier || other == "TrainingJob " + job_.name;
       }
     bool const going = field(there, {"metadata", "deletionTimestamp"}).is_string();
@@ -205,8 +205,7 @@ class executor {
     std::string why = fmt::format("the API server does not take the {}: {}", what, e.what());
     if (reason == "ServiceAccountMissing") {
       auto const like = nlohmann::json::parse(job_.spec.master, nullptr, false);
-      std::string const named =
-          platform::kubernetes::text(platform::kubernetes::field(like, {"spec", "serviceAccountName"}));
+      std::string const named = kubernetes::text(kubernetes::field(like, {"spec", "serviceAccountName"}));
       why += fmt::format(
           "; `edl rbac --apply --namespace={} --service_account={}` makes it, or name another in "
           "spec.master.template",
@@ -244,8 +243,8 @@ class executor {
     try {
       // Others may hold it, too; what they add meanwhile is a conflict.
       auto const there = api_.get(path);
-      using platform::kubernetes::field;
-      if (platform::kubernetes::text(field(there, {"metadata", "uid"})) != r.uid) return;
+      using kubernetes::field;
+      if (kubernetes::text(field(there, {"metadata", "uid"})) != r.uid) return;
       auto holders = field(there, {"metadata", "finalizers"});
       if (!holders.is_array()) return;
       holders.erase(std::remove(holders.begin(), holders.end(), recorded_finalizer), holders.end());

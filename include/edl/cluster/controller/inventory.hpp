@@ -136,7 +136,7 @@ class inventory {
   std::set<kept_shape, by_value> shapes_;  ///< and those that nobody has any more, until they are tidied away
   std::size_t shapes_tidied_ = 0;          ///< how many were left then
   label_pool labels_;
-  std::array<platform::kubernetes::followed_list, object_kinds> lists_{};
+  std::array<kubernetes::followed_list, object_kinds> lists_{};
   std::unordered_map<std::string, node_entry> nodes_;
   std::unordered_map<std::string, pod_record> pods_;
   std::unordered_map<std::string, std::set<std::string>> pods_by_owner_;

@@ -18,13 +18,13 @@
 namespace edl::controller {
 namespace detail::store {
 
+using kubernetes::field;
+using kubernetes::text;
 using nlohmann::json;
-using platform::kubernetes::field;
-using platform::kubernetes::text;
 
-using platform::kubernetes::key_of;
-using platform::kubernetes::older;
-using platform::kubernetes::version_of;
+using kubernetes::key_of;
+using kubernetes::older;
+using kubernetes::version_of;
 
 inline inventory_change hard() { return {.plan = inventory_change::weight::hard}; }
 
@@ -226,7 +226,7 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
   try {
     next.job = read_training_job(object);
   } catch (error const& e) {
-    next.invalid = platform::kubernetes::one_line(e.what(), 1000);
+    next.invalid = kubernetes::one_line(e.what(), 1000);
     next.job.space = detail::store::text(detail::store::field(object, {"metadata", "namespace"}));
     next.job.name = detail::store::text(detail::store::field(object, {"metadata", "name"}));
     next.job.uid = detail::store::text(detail::store::field(object, {"metadata", "uid"}));
@@ -248,7 +248,7 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
       if (same) known->second.job.resource_version = next.job.resource_version;
       inventory_change c{.trouble = fmt::format(
                              "TrainingJob {}: its status cannot be read: {}; {}", key,
-                             platform::kubernetes::one_line(why.what(), 300),
+                             kubernetes::one_line(why.what(), 300),
                              same ? "it is written anew"
                                   : "nothing is done for the job until the status is removed, or the job")};
       if (same) c.jobs.push_back(key);

@@ -6,10 +6,10 @@
 
 #include "edl/cluster/controller/inventory.hpp"
 #include "edl/cluster/controller/pod_marks.hpp"
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/cluster/kueue/kueue_objects.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::controller {
 
@@ -24,8 +24,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   if (is.spec.workers.replicas) j.manual = int(*is.spec.workers.replicas);
   auto const shape = [&](shared<pod_shape> const& of, label_set labels, role what) {
     if (marks.none()) return *of;
-    for (auto const& [key, value] : platform::kubernetes::member_labels(is.name, what))
-      labels.set(key, value);
+    for (auto const& [key, value] : kubernetes::member_labels(is.name, what)) labels.set(key, value);
     return *marks.marked(of, is.space, labels);
   };
   j.worker = shape(e.worker, e.worker_labels, role::worker);

@@ -15,7 +15,7 @@ inline constexpr char usual_account[] = "edl";
 
 /// What a cluster has to know of a TrainingJob that starts with so many workers. Throws usage_error, which
 /// names the field, when no objects can be made from it.
-platform::kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers);
+kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers);
 
 /// The job with templates that say what `changes` say, by pod set. Throws usage_error where they contradict.
 training_job placed(training_job job, std::map<std::string, kueue::pod_changes> const& changes);

@@ -7,12 +7,12 @@
 
 #include "edl/cluster/controller/job_objects.hpp"
 #include "edl/cluster/controller/pod_record.hpp"
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/cluster/kubernetes/pod_template.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::controller {
 namespace detail {
@@ -36,8 +36,8 @@ inline std::string in_fields(std::string text) {
 
 }  // namespace detail
 
-EDL_INLINE platform::kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers) try {
-  namespace k8s = platform::kubernetes;
+EDL_INLINE kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers) try {
+  namespace k8s = kubernetes;
   training_job_spec const& of = job.spec;
   k8s::job_spec s;
   s.name = job.name;
@@ -90,8 +90,8 @@ EDL_INLINE training_job placed(training_job job, std::map<std::string, kueue::po
 }
 
 EDL_INLINE nlohmann::json master_of(training_job const& job, create_master const& how, bool restart_rules) {
-  auto pod = platform::kubernetes::master_pod(spec_of(job, how.workers),
-                                              nlohmann::json::parse(job.spec.master), restart_rules);
+  auto pod = kubernetes::master_pod(spec_of(job, how.workers), nlohmann::json::parse(job.spec.master),
+                                    restart_rules);
   nlohmann::json& meta = pod["metadata"];
   meta["annotations"][attempt_annotation] = std::to_string(how.attempt);
   meta["annotations"][restart_annotation] = std::to_string(how.restart);

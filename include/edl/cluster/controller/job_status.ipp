@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "edl/cluster/controller/job_status.hpp"
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::controller {
 

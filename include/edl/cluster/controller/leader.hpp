@@ -22,8 +22,8 @@ class leader {
  public:
   /// `changed`: called on its thread when it begins or ceases to lead. `of` is asked with the election's own
   /// times.
-  leader(platform::kubernetes::access via, election e, std::string path, std::string name,
-         election::options times, std::function<void(bool leads)> changed, logger log);
+  leader(kubernetes::access via, election e, std::string path, std::string name, election::options times,
+         std::function<void(bool leads)> changed, logger log);
   leader(leader const&) = delete;
   ~leader();
 
@@ -39,7 +39,7 @@ class leader {
   void turn();
   bool pause(std::chrono::milliseconds time);
 
-  platform::kubernetes::client client_;
+  kubernetes::client client_;
   std::string path_, name_;
   election::options times_;
   std::function<void(bool)> changed_;

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "edl/cluster/controller/leader.hpp"
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::controller {
-EDL_INLINE leader::leader(platform::kubernetes::access via, election e, std::string path, std::string name,
+EDL_INLINE leader::leader(kubernetes::access via, election e, std::string path, std::string name,
                           election::options times, std::function<void(bool leads)> changed, logger log)
     // A request that hangs must leave time for another.
     : client_(std::move(via), {.timeout = times.renew_deadline / 3,
@@ -53,7 +53,7 @@ EDL_INLINE void leader::turn() {
   nlohmann::json lease;
   try {
     lease = client_.get(path_ + "/" + name_);
-  } catch (platform::kubernetes::api_error const& e) {
+  } catch (kubernetes::api_error const& e) {
     if (e.code() != 404) throw;
   }
   auto const sent = clock::now();
@@ -76,7 +76,7 @@ EDL_INLINE void leader::run() {
     std::string trouble;
     try {
       turn();
-    } catch (platform::kubernetes::api_error const& e) {
+    } catch (kubernetes::api_error const& e) {
       // 409: another was faster; what it wrote is read the next time.
       if (e.code() != 409) trouble = e.what();
     } catch (error const& e) {

@@ -19,7 +19,7 @@ namespace edl::controller {
 class limited_requests : public api_requests {
  public:
   /// At most `burst` requests at once and `per_s` per second. The references outlive this object.
-  limited_requests(platform::kubernetes::client& c, metric_registry& m, double per_s, double burst,
+  limited_requests(kubernetes::client& c, metric_registry& m, double per_s, double burst,
                    std::function<bool()> leads)
       : client_(c), metrics_(m), limit_(per_s, burst), leads_(std::move(leads)) {}
 
@@ -32,7 +32,7 @@ class limited_requests : public api_requests {
  private:
   nlohmann::json ask(char const* verb, std::function<nlohmann::json()> const& request);
 
-  platform::kubernetes::client& client_;
+  kubernetes::client& client_;
   metric_registry& metrics_;
   std::mutex mutex_;
   rate_limit limit_;

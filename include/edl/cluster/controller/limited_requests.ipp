@@ -50,7 +50,7 @@ EDL_INLINE nlohmann::json limited_requests::ask(char const* verb,
     auto answer = request();
     count("2xx");
     return answer;
-  } catch (platform::kubernetes::api_error const& e) {
+  } catch (kubernetes::api_error const& e) {
     count(std::to_string(e.code()));
     throw;
   } catch (error const&) {

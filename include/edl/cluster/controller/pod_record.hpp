@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/platform/platform.hpp"
 #include "edl/cluster/autoscaler/cluster_view.hpp"
 #include "edl/cluster/autoscaler/label_set.hpp"
 #include "edl/cluster/autoscaler/shared.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/job_size.hpp"
 #include "edl/cluster/training_job/training_job_status.hpp"
-#include "edl/job/platform/platform.hpp"
 
 namespace edl::controller {
 
@@ -23,7 +23,7 @@ inline constexpr char attempt_annotation[] = "elasticdl.org/attempt",
                       restart_annotation[] = "elasticdl.org/restart",
                       first_size_annotation[] = "elasticdl.org/workers",
                       recorded_finalizer[] = "elasticdl.org/recorded";
-namespace annotation = platform::kubernetes::annotation;  ///< by which it speaks with a job's master
+namespace annotation = kubernetes::annotation;  ///< by which it speaks with a job's master
 
 /// What a master tells of its job in `elasticdl/report`.
 struct job_report {
@@ -50,7 +50,7 @@ struct master_state {
   bool suspending = false;    ///< it has been told to
   std::string short_nodes{};  ///< what it has been told of the nodes where its workers run
   std::string scaled{};       ///< its answer to the last size request
-  std::optional<platform::kubernetes::job_size> size{};  ///< that it says the job is to have
+  std::optional<kubernetes::job_size> size{};  ///< that it says the job is to have
   std::optional<job_report> report{};
   bool started = false, ready = false;  ///< its container has run; it listens
   platform::ending ending{};            ///< when the pod is over

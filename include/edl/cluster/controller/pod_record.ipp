@@ -9,20 +9,20 @@
 
 #include "edl/cluster/controller/cluster_reading.hpp"
 #include "edl/cluster/controller/pod_record.hpp"
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/pod_status.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::controller {
 namespace detail::record {
 
+using kubernetes::field;
+using kubernetes::first;
+using kubernetes::text;
 using nlohmann::json;
-using platform::kubernetes::field;
-using platform::kubernetes::first;
-using platform::kubernetes::text;
 
 inline constexpr std::size_t longest_report = 16 << 10, most_reported_speeds = 32, longest_note = 1024;
 inline constexpr std::uint32_t most_workers = 10'000;
@@ -52,8 +52,8 @@ inline std::string job_of(json const& pod) {
   return {};
 }
 
-inline std::unique_ptr<master_state> read_master(json const& pod, platform::kubernetes::pod_status const& s) {
-  using platform::kubernetes::number;
+inline std::unique_ptr<master_state> read_master(json const& pod, kubernetes::pod_status const& s) {
+  using kubernetes::number;
   auto m = std::make_unique<master_state>();
   auto const& notes = field(pod, {"metadata", "annotations"});
   m->attempt = number(field(notes, {attempt_annotation})).value_or(1);
@@ -66,9 +66,9 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
   m->scaled = short_text(field(notes, {annotation::scaled}));
   m->waits = short_text(field(notes, {annotation::waits}));
   m->missing = short_text(field(notes, {annotation::missing}));
-  m->size = platform::kubernetes::shown_size(pod);
+  m->size = kubernetes::shown_size(pod);
   m->report = read_report(text(field(notes, {annotation::report})));
-  auto const& container = platform::kubernetes::program_status(pod);
+  auto const& container = kubernetes::program_status(pod);
   m->started = field(container, {"state", "running"}).is_object() ||
                field(container, {"state", "terminated"}).is_object() ||
                field(container, {"lastState", "terminated"}).is_object();
@@ -78,7 +78,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, platform::kube
     m->crashes = whole<std::uint32_t>(field(container, {"restartCount"}));
   if (s.over()) {
     // Whoever collects the pod of a master that has ended by itself is not why it ended.
-    platform::kubernetes::pod_status how = s;
+    kubernetes::pod_status how = s;
     if (s.ended && s.ended->code < 128) {
       how.terminating = false;
       how.disruption.clear();
@@ -143,7 +143,7 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
   r.wants_room = !r.leaving && r.at == pod_record::phase::pending && wants_room(pod);
   r.owner = job_of(pod);
   if (r.owner.empty()) return r;
-  auto const s = platform::kubernetes::read_pod(pod);
+  auto const s = kubernetes::read_pod(pod);
   if (!s) {
     r.owner.clear();  // a TrainingJob's, but none of those that it consists of
     return r;
@@ -151,7 +151,7 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
   r.who = s->who;
   r.outlived = s->over() && r.at == pod_record::phase::running && another_runs(pod);
   if (s->over()) r.at = pod_record::phase::over;
-  if (platform::kubernetes::hopeless(*s)) r.hopeless = shortened(s->waiting, longest_note);
+  if (kubernetes::hopeless(*s)) r.hopeless = shortened(s->waiting, longest_note);
   r.trouble = shortened(trouble(*s), longest_note);
   if (auto const& holders = field(meta, {"finalizers"}); holders.is_array())
     r.held = std::find(holders.begin(), holders.end(), recorded_finalizer) != holders.end();

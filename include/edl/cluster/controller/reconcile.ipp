@@ -10,11 +10,11 @@
 
 #include "edl/cluster/controller/job_status.hpp"
 #include "edl/cluster/controller/reconcile.hpp"
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kueue/podgroup.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::controller {
 namespace detail {
@@ -371,7 +371,7 @@ class reconciler {
   /// The size that the master was told last.
   std::uint32_t size_of_master() const {
     master_state const& m = *master_->master;
-    if (auto const requested_size = platform::kubernetes::number(m.requested_size)) return *requested_size;
+    if (auto const requested_size = kubernetes::number(m.requested_size)) return *requested_size;
     return m.size ? m.size->workers : m.first_size;
   }
 
@@ -434,7 +434,7 @@ class reconciler {
     std::uint32_t placed = 0, waiting = 0;
     for (pod_record const* p : situation_.members)
       if (p->at != pod_record::phase::over) ++(p->node.empty() ? waiting : placed);
-    if (placed < gang_size(job_)) return;
+    if (placed < kueue::gang_size(job_)) return;
     if (memo_.gang_opened == 0 || (waiting > 0 && now_ >= memo_.gang_opened + 60)) {
       memo_.gang_opened = now_;
       out_.actions.push_back(open_gang{});

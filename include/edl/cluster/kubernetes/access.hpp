@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Where an API server is, how it is known to be the right one, and who asks it. A copy shares what its
 /// functions remember: one client uses them, one call at a time.
@@ -42,7 +42,7 @@ access from_kubeconfig(std::string const& path, std::string const& context = "")
 /// inside of a cluster, and ~/.kube/config outside. Throws error as the two above.
 access find_access(bool force_kubeconfig = false, std::string const& context = "");
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/access.ipp"

@@ -20,7 +20,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline std::string variable(char const* name) {
@@ -372,4 +372,4 @@ EDL_INLINE access find_access(bool force_kubeconfig, std::string const& context)
   return from_kubeconfig(path, context);
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

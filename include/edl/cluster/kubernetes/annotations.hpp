@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace edl::platform::kubernetes::annotation {
+namespace edl::kubernetes::annotation {
 
 // On the pod of a master, written by users and by the controller, and taken away by the master with its
 // answer.
@@ -31,4 +31,4 @@ inline constexpr char submission[] =
 /// Names that begin so are edl's own.
 inline constexpr char prefix[] = "elasticdl/";
 
-}  // namespace edl::platform::kubernetes::annotation
+}  // namespace edl::kubernetes::annotation

@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Pauses between tries that fail. Each is twice as long as the one before, up to a longest, and drawn from
 /// its upper half. So clients that failed at one moment do not all come back at one moment.
@@ -30,4 +30,4 @@ class backoff {
   std::minstd_rand random_;
 };
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

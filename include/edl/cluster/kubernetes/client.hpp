@@ -15,7 +15,7 @@
 #include "edl/cluster/kubernetes/access.hpp"
 #include "edl/cluster/kubernetes/errors.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 using query = std::vector<std::pair<std::string, std::string>>;  ///< not yet escaped
 
@@ -92,7 +92,7 @@ inline bool knows_restart_rules(std::optional<server_version> const& v) {
 /// where it is strict (400).
 bool refuses_restart_rules(api_error const& e);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/client.ipp"

@@ -23,7 +23,7 @@
 #include "edl/core/json.hpp"
 #include "edl/core/text.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline constexpr std::size_t longest_answer = 64 << 20, longest_refusal = 1 << 20, most_idle = 32;
@@ -388,4 +388,4 @@ EDL_INLINE bool refuses_restart_rules(api_error const& e) {
   return (e.code() == 422 || e.code() == 400) && e.message().find("restartPolicy") != std::string::npos;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/node.hpp"
+#include "edl/base/platform/platform.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
 #include "edl/cluster/kubernetes/job_size.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
@@ -21,10 +23,8 @@
 #include "edl/cluster/kubernetes/pods.hpp"
 #include "edl/cluster/kubernetes/watcher.hpp"
 #include "edl/core/log.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/platform/platform.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// How long a master puts up with an API server that refuses to list and to watch its pods.
 struct retry_limits {
@@ -49,12 +49,12 @@ struct retry_limits {
 /// master whose pod is gone, as after its node was given up, is told so.
 ///
 /// Thread safety: as `platform`; the constructor on any thread.
-class cluster final : public platform {
+class cluster final : public platform::platform {
  public:
   /// `to` outlives it. `self`: the master's own pod. Its memory is raised when the container before this one
   /// has used it up. `avoided`: nodes that a master before this one has named.
-  cluster(net::node& on, access via, job_spec spec, owner self, observer& to, logger log, retry_limits p = {},
-          std::vector<std::string> avoided = {});
+  cluster(net::node& on, access via, job_spec spec, owner self, edl::platform::observer& to, logger log,
+          retry_limits p = {}, std::vector<std::string> avoided = {});
   ~cluster() override;
 
   void start(process_id who, std::optional<std::uint32_t> instead_of) override;
@@ -105,7 +105,7 @@ class cluster final : public platform {
   client client_;
   job_spec spec_;
   owner self_;
-  observer& to_;
+  edl::platform::observer& to_;
   logger log_;
   retry_limits retry_limits_;
   pods pods_;                    // on the node's thread
@@ -122,7 +122,7 @@ class cluster final : public platform {
   std::unique_ptr<watcher> watcher_;
 };
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/cluster.ipp"

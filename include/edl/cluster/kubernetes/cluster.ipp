@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "edl/base/net/carry.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/cluster.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
@@ -21,9 +22,8 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
-#include "edl/job/net/carry.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 /// Requests of a master are short, and tried again by it: a thread must not be kept long from the others.
@@ -61,8 +61,8 @@ inline pods::options options_of(job_spec const& spec, std::vector<std::string> a
 
 }  // namespace detail
 
-EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self, observer& to, logger log,
-                            retry_limits p, std::vector<std::string> avoided)
+EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self, edl::platform::observer& to,
+                            logger log, retry_limits p, std::vector<std::string> avoided)
     : node_(on),
       client_(std::move(via), detail::impatient()),
       spec_(std::move(spec)),
@@ -486,4 +486,4 @@ EDL_INLINE void cluster::raise_memory(nlohmann::json const& pod) {
   });
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -4,9 +4,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "edl/job/platform/platform.hpp"
+#include "edl/base/platform/platform.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// `--cluster_spec`: what a cluster asks of a job's objects, as JSON:
 ///
@@ -36,7 +36,7 @@ void customise_pod(nlohmann::json& pod, std::string const& text, role of);
 /// Changes the Service. Needs a text that `check_cluster_spec` takes.
 void customise_service(nlohmann::json& service, std::string const& text);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/cluster_spec.ipp"

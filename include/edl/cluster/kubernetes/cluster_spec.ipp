@@ -14,7 +14,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail::customs {
 
 using nlohmann::json;
@@ -219,4 +219,4 @@ EDL_INLINE void customise_service(nlohmann::json& service, std::string const& te
   if (auto const found = all.find("service_spec"); found != all.end()) service["spec"].merge_patch(*found);
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

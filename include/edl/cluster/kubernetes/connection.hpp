@@ -15,7 +15,7 @@
 struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 struct ssl_st;      // and SSL
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Where `access::server` points to.
 struct endpoint {
@@ -75,7 +75,7 @@ class connection {
   ssl_st* tls_ = nullptr;
 };
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/connection.ipp"

@@ -18,14 +18,14 @@
 #include <mutex>
 #include <thread>
 
+#include "edl/base/net/security/openssl.hpp"
 #include "edl/cluster/kubernetes/connection.hpp"
 #include "edl/cluster/kubernetes/trust.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
-#include "edl/job/net/security/openssl.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline constexpr std::chrono::milliseconds ask_every{100};
@@ -316,4 +316,4 @@ EDL_INLINE bool connection::idle() const {
   return n <= 0 && SSL_get_error(tls_, n) == SSL_ERROR_WANT_READ;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

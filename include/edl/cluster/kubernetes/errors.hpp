@@ -8,7 +8,7 @@
 
 #include "edl/core/error.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// The API server's refusal: the fields of its Status object. `what()` is one line that names the request and
 /// the server's own message. It says what to change where that is known (401: which credentials were used;
@@ -60,7 +60,7 @@ api_error refusal(int code, std::string_view body, std::string const& request, s
 /// longer than `longest` ends in "…".
 std::string one_line(std::string_view text, std::size_t longest = 2000);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/errors.ipp"

@@ -12,7 +12,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
@@ -104,4 +104,4 @@ EDL_INLINE api_error refusal(int code, std::string_view body, std::string const&
   return {code, std::move(reason), std::move(message), what, retry_after};
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

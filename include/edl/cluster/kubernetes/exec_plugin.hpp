@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// A program that a kubeconfig names to get credentials from (`client.authentication.k8s.io`).
 struct exec_plugin {
@@ -49,7 +49,7 @@ class exec_credentials {
 /// 3339).
 std::optional<std::int64_t> parse_time(std::string const& text);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/exec_plugin.ipp"

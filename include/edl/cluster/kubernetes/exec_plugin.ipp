@@ -23,7 +23,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline std::vector<std::string> plugin_environment(exec_plugin const& p, bool interactive) {
@@ -209,4 +209,4 @@ EDL_INLINE std::optional<std::int64_t> parse_time(std::string const& text) {
   return seconds - (*rest == '+' ? 60 : -60) * minutes;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Reading objects of an API server without trusting them: what is absent, or of another type than it should
 /// be, is as if empty. Thread safety: safe.
@@ -24,7 +24,7 @@ std::string text(nlohmann::json const& value);
 std::optional<std::uint32_t> number(nlohmann::json const& value);
 std::optional<std::uint32_t> number(std::string const& digits);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/fields.ipp"

@@ -7,7 +7,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 inline nlohmann::json const nothing;
 }  // namespace detail
@@ -37,4 +37,4 @@ EDL_INLINE std::optional<std::uint32_t> number(std::string const& digits) {
   return number_from<std::uint32_t>(digits);
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// The text of a file of at most 16 MiB. Throws error that says why it cannot be read; `what`: for the
 /// message.
@@ -33,7 +33,7 @@ class watched_file {
 std::string base64_decoded(std::string const& text, std::string const& what);
 std::string base64_encoded(std::string const& bytes);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/files.ipp"

@@ -13,7 +13,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 EDL_INLINE std::string read_text(std::string const& path, std::string const& what) {
   constexpr std::size_t longest = 16 << 20;
@@ -101,4 +101,4 @@ EDL_INLINE std::string base64_encoded(std::string const& bytes) {
   return out;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_set>
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// "namespace/name" of an object; of one without a namespace: "name".
 std::string key_of(nlohmann::json const& object);
@@ -42,7 +42,7 @@ class followed_list {
   std::string version_;                   // the newest that was told
 };
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/followed_list.ipp"

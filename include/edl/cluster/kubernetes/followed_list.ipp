@@ -9,7 +9,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 EDL_INLINE std::string key_of(nlohmann::json const& object) {
   std::string const space = text(field(object, {"metadata", "namespace"}));
@@ -46,4 +46,4 @@ EDL_INLINE bool followed_list::is_news(std::string const& version) const {
   return version_.empty() ? number_from<std::uint64_t>(version).has_value() : older(version_, version);
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -10,7 +10,7 @@
 
 #include "edl/cluster/kubernetes/errors.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Reads one HTTP/1.1 answer (RFC 9112) out of bytes as they come. Takes chunked bodies, sized ones, and
 /// those that end with the connection; skips interim answers (1xx). A head is at most 64 KiB long.
@@ -54,7 +54,7 @@ class response {
 /// `text` with all but unreserved characters as %XX (RFC 3986).
 std::string percent_encoded(std::string_view text);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/http.ipp"

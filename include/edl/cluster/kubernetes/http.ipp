@@ -10,7 +10,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline constexpr std::size_t longest_head = 64 << 10;
@@ -161,4 +161,4 @@ EDL_INLINE std::string percent_encoded(std::string_view text) {
   return out;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// How many workers and servers a job is to have, as the annotation `elasticdl/size` of its master's pod
 /// says: "workers=3,servers=2". Thread safety: distinct objects: safe. Shared objects: unsafe.
@@ -42,7 +42,7 @@ std::map<std::string, std::string> short_nodes_of(nlohmann::json const& master);
 /// Whether the annotation `elasticdl/suspend` of a master's pod is "true".
 bool is_suspended(nlohmann::json const& master);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/job_size.ipp"

@@ -14,7 +14,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline constexpr std::size_t most_ids = 10'000;  // of a list of workers, which are as many as a job may have
@@ -80,4 +80,4 @@ EDL_INLINE bool is_suspended(nlohmann::json const& master) {
   return text(field(master, {"metadata", "annotations", annotation::suspend})) == "true";
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "edl/job/platform/platform.hpp"
+#include "edl/base/platform/platform.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Amounts by Kubernetes' names: {"cpu": "0.2", "memory": "1024Mi", "nvidia.com/gpu": "1"}.
 using resources = std::map<std::string, std::string>;
@@ -34,14 +34,14 @@ std::vector<volume> parse_volumes(std::string const& text);
 
 /// "k1=v1,k2=v2": a comma inside a value stays with it, because a name must follow one that separates.
 /// Throws usage_error.
-environment parse_environment(std::string const& flag, std::string const& text);
+platform::environment parse_environment(std::string const& flag, std::string const& text);
 
 /// Whether a variable says what a process is in its job, so that no user may set it: EDL_ROLE, MASTER_ADDR, …
 bool reserved_variable(std::string const& name);
 
 /// Those of `mine` whose names `expression` (ECMAScript) matches from end to end, without reserved ones.
 /// Throws usage_error when it is no expression.
-environment populated(std::string const& expression, environment const& mine);
+platform::environment populated(std::string const& expression, platform::environment const& mine);
 
 /// The priority class of worker `id`, by "" (none), "high", "low", a fraction, "high=0.5" or any other
 /// class's name. A fraction such as "0.5" is that share of the workers, rounded up, that is high; the rest is
@@ -79,7 +79,7 @@ struct job_spec {
   std::vector<std::string> image_pull_secrets;
   std::string service_account;  ///< of the master; empty: the namespace's default
   std::vector<volume> volumes;
-  environment variables;  ///< of every container
+  platform::environment variables;  ///< of every container
   std::string
       populate_env_names;    ///< expression: the master's variables that fully match it go to the others
   std::string cluster_spec;  ///< JSON: pod_spec, {master,ps,worker}_pod_spec, service_spec; empty: none
@@ -126,7 +126,7 @@ inline constexpr std::size_t longest_job_name = 40;
 /// object or has keys unknown here, or a job takes more than `longest_job` to describe.
 void check(job_spec const& spec);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/job_spec.ipp"

@@ -18,7 +18,7 @@
 #include "edl/core/quantity.hpp"
 #include "edl/core/text.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail::spec {
 
 inline std::vector<std::string> parts(std::string_view text, char separator) {
@@ -174,9 +174,9 @@ EDL_INLINE std::vector<volume> parse_volumes(std::string const& text) {
   return all;
 }
 
-EDL_INLINE environment parse_environment(std::string const& flag, std::string const& text) {
+EDL_INLINE platform::environment parse_environment(std::string const& flag, std::string const& text) {
   using namespace detail::spec;
-  environment all;
+  platform::environment all;
   std::set<std::string> seen;
   if (trimmed(text).empty()) return all;
   for (std::size_t at = 0; at <= text.size();) {
@@ -208,11 +208,11 @@ EDL_INLINE bool reserved_variable(std::string const& name) {
   return names.contains(name);
 }
 
-EDL_INLINE environment populated(std::string const& expression, environment const& mine) {
+EDL_INLINE platform::environment populated(std::string const& expression, platform::environment const& mine) {
   if (expression.empty()) return {};
   try {
     std::regex const pattern(expression);
-    environment all;
+    platform::environment all;
     for (auto const& [name, value] : mine)
       if (!reserved_variable(name) && is_variable(name) && std::regex_match(name, pattern))
         all.emplace_back(name, value);
@@ -251,4 +251,4 @@ EDL_INLINE std::string pod_name(std::string const& job, process_id const& who) {
 
 EDL_INLINE std::string job_selector(std::string const& job) { return "elasticdl-job-name=" + job; }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

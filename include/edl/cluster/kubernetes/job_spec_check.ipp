@@ -16,7 +16,7 @@
 #include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail::spec_check {
 
 inline constexpr std::uint32_t longest_grace = 86'400;  // seconds
@@ -105,4 +105,4 @@ EDL_INLINE void check(job_spec const& s) {
         longest_job, s.by.empty() ? "the command, --envs or --cluster_spec" : "spec.flags or the templates"));
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

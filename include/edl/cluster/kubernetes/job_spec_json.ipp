@@ -13,7 +13,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail::spec_json {
 
 using nlohmann::json;
@@ -112,7 +112,7 @@ class fields {
     if (v)
       for (auto const& [key, amount] : v->items()) into[key] = text(amount, name);
   }
-  void take(char const* name, environment& into) {
+  void take(char const* name, platform::environment& into) {
     for (json const& v : list(name)) {
       if (!v.is_array() || v.size() != 2) fail(fmt::format("'{}' is no list of pairs", name));
       into.emplace_back(text(v[0], name), text(v[1], name));
@@ -246,4 +246,4 @@ EDL_INLINE job_spec job_from_json(std::string const& text) {
   return s;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

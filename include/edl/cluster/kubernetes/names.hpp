@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// A name of one part (DNS label of RFC 1123): lower case letters, digits and '-' inside, at most 63 of them.
 /// Names of namespaces and containers, and of jobs, which become part of both.
@@ -37,4 +37,4 @@ constexpr bool is_variable(std::string_view name) {
   return true;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

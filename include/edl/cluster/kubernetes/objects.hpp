@@ -8,7 +8,7 @@
 
 #include "edl/cluster/kubernetes/job_spec.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// The objects of a job, as they are sent to the API server. Each needs a spec that `check` takes, and has no
 /// null and no empty field. All bear the labels `app=elasticdl`, `elasticdl-job-name` and the older
@@ -65,7 +65,7 @@ nlohmann::json token_secret(job_spec const& spec, std::string const& token);
 /// The merge patch that makes `by` the owner of an object.
 nlohmann::json owned_by(owner const& by);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/objects.ipp"

@@ -13,7 +13,7 @@
 #include "edl/cluster/kubernetes/pod_template.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail::objects {
 
 using nlohmann::json;
@@ -363,4 +363,4 @@ EDL_INLINE nlohmann::json owned_by(owner const& by) {
   return {{"metadata", {{"ownerReferences", json::array({reference(by, false)})}}}};
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "edl/job/platform/platform.hpp"
+#include "edl/base/platform/platform.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// What matters of a pod, as the API server tells it, and of its first container: the program's.
 struct pod_status {
@@ -49,7 +49,7 @@ nlohmann::json const& program_status(nlohmann::json const& pod);
 
 /// The ending of a pod that is over, or that is gone. What came from outside (deleted, preempted, evicted,
 /// killed, its node lost) is told so.
-ending ending_of(pod_status const& pod);
+platform::ending ending_of(pod_status const& pod);
 
 /// Why a pod that has been created does not run yet, in words; empty: nothing is known to be wrong.
 std::string trouble(pod_status const& pod);
@@ -57,7 +57,7 @@ std::string trouble(pod_status const& pod);
 /// Time does not mend it: the container's image or command is wrong.
 bool hopeless(pod_status const& pod);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/pod_status.ipp"

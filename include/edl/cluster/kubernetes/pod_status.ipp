@@ -11,7 +11,7 @@
 #include "edl/cluster/kubernetes/pod_status.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline pod_status::phase phase_of(std::string const& name) {
@@ -103,8 +103,8 @@ EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
   return s;
 }
 
-EDL_INLINE ending ending_of(pod_status const& pod) {
-  ending e{.who = pod.who};
+EDL_INLINE platform::ending ending_of(pod_status const& pod) {
+  platform::ending e{.who = pod.who};
   if (pod.ended) {
     e.code = pod.ended->code;
     if (e.code > 128 && e.code < 128 + 65) e.signal = e.code - 128;
@@ -123,7 +123,8 @@ EDL_INLINE ending ending_of(pod_status const& pod) {
   if (pod.out_of_memory()) {
     e.signal = 0;  // it was its own fault
     e.words = fmt::format("used more memory than its limit{}", pod.memory.empty() ? "" : " of " + pod.memory);
-  } else if (std::string const said = last_words(pod.ended->message); !said.empty() && e.signal == 0) {
+  } else if (std::string const said = platform::last_words(pod.ended->message);
+             !said.empty() && e.signal == 0) {
     std::string const how = describe(e);
     e.words = fmt::format("{}: {}", how,
                           pod.ended->reason == "Error" ? said : detail::joined(pod.ended->reason, said));
@@ -147,4 +148,4 @@ EDL_INLINE bool hopeless(pod_status const& pod) {
   return false;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

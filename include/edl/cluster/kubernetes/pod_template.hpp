@@ -6,7 +6,7 @@
 
 #include "edl/cluster/kubernetes/job_spec.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Pods of a TrainingJob, made by a PodTemplateSpec. Its first container is the program's.
 
@@ -27,7 +27,7 @@ nlohmann::json by_template(nlohmann::json plain, nlohmann::json const& like, res
 /// What the program asks for in a template that `check_pod_template` takes.
 role_spec role_of_template(std::string const& text);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/pod_template.ipp"

@@ -16,7 +16,7 @@
 #include "edl/core/json.hpp"
 #include "edl/core/quantity.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail::templates {
 
 using nlohmann::json;
@@ -189,4 +189,4 @@ EDL_INLINE nlohmann::json by_template(nlohmann::json plain, nlohmann::json const
   return out;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -15,7 +15,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/log.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Ask the API server for a pod, and answer with `pods::created` or `pods::refused`.
 struct create_pod {
@@ -49,7 +49,7 @@ struct pods_pressed {
 
 /// The first listing has been dealt with: these run, or are about to.
 struct pods_found {
-  findings pods;
+  platform::findings pods;
 };
 
 /// The API server refuses a pod that the job cannot do without, and is asked again and again; empty: none.
@@ -188,9 +188,9 @@ class pods {
   void look_at_missing();
   void look_at_copies();
   void discard(process_id who, pod const& p, std::chrono::seconds grace = {});
-  void end(process_id who, pod& p, ending e);
+  void end(process_id who, pod& p, platform::ending e);
   void watch_trouble(pod_status const& s, pod& p, time_point now);
-  void out_of_memory(pod_status const& s, ending& e);
+  void out_of_memory(pod_status const& s, platform::ending& e);
   void look_at_nodes();
   resources grown(resources const& of, role what) const;
   role_spec const& spec(role of) const { return of == role::server ? options_.server : options_.worker; }
@@ -208,7 +208,7 @@ class pods {
   std::string missing_, together_;  // that have been told of
 };
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/pods.ipp"

@@ -12,7 +12,7 @@
 #include "edl/core/invariant.hpp"
 #include "edl/core/quantity.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline bool over_quota(pods::refusal const& why) {
@@ -331,7 +331,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   if (p.placed) create_held();
   if (p.over) return;
   if (s.over()) {
-    ending e = ending_of(s);
+    platform::ending e = ending_of(s);
     if (s.out_of_memory() && !e.outside && !p.stop_requested) out_of_memory(s, e);
     if (s.lingers() && !s.terminating) discard(s.who, p, options_.farewell);
     return end(s.who, p, std::move(e));
@@ -349,7 +349,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
   if (it == pods_.end() || it->second.uid != s.uid) return;
   pod& p = it->second;
   if (!p.over) {
-    ending e = ending_of(s);
+    platform::ending e = ending_of(s);
     e.outside = true;
     if (e.words.empty()) e.words = "was deleted";
     end(s.who, p, std::move(e));
@@ -362,7 +362,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
     pods_.erase(it);
 }
 
-EDL_INLINE void pods::end(process_id who, pod& p, ending e) {
+EDL_INLINE void pods::end(process_id who, pod& p, platform::ending e) {
   p.over = true;
   p.wanted = p.recreate;  // its successor of that name is wanted already
   e.stop_requested = p.stop_requested;
@@ -370,7 +370,7 @@ EDL_INLINE void pods::end(process_id who, pod& p, ending e) {
   commands_.emplace_back(pod_ended{std::move(e)});
 }
 
-EDL_INLINE void pods::out_of_memory(pod_status const& s, ending& e) {
+EDL_INLINE void pods::out_of_memory(pod_status const& s, platform::ending& e) {
   auto const limit = spec(s.who.role).limit.find("memory");
   if (limit == spec(s.who.role).limit.end() || s.memory.empty()) return;
   std::uint64_t const requested = bytes_of(limit->second), had = bytes_of(s.memory);
@@ -416,4 +416,4 @@ EDL_INLINE void pods::tick(time_point now) {
   look_at_copies();
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

@@ -10,7 +10,7 @@
 struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 struct ssl_st;      // and SSL
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Whom `a` trusts and who asks, loaded once for many connections: the given authorities only, or the
 /// system's, and the client's certificate. Throws untrusted that says which of them is damaged.
@@ -31,7 +31,7 @@ ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v);
 /// After the handshake: `v` is not written to any more.
 void end_verification(ssl_st& session);
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/trust.ipp"

@@ -15,11 +15,11 @@
 #include <cstdint>
 #include <ctime>
 
+#include "edl/base/net/security/openssl.hpp"
 #include "edl/cluster/kubernetes/trust.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/security/openssl.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline std::string text_of(X509_NAME const* name) {
@@ -233,4 +233,4 @@ EDL_INLINE ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v) 
 
 EDL_INLINE void end_verification(ssl_st& session) { SSL_set_app_data(&session, nullptr); }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

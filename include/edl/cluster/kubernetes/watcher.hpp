@@ -14,7 +14,7 @@
 #include "edl/cluster/kubernetes/client.hpp"
 #include "edl/core/log.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 
 /// Follows the objects of one path that bear some labels: lists them, then watches from there, with
 /// bookmarks. It connects again where it was when the server ends the watch or cannot be reached. It lists
@@ -82,7 +82,7 @@ class watcher {
   std::thread thread_;
 };
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kubernetes/watcher.ipp"

@@ -13,7 +13,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 
-namespace edl::platform::kubernetes {
+namespace edl::kubernetes {
 namespace detail {
 
 inline constexpr std::size_t longest_event = 16 << 20, longest_page = 64 << 20, most_objects = 1'000'000;
@@ -239,4 +239,4 @@ EDL_INLINE bool watcher::event(std::string_view line) {
   return true;
 }
 
-}  // namespace edl::platform::kubernetes
+}  // namespace edl::kubernetes

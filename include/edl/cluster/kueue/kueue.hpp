@@ -10,7 +10,7 @@
 
 #include "edl/cluster/kueue/kueue_objects.hpp"
 
-namespace edl::controller::kueue {
+namespace edl::kueue {
 
 /// A job's pods, as far as quota is concerned. A pod that has ended holds none; one that is being deleted
 /// does.
@@ -22,7 +22,7 @@ struct pods_now {
 };
 
 struct situation {
-  training_job const& job;
+  controller::training_job const& job;
   std::vector<workload const*> workloads{};  ///< those that the job controls, by its uid
   bool served = true;                        ///< whether the cluster has Kueue's API
   pods_now pods{};
@@ -65,7 +65,7 @@ assessment judge(situation const& is, options const& o = {});
 /// What is owed for a Workload whose TrainingJob is gone: `pods` of it are still there.
 std::vector<api_write> judge_orphan(workload const& w, std::uint32_t pods);
 
-}  // namespace edl::controller::kueue
+}  // namespace edl::kueue
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kueue/kueue.ipp"

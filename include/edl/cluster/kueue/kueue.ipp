@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "edl/cluster/kubernetes/clock_text.hpp"
 #include "edl/cluster/kueue/kueue.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/wall_time.hpp"
 
-namespace edl::controller::kueue {
+namespace edl::kueue {
 namespace detail {
 
 class judgement {
@@ -80,9 +80,9 @@ class judgement {
       if (!over || w->leaving || !job_.deleted.empty()) {
         take_away(*w, "the job needs no quota");
       } else if (!w->finished()) {
-        bool const good = is_true(job_.status, condition_type::succeeded);
-        condition const* const how =
-            find_condition(job_.status, good ? condition_type::succeeded : condition_type::failed);
+        bool const good = controller::is_true(job_.status, controller::condition_type::succeeded);
+        controller::condition const* const how = controller::find_condition(
+            job_.status, good ? controller::condition_type::succeeded : controller::condition_type::failed);
         owe(set_condition(*w, "Finished", true, good ? "Succeeded" : "Failed", how ? how->message : "",
                           now_));
       } else if (w->held) {
@@ -141,7 +141,7 @@ class judgement {
 
   /// Somebody has finished it, and it was not the job's end.
   void was_finished(workload const& w) {
-    condition const* const how = w.find("Finished");
+    controller::condition const* const how = w.find("Finished");
     hold("WorkloadFinished", fmt::format("Workload {} is finished ({}: {}): delete it to queue the job again",
                                          w.name, how->reason, how->message));
     out_.stalled = true;
@@ -176,7 +176,7 @@ class judgement {
                                            [&](auto* a, auto* b) { return rank(a) < rank(b); });
     for (workload const* other : all_)
       if (other != &w && gone()) take_away(*other, "the job has another one");
-    condition const* const said = w.find("QuotaReserved");
+    controller::condition const* const said = w.find("QuotaReserved");
     if (!w.active)
       hold("Deactivated", fmt::format("Workload {} is not active: set its spec.active to true", w.name));
     else
@@ -247,7 +247,7 @@ class judgement {
   }
 
   std::string checks_of(workload const& w) const {
-    condition const* const said = w.find("Admitted");
+    controller::condition const* const said = w.find("Admitted");
     return fmt::format("Workload {} has quota in {} and waits for its admission checks{}{}", w.name,
                        w.cluster_queue, said ? ": " : ".", said ? said->message : "");
   }
@@ -318,9 +318,9 @@ class judgement {
 
   /// Kueue may give a job up that has no pods for long (waitForPodsReady).
   void tell_ready(workload const& w, bool yes) {
-    condition const* const was = w.find("PodsReady");
-    if (was ? (was->status == truth::yes) == yes : !yes) return;
-    bool const again = was && was->status == truth::no && was->reason == "WaitForRecovery";
+    controller::condition const* const was = w.find("PodsReady");
+    if (was ? (was->status == controller::truth::yes) == yes : !yes) return;
+    bool const again = was && was->status == controller::truth::no && was->reason == "WaitForRecovery";
     if (yes)
       owe(set_condition(w, "PodsReady", true, again ? "Recovered" : "Started", "The job's pods run.", now_));
     else
@@ -372,8 +372,9 @@ class judgement {
   /// Kueue admits all of a slice or nothing of it. One that it has refused asks for half as much more, and
   /// one that it says nothing of for a single worker after a while: so the job gets soon what there is.
   std::uint32_t ask_of(workload const& slice, std::uint32_t have, std::uint32_t want, std::uint32_t asks) {
-    condition const* const said = slice.find("QuotaReserved");
-    bool const refused = said && said->status == truth::no && said->observed_generation == slice.generation;
+    controller::condition const* const said = slice.find("QuotaReserved");
+    bool const refused =
+        said && said->status == controller::truth::no && said->observed_generation == slice.generation;
     double const since = seconds_of(slice.created).value_or(situation_.now);
     if (situation_.now >= since + options_.slice_timeout) return have + 1;
     look_again(since + options_.slice_timeout);
@@ -384,7 +385,7 @@ class judgement {
   void look_again(double at) { out_.again_at = std::min(out_.again_at.value_or(at), at); }
 
   situation const& situation_;
-  training_job const& job_;
+  controller::training_job const& job_;
   options const& options_;
   std::string now_;
   bool elastic_;
@@ -404,4 +405,4 @@ EDL_INLINE std::vector<api_write> judge_orphan(workload const& w, std::uint32_t 
   return w.held ? std::vector<api_write>{release(w)} : std::vector<api_write>{};
 }
 
-}  // namespace edl::controller::kueue
+}  // namespace edl::kueue

@@ -11,7 +11,7 @@
 /// Workloads and changes of them, as they are sent to the API server. A change names the version of the
 /// object that it was made for, so that the server refuses it (409) where somebody else was faster. Thread
 /// safety: safe.
-namespace edl::controller::kueue {
+namespace edl::kueue {
 
 /// One request about a Workload. Bodies are JSON as text.
 struct api_write {
@@ -41,36 +41,36 @@ struct priority_choice {
 };
 
 /// The queue of a job; empty: it has none, and Kueue has no part in it.
-std::string queue_of(training_job const& job);
+std::string queue_of(controller::training_job const& job);
 
 /// Whether the job's quota follows its size, by new slices (`elastic_annotation`).
-bool elastic(training_job const& job);
+bool elastic(controller::training_job const& job);
 
 /// The name of the n-th Workload of a job, which nobody else's has: "tj-NAME-1f2e3d4c", "tj-NAME-1f2e3d4c-2".
-std::string workload_name(training_job const& job, std::uint32_t n);
+std::string workload_name(controller::training_job const& job, std::uint32_t n);
 
 /// What `workload_name` counted; 0: the name is of another form.
-std::uint32_t workload_number(training_job const& job, std::string const& name);
+std::uint32_t workload_number(controller::training_job const& job, std::string const& name);
 
 /// The class that the job asks for: by its label, or of its pods' template. An empty name: none.
-priority_choice requested_priority(training_job const& job);
+priority_choice requested_priority(controller::training_job const& job);
 
 /// The pod sets of a job: its master, its servers and its workers.
-std::vector<pod_set> pod_sets_of(training_job const& job, worker_ask ask);
+std::vector<pod_set> pod_sets_of(controller::training_job const& job, worker_ask ask);
 
 /// `replaces`: the Workload that it is to take the place of, when it is a new slice.
-api_write create(training_job const& job, std::uint32_t n, worker_ask ask, priority_choice const& priority,
-                 workload const* replaces = nullptr);
+api_write create(controller::training_job const& job, std::uint32_t n, worker_ask ask,
+                 priority_choice const& priority, workload const* replaces = nullptr);
 
 /// Everything that the job decides about, for a Workload that has no quota.
-api_write rewrite(workload const& w, training_job const& job, worker_ask ask,
+api_write rewrite(workload const& w, controller::training_job const& job, worker_ask ask,
                   priority_choice const& priority);
 
 /// The size of a pod set alone.
 api_write resize(workload const& w, std::string_view set, std::uint32_t count);
 
 /// Whether a Workload asks for the job's pods as they are now, sizes apart.
-bool describes(workload const& w, training_job const& job);
+bool describes(workload const& w, controller::training_job const& job);
 
 /// It holds quota no more, as an evicted one whose last pod is gone. `now`: RFC 3339.
 api_write give_back(workload const& w, std::string const& now);
@@ -88,7 +88,7 @@ api_write release(workload const& w);
 /// It is deleted. `uid` and version are those that were looked at.
 api_write remove(workload const& w, std::string why);
 
-}  // namespace edl::controller::kueue
+}  // namespace edl::kueue
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kueue/kueue_objects.ipp"

@@ -13,7 +13,7 @@
 #include "edl/cluster/kubernetes/followed_list.hpp"
 #include "edl/cluster/kueue/kueue.hpp"
 
-namespace edl::controller::kueue {
+namespace edl::kueue {
 
 enum class kueue_kind { workload, flavor, priority_class };
 inline constexpr std::size_t kinds = 3;
@@ -63,14 +63,14 @@ class object_store {
 
   std::optional<bool> served_{};
   std::string trouble_;
-  std::array<platform::kubernetes::followed_list, kinds> lists_{};
+  std::array<kubernetes::followed_list, kinds> lists_{};
   std::unordered_map<std::string, std::map<std::string, workload>> workloads_;
   std::unordered_map<std::string, std::string> owners_;  ///< by "namespace/name"
   std::unordered_map<std::string, pod_changes> flavors_;
   std::unordered_map<std::string, std::int64_t> classes_;
 };
 
-}  // namespace edl::controller::kueue
+}  // namespace edl::kueue
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kueue/kueue_store.ipp"

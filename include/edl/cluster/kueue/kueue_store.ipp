@@ -10,9 +10,9 @@
 #include "edl/cluster/kueue/kueue_store.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::controller::kueue {
+namespace edl::kueue {
 EDL_INLINE object_store::change object_store::put(kueue_kind k, nlohmann::json const& object) {
-  using namespace platform::kubernetes;
+  using namespace kubernetes;
   std::string const key = key_of(object);
   lists_[std::size_t(k)].take(key, version_of(object));
   if (k == kueue_kind::flavor) {
@@ -35,18 +35,18 @@ EDL_INLINE object_store::change object_store::put(kueue_kind k, nlohmann::json c
 
 EDL_INLINE object_store::change object_store::answered(nlohmann::json const& object) {
   auto const& list = lists_[std::size_t(kueue_kind::workload)];
-  return list.is_news(platform::kubernetes::version_of(object)) ? keep(object) : change{};
+  return list.is_news(kubernetes::version_of(object)) ? keep(object) : change{};
 }
 
 EDL_INLINE object_store::change object_store::keep(nlohmann::json const& object) {
-  std::string const key = platform::kubernetes::key_of(object);
+  std::string const key = kubernetes::key_of(object);
   auto next = read_workload(object);
   auto const known = owners_.find(key);
   if (!next) return known == owners_.end() ? change{} : drop(kueue_kind::workload, key);
   change c{.owners = {next->owner}};
   if (known != owners_.end()) {
     auto const& is = workloads_.at(known->second).at(key);
-    if (platform::kubernetes::older(next->resource_version, is.resource_version)) return {};
+    if (kubernetes::older(next->resource_version, is.resource_version)) return {};
     if (known->second != next->owner) c.owners.merge(drop(kueue_kind::workload, key).owners);
   }
   owners_[key] = next->owner;
@@ -78,7 +78,7 @@ EDL_INLINE object_store::change object_store::end(kueue_kind k, std::string cons
   auto const never = [](auto const&...) { return false; };
   if (k == kueue_kind::workload)
     look(owners_, [&](std::string const& key, std::string const& owner) {
-      return platform::kubernetes::older(version, workloads_.at(owner).at(key).resource_version);
+      return kubernetes::older(version, workloads_.at(owner).at(key).resource_version);
     });
   if (k == kueue_kind::flavor) look(flavors_, never);
   if (k == kueue_kind::priority_class) look(classes_, never);
@@ -88,7 +88,7 @@ EDL_INLINE object_store::change object_store::end(kueue_kind k, std::string cons
 }
 
 EDL_INLINE object_store::change object_store::remove(kueue_kind k, nlohmann::json const& object) {
-  using namespace platform::kubernetes;
+  using namespace kubernetes;
   std::string const key = key_of(object);
   lists_[std::size_t(k)].take({}, version_of(object));
   // Late news of an object whose successor is there already.
@@ -119,4 +119,4 @@ EDL_INLINE std::optional<std::int64_t> object_store::priority(std::string const&
   return at == classes_.end() ? std::nullopt : std::optional(at->second);
 }
 
-}  // namespace edl::controller::kueue
+}  // namespace edl::kueue

@@ -14,7 +14,7 @@
 
 /// What Kueue (kueue.x-k8s.io/v1beta2) says of a TrainingJob. Kueue decides about a Workload, an object that
 /// the job's controller writes for each job that has a queue.
-namespace edl::controller::kueue {
+namespace edl::kueue {
 
 inline constexpr std::string_view api_group = "kueue.x-k8s.io", api_version = "kueue.x-k8s.io/v1beta2";
 
@@ -33,7 +33,7 @@ struct pod_set {
   std::string name;
   std::uint32_t count = 1;
   std::optional<std::uint32_t> min_count{};  ///< of at most one of them: fewer may be admitted, down to it
-  template_text pods{};
+  controller::template_text pods{};
 };
 
 /// What of a pod set was admitted.
@@ -65,13 +65,13 @@ struct workload {
   bool active = true;
   std::vector<pod_set> pod_sets{};
 
-  std::vector<condition> conditions{};
+  std::vector<controller::condition> conditions{};
   std::optional<std::map<std::string, assignment>> admission{};  ///< by pod set
   std::string cluster_queue{};
   std::map<std::string, std::uint32_t> reclaimable{};  ///< pods that are not needed any more, by pod set
   std::map<std::string, std::vector<pod_changes>> updates{};  ///< by admission checks, by pod set
 
-  condition const* find(std::string_view type) const;
+  controller::condition const* find(std::string_view type) const;
   bool is(std::string_view type) const;
   bool finished() const { return is("Finished"); }
   bool reserved() const { return is("QuotaReserved"); }
@@ -95,15 +95,15 @@ std::string merge(pod_changes& to, pod_changes const& more);
 
 /// The template with the changes, or the key that it says otherwise of: "nodeSelector: disk".
 struct changed_template {
-  template_text text;
+  controller::template_text text;
   std::string conflict{};
 };
-changed_template with_changes(template_text const& text, pod_changes const& changes);
+changed_template with_changes(controller::template_text const& text, pod_changes const& changes);
 
 /// Whether `read` says all that `sent` says. A server adds defaults to what it was sent.
 bool covers(nlohmann::json const& read, nlohmann::json const& sent);
 
-}  // namespace edl::controller::kueue
+}  // namespace edl::kueue
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kueue/kueue_workload.ipp"

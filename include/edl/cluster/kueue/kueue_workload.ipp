@@ -12,12 +12,12 @@
 #include "edl/cluster/kueue/kueue_workload.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::controller::kueue {
+namespace edl::kueue {
 namespace detail::reading {
 
+using kubernetes::field;
+using kubernetes::text;
 using nlohmann::json;
-using platform::kubernetes::field;
-using platform::kubernetes::text;
 
 /// As many pod sets, conditions and checks as the resource allows.
 inline constexpr std::size_t most_items = 16;
@@ -53,15 +53,15 @@ inline std::vector<std::string> tolerations(json const& list) {
   return all;
 }
 
-inline condition read_condition(json const& c) {
+inline controller::condition read_condition(json const& c) {
   std::string const status = text(field(c, {"status"}));
-  condition out{.type = text(field(c, {"type"})),
-                .status = status == "True"    ? truth::yes
-                          : status == "False" ? truth::no
-                                              : truth::unknown,
-                .reason = text(field(c, {"reason"})),
-                .message = text(field(c, {"message"})),
-                .last_transition_time = text(field(c, {"lastTransitionTime"}))};
+  controller::condition out{.type = text(field(c, {"type"})),
+                            .status = status == "True"    ? controller::truth::yes
+                                      : status == "False" ? controller::truth::no
+                                                          : controller::truth::unknown,
+                            .reason = text(field(c, {"reason"})),
+                            .message = text(field(c, {"message"})),
+                            .last_transition_time = text(field(c, {"lastTransitionTime"}))};
   if (auto const& g = field(c, {"observedGeneration"}); g.is_number_integer())
     out.observed_generation = g.get<std::int64_t>();
   return out;
@@ -87,23 +87,23 @@ inline void read_admission(json const& a, workload& into) {
 
 inline void read_owner(json const& meta, workload& into) {
   each(field(meta, {"ownerReferences"}), [&](json const& o) {
-    if (field(o, {"controller"}) == true && text(field(o, {"kind"})) == training_job_kind &&
-        text(field(o, {"apiVersion"})).starts_with(std::string(edl::controller::api_group) + "/"))
+    if (field(o, {"controller"}) == true && text(field(o, {"kind"})) == controller::training_job_kind &&
+        text(field(o, {"apiVersion"})).starts_with(std::string(controller::api_group) + "/"))
       into.owner = text(field(o, {"uid"})), into.job = text(field(o, {"name"}));
   });
 }
 
 }  // namespace detail::reading
 
-EDL_INLINE condition const* workload::find(std::string_view type) const {
-  auto const at =
-      std::find_if(conditions.begin(), conditions.end(), [&](condition const& c) { return c.type == type; });
+EDL_INLINE controller::condition const* workload::find(std::string_view type) const {
+  auto const at = std::find_if(conditions.begin(), conditions.end(),
+                               [&](controller::condition const& c) { return c.type == type; });
   return at == conditions.end() ? nullptr : &*at;
 }
 
 EDL_INLINE bool workload::is(std::string_view type) const {
-  condition const* const c = find(type);
-  return c && c->status == truth::yes;
+  controller::condition const* const c = find(type);
+  return c && c->status == controller::truth::yes;
 }
 
 EDL_INLINE pod_set const* workload::set(std::string_view named) const {
@@ -186,7 +186,8 @@ EDL_INLINE std::string merge(pod_changes& to, pod_changes const& more) {
   return {};
 }
 
-EDL_INLINE changed_template with_changes(template_text const& template_of, pod_changes const& changes) {
+EDL_INLINE changed_template with_changes(controller::template_text const& template_of,
+                                         pod_changes const& changes) {
   using namespace detail::reading;
   if (changes == pod_changes{} || template_of.empty()) return {template_of};
   json pods = json::parse(template_of);
@@ -225,4 +226,4 @@ EDL_INLINE bool covers(nlohmann::json const& read, nlohmann::json const& sent) {
   return read == sent;
 }
 
-}  // namespace edl::controller::kueue
+}  // namespace edl::kueue

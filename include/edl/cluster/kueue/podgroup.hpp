@@ -10,7 +10,7 @@
 
 /// Gangs for Kubernetes' own scheduler: a PodGroup (scheduling.k8s.io), whose pods are placed together or not
 /// at all. Thread safety: safe.
-namespace edl::controller {
+namespace edl::kueue {
 
 /// Which version of PodGroup a cluster serves.
 struct pod_group_api {
@@ -24,20 +24,21 @@ bool serves_pod_groups(nlohmann::json const& api_resources);
 pod_group_api pod_group_api_called(std::string const& version);
 
 /// "elasticdl-NAME-1f2e3d4c", which nobody else's has.
-std::string pod_group_name(training_job const& job);
+std::string pod_group_name(controller::training_job const& job);
 
 /// How many pods of the job must be placed at once: its servers and its least number of workers. The master
 /// is none of them. It makes the others when it runs, so a group with it would wait for pods that nobody
 /// makes.
-std::uint32_t gang_size(training_job const& job);
+std::uint32_t gang_size(controller::training_job const& job);
 
 /// The PodGroup, owned by the job.
-nlohmann::json pod_group(training_job const& job, pod_group_api const& api);
+nlohmann::json pod_group(controller::training_job const& job, pod_group_api const& api);
 
 /// The template with pods in the job's group.
-template_text in_pod_group(template_text const& pods, training_job const& job);
+controller::template_text in_pod_group(controller::template_text const& pods,
+                                       controller::training_job const& job);
 
-}  // namespace edl::controller
+}  // namespace edl::kueue
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/kueue/podgroup.ipp"

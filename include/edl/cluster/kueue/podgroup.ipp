@@ -9,10 +9,10 @@
 #include "edl/cluster/kueue/podgroup.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::controller {
+namespace edl::kueue {
 
 EDL_INLINE bool serves_pod_groups(nlohmann::json const& api_resources) {
-  using namespace platform::kubernetes;
+  using namespace kubernetes;
   auto const& all = field(api_resources, {"resources"});
   if (all.is_array())
     for (auto const& one : all)
@@ -24,20 +24,20 @@ EDL_INLINE pod_group_api pod_group_api_called(std::string const& version) {
   return {version, version != "v1alpha2"};
 }
 
-EDL_INLINE std::string pod_group_name(training_job const& job) {
+EDL_INLINE std::string pod_group_name(controller::training_job const& job) {
   return fmt::format("elasticdl-{}-{}", job.name, job.uid.substr(0, 8));
 }
 
-EDL_INLINE std::uint32_t gang_size(training_job const& job) {
+EDL_INLINE std::uint32_t gang_size(controller::training_job const& job) {
   return job.spec.servers + job.spec.workers.min;
 }
 
-EDL_INLINE nlohmann::json pod_group(training_job const& job, pod_group_api const& api) {
+EDL_INLINE nlohmann::json pod_group(controller::training_job const& job, pod_group_api const& api) {
   nlohmann::json object{{"apiVersion", "scheduling.k8s.io/" + api.version},
                         {"kind", "PodGroup"},
                         {"metadata", {{"name", pod_group_name(job)}, {"namespace", job.space}}}};
-  object["metadata"]["ownerReferences"].push_back({{"apiVersion", api_version},
-                                                   {"kind", training_job_kind},
+  object["metadata"]["ownerReferences"].push_back({{"apiVersion", controller::api_version},
+                                                   {"kind", controller::training_job_kind},
                                                    {"name", job.name},
                                                    {"uid", job.uid},
                                                    {"controller", true}});
@@ -45,11 +45,12 @@ EDL_INLINE nlohmann::json pod_group(training_job const& job, pod_group_api const
   return object;
 }
 
-EDL_INLINE template_text in_pod_group(template_text const& pods, training_job const& job) {
+EDL_INLINE controller::template_text in_pod_group(controller::template_text const& pods,
+                                                  controller::training_job const& job) {
   if (pods.empty()) return pods;
   auto t = nlohmann::json::parse(pods);
   t["spec"]["schedulingGroup"]["podGroupName"] = pod_group_name(job);
   return t.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-}  // namespace edl::controller
+}  // namespace edl::kueue

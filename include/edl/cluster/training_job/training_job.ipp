@@ -106,10 +106,10 @@ EDL_INLINE training_job read_training_job(nlohmann::json const& object) {
   whole.take("kind", kind);
   if (!kind.empty() && kind != training_job_kind)
     whole.fail("kind", fmt::format("is '{}': expected {}", printable(kind, 80), training_job_kind));
-  if (!platform::kubernetes::is_label(j.name) || j.name.size() > platform::kubernetes::longest_job_name)
+  if (!kubernetes::is_label(j.name) || j.name.size() > kubernetes::longest_job_name)
     meta.fail("name", fmt::format("is '{}': expected at most {} lower case letters, digits and '-' inside",
-                                  printable(j.name, 80), platform::kubernetes::longest_job_name));
-  if (!platform::kubernetes::is_label(j.space))
+                                  printable(j.name, 80), kubernetes::longest_job_name));
+  if (!kubernetes::is_label(j.space))
     meta.fail("namespace", fmt::format("is '{}': expected a namespace's name", printable(j.space, 80)));
   meta.take("uid", j.uid, longest_name);
   meta.take("resourceVersion", j.resource_version, longest_name);

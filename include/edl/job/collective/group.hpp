@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
+#include "edl/base/net/stream.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/collective/broken.hpp"
 #include "edl/job/collective/segment.hpp"
-#include "edl/job/net/stream.hpp"
 
 namespace edl::collective {
 

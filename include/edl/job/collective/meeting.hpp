@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/address.hpp"
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/stream.hpp"
 #include "edl/job/collective/group.hpp"
-#include "edl/job/net/address.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/stream.hpp"
 
 namespace edl::collective {
 

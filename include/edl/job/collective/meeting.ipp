@@ -12,11 +12,11 @@
 #include <optional>
 #include <utility>
 
+#include "edl/base/net/status.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/collective/meeting.hpp"
 #include "edl/job/collective/topology.hpp"
-#include "edl/job/net/status.hpp"
 
 namespace edl::collective {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "edl/job/net/byte_stream.hpp"
+#include "edl/base/net/byte_stream.hpp"
 
 namespace edl::collective {
 

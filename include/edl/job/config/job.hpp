@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "edl/base/net/security/transport_security.hpp"
 #include "edl/compute/device/cpu/options.hpp"
 #include "edl/compute/device/cuda/options.hpp"
 #include "edl/compute/nn/storage.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/config/monitor.hpp"
-#include "edl/job/net/security/transport_security.hpp"
 #include "edl/job/worker/trainer_options.hpp"
 
 namespace edl {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/platform/platform.hpp"
 #include "edl/job/master/command.hpp"
 #include "edl/job/master/dispatcher.hpp"
 #include "edl/job/master/health/slow_starts.hpp"
@@ -22,7 +23,6 @@
 #include "edl/job/master/model_versions.hpp"
 #include "edl/job/master/roster.hpp"
 #include "edl/job/master/worker_worlds.hpp"
-#include "edl/job/platform/platform.hpp"
 
 namespace edl::master {
 

@@ -10,7 +10,7 @@
 namespace edl::master {
 namespace detail {
 
-// When a connection that nobody acknowledges is given up, by TCP_USER_TIMEOUT (job/net/transport.ipp).
+// When a connection that nobody acknowledges is given up, by TCP_USER_TIMEOUT (base/net/transport.ipp).
 inline constexpr std::chrono::seconds connection_timeout{30};
 
 // A member that has waited in vain tries another connection for a few seconds, and rests for as long.

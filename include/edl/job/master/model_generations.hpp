@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/platform/platform.hpp"
 #include "edl/job/master/dispatcher.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/job_state.hpp"
@@ -14,7 +15,6 @@
 #include "edl/job/master/roster.hpp"
 #include "edl/job/master/server_generations.hpp"
 #include "edl/job/master/worker_worlds.hpp"
-#include "edl/job/platform/platform.hpp"
 
 namespace edl::master {
 

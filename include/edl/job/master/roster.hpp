@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/platform/platform.hpp"
 #include "edl/job/master/isolation.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/job_state.hpp"
 #include "edl/job/master/journal.hpp"
 #include "edl/job/master/lineage.hpp"
 #include "edl/job/master/membership.hpp"
-#include "edl/job/platform/platform.hpp"
 
 namespace edl::master {
 

@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/channel.hpp"
+#include "edl/base/net/disk.hpp"
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/request.hpp"
 #include "edl/core/log.hpp"
-#include "edl/job/net/channel.hpp"
-#include "edl/job/net/disk.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/request.hpp"
 #include "edl/job/ps/server_options.hpp"
 #include "edl/job/ps/shards.hpp"
 
 namespace edl::wire {
-class ConfigureRequest;  // edl/job/wire/edl.pb.h
+class ConfigureRequest;  // edl/base/wire/edl.pb.h
 }
 
 namespace edl::ps {

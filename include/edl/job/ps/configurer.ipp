@@ -8,18 +8,18 @@
 #include <asio/use_awaitable.hpp>
 #include <utility>
 
+#include "edl/base/net/address.hpp"
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/ledger_message.hpp"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
+#include "edl/base/wire/row_copy.hpp"
 #include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
-#include "edl/job/net/address.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/ps/configurer.hpp"
 #include "edl/job/ps/copy.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/ledger_message.hpp"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "edl/job/wire/row_copy.hpp"
 
 namespace edl::ps {
 namespace detail {

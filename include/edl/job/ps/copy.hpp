@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edl/job/checkpoint/checkpoint.hpp"
+#include "edl/base/checkpoint/checkpoint.hpp"
 #include "edl/job/ps/snapshot.hpp"
 
 namespace edl::ps {

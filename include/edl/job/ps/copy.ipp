@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/ledger_message.hpp"
+#include "edl/base/wire/message.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/ps/copy.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/ledger_message.hpp"
-#include "edl/job/wire/message.hpp"
 
 namespace edl::ps {
 

@@ -5,12 +5,12 @@
 
 #include <cstring>
 
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/ps/push_memory.hpp"
 #include "edl/job/ps/store.hpp"
-#include "edl/job/wire/edl.pb.h"
 
 namespace edl::ps {
 namespace detail {

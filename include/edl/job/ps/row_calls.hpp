@@ -4,7 +4,7 @@
 #include <asio/awaitable.hpp>
 #include <vector>
 
-#include "edl/job/net/request.hpp"
+#include "edl/base/net/request.hpp"
 #include "edl/job/ps/row_update.hpp"
 #include "edl/job/ps/shards.hpp"
 

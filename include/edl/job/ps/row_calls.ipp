@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
 #include "edl/compute/sparse/row_bytes.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/ps/row_calls.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
 
 namespace edl::ps {
 namespace detail {

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "edl/base/checkpoint/checkpoint.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
-#include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/ps/row_update.hpp"
 
 namespace edl::ps {

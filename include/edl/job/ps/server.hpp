@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/net/disk.hpp"
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/request.hpp"
 #include "edl/core/log.hpp"
-#include "edl/job/net/disk.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/request.hpp"
 #include "edl/job/ps/configurer.hpp"
 #include "edl/job/ps/push_memory.hpp"
 #include "edl/job/ps/row_calls.hpp"
@@ -18,7 +18,7 @@
 #include "edl/job/ps/shards.hpp"
 
 namespace edl::wire {
-class CheckpointRequest;  // edl/job/wire/edl.pb.h
+class CheckpointRequest;  // edl/base/wire/edl.pb.h
 class PushRequest;
 class ReplicateRequest;
 }  // namespace edl::wire

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "edl/base/net/call.hpp"
 #include "edl/core/layout.hpp"
-#include "edl/job/net/call.hpp"
 #include "edl/job/ps/store.hpp"
 
 namespace edl::ps {

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/net/channel.hpp"
+#include "edl/base/net/event.hpp"
+#include "edl/base/net/status.hpp"
 #include "edl/core/clock.hpp"
-#include "edl/job/net/channel.hpp"
-#include "edl/job/net/event.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/ps/store.hpp"
 
 namespace edl::ps {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/checkpoint/checkpoint.hpp"
+#include "edl/base/checkpoint/rows.hpp"
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
-#include "edl/job/checkpoint/checkpoint.hpp"
-#include "edl/job/checkpoint/rows.hpp"
 #include "edl/job/ps/buffer.hpp"
 
 namespace edl::ps {

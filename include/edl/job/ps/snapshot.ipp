@@ -5,9 +5,9 @@
 
 #include <vector>
 
+#include "edl/base/checkpoint/rows.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/checkpoint/rows.hpp"
 #include "edl/job/ps/snapshot.hpp"
 
 namespace edl::ps {

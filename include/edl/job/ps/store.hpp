@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/checkpoint/checkpoint.hpp"
 #include "edl/compute/optim/optimizer.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/ledger.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
-#include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/ps/freezer.hpp"
 #include "edl/job/ps/policy.hpp"
 #include "edl/job/ps/segments.hpp"

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "edl/base/checkpoint/manifest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
-#include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/ps/store.hpp"
 
 namespace edl::ps {

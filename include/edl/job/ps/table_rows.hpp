@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/checkpoint/checkpoint.hpp"
+#include "edl/base/checkpoint/rows.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/compute/sparse/table.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
-#include "edl/job/checkpoint/checkpoint.hpp"
-#include "edl/job/checkpoint/rows.hpp"
 #include "edl/job/ps/row_update.hpp"
 #include "edl/job/ps/snapshot.hpp"
 #include "edl/job/ps/store_options.hpp"

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/checkpoint/checkpoint.hpp"
 #include "edl/compute/optim/averages.hpp"
 #include "edl/compute/optim/optimizer.hpp"
 #include "edl/compute/optim/part_rates.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/span.hpp"
-#include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/ps/buffer.hpp"
 #include "edl/job/ps/memory_sums.hpp"
 #include "edl/job/ps/snapshot.hpp"

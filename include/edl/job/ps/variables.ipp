@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "edl/base/checkpoint/checkpoint.hpp"
 #include "edl/compute/optim/whole_variables.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
-#include "edl/job/checkpoint/checkpoint.hpp"
 #include "edl/job/ps/variables.hpp"
 
 namespace edl::ps {

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/call.hpp"
+#include "edl/base/net/channel.hpp"
+#include "edl/base/net/node.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/log.hpp"
-#include "edl/job/net/call.hpp"
-#include "edl/job/net/channel.hpp"
-#include "edl/job/net/node.hpp"
 #include "edl/job/ps/store.hpp"
 
 namespace edl::replica {

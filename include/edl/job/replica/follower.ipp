@@ -7,16 +7,16 @@
 #include <thread>
 #include <utility>
 
+#include "edl/base/net/blocking.hpp"
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/blocking.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/ps/copy.hpp"
 #include "edl/job/replica/follower.hpp"
 #include "edl/job/replica/on_node.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
 #include "edl/job/worker/links.hpp"
 
 namespace edl::replica {

@@ -5,8 +5,8 @@
 #include <future>
 #include <type_traits>
 
+#include "edl/base/net/node.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/net/node.hpp"
 
 namespace edl::replica {
 

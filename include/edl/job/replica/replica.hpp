@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/channel.hpp"
+#include "edl/base/net/node.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/collective/group.hpp"
 #include "edl/job/collective/meeting.hpp"
 #include "edl/job/config/job.hpp"
-#include "edl/job/net/channel.hpp"
-#include "edl/job/net/node.hpp"
 #include "edl/job/ps/server.hpp"
 #include "edl/job/ps/store.hpp"
 #include "edl/job/replica/gpu_sum.hpp"
@@ -26,11 +26,11 @@
 #include "edl/job/replica/row_shares.hpp"
 #include "edl/job/replica/step_log.hpp"
 #include "edl/job/replica/step_sum.hpp"
-#include "edl/job/train/program.hpp"
+#include "edl/job/train/setup/program.hpp"
 #include "edl/job/worker/remote.hpp"
 
 namespace edl::wire {
-class World;  // edl/job/wire/edl.pb.h
+class World;  // edl/base/wire/edl.pb.h
 }
 
 namespace edl::replica {

@@ -9,21 +9,21 @@
 #include <limits>
 #include <thread>
 
+#include "edl/base/net/blocking.hpp"
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/ledger_message.hpp"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
-#include "edl/job/net/blocking.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/ps/copy.hpp"
 #include "edl/job/replica/follower.hpp"
 #include "edl/job/replica/on_node.hpp"
 #include "edl/job/replica/replica.hpp"
-#include "edl/job/train/start.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/ledger_message.hpp"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
+#include "edl/job/train/setup/start.hpp"
 
 namespace edl::replica {
 namespace detail {

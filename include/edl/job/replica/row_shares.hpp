@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/channel.hpp"
 #include "edl/compute/sparse/divided_rows.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/job/collective/group.hpp"
-#include "edl/job/net/channel.hpp"
 #include "edl/job/ps/store.hpp"
 #include "edl/job/replica/row_placement.hpp"
 

@@ -7,15 +7,15 @@
 #include <filesystem>
 #include <utility>
 
+#include "edl/base/checkpoint/manifest.hpp"
+#include "edl/base/checkpoint/rows.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
+#include "edl/base/wire/row_copy.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/checkpoint/manifest.hpp"
-#include "edl/job/checkpoint/rows.hpp"
 #include "edl/job/replica/row_shares.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "edl/job/wire/row_copy.hpp"
 
 namespace edl::replica {
 namespace detail {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/event.hpp"
+#include "edl/base/net/request.hpp"
 #include "edl/core/ledger.hpp"
-#include "edl/job/net/event.hpp"
-#include "edl/job/net/request.hpp"
 
 namespace edl::replica {
 

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/replica/step_log.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
 
 namespace edl::replica {
 namespace detail {

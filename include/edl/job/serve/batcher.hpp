@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "edl/job/http/message.hpp"
-#include "edl/job/net/event.hpp"
-#include "edl/job/net/node.hpp"
+#include "edl/base/http/message.hpp"
+#include "edl/base/net/event.hpp"
+#include "edl/base/net/node.hpp"
 #include "edl/job/serve/protocol.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"
 

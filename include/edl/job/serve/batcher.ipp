@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
+#include "edl/base/http/message.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/http/message.hpp"
 #include "edl/job/serve/batcher.hpp"
 
 namespace edl::serve {

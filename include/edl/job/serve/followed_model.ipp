@@ -12,15 +12,15 @@
 #include <iterator>
 #include <utility>
 
+#include "edl/base/checkpoint/directory.hpp"
+#include "edl/base/checkpoint/manifest.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/storage_error.hpp"
-#include "edl/job/checkpoint/directory.hpp"
-#include "edl/job/checkpoint/manifest.hpp"
 #include "edl/job/serve/followed_model.hpp"
-#include "edl/job/train/start.hpp"
+#include "edl/job/train/setup/start.hpp"
 
 namespace edl::serve {
 namespace detail {

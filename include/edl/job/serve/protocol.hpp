@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/base/http/message.hpp"
 #include "edl/core/span.hpp"
-#include "edl/job/http/message.hpp"
 #include "edl/job/serve/tensor.hpp"
 #include "edl/job/train/prediction/model_output.hpp"
 #include "edl/job/train/prediction/record_feature.hpp"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/http/router.hpp"
 #include "edl/core/metric_registry.hpp"
-#include "edl/job/http/router.hpp"
 #include "edl/job/serve/batcher.hpp"
 #include "edl/job/serve/followed_model.hpp"
 #include "edl/job/serve/protocol.hpp"

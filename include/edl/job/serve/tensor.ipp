@@ -12,11 +12,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "edl/base/http/message.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
-#include "edl/job/http/message.hpp"
 #include "edl/job/serve/tensor.hpp"
 
 namespace edl::serve {

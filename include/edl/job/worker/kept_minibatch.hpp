@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/request.hpp"
 #include "edl/core/task_kind.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/request.hpp"
 #include "edl/job/worker/links.hpp"
 
 namespace edl::worker {

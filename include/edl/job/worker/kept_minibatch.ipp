@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "edl/base/net/blocking.hpp"
+#include "edl/base/net/channel.hpp"
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/blocking.hpp"
-#include "edl/job/net/channel.hpp"
-#include "edl/job/net/status.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
 #include "edl/job/worker/kept_minibatch.hpp"
 
 namespace edl::worker {

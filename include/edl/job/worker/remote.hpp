@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/blocking.hpp"
+#include "edl/base/net/channel.hpp"
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/status.hpp"
 #include "edl/compute/sparse/divided_rows.hpp"
 #include "edl/core/partition.hpp"
-#include "edl/job/net/blocking.hpp"
-#include "edl/job/net/channel.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/worker/links.hpp"
 
 namespace edl::worker {

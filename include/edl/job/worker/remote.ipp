@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <thread>
 
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
+#include "edl/base/wire/process_message.hpp"
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/net/status.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "edl/job/wire/process_message.hpp"
 #include "edl/job/worker/remote.hpp"
 
 namespace edl::worker {

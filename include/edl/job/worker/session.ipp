@@ -9,12 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "edl/base/net/status.hpp"
 #include "edl/compute/nn/trace.hpp"
 #include "edl/compute/optim/whole_variables.hpp"
 #include "edl/core/digest.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"
-#include "edl/job/net/status.hpp"
 #include "edl/job/worker/session.hpp"
 
 namespace edl::worker {

@@ -8,9 +8,9 @@
 #include <future>
 #include <thread>
 
+#include "base/net/peers.hpp"
+#include "base/wire/scratch.hpp"
 #include "job/master/held_disk.hpp"
-#include "job/net/peers.hpp"
-#include "job/wire/scratch.hpp"
 
 namespace journal_keeper_test {
 

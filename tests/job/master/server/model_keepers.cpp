@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/net/peers.hpp"
 #include "job/master/driven_master.hpp"
-#include "job/net/peers.hpp"
 
 namespace model_keepers_test {
 

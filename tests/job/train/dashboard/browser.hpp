@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "job/wire/scratch.hpp"
+#include "base/wire/scratch.hpp"
 
 /// Debian's Chromium without a screen, told what to do by its protocol for developers over a pipe.
 class browser {

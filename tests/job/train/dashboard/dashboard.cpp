@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/http/client.hpp"
+#include "base/wire/scratch.hpp"
 #include "edl/core/error.hpp"
-#include "job/http/client.hpp"
-#include "job/wire/scratch.hpp"
 
 namespace dashboard_test {
 

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "job/wire/scratch.hpp"
+#include "base/wire/scratch.hpp"
 
 namespace job_feed_test {
 

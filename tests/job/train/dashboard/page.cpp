@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "job/wire/scratch.hpp"
+#include "base/wire/scratch.hpp"
 
 namespace dashboard_page_test {
 

@@ -7,7 +7,7 @@
 #include <deque>
 #include <future>
 
-#include "job/http/client.hpp"
+#include "base/http/client.hpp"
 
 namespace page_server_test {
 

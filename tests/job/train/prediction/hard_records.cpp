@@ -5,10 +5,10 @@
 
 #include <sstream>
 
+#include "app/job.hpp"
 #include "edl/compute/data/format/picture_file.hpp"
 #include "edl/core/error.hpp"
-#include "edl/job/train/outputs.hpp"
-#include "job/app/job.hpp"
+#include "edl/job/train/setup/outputs.hpp"
 #include "job/train/files.hpp"
 
 namespace hard_records_test {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "app/job.hpp"
 #include "edl/compute/data/format/recordio.hpp"
 #include "edl/core/error.hpp"
-#include "job/app/job.hpp"
 #include "job/train/files.hpp"
 
 namespace predictions_test {

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/net/event.hpp"
+#include "edl/base/net/node.hpp"
 #include "edl/core/log.hpp"
 #include "edl/core/process_id.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/master/server/journal_keeper.hpp"
 #include "edl/job/master/server/server_options.hpp"
-#include "edl/job/net/event.hpp"
-#include "edl/job/net/node.hpp"
 
 namespace edl::master {
 

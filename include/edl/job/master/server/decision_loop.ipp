@@ -9,11 +9,11 @@
 #include <utility>
 #include <variant>
 
+#include "edl/base/net/carry.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
-#include "edl/job/net/carry.hpp"
 
 namespace edl::master {
 namespace detail {

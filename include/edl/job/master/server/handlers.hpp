@@ -10,17 +10,17 @@
 #include <string>
 #include <utility>
 
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/request.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
 #include "edl/job/master/server/job_processes.hpp"
 #include "edl/job/master/server/keeper_calls.hpp"
 #include "edl/job/master/server/model_keepers.hpp"
 #include "edl/job/master/server/server_options.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/request.hpp"
 
 namespace edl::wire {
-class Cluster;  // edl/job/wire/edl.pb.h
+class Cluster;  // edl/base/wire/edl.pb.h
 class ClusterRequest;
 class CutOffRequest;
 class Empty;

@@ -9,14 +9,14 @@
 #include <cmath>
 #include <memory>
 
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/ledger_message.hpp"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
+#include "edl/base/wire/process_message.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/server/handlers.hpp"
-#include "edl/job/net/status.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/ledger_message.hpp"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "edl/job/wire/process_message.hpp"
 
 namespace edl::master {
 namespace detail {

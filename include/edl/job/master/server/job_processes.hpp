@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/platform/platform.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
 #include "edl/job/master/server/server_options.hpp"
-#include "edl/job/platform/platform.hpp"
 
 namespace edl::master {
 

@@ -7,10 +7,10 @@
 #include <functional>
 #include <string>
 
+#include "edl/base/net/disk.hpp"
+#include "edl/base/net/node.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/master/journal.hpp"
-#include "edl/job/net/disk.hpp"
-#include "edl/job/net/node.hpp"
 
 namespace edl::master {
 

@@ -12,7 +12,7 @@
 #include "edl/job/master/server/server_options.hpp"
 
 namespace edl::wire {
-class ConfigureRequest;  // edl/job/wire/edl.pb.h
+class ConfigureRequest;  // edl/base/wire/edl.pb.h
 }
 
 namespace edl::master {

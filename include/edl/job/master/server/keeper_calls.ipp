@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "edl/base/net/status.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/ledger_message.hpp"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/server/keeper_calls.hpp"
-#include "edl/job/net/status.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/ledger_message.hpp"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
 
 namespace edl::master {
 namespace detail {

@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
+#include "edl/base/net/disk.hpp"
+#include "edl/base/net/node.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
 #include "edl/job/master/server/model_keepers.hpp"
 #include "edl/job/master/server/model_source.hpp"
 #include "edl/job/master/server/orders.hpp"
 #include "edl/job/master/server/server_options.hpp"
-#include "edl/job/net/disk.hpp"
-#include "edl/job/net/node.hpp"
 
 namespace edl::master {
 

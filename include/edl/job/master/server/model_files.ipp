@@ -8,15 +8,15 @@
 #include <functional>
 #include <utility>
 
+#include "edl/base/checkpoint/directory.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/ledger_message.hpp"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/checkpoint/directory.hpp"
 #include "edl/job/master/server/model_files.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/ledger_message.hpp"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
 
 namespace edl::master {
 

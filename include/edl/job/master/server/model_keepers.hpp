@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "edl/base/net/channel.hpp"
 #include "edl/job/master/coordinator.hpp"
-#include "edl/job/net/channel.hpp"
 
 namespace edl::master {
 

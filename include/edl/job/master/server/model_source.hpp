@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "edl/base/checkpoint/model_file.hpp"
 #include "edl/core/partition.hpp"
-#include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/master/server/model_keepers.hpp"
 #include "edl/job/master/server/orders.hpp"

@@ -8,17 +8,17 @@
 #include <map>
 #include <utility>
 
+#include "edl/base/net/blocking.hpp"
+#include "edl/base/wire/edl.pb.h"
+#include "edl/base/wire/message.hpp"
+#include "edl/base/wire/method.hpp"
+#include "edl/base/wire/row_copy.hpp"
 #include "edl/compute/sparse/hash.hpp"
 #include "edl/compute/sparse/row_bytes.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/job/master/server/model_source.hpp"
-#include "edl/job/net/blocking.hpp"
-#include "edl/job/wire/edl.pb.h"
-#include "edl/job/wire/message.hpp"
-#include "edl/job/wire/method.hpp"
-#include "edl/job/wire/row_copy.hpp"
 
 namespace edl::master {
 

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/request.hpp"
+#include "edl/base/wire/message.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/master/server/model_keepers.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/request.hpp"
-#include "edl/job/wire/message.hpp"
 
 namespace edl::master {
 

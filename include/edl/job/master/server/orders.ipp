@@ -10,11 +10,11 @@
 #include <memory>
 #include <utility>
 
+#include "edl/base/net/event.hpp"
+#include "edl/base/net/status.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/server/orders.hpp"
-#include "edl/job/net/event.hpp"
-#include "edl/job/net/status.hpp"
 
 namespace edl::master {
 namespace detail {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/net/node.hpp"
+#include "edl/base/net/request.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/master/coordinator.hpp"
 #include "edl/job/master/server/decision_loop.hpp"
@@ -20,8 +22,6 @@
 #include "edl/job/master/server/orders.hpp"
 #include "edl/job/master/server/server_options.hpp"
 #include "edl/job/master/watchdog.hpp"
-#include "edl/job/net/node.hpp"
-#include "edl/job/net/request.hpp"
 
 namespace edl::master {
 

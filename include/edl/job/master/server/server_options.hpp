@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "edl/job/checkpoint/job_files.hpp"
+#include "edl/base/checkpoint/job_files.hpp"
 #include "edl/job/master/job.hpp"
 #include "edl/job/master/journal.hpp"
 #include "edl/job/master/server/final_retries.hpp"

@@ -11,7 +11,7 @@
 #include "edl/core/process_id.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/master/coordinator.hpp"
-#include "edl/job/train/history/history_log.hpp"
+#include "edl/job/train/observe/history_log.hpp"
 
 namespace edl::train {
 

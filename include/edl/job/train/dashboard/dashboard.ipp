@@ -11,16 +11,16 @@
 #include <optional>
 #include <utility>
 
-#include "edl/cluster/kubernetes/clock_text.hpp"
+#include "edl/base/net/security/token.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/wall_time.hpp"
 #include "edl/job/master/watchdog.hpp"
-#include "edl/job/net/security/token.hpp"
 #include "edl/job/train/dashboard/dashboard.hpp"
 #include "edl/job/train/dashboard/job_facts.hpp"
 #include "edl/job/train/dashboard/job_feed.hpp"
 #include "edl/job/train/dashboard/page_server.hpp"
-#include "edl/job/train/history/run_list.hpp"
+#include "edl/job/train/observe/run_list.hpp"
 
 namespace edl::train {
 namespace detail {
@@ -70,7 +70,7 @@ struct dashboard::state {
 
   job const& config;
   dashboard_context context;
-  double const since = controller::wall_seconds();
+  double const since = wall_seconds();
   master::watchdog steps{detail::stuck_after};
   std::deque<std::pair<time_point, std::uint64_t>> versions;  // of the last seconds
   bool closed = false;
@@ -153,7 +153,7 @@ EDL_INLINE void dashboard::show(master::coordinator const& of, master::job_progr
                         .decisions = of,
                         .at = p,
                         .now = now,
-                        .time = controller::wall_seconds(),
+                        .time = wall_seconds(),
                         .since = s.since,
                         .steps_per_s = seconds > 0 ? double(p.version - all.front().second) / seconds : 0,
                         .stuck = s.steps.stuck(now),
@@ -164,7 +164,7 @@ EDL_INLINE void dashboard::show(master::coordinator const& of, master::job_progr
 }
 
 EDL_INLINE void dashboard::happened(master::log_line const& what) {
-  if (what.level != severity::debug) state_->feed.add_event(to_json(what, controller::wall_seconds()));
+  if (what.level != severity::debug) state_->feed.add_event(to_json(what, wall_seconds()));
 }
 
 EDL_INLINE void dashboard::worst(std::uint64_t version, std::string records) {

@@ -15,7 +15,7 @@
 #include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/train/dashboard/job_facts.hpp"
-#include "edl/job/train/setup.hpp"
+#include "edl/job/train/setup/setup.hpp"
 
 namespace edl::train {
 namespace detail::facts {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "edl/job/train/history/history_file.hpp"
+#include "edl/job/train/observe/history_file.hpp"
 
 namespace edl::train {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/base/http/message.hpp"
 #include "edl/core/log.hpp"
-#include "edl/job/http/message.hpp"
 #include "edl/job/train/dashboard/page.hpp"
 
 namespace edl::train {

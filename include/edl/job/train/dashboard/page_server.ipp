@@ -10,12 +10,12 @@
 #include <mutex>
 #include <utility>
 
+#include "edl/base/http/server.hpp"
+#include "edl/base/net/disk.hpp"
+#include "edl/base/net/event.hpp"
+#include "edl/base/net/node.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
-#include "edl/job/http/server.hpp"
-#include "edl/job/net/disk.hpp"
-#include "edl/job/net/event.hpp"
-#include "edl/job/net/node.hpp"
 #include "edl/job/train/dashboard/page_server.hpp"
 
 namespace edl::train {

@@ -19,7 +19,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/config/job.hpp"
-#include "edl/job/train/program.hpp"
+#include "edl/job/train/setup/program.hpp"
 #include "edl/job/worker/trainer.hpp"
 
 namespace edl::train {

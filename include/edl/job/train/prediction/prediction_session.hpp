@@ -13,10 +13,10 @@
 #include "edl/compute/device/cpu/options.hpp"
 #include "edl/core/log.hpp"
 #include "edl/core/span.hpp"
-#include "edl/job/train/hyperparameters.hpp"
 #include "edl/job/train/prediction/model_output.hpp"
 #include "edl/job/train/prediction/record_feature.hpp"
-#include "edl/job/train/program.hpp"
+#include "edl/job/train/setup/hyperparameters.hpp"
+#include "edl/job/train/setup/program.hpp"
 
 namespace edl {
 

@@ -15,7 +15,7 @@
 #include "edl/core/log.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"
 #include "edl/job/train/prediction/saved_model.hpp"
-#include "edl/job/train/start.hpp"
+#include "edl/job/train/setup/start.hpp"
 
 namespace edl {
 

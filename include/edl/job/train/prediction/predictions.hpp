@@ -10,7 +10,7 @@
 #include "edl/compute/data/reader.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/config/job.hpp"
-#include "edl/job/train/program.hpp"
+#include "edl/job/train/setup/program.hpp"
 
 namespace edl::train {
 

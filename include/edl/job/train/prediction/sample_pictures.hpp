@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "edl/job/config/job.hpp"
-#include "edl/job/train/history/event_file.hpp"
-#include "edl/job/train/program.hpp"
-#include "edl/job/train/records.hpp"
+#include "edl/job/train/observe/event_file.hpp"
+#include "edl/job/train/setup/program.hpp"
+#include "edl/job/train/setup/records.hpp"
 #include "edl/job/worker/trainer.hpp"
 
 namespace edl::train {

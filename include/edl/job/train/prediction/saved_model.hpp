@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/checkpoint/model_reader.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/compute/sparse/table.hpp"
-#include "edl/job/checkpoint/model_reader.hpp"
-#include "edl/job/train/program.hpp"
+#include "edl/job/train/setup/program.hpp"
 
 namespace edl::train {
 

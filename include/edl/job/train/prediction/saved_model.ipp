@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 
+#include "edl/base/checkpoint/manifest.hpp"
+#include "edl/base/checkpoint/model_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/job/checkpoint/manifest.hpp"
-#include "edl/job/checkpoint/model_file.hpp"
 #include "edl/job/ps/table_rows.hpp"
-#include "edl/job/train/onnx_model.hpp"
 #include "edl/job/train/prediction/saved_model.hpp"
-#include "edl/job/train/setup.hpp"
-#include "edl/job/train/start.hpp"
+#include "edl/job/train/setup/onnx_model.hpp"
+#include "edl/job/train/setup/setup.hpp"
+#include "edl/job/train/setup/start.hpp"
 
 namespace edl::train {
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "edl/app/environment.hpp"
+#include "edl/base/http/server.hpp"
+#include "edl/core/metric_registry.hpp"
+#include "edl/job/master/coordinator.hpp"
+#include "edl/job/ps/server.hpp"
+#include "edl/job/worker/session.hpp"
+
+namespace edl::app {
+
+struct job_metric {
+  std::string_view name;
+  metric_type type;
+  std::string_view roles;  ///< "all", or those that tell it
+  std::string_view help;
+};
+
+/// All that the processes of a job tell; docs/metrics.md has them as a table.
+std::span<job_metric const> job_metrics();
+
+/// Sets what a role tells. Those of a master and of a server, on the node's thread.
+void collect(metric_registry& into, master::coordinator const& of);
+void collect(metric_registry& into, ps::server const& of);
+void collect(metric_registry& into, worker::progress const& of);
+
+/// Sets what every process tells: of itself, and of its connections.
+void collect_process(metric_registry& into);
+
+/// GET /metrics, with what `collect` sets, for a process of a job.
+http::route metrics_route(process_environment const& s, std::function<void(metric_registry&)> collect);
+
+/// Answers it where --metrics_port says, and logs where; null: nowhere. `collect` is called on the node's
+/// thread. Throws `edl::error` when the port is taken.
+std::unique_ptr<http::server> serve_metrics(net::node& on, job const& j, process_environment const& s,
+                                            std::function<void(metric_registry&)> collect, logger const& log);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/job_metrics.ipp"
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "edl/app/arguments.hpp"
+#include "edl/app/environment.hpp"
+#include "edl/app/signals.hpp"
+#include "edl/cli/screen.hpp"
+#include "edl/cli/status_line.hpp"
+#include "edl/core/log.hpp"
+#include "edl/job/train/setup/program.hpp"
+
+namespace edl::app {
+
+/// One role of a job, from its start to its end. Returns the exit code, throws edl::error. `show`: where a
+/// line that says how far the job is can be redrawn; empty: nowhere.
+int run_master(train::program& p, arguments const& a, process_environment const& s, logger const& log,
+               signals const& stop, cli::status_sink const& show);
+int run_server(train::program& p, arguments const& a, process_environment const& s, logger const& log,
+               signals const& stop);
+int run_worker(train::program& p, arguments const& a, process_environment const& s, logger const& log,
+               signals const& stop);
+
+/// Starts a master of this process's own command line as a child, which starts the rest, and ends with it.
+/// `terminal`: where the lines of all of them go, one at a time; null: they write to standard error
+/// themselves. The first signal asks the job to keep what it has and end, the second ends it at once.
+int run_local_job(arguments const& a, logger const& log, signals const& stop,
+                  std::shared_ptr<cli::screen> const& terminal);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/roles.ipp"
+#endif

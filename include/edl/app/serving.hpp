@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "edl/app/signals.hpp"
+#include "edl/base/http/server.hpp"
+#include "edl/cli/command_line.hpp"
+#include "edl/job/serve/batcher.hpp"
+#include "edl/job/serve/followed_model.hpp"
+#include "edl/job/train/setup/program.hpp"
+
+namespace edl::app {
+
+/// What `serve` is asked to do.
+struct serving {
+  std::string model_name;
+  std::string set;  ///< hyperparameters, as --set has them
+  serve::followed_model::options model;
+  serve::batcher::options batching;
+  http::server_options listening;
+  std::chrono::milliseconds drain_delay{5'000};  ///< it serves on, and is not ready, after SIGTERM
+  std::chrono::milliseconds drain{20'000};       ///< for the answers that are being made after that
+};
+
+std::vector<cli::flag> serving_flags(std::string const& program);
+/// Throws usage_error.
+serving serving_of(cli::command_line const& l);
+
+/// Serves until a signal comes, then answers what has been asked. After SIGTERM it first goes on for a while.
+/// The exit code.
+int run_serving(train::program const& p, serving const& what, signals const& stop);
+
+}  // namespace edl::app
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/app/serving.ipp"
+#endif

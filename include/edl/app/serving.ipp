@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "edl/app/serving.hpp"
+#include "edl/base/http/credentials.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/names.hpp"
+#include "edl/job/serve/service.hpp"
+
+namespace edl::app {
+namespace detail {
+
+/// Longer than load balancers and clients keep connections (Google's 600 s), so that they close them: what a
+/// client sends in the moment when a server closes is lost.
+inline constexpr std::chrono::seconds idle_limit{620};
+
+}  // namespace detail
+
+EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
+  using enum cli::flag::value_type;
+  static constexpr auto all_kernels = names(kernels{});
+  auto const number_flag = [](std::string name, std::string fallback, std::string help, std::int64_t least,
+                              std::uint64_t most) {
+    return cli::flag{.name = std::move(name),
+                     .fallback = std::move(fallback),
+                     .help = std::move(help),
+                     .type = whole,
+                     .least = least,
+                     .most = most};
+  };
+  return {
+      {.name = "model_path",
+       .help =
+           "a job's directory of checkpoints, whose newest is followed, one checkpoint, or an exported model",
+       .aliases = {"checkpoint_dir", "checkpoint"},
+       .needed = true},
+      {.name = "model_name", .fallback = program, .help = "its name in addresses"},
+      {.name = "host",
+       .fallback = "127.0.0.1",
+       .help = "address to listen on; 0.0.0.0: whoever reaches the machine"},
+      number_flag("port", "8080", "port; 0: any free one", 0, 65535),
+      {.name = "tls_certificate",
+       .help = "PEM file of a certificate and what vouches for it; without it: HTTP"},
+      {.name = "tls_key", .help = "PEM file of its private key"},
+      {.name = "token_file",
+       .help = "file whose first line 'Authorization: Bearer' must say; probes are answered without"},
+      number_flag("num_threads", "1", "threads that compute a batch", 1, 1024),
+      {.name = "kernels",
+       .fallback = "fixed",
+       .help =
+           "which kernels compute; with measured the fastest on this machine, so that the last bits of an "
+           "answer may differ from start to start; with direct none that multiplies less and rounds more",
+       .choices = {all_kernels.begin(), all_kernels.end()}},
+      {.name = "precision",
+       .fallback = "float32",
+       .help = "how exactly products are computed; bfloat16: with factors rounded to 8 bits; int8: with "
+               "factors quantised to 8 bits",
+       .choices = {"float32", "bfloat16", "int8"}},
+      number_flag("max_batch", "64", "records in a batch, and in a request", 1, 1 << 16),
+      number_flag("max_wait_us", "0",
+                  "microseconds that a record waits for others; 0: what waits is the next batch", 0,
+                  10'000'000),
+      number_flag("max_queue", "4096", "records that wait, at most; more are answered with 429", 1, 1 << 24),
+      number_flag("max_body_mib", "16", "of a request", 1, 1024),
+      number_flag("max_connections", "1024", "at once; more are answered with 503", 1, 1 << 16),
+      number_flag("timeout_ms", "30000", "that a request waits, at most, before it is answered with 503", 1,
+                  86'400'000),
+      number_flag("poll_interval_ms", "250", "between two looks for a newer model; 0: none is looked for", 0,
+                  86'400'000),
+      number_flag("keep_versions", "1",
+                  "newest versions that may be asked for by number, the one at work among them; each is a "
+                  "whole model in memory",
+                  1, 64),
+      number_flag(
+          "drain_delay_ms", "5000",
+          "for which it goes on after SIGTERM, says that it is not ready, and ends each connection with "
+          "its next answer",
+          0, 86'400'000),
+      number_flag("drain_ms", "20000", "after that, for answers that are still being made", 0, 86'400'000),
+      {.name = "set",
+       .help = "hyperparameters NAME=VALUE of a model that does not say its own",
+       .repeats = true}};
+}
+
+EDL_INLINE serving serving_of(cli::command_line const& l) {
+  auto const whole = [&](char const* name) { return l.number(name); };
+  auto const ms = [&](char const* name) { return std::chrono::milliseconds(whole(name)); };
+  serving s{
+      .model_name = l.text("model_name"),
+      .set = fmt::format("{}", fmt::join(l.all("set"), ";")),
+      .model = {.path = l.text("model_path"),
+                .predicting = {.threads = int(whole("num_threads")),
+                               .kernels = *value_of<kernels>(l.text("kernels")),
+                               .precision = *value_of<precision>(l.text("precision"))},
+                .max_batch = int(whole("max_batch")),
+                .interval = ms("poll_interval_ms"),
+                .keep = int(whole("keep_versions")),
+                .wait = true},
+      .batching = {.max_batch = int(whole("max_batch")),
+                   .max_wait = std::chrono::microseconds(whole("max_wait_us")),
+                   .max_queue = std::size_t(whole("max_queue")),
+                   .timeout = ms("timeout_ms")},
+      .listening = {.host = l.text("host"),
+                    .port = std::uint16_t(whole("port")),
+                    .token_file = l.text("token_file"),
+                    .certificate = l.text("tls_certificate"),
+                    .key = l.text("tls_key"),
+                    .bounds = {.body = std::size_t(whole("max_body_mib")) << 20,
+                               .bodies = std::size_t(std::max<std::int64_t>(16 * whole("max_body_mib"), 64))
+                                         << 20,
+                               .connections = std::size_t(whole("max_connections")),
+                               .idle = detail::idle_limit}},
+      .drain_delay = ms("drain_delay_ms"),
+      .drain = ms("drain_ms")};
+  supported({.kernels = s.model.predicting.kernels, .precision = s.model.predicting.precision});
+  if (!s.listening.token_file.empty()) try {
+      http::token_in(s.listening.token_file);
+    } catch (error const& e) {
+      throw usage_error(e.what());
+    }
+  if (s.batching.max_queue < std::size_t(s.batching.max_batch))
+    throw usage_error(fmt::format(
+        "--max_queue={} is less than --max_batch={}: a request of so many records would be told to come "
+        "later for ever",
+        s.batching.max_queue, s.batching.max_batch));
+  if (s.batching.max_wait >= s.batching.timeout)
+    throw usage_error(fmt::format(
+        "--max_wait_us={} is not less than --timeout_ms={}: what waits for others would be too late",
+        s.batching.max_wait.count(), s.batching.timeout.count()));
+  if (s.listening.certificate.empty() != s.listening.key.empty())
+    throw usage_error("--tls_certificate and --tls_key belong together: give both, or none");
+  return s;
+}
+
+namespace detail {
+
+/// As many descriptors as so many clients want, as far as the system allows.
+inline void allow_clients(std::size_t most) {
+  ::rlimit now{};
+  if (::getrlimit(RLIMIT_NOFILE, &now) != 0) return;
+  rlim_t const wanted = std::min<rlim_t>(now.rlim_max, 2 * most + 256);
+  if (now.rlim_cur >= wanted) return;
+  now.rlim_cur = wanted;
+  ::setrlimit(RLIMIT_NOFILE, &now);
+}
+
+}  // namespace detail
+
+EDL_INLINE int run_serving(train::program const& p, serving const& what, signals const& stop) {
+  ::signal(SIGPIPE, SIG_IGN);  // whoever has read its log may be gone
+  detail::allow_clients(what.listening.bounds.connections);
+  logger const log(severity::info, "serve", log_target{.detailed = false});
+  net::node node({.job = "serve", .secret = net::token::random(), .log = log});
+  serve::followed_model::options following = what.model;
+  following.predicting.log = logger(severity::warning, "serve", log_target{.detailed = false});
+  // A large model is read and warmed up for as long as it takes.
+  std::optional<early_stop> early;
+  early.emplace(stop, log, [](int) { return 0; }, "it serves");
+  serve::followed_model model(p, following, log);
+  serve::service service(node, what.model_name, model, what.batching);
+  http::server_options listening = what.listening;
+  listening.log = log;
+  http::server server(node, listening, service.routes());
+  if (auto const now = model.now())
+    log.info(fmt::format("serves version {} of {} as '{}' at {}", now->version(), now->path(),
+                         what.model_name, server.address()));
+  else
+    log.info(
+        fmt::format("waits for a model, and is not ready, as '{}' at {}", what.model_name, server.address()));
+  early.reset();
+  std::optional<int> signal;
+  while (!signal) signal = stop.wait(std::chrono::hours(1));
+  service.drain();
+  server.part();
+  // Who routes requests hears later than this process that it ends. A person at the terminal routes none.
+  if (*signal == SIGTERM && what.drain_delay.count() > 0) {
+    log.info(fmt::format("told to end: serves on for {:.3g} s, until all have heard that it is not ready",
+                         std::chrono::duration<double>(what.drain_delay).count()));
+    stop.wait(what.drain_delay);  // a second signal ends the wait
+  }
+  bool const all = server.drain(what.drain);
+  log.info(all ? "told to end: all that was asked is answered" : "told to end: some answers took too long");
+  return all ? 0 : 1;
+}
+
+}  // namespace edl::app

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iterator>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "edl/app/command.hpp"
+#include "edl/author/model_learner.hpp"
+#include "edl/author/model_outputs.hpp"
+#include "edl/author/model_traits.hpp"
+#include "edl/author/prepare.hpp"
+#include "edl/author/programs.hpp"
+#include "edl/compute/device/any_device.hpp"
+#include "edl/compute/nn/explain.hpp"
+#include "edl/compute/nn/input_place.hpp"
+#include "edl/compute/onnx/network.hpp"
+#include "edl/compute/sparse/network_embeddings.hpp"
+#include "edl/job/train/trainers/trainers.hpp"
+
+namespace edl {
+namespace author {
+
+template <class Model>
+void describe(train::program& p, hyperparameters_of<Model> const& set);
+
+/// What a binary knows of a model struct with these hyperparameters; nothing of one that is wrong, once the
+/// compiler has said so.
+template <class Model>
+train::program make_program(hyperparameters_of<Model> const& set = {}) {
+  train::program p;
+  check_model<Model>();
+  if constexpr (is_whole<Model>) describe<Model>(p, set);
+  return p;
+}
+
+/// The heads of a loss, as outputs of a graph; none of a loss of all outputs.
+template <class Loss>
+onnx::output_names head_names() {
+  onnx::output_names names;
+  if constexpr (requires(Loss const& l) { l.all; })
+    []<class... Heads>(onnx::output_names& to, std::tuple<Heads...> const*) {
+      (..., to.emplace_back(Heads::name, int(Heads::output.size())));
+    }(names, static_cast<decltype(Loss::all) const*>(nullptr));
+  return names;
+}
+
+template <class Model>
+void describe(train::program& p, hyperparameters_of<Model> const& set) {
+  using network = model<Model::network, any_device>;
+  p.layout = network::layout();
+  p.embeddings = sparse::embedding_layout_of(Model::network.start);
+  p.layout.tables = p.embeddings.tables;
+  p.input = network::input;
+  for (nn::input_place const& in : nn::input_places(Model::network.start))
+    if (in.numbers) p.numbers.push_back({in.name, in.first, in.count});
+  p.outputs = network::output.size();
+  p.heads = model_outputs<typename model_traits<Model>::unweighted_loss>(network::output);
+  p.rule = std::make_unique<typename model_traits<Model>::rule_type>(
+      model_traits<Model>::make_rule(set, p.layout));
+  auto const borders = p.rule->borders();
+  p.layout.borders.assign(borders.begin(), borders.end());
+  p.rates = edl::detail::rates_of<Model>(set);
+  p.set = describe(set);
+  p.with = [](train::hyperparameters const& other) {
+    auto const values = with_values<hyperparameters_of<Model>>(other);
+    detail::check_options<Model>(values);
+    return make_program<Model>(values);
+  };
+  p.make_trainer = [set](worker::trainer_options const& o) { return make_trainer<Model>(o, set); };
+  p.explain = [](std::ostream& to, worker::trainer_options const& o) {
+    return nn::explain<Model::network>(to, *train::open_device(o, is_portable<Model>), {o.max_batch, o.keep},
+                                       o.memory_budget);
+  };
+  p.to_onnx = [set](onnx::graph& to) {
+    to.set(hyperparameter_view(set));
+    if constexpr (model_traits<Model>::averages)
+      to.note("left_out", "test-time augmentation, whose views `predict` averages");
+    onnx::add_network(to, Model::network, head_names<typename model_traits<Model>::loss_type>());
+  };
+  p.feed = [](example const& record, mode m) {
+    std::vector<float> row(single_feed<Model>::size);
+    single_feed<Model>()(record, m, row);
+  };
+  p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
+    network::initialise(seed, first, values);
+  };
+  if constexpr (model_traits<Model>::names_weights)
+    p.weight_names.assign(std::begin(Model::weight_names), std::end(Model::weight_names));
+  if constexpr (model_traits<Model>::opens) p.open = Model::open;
+  if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
+  p.metrics = [](view<double> totals) {
+    using metrics = typename model_traits<Model>::metrics;
+    auto all = metrics::values(totals.first(metrics::totals));
+    if (totals.size() > metrics::totals)  // of a lower precision, with those of float32 behind them
+      for (auto& [name, value] : metrics::values(totals.subspan(metrics::totals)))
+        all.emplace_back("float32_" + name, value);
+    return all;
+  };
+  for (auto const& [name, value] : p.metrics(std::vector<double>(model_traits<Model>::metrics::totals)))
+    p.metric_names.push_back(name);
+  if constexpr (model_traits<Model>::takes_predictions)
+    p.on_predictions = [](int rows, view<float> outputs, int worker,
+                          [[maybe_unused]] view<std::uint64_t> records) {
+      if constexpr (edl::detail::hears_of_records<Model>)
+        Model::on_predictions(network::output, rows, outputs, worker, records);
+      else
+        Model::on_predictions(network::output, rows, outputs, worker);
+    };
+}
+
+/// Enters the model when the program, or the library, is loaded: who predicts by the library never calls
+/// `main`.
+template <class Model>
+inline bool const entered = (programs().push_back([] { return make_program<Model>(); }), true);
+
+}  // namespace author
+
+/// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says. Without
+/// EDL_ROLE it is the user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags).
+/// Returns the exit code: 0 when everything that was asked for is done, 1 otherwise, with one line on
+/// standard error that says why.
+template <class Model>
+int run(int argc, char** argv) {
+  auto p = author::make_program<Model>();  // first: what is wrong with the model is told from here
+  static_cast<void>(&author::entered<Model>);
+  return app::run(p, argc, argv);
+}
+
+}  // namespace edl

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <utility>
+
+#include "edl/base/checkpoint/directory.hpp"
+#include "edl/base/checkpoint/directory_lock.hpp"
+#include "edl/core/clock.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/generation.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/core/storage_error.hpp"
+
+namespace edl::checkpoint {
+namespace detail {
+
+// In bytes. A text is padded and written by one call.
+inline constexpr std::size_t lock_text = 1024, longest_lock_name = 100;
+// Bytes that are locked lie beyond the text: some file systems let nobody read what another has locked.
+inline constexpr ::off_t lock_of_command = 1 << 20, lock_of_master = lock_of_command + 1;
+
+/// The kernel, and the mount of this file in it.
+EDL_INLINE std::string machine_of(int fd) {
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(in, boot);
+  struct stat facts{};
+  ::fstat(fd, &facts);
+  return fmt::format("{} {}", boot, std::uint64_t(facts.st_dev));
+}
+
+EDL_INLINE std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+}  // namespace detail
+
+EDL_INLINE directory_lock::directory_lock(lock_options options) : options_(std::move(options)) {
+  std::string const path = options_.directory + "/.edl-lock";
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd_ < 0)
+    throw storage_error(errno, fmt::format("cannot open {}: {}", path, edl::detail::file_reason(errno)));
+  try {
+    acquire();
+  } catch (...) {
+    ::close(std::exchange(fd_, -1));
+    throw;
+  }
+  if (options_.holder != lock_options::part::master) keeper_ = std::thread([this] { keep(); });
+}
+
+EDL_INLINE directory_lock::~directory_lock() {
+  if (keeper_.joinable()) {
+    {
+      std::lock_guard const guard(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    keeper_.join();
+    try {
+      // Whoever comes next finds out by the locks, or by the text that does not change, if this fails.
+      if (auto const now = read(); now && now->owner == self_.owner && ::ftruncate(fd_, 0) != 0) write("");
+    } catch (error const&) {
+    }
+  }
+  ::close(fd_);
+}
+
+EDL_INLINE directory_lock::grip directory_lock::seize(int which) const {
+  struct flock wanted{};
+  wanted.l_type = F_WRLCK;
+  wanted.l_whence = SEEK_SET;
+  wanted.l_start = which == 0 ? detail::lock_of_command : detail::lock_of_master;
+  wanted.l_len = 1;
+  while (::fcntl(fd_, F_OFD_SETLK, &wanted) != 0) {
+    if (errno == EAGAIN || errno == EACCES) return grip::taken;
+    if (errno != EINTR) return grip::unsupported;
+  }
+  return grip::held;
+}
+
+EDL_INLINE void directory_lock::acquire() {
+  using part = lock_options::part;
+  self_.machine = options_.machine.empty() ? detail::machine_of(fd_) : options_.machine;
+  bool decides = true;
+  if (options_.holder != part::master) {
+    grip const got = seize(0);
+    if (got == grip::taken) refuse(read());
+    decides = got == grip::held;
+  }
+  if (options_.holder != part::command) {
+    // The master of a command that was killed may need a moment to end.
+    auto const until = clock::now() + options_.timeout;
+    bool announced = false;
+    for (grip got = seize(1); got == grip::taken; got = seize(1)) {
+      if (clock::now() >= until) refuse(read());
+      if (!std::exchange(announced, true) && options_.tell)
+        options_.tell(
+            fmt::format("waits for the master of an earlier start to end ({})", options_.description));
+      std::this_thread::sleep_for(options_.look);
+    }
+  }
+  if (options_.holder == part::master) {
+    // The text is the command's, which has started this process.
+    if (auto const now = read()) self_ = *now;
+    return;
+  }
+  watch_foreign(decides);
+  std::random_device device;
+  self_.owner = fmt::format("{:016x}", std::uint64_t{device()} << 32 | device());
+  self_.job = shortened(options_.job, detail::longest_lock_name);
+  self_.host = detail::host_name();
+  self_.process = std::uint64_t(::getpid());
+  self_.since = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
+  try {
+    write(text());
+  } catch (storage_error const&) {
+    if (!decides) throw;
+    unwritten_ = true;  // a full disk: the locks hold without it
+  }
+}
+
+// Returns when what the text says is no job that lives.
+EDL_INLINE void directory_lock::watch_foreign(bool decides) {
+  std::string before, now;
+  auto const first = read(&before);
+  if (first) found_ = first->owner;
+  if (!first || (decides && first->machine == self_.machine)) return;
+  if (options_.tell)
+    options_.tell(fmt::format("{} waits up to {} s to see whether it still runs", describe(first),
+                              std::chrono::ceil<std::chrono::seconds>(options_.timeout).count()));
+  auto const until = clock::now() + options_.timeout;
+  while (clock::now() < until) {
+    std::this_thread::sleep_for(options_.look);
+    auto const seen = read(&now);
+    if (!seen) return;  // it has ended
+    if (now != before) refuse(seen);
+  }
+}
+
+EDL_INLINE std::string directory_lock::text() const {
+  nlohmann::json const content{{"job", self_.job},        {"process", self_.process}, {"host", self_.host},
+                               {"since", self_.since},    {"owner", self_.owner},     {"beat", self_.beat},
+                               {"machine", self_.machine}};
+  return content.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+EDL_INLINE std::optional<directory_lock::holder> directory_lock::read(std::string* raw) const {
+  std::array<char, detail::lock_text> bytes{};
+  ssize_t n = 0;
+  do n = ::pread(fd_, bytes.data(), bytes.size(), 0);
+  while (n < 0 && errno == EINTR);
+  if (n < 0)
+    throw storage_error(errno, fmt::format("cannot read {}/.edl-lock: {}", options_.directory,
+                                           edl::detail::file_reason(errno)));
+  std::string const all(bytes.data(), std::size_t(n));
+  if (raw) *raw = all;
+  if (all.find_first_not_of(" \n") == all.npos) return std::nullopt;
+  holder h;
+  auto const j = parse_json(all);
+  auto const take = [&](char const* name, auto& into) {
+    using T = std::remove_reference_t<decltype(into)>;
+    if (auto const it = j.find(name); it == j.end())
+      return;
+    else if constexpr (std::is_same_v<T, std::string>) {
+      if (it->is_string()) into = it->template get<std::string>();
+    } else if (it->is_number_unsigned()) {
+      into = it->template get<T>();
+    }
+  };
+  if (j.is_object()) {
+    take("job", h.job), take("process", h.process), take("host", h.host), take("since", h.since);
+    take("owner", h.owner), take("beat", h.beat), take("machine", h.machine);
+  }
+  return h;  // of what is no such text all is empty, and it is nobody's on this machine
+}
+
+EDL_INLINE void directory_lock::write(std::string const& content) const {
+  std::string padded = content;
+  padded.resize(detail::lock_text - 1, ' ');
+  padded += '\n';
+  auto const n = ::pwrite(fd_, padded.data(), padded.size(), 0);
+  if (n < ssize_t(content.size()))
+    throw storage_error(n < 0 ? errno : EIO, fmt::format("cannot write {}/.edl-lock: {}", options_.directory,
+                                                         edl::detail::file_reason(n < 0 ? errno : EIO)));
+}
+
+EDL_INLINE std::string directory_lock::describe(std::optional<holder> const& by) const {
+  if (!by || by->job.empty()) return fmt::format("{} is in use by another process;", options_.description);
+  return fmt::format("{} is in use by job '{}' (process {} on {}, since {});", options_.description, by->job,
+                     by->process, by->host, by->since);
+}
+
+EDL_INLINE void directory_lock::refuse(std::optional<holder> const& by) const {
+  throw directory_taken(fmt::format("{} wait for its end, stop it, or name another directory", describe(by)));
+}
+
+EDL_INLINE std::uint64_t directory_lock::claim() {
+  check_text();  // whoever was suspended since it took the directory claims nothing
+  epoch_ = newest_epoch(options_.directory) + 1;
+  try {
+    check_epoch();
+  } catch (storage_error const& e) {
+    if (options_.tell)
+      options_.tell(
+          fmt::format("{}; nothing is written into {} before that can be", e.what(), options_.directory));
+    return epoch_;
+  }
+  check_text();
+  return epoch_;
+}
+
+EDL_INLINE void directory_lock::check_epoch() const {
+  if (epoch_ == 0) return;
+  auto const claimed = read_epoch(options_.directory);
+  // Where the file is lost, checkpoints say how far others are.
+  std::uint64_t const newest = claimed.epoch < epoch_ ? newest_epoch(options_.directory) : claimed.epoch;
+  if (newest > epoch_)
+    throw error(
+        fmt::format("{} has been taken by a later master of the job (epoch {}, this one is of {}); nothing "
+                    "more is written there",
+                    options_.description, newest, epoch_.load()));
+  // Two may claim one number at once, where locks do not work, or where one was suspended just before it
+  // wrote: the holder of the directory has it, and no other claims it once more.
+  if (claimed.epoch < epoch_ || claimed.owner != self_.owner) {
+    check_text();
+    write_epoch(options_.directory, {epoch_, self_.owner});
+  }
+}
+
+EDL_INLINE void directory_lock::check() const {
+  check_epoch();
+  check_text();
+}
+
+EDL_INLINE void directory_lock::check_text() const {
+  auto now = read();
+  // What is half written by the holder reads as nobody's.
+  for (int again = 0; again < 10 && now && now->owner.empty(); ++again) {
+    std::this_thread::sleep_for(options_.look);
+    now = read();
+  }
+  // What stood there before, and could not be overwritten yet, is no news.
+  if (self_.owner.empty() || (unwritten_ && (!now || now->owner == found_)) ||
+      (now && (now->owner.empty() || now->owner == self_.owner)))
+    return;
+  throw error(
+      fmt::format("{} this job was suspended and has lost it; nothing more is written there", describe(now)));
+}
+
+EDL_INLINE std::optional<std::string> directory_lock::lost() const {
+  std::lock_guard const guard(mutex_);
+  return lost_;
+}
+
+EDL_INLINE void directory_lock::keep() {
+  std::unique_lock guard(mutex_);
+  while (!changed_.wait_for(guard, options_.beat, [&] { return ending_; })) {
+    // Storage may take its time, and `lost` is asked meanwhile.
+    guard.unlock();
+    std::optional<std::string> lost;
+    try {
+      check();
+      ++self_.beat;
+      write(text());
+      unwritten_ = false;
+    } catch (storage_error const&) {
+      // It may pass; whoever else wants the directory now has the same trouble.
+    } catch (std::exception const& e) {
+      lost = e.what();
+      try {
+        auto const by = read();
+        superseded_ = by && by->job == self_.job;
+      } catch (error const&) {
+      }
+    }
+    guard.lock();
+    if (lost) {
+      lost_ = std::move(lost);
+      return;
+    }
+  }
+}
+
+}  // namespace edl::checkpoint

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "edl/base/checkpoint/checkpoint.hpp"
+#include "edl/base/checkpoint/float_tensor.hpp"
+#include "edl/base/checkpoint/model_file.hpp"
+#include "edl/base/checkpoint/other_model.hpp"
+#include "edl/base/checkpoint/part.hpp"
+#include "edl/base/checkpoint/rows.hpp"
+#include "edl/cli/nearest.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::checkpoint {
+namespace detail {
+
+inline std::vector<std::uint64_t> extents_of(variable const& v) {
+  return {v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank};
+}
+
+/// Which extent of a variable is extent number i of the tensor.
+inline std::array<std::size_t, 4> axes_of(weight_order order, std::size_t rank) {
+  if (order == weight_order::same || rank < 2) return {0, 1, 2, 3};
+  if (rank == 4) return {3, 2, 0, 1};
+  return rank == 2 ? std::array<std::size_t, 4>{1, 0} : std::array<std::size_t, 4>{2, 1, 0};
+}
+
+inline std::vector<std::uint64_t> expected_dims(variable const& v, weight_order order) {
+  auto const own = extents_of(v);
+  auto const axes = axes_of(order, own.size());
+  std::vector<std::uint64_t> dims(own.size());
+  for (std::size_t i = 0; i < dims.size(); ++i) dims[i] = own[axes[i]];
+  return dims;
+}
+
+/// The numbers of a tensor in the order of the variable.
+inline std::vector<float> in_own_order(variable const& v, weight_order order, std::vector<float> theirs) {
+  auto const own = extents_of(v), dims = expected_dims(v, order);
+  if (order == weight_order::same || own.size() < 2) return theirs;
+  auto const axes = axes_of(order, own.size());
+  std::vector<std::size_t> stride(own.size(), 1);  // of the variable
+  for (std::size_t i = own.size() - 1; i > 0; --i) stride[i - 1] = stride[i] * std::size_t(own[i]);
+  std::vector<float> ours(theirs.size());
+  std::vector<std::uint64_t> at(dims.size());
+  for (float const x : theirs) {
+    std::size_t to = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) to += std::size_t(at[i]) * stride[axes[i]];
+    ours[to] = x;
+    for (std::size_t i = at.size(); i > 0 && ++at[i - 1] == dims[i - 1]; --i) at[i - 1] = 0;
+  }
+  return ours;
+}
+
+/// The layout that a checkpoint's file tells, whose variables have at most `most` elements.
+inline parameter_layout layout_in(safetensors_file const& file, std::uint64_t most) {
+  part_facts const facts(file);
+  auto const all = facts.json("layout");
+  for (char const* field : {"parameters", "state", "variables"})
+    if (!all.is_object() || !all.contains(field)) facts.fail("layout");
+  parameter_layout layout;
+  std::uint64_t const parameters = facts.number(all["parameters"], "layout"),
+                      state = facts.number(all["state"], "layout");
+  if (parameters > most || state > most - parameters || !all["variables"].is_array()) facts.fail("layout");
+  layout.parameters = std::size_t(parameters), layout.state = std::size_t(state);
+  std::uint64_t at = 0;
+  for (auto const& entry : all["variables"]) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_array() ||
+        entry[1].size() > 4)
+      facts.fail("layout");
+    variable v{.name = entry[0].get<std::string>(), .dims = {}, .offset = std::size_t(at)};
+    std::uint64_t size = 1;
+    for (auto const& n : entry[1]) {
+      std::uint64_t const d = facts.number(n, "layout");
+      if (d > std::uint64_t(std::numeric_limits<int>::max()) || (d > 0 && size > most / d))
+        facts.fail("layout");
+      size *= d;
+      v.dims.sizes[std::size_t(v.dims.rank++)] = int(d);
+    }
+    if (size > most - at) facts.fail("layout");
+    at += size;
+    layout.variables.push_back(std::move(v));
+  }
+  if (at != parameters + state) facts.fail("layout");
+  // Its layout is compared with what stands in the files, tables included.
+  if (auto const tables = all.find("tables"); tables != all.end()) {
+    if (!tables->is_array()) facts.fail("layout");
+    for (auto const& t : *tables) {
+      if (!t.is_array() || t.size() != 2 || !t[0].is_string()) facts.fail("layout");
+      std::uint64_t const width = facts.number(t[1], "layout");
+      if (width > std::uint64_t(std::numeric_limits<int>::max())) facts.fail("layout");
+      layout.tables.push_back({t[0].get<std::string>(), int(width)});
+    }
+  }
+  return layout;
+}
+
+/// Names with ", " between them: the first ones, and how many there are more.
+inline std::string listed(std::vector<std::string> const& names) {
+  constexpr std::size_t most = 20;
+  std::size_t const n = std::min(names.size(), most);
+  std::string const more = names.size() > n ? fmt::format(" and {} more", names.size() - n) : "";
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + std::ptrdiff_t(n), ", "), more);
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string variable_match::describe() const {
+  auto const part = [](std::string_view what, std::vector<std::string> const& names) {
+    return names.empty() ? fmt::format("{}: none", what)
+                         : fmt::format("{}: {} ({})", what, names.size(), detail::listed(names));
+  };
+  return fmt::format("{}; {}; {}{}", part("found", found), part("not found", missing),
+                     part("of another shape", other_shape), why.empty() ? "" : "; " + why);
+}
+
+EDL_INLINE other_model::other_model(std::string path, export_places const& places) : path_(std::move(path)) {
+  if (is_onnx(path_)) {
+    onnx_.emplace(path_);
+    exported_ = onnx_->producer() == "edl";
+    if (exported_ && places) restore(places());
+    return;
+  }
+  if (std::error_code unknown; !std::filesystem::is_directory(path_, unknown)) {
+    file_.emplace(path_);
+    return;
+  }
+  std::uint64_t bytes = 0;
+  for (manifest const contents = read_manifest(path_); auto const& listed : contents.files) {
+    if (is_rows(listed.name)) continue;
+    auto const part = detail::open_part(path_, listed, detail::part_format);
+    bytes += part.file.size();
+    if (part.elements.first == 0 && layout_.variables.empty())
+      layout_ = detail::layout_in(part.file, std::numeric_limits<std::uint32_t>::max());
+  }
+  if (layout_.size() > bytes / sizeof(float))
+    throw error(
+        fmt::format("cannot read {}: {} elements in files of {} bytes", path_, layout_.size(), bytes));
+}
+
+EDL_INLINE void other_model::restore(std::vector<onnx::tensor_origin> const& places) {
+  for (onnx::tensor_origin const& t : places) {
+    auto const* const there = onnx_->find(t.name);
+    if (!there || !there->floats() || there->dims != t.dims) continue;
+    if (t.elements.empty()) {
+      whole_.insert(t.name);
+      continue;
+    }
+    auto const numbers = onnx_->read(*there);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      auto const [at, factor, offset] = t.elements[i];
+      if (at == onnx::tensor_origin::none) continue;
+      if (at >= values_.size()) values_.resize(at + 1), restored_.resize(at + 1);
+      values_[at] = (numbers[i] - offset) / factor;
+      restored_[at] = true;
+    }
+  }
+}
+
+EDL_INLINE bool other_model::is_restored(variable const& v) const {
+  auto const first = restored_.begin() + std::ptrdiff_t(std::min(v.offset, restored_.size()));
+  return restored_.size() >= v.offset + v.dims.size() &&
+         std::find(first, first + std::ptrdiff_t(v.dims.size()), false) ==
+             first + std::ptrdiff_t(v.dims.size());
+}
+
+EDL_INLINE std::optional<other_model::place> other_model::find(std::string_view name) const {
+  if (onnx_) {
+    auto const* const t = onnx_->find(name);
+    if (!t) return std::nullopt;
+    return place{.name = t->name, .dtype = t->dtype, .dims = t->dims};
+  }
+  if (file_) {
+    tensor const* const t = file_->find(name);
+    if (!t) return std::nullopt;
+    return place{.name = t->name, .dtype = t->dtype, .dims = t->dims};
+  }
+  auto const it = std::ranges::find(layout_.variables, name, &variable::name);
+  if (it == layout_.variables.end()) return std::nullopt;
+  return place{.name = it->name, .dtype = "F32", .dims = detail::extents_of(*it)};
+}
+
+EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v,
+                                                               std::span<weight_name const> names) const {
+  if (is_restored(v)) return place{.name = v.name, .dtype = "F32", .dims = detail::extents_of(v)};
+  if (auto own = find(v.name)) {
+    if (exported_ && own->dims == detail::extents_of(v) && !whole_.contains(v.name))
+      return std::nullopt;  // perhaps it is turned
+    return own;
+  }
+  auto const other = std::ranges::find(names, std::string_view(v.name), &weight_name::ours);
+  if (other == names.end()) return std::nullopt;
+  auto found = find(other->theirs);
+  if (found) found->order = other->order;
+  return found;
+}
+
+EDL_INLINE variable_match other_model::match(parameter_layout const& layout,
+                                             std::span<weight_name const> names) const {
+  check_weight_names(layout, names);
+  variable_match m;
+  for (variable const& v : layout.variables) {
+    auto const there = find(v, names);
+    if (!there) {
+      auto const other = std::ranges::find(names, std::string_view(v.name), &weight_name::ours);
+      m.missing.push_back(other == names.end() ? v.name : fmt::format("{} ('{}')", v.name, other->theirs));
+    } else if (auto const dims = detail::expected_dims(v, there->order);
+               !widens_to_float(there->dtype) || there->dims != dims) {
+      m.other_shape.push_back(fmt::format(
+          "{} ({} [{}] there, F32 [{}] here)",
+          there->name == v.name ? v.name : fmt::format("{} ('{}')", v.name, detail::shown(there->name)),
+          there->dtype, fmt::join(there->dims, ", "), fmt::join(dims, ", ")));
+    } else {
+      m.found.push_back(v.name);
+    }
+  }
+  if (!m.missing.empty() && onnx_ && onnx_->notes().contains("folded_batch_norms"))
+    m.why =
+        "batch normalisation is folded into other weights there: export it without --export_fold_batch_norm";
+  return m;
+}
+
+EDL_INLINE void check_weight_names(parameter_layout const& layout, std::span<weight_name const> names) {
+  std::vector<std::string> known;
+  for (variable const& v : layout.variables) known.push_back(v.name);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::string const ours(names[i].ours);
+    if (std::ranges::find(known, ours) == known.end()) {
+      std::string const near = cli::nearest(ours, known);
+      throw error(fmt::format(
+          "weight_names of the model: it has no variable '{}'; {}", ours,
+          near.empty() ? "it has " + detail::listed(known) : fmt::format("did you mean '{}'?", near)));
+    }
+    for (weight_name const& earlier : names.first(i))
+      if (earlier.ours == names[i].ours)
+        throw error(
+            fmt::format("weight_names of the model: variable '{}' stands there twice, as '{}' and '{}'", ours,
+                        earlier.theirs, names[i].theirs));
+  }
+}
+
+EDL_INLINE void other_model::read(parameter_layout const& layout, std::span<weight_name const> names,
+                                  std::size_t first, std::span<float> into) const {
+  std::vector<float> all(layout_.size());  // of a checkpoint
+  if (!file_ && !onnx_) read_range(path_, layout_, 0, all);
+  for (variable const& v : layout.variables) {
+    std::size_t const begin = std::max(first, v.offset),
+                      end = std::min(first + into.size(), v.offset + v.dims.size());
+    if (begin >= end) continue;
+    auto const there = find(v, names);
+    if (!there || !widens_to_float(there->dtype) || there->dims != detail::expected_dims(v, there->order))
+      continue;
+    std::vector<float> values;
+    if (is_restored(v)) {
+      auto const from = values_.begin() + std::ptrdiff_t(v.offset);
+      values.assign(from, from + std::ptrdiff_t(v.dims.size()));
+    } else if (onnx_) {
+      values = onnx_->read(*onnx_->find(there->name));
+    } else if (file_) {
+      values = read_floats(*file_, *file_->find(there->name));
+    } else {
+      auto const from = std::ranges::find(layout_.variables, there->name, &variable::name)->offset;
+      values.assign(all.begin() + std::ptrdiff_t(from), all.begin() + std::ptrdiff_t(from + v.dims.size()));
+    }
+    values = detail::in_own_order(v, there->order, std::move(values));
+    std::copy_n(values.begin() + std::ptrdiff_t(begin - v.offset), end - begin,
+                into.begin() + std::ptrdiff_t(begin - first));
+  }
+}
+
+EDL_INLINE bool other_model::has_rows(table_shape const& table) const {
+  if (!file_) return false;
+  tensor const* const rows = file_->find(fmt::format("tables/{}/embeddings", table.name));
+  return rows && rows->dims.size() == 2 && rows->dims[1] == std::uint64_t(table.width);
+}
+
+}  // namespace edl::checkpoint

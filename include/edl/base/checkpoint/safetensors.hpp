@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edl/core/durable_file.hpp"
+#include "edl/core/input_file.hpp"
+#include "edl/core/span.hpp"
+
+/// The safetensors format (github.com/huggingface/safetensors, README, "Format"). The length of the header
+/// comes first, as a little-endian u64. A JSON object of name → {dtype, shape, data_offsets} follows, with a
+/// map of texts under `__metadata__`, padded with spaces. The tensors' bytes are last, little-endian,
+/// row-major, without gaps.
+namespace edl::checkpoint {
+
+inline constexpr std::uint64_t longest_safetensors_header = 100'000'000;  ///< bytes, the format's own limit
+
+/// A tensor of a file.
+struct tensor {
+  std::string name;
+  std::string dtype;  ///< "F32", "I64", … as the format spells them
+  std::vector<std::uint64_t> dims;
+  std::uint64_t begin = 0, end = 0;  ///< its bytes, from the end of the header
+};
+
+/// A tensor to be written: `data` stays the caller's.
+struct tensor_source {
+  using sink = std::function<void(bytes)>;
+
+  std::string name;
+  std::string dtype = "F32";
+  std::vector<std::uint64_t> dims;
+  bytes data;
+  std::function<void(sink const&)> stream = {};  ///< if anything, gives the bytes instead, piece by piece
+};
+
+namespace detail {
+/// A name from a file, fit for one line of an error.
+std::string shown(std::string_view name);
+}  // namespace detail
+
+/// Bytes of one element; 0 for a dtype that the format does not have.
+std::size_t element_bytes(std::string_view dtype);
+
+/// Writes a whole file into `file`, straight from the sources, without `commit`. The data begin on a multiple
+/// of 64 bytes. Throws edl::error for a name used twice, a size that does not fit the extents, or a header
+/// too long.
+void write_safetensors(durable_file& file, std::span<tensor_source const> tensors,
+                       std::map<std::string, std::string> const& metadata = {});
+
+/// A file of which header, dtypes, extents and offsets have been checked against each other and the file's
+/// size. Tensors lie inside, do not overlap and leave no gaps, and no name stands twice. Anything else is an
+/// edl::error that names the file and the tensor or offset. Thread safety: const, safe.
+class safetensors_file {
+ public:
+  explicit safetensors_file(std::string path);
+
+  std::string const& path() const { return file_.path(); }
+  std::uint64_t size() const { return file_.size(); }              ///< bytes of the whole file
+  std::vector<tensor> const& tensors() const { return tensors_; }  ///< by name
+  std::map<std::string, std::string> const& metadata() const { return metadata_; }
+
+  /// The tensor of that name, or null.
+  tensor const* find(std::string_view name) const;
+
+  /// Where a tensor of this file begins, in bytes.
+  std::uint64_t position(tensor const& t) const { return data_ + t.begin; }
+
+  /// Bytes [offset, offset + into.size()) of a tensor of this file.
+  void read(tensor const& t, std::uint64_t offset, std::span<std::byte> into) const;
+
+  /// zlib's CRC-32 of the whole file: reads all of it.
+  std::uint32_t crc32() const { return file_.crc32(); }
+
+ private:
+  input_file file_;
+  std::vector<tensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+  std::uint64_t data_ = 0;  // where the data begin
+};
+
+}  // namespace edl::checkpoint
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/base/checkpoint/safetensors.ipp"
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/cancellation_signal.hpp>
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "edl/base/http/message.hpp"
+#include "edl/base/http/socket.hpp"
+
+namespace edl::http::detail {
+
+/// A client's connection, and how long what it does may take. Only on the node's thread.
+struct connection final : stream_writer {
+  using clock = std::chrono::steady_clock;
+  enum class phase { idle, head, read, answer, write, linger };
+
+  connection(asio::ip::tcp::socket s, server_certificate const* with, std::chrono::milliseconds to_write)
+      : socket(std::move(s), with), write_limit(to_write) {}
+
+  void enter(phase p, clock::duration limit);
+  void enter_answer();  ///< whose time is the handler's own affair
+
+  /// Ends a phase that has lasted too long: what reads a request is woken, all else is cut off.
+  void look(clock::time_point now);
+
+  /// What the client has sent and nobody has taken yet.
+  std::string_view unread() const { return std::string_view(buffer).substr(begin, end - begin); }
+  void take(std::size_t n) { begin += n; }
+
+  /// Waits for more; false at the end.
+  asio::awaitable<bool> receive();
+
+  asio::awaitable<void> send(response const& r, bool head_only, bool keep, bool chunks);
+  asio::awaitable<void> write(std::string_view piece) override;
+
+  /// Lets the client read what was sent before its socket is closed, which would take it away.
+  asio::awaitable<void> linger();
+
+  http::socket socket;
+  std::chrono::milliseconds write_limit;
+  phase now = phase::idle;
+  clock::time_point since{}, until = clock::time_point::max();  // of the phase
+  bool heard = false;                                           // something has come
+  bool late = false, streaming = false, chunked = false;
+  std::string buffer = std::string(8 << 10, '\0');
+  std::size_t begin = 0, end = 0;  // of what is unread
+  asio::cancellation_signal cancel;
+};
+
+}  // namespace edl::http::detail
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/base/http/connection.ipp"
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/beast/http/basic_parser.hpp>
+
+#include "edl/base/http/request_parser.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
+
+namespace edl::http {
+
+/// Takes the parts of a request from Beast's parser as it finds them.
+struct request_parser::state final : boost::beast::http::basic_parser<true> {
+  using error_code = boost::beast::error_code;
+  using text = boost::beast::string_view;
+  static std::string_view view_of(text t) { return {t.data(), t.size()}; }
+
+  void on_request_impl(boost::beast::http::verb, text method, text address, int v, error_code&) override {
+    head.method = view_of(method);
+    target = view_of(address);
+    version = v;
+    head.headers.reserve(8);
+  }
+  void on_field_impl(boost::beast::http::field, text name, text value, error_code&) override {
+    head.headers.emplace_back(lower(view_of(name)), view_of(value));
+  }
+  void on_body_init_impl(boost::optional<std::uint64_t> const& size, error_code&) override {
+    head.body.reserve(std::size_t(std::min<std::uint64_t>(size.value_or(0), most_reserved)));
+  }
+  std::size_t on_body_impl(text body, error_code&) override {
+    head.body.append(body.data(), body.size());
+    return body.size();
+  }
+  std::size_t on_chunk_body_impl(std::uint64_t, text body, error_code& failed) override {
+    return on_body_impl(body, failed);
+  }
+  void on_response_impl(int, text, int, error_code&) override {}
+  void on_header_impl(error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t, text, error_code&) override {}
+  void on_finish_impl(error_code&) override {}
+
+  static constexpr std::uint64_t most_reserved = 256 << 10;  // of a length that nobody has proved yet
+  std::size_t header_most = 0, body_most = 0;
+  int version = 11;
+  bool headed = false, expects = false;
+  std::string target;
+  request head;
+};
+
+EDL_INLINE request_parser::request_parser(std::size_t header_limit, std::size_t body_limit)
+    : state_(std::make_unique<state>()) {
+  state_->header_most = header_limit;
+  state_->body_most = body_limit;
+  state_->header_limit(std::uint32_t(header_limit));
+  state_->body_limit(body_limit);
+  state_->eager(true);
+}
+EDL_INLINE request_parser::request_parser(request_parser&&) noexcept = default;
+EDL_INLINE request_parser::~request_parser() = default;
+
+EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
+  namespace beast = boost::beast::http;
+  auto& p = *state_;
+  std::size_t taken = 0;
+  while (!p.is_done()) {
+    boost::beast::error_code failed;
+    taken += p.put(boost::asio::const_buffer(bytes.data() + taken, bytes.size() - taken), failed);
+    // With a length that is too long the head has come, too: who asked for what is known.
+    if (!state_->headed && (p.is_header_done() || failed == beast::error::body_limit)) read_head();
+    if (failed == beast::error::need_more) break;
+    if (failed == beast::error::header_limit)
+      throw failure(431, fmt::format("the request's head is longer than {} bytes", p.header_most));
+    if (failed == beast::error::body_limit)
+      throw failure(413, fmt::format("the body is longer than {} bytes", p.body_most));
+    if (failed) throw failure(400, fmt::format("this is no request of HTTP/1.1: {}", failed.message()));
+    if (taken == bytes.size()) break;
+  }
+  return taken;
+}
+
+/// Where the body ends has to be beyond doubt, or a part of it could be taken for the next request (RFC 9112,
+/// 6.1 and 6.3).
+EDL_INLINE void request_parser::check_framing() const {
+  request const& head = state_->head;
+  auto const count = [&](std::string_view name) {
+    return std::ranges::count_if(head.headers, [&](auto& f) { return f.first == name; });
+  };
+  auto const codings = count("transfer-encoding"), lengths = count("content-length");
+  if (codings > 1 || lengths > 1)
+    throw failure(400, fmt::format("the request has the field '{}' more than once",
+                                   codings > 1 ? "Transfer-Encoding" : "Content-Length"));
+  if (lengths == 1) {
+    auto const length = head.field("content-length");
+    if (length.empty() || length.find_first_not_of("0123456789") != length.npos)
+      throw failure(400, "the request's field 'Content-Length' is not a number");
+  }
+  if (codings == 0) return;
+  if (lengths > 0)
+    throw failure(400, "the request has both 'Transfer-Encoding' and 'Content-Length': send one of them");
+  if (state_->version < 11) throw failure(400, "'Transfer-Encoding' is not part of HTTP/1.0");
+  std::string const coding = lower(head.field("transfer-encoding"));
+  if (coding == "chunked") return;
+  auto const last = trimmed(std::string_view(coding).substr(coding.rfind(',') + 1));
+  throw failure(last == "chunked" ? 501 : 400,
+                fmt::format("the request's 'Transfer-Encoding' is '{}': only 'chunked' is read",
+                            printable(coding, 64)));
+}
+
+EDL_INLINE void request_parser::read_head() {
+  check_framing();
+  request& head = state_->head;
+  std::string& target = state_->target;
+  auto const hosts = std::ranges::count_if(head.headers, [](auto& f) { return f.first == "host"; });
+  if (hosts > 1) throw failure(400, "the request has the field 'Host' more than once");
+  if (hosts == 0 && state_->version == 11) throw failure(400, "the request has no field 'Host'");
+  // The form of proxies (RFC 9112, 3.2.2).
+  for (std::string_view const scheme : {"http://", "https://"})
+    if (lower(target.substr(0, scheme.size())) == scheme) {
+      auto const path = target.find('/', scheme.size());
+      target = path == target.npos ? "/" : target.substr(path);
+    }
+  if (!target.starts_with('/')) throw failure(400, "the request's address does not begin with '/'");
+  auto const end = target.find_first_of("?#");
+  head.path = target.substr(0, end);
+  if (end != target.npos && target[end] == '?')
+    head.query = target.substr(end + 1, target.find('#') - end - 1);
+  if (auto const expected = lower(head.field("expect")); !expected.empty()) {
+    if (expected != "100-continue") throw failure(417, "of 'Expect' only 100-continue is known");
+    state_->expects = true;
+  }
+  state_->headed = true;
+}
+
+EDL_INLINE bool request_parser::headed() const { return state_->headed; }
+EDL_INLINE bool request_parser::done() const { return state_->headed && state_->is_done(); }
+EDL_INLINE request const& request_parser::head() const { return state_->head; }
+EDL_INLINE request request_parser::take() { return std::move(state_->head); }
+EDL_INLINE std::size_t request_parser::held() const { return state_->head.body.size(); }
+EDL_INLINE bool request_parser::keeps_alive() const { return state_->keep_alive(); }
+EDL_INLINE bool request_parser::wants_continue() const { return state_->expects && !done(); }
+EDL_INLINE bool request_parser::chunks() const { return state_->version >= 11; }
+
+}  // namespace edl::http

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <asio/ip/tcp.hpp>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace edl::http {
+
+/// The text of a PEM file, and how an error calls it: "--tls_key=FILE".
+struct pem {
+  std::string text, name;
+};
+
+/// The certificate that a server shows. Thread safety: shared objects: safe.
+class server_certificate {
+ public:
+  /// Throws `edl::error` that names the one which cannot be used. Nobody is asked for a passphrase.
+  server_certificate(pem const& chain, pem const& key);
+
+ private:
+  friend class socket;
+  struct state;
+  std::shared_ptr<state> state_;
+};
+
+/// A client's connection, encrypted or not. Only on its executor's thread.
+class socket {
+ public:
+  /// `with` null: not encrypted.
+  socket(asio::ip::tcp::socket s, server_certificate const* with);
+  ~socket();
+
+  asio::ip::tcp::socket& plain() { return plain_; }
+  bool secured() const { return tls_ != nullptr; }
+
+  asio::awaitable<void> handshake();
+
+  /// At least one byte; 0 at the end. Throws `asio::system_error`.
+  asio::awaitable<std::size_t> read_some(std::span<char> into);
+
+  asio::awaitable<void> write(std::string_view head, std::string_view body);
+
+  /// Says that nothing follows.
+  asio::awaitable<void> end();
+
+  void close();
+
+ private:
+  struct tls;
+  asio::ip::tcp::socket plain_;
+  std::unique_ptr<tls> tls_;
+};
+
+}  // namespace edl::http
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/base/http/socket.ipp"
+#endif

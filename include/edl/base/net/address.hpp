@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace edl::net {
+
+/// Where a process listens: `tcp:host:port`, `tcp:[v6 address]:port`, `unix:/path` or `unix:@name`. The last
+/// is a Unix socket in Linux' abstract namespace, which leaves no file behind. All processes that share the
+/// network namespace see it. `!IDENTITY` may follow, as in `tcp:10.0.0.7:41952!ps-1/00000000deadbeef`: a
+/// caller then accepts this process alone.
+struct address {
+  enum class transport { tcp, local };
+
+  transport over = transport::tcp;
+  std::string host;  ///< tcp: a name or number without brackets; local: the path, or the name without '@'
+  std::uint16_t port = 0;  ///< tcp; 0 when listening: the system chooses
+  std::string peer = {};   ///< the identity that the process there must prove; empty: any process of the job
+
+  bool is_path() const { return over == transport::local && host.starts_with('/'); }
+
+  friend bool operator==(address const&, address const&) = default;
+};
+
+/// Throws `edl::error` that quotes the text and says what is wrong with it.
+address parse_address(std::string_view text);
+
+/// Of every text of a range, in its order. Throws as `parse_address`.
+template <class Texts>
+std::vector<address> parse_addresses(Texts const& texts) {
+  std::vector<address> all;
+  for (std::string const& one : texts) all.push_back(parse_address(one));
+  return all;
+}
+
+std::string to_string(address const& a);
+
+/// The same without the identity: where, not who.
+std::string place_of(address const& a);
+
+}  // namespace edl::net
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/base/net/address.ipp"
+#endif

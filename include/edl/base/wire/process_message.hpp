@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/base/wire/edl.pb.h"
+#include "edl/core/process_id.hpp"
+#include "edl/core/trained.hpp"
+
+namespace edl::wire {
+
+/// Of a member, which is no master.
+inline JoinRequest::Role to_message(role of) {
+  return of == role::server ? JoinRequest::SERVER : JoinRequest::WORKER;
+}
+inline role from_message(JoinRequest::Role of) {
+  return of == JoinRequest::SERVER ? role::server : role::worker;
+}
+
+/// Who a message with a member's role and id is of.
+template <class Message>
+process_id sender_of(Message const& m) {
+  return {from_message(m.role()), m.id()};
+}
+
+void to_message(process_id const& who, Instance& m);
+
+/// Throws error when there is no such role.
+process_id from_message(Instance const& m);
+
+void to_message(trained const& all, Trained& m);
+trained from_message(Trained const& m);
+
+}  // namespace edl::wire
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/base/wire/process_message.ipp"
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "edl/job/ps/store.hpp"
+#include "edl/job/worker/links.hpp"
+
+namespace edl::train {
+
+/// A store in the worker's own process: what servers are over the net. Thread safety: as the store.
+class store_link final : public worker::parameter_link {
+ public:
+  /// `pushing` is called before every push, and `pushed` is told what became of it. `in_place`: the store's
+  /// variables are where they are computed with. The store outlives this.
+  store_link(
+      ps::store& to, bool in_place, std::function<void(ps::push_result const&)> pushed,
+      std::function<void()> pushing = [] {})
+      : store_(to), in_place_(in_place), pushed_(std::move(pushed)), pushing_(std::move(pushing)) {}
+
+  /// `seen` is given the gradients of each minibatch that has become a part of a version.
+  void watch(std::function<void(std::uint64_t version, view<float> gradients)> seen) {
+    seen_ = std::move(seen);
+  }
+
+  std::optional<std::uint64_t> in_place() const override {
+    return in_place_ ? std::optional(store_.version()) : std::nullopt;
+  }
+  std::uint64_t pull(std::span<float> variables) override;
+  void pull_frozen(std::uint64_t version, std::span<float> variables) override;
+  void pull_rows(sparse::minibatch_rows& rows) override;
+  worker::pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
+                      view<float> state_change, std::span<sparse::row_gradients const> rows) override;
+  std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
+
+ private:
+  ps::store& store_;
+  bool in_place_;
+  std::function<void(ps::push_result const&)> pushed_;
+  std::function<void()> pushing_;
+  std::function<void(std::uint64_t, view<float>)> seen_;
+};
+
+/// A version that is frozen, or the current one, which nobody may have frozen: the end of a job.
+ps::snapshot frozen_or_current(ps::store& of, std::uint64_t version);
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/local/store_link.ipp"
+#endif

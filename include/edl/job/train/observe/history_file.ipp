@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "edl/core/counted.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/storage_error.hpp"
+#include "edl/job/train/observe/history_file.hpp"
+
+namespace edl::train {
+namespace detail {
+
+inline constexpr std::uint64_t longest_history_file = 256u << 20;  // bytes
+
+struct history_line {
+  history_file::kind series;
+  std::uint64_t step;
+};
+
+/// Nothing: it is no line of a history.
+inline std::optional<history_line> read_history_line(std::string_view text) {
+  nlohmann::json const line = parse_json(text);
+  if (!line.is_object() || !line.contains("step") || !line["step"].is_number_unsigned()) return std::nullopt;
+  return history_line{
+      line.contains("metrics") ? history_file::kind::evaluation : history_file::kind::training,
+      line["step"].get<std::uint64_t>()};
+}
+
+}  // namespace detail
+
+EDL_INLINE history_file::history_file(std::string path, logger log)
+    : path_(std::move(path)), log_(std::move(log)) {
+  if (!path_.empty()) thread_ = std::thread([this] { run(); });
+}
+
+EDL_INLINE history_file::~history_file() {
+  if (path_.empty()) return;
+  {
+    std::lock_guard const lock(mutex_);
+    over_ = true;
+    ++added_;
+  }
+  work_added_.notify_one();
+  thread_.join();
+  for (work const& w : waiting_) lost_ += !w.drops_later;
+  if (lost_ > 0) log_.warning(fmt::format("{} lacks {}", path_, counted(lost_, "line")));
+  if (fd_ >= 0) ::close(fd_);
+}
+
+EDL_INLINE void history_file::put(work w) {
+  if (path_.empty()) return;
+  {
+    std::lock_guard const lock(mutex_);
+    if (!w.drops_later && waiting_.size() >= most_waiting) {
+      ++lost_;
+      return;
+    }
+    waiting_.push_back(std::move(w));
+    ++added_;
+  }
+  work_added_.notify_one();
+}
+
+EDL_INLINE void history_file::go_on_from(std::uint64_t step) { put({.drops_later = true, .step = step}); }
+
+EDL_INLINE void history_file::append(kind of, std::uint64_t step, std::string line) {
+  put({.series = of, .step = step, .line = std::move(line)});
+}
+
+EDL_INLINE void history_file::flush() {
+  if (path_.empty()) return;
+  std::unique_lock lock(mutex_);
+  std::uint64_t const number = ++added_;
+  work_added_.notify_one();
+  tried_for_.wait(lock, [&] { return tried_ >= number; });
+}
+
+EDL_INLINE void history_file::run() {
+  std::unique_lock lock(mutex_);
+  for (bool last = false; !last;) {
+    work_added_.wait(lock, [this] { return tried_ < added_ || over_; });
+    last = over_;
+    std::uint64_t const number = added_;
+    std::deque<work> now = std::exchange(waiting_, {});
+    lock.unlock();
+    try {
+      for (; !now.empty(); now.pop_front()) perform(now.front());
+      if (std::exchange(warned_, false)) log_.info(fmt::format("{} is written again", path_));
+    } catch (std::exception const& e) {
+      if (!std::exchange(warned_, true))
+        log_.warning(fmt::format("the history of the job cannot be kept for now: {}", e.what()));
+    }
+    lock.lock();
+    waiting_.insert(waiting_.begin(), std::make_move_iterator(now.begin()),
+                    std::make_move_iterator(now.end()));
+    tried_ = number;
+    tried_for_.notify_all();
+  }
+}
+
+EDL_INLINE void history_file::perform(work const& w) { w.drops_later ? drop_after(w.step) : write(w); }
+
+EDL_INLINE void history_file::drop_after(std::uint64_t step) {
+  any_[0] = any_[1] = false;
+  std::error_code unknown;
+  if (!std::filesystem::exists(path_, unknown)) return;
+  std::string text;
+  {
+    input_file const file(path_);
+    if (file.size() > detail::longest_history_file)
+      throw error(fmt::format("{} has {} bytes, and is no history; move it away", path_, file.size()));
+    text.resize(std::size_t(file.size()));
+    file.read(0, std::as_writable_bytes(std::span(text)));
+  }
+  std::string kept;
+  std::uint64_t later = 0, none = 0;
+  std::size_t at = 0;
+  for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    std::string_view const line = std::string_view(text).substr(at, end - at);
+    auto const read = detail::read_history_line(line);
+    if (!read || read->step > step) {
+      ++(read ? later : none);
+      continue;
+    }
+    auto const k = std::size_t(read->series);
+    last_[k] = any_[k] ? std::max(last_[k], read->step) : read->step;
+    any_[k] = true;
+    kept.append(line).push_back('\n');
+  }
+  if (kept == text) return;
+  replace_file(path_, kept, forced::nothing);
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  if (at < text.size()) log_.info(fmt::format("{}: a last line that was cut off is dropped", path_));
+  if (none > 0)
+    log_.warning(fmt::format("{}: {} of no history {} dropped", path_, counted(none, "line"),
+                             none == 1 ? "is" : "are"));
+  if (later > 0)
+    log_.info(fmt::format("{}: {} of steps after {} {} dropped, the job goes on from there", path_,
+                          counted(later, "line"), step, later == 1 ? "is" : "are"));
+}
+
+EDL_INLINE void history_file::write(work const& w) {
+  auto const k = std::size_t(w.series);
+  if (any_[k] && w.step <= last_[k]) return;
+  // Others may write into the directory, too: neither a link nor a FIFO is followed or waited for.
+  if (fd_ < 0)
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+  struct stat facts{};
+  if (fd_ < 0 || ::fstat(fd_, &facts) != 0)
+    throw storage_error(errno, fmt::format("cannot open {}: {}", path_, edl::detail::file_reason(errno)));
+  if (!S_ISREG(facts.st_mode)) {
+    ::close(std::exchange(fd_, -1));
+    throw error(fmt::format("cannot write {}: it is no regular file; move it away", path_));
+  }
+  ssize_t n;
+  do n = ::write(fd_, w.line.data(), w.line.size());
+  while (n < 0 && errno == EINTR);
+  if (n != ssize_t(w.line.size())) {
+    int const code = n < 0 ? errno : ENOSPC;
+    if (n > 0 && ::ftruncate(fd_, facts.st_size) != 0) ::close(std::exchange(fd_, -1));
+    throw storage_error(code, fmt::format("cannot write {}: {}", path_, edl::detail::file_reason(code)));
+  }
+  last_[k] = w.step;
+  any_[k] = true;
+}
+
+}  // namespace edl::train

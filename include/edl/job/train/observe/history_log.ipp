@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "edl/core/inline.hpp"
+#include "edl/job/train/observe/history_log.hpp"
+
+namespace edl::train {
+namespace detail {
+
+// JSON has no number for what is not finite.
+inline std::string json_number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
+}
+
+inline std::string rounded(double value) {
+  return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null";
+}
+
+inline double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+inline std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && *name ? name : "localhost";
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string metrics_as_json(metric_values const& of) {
+  std::string all = "{";
+  for (auto const& [name, value] : of)
+    all += fmt::format("{}{}:{}", all.size() > 1 ? "," : "", nlohmann::json(name).dump(),
+                       detail::json_number(value));
+  return all + "}";
+}
+
+EDL_INLINE std::string history_path(std::string const& checkpoint_dir) {
+  return checkpoint_dir + "/history.jsonl";
+}
+
+EDL_INLINE history_log::options history_options(job const& j, program const& p) {
+  if (j.command != command::train || j.dry_run) return {};
+  return {
+      .path = j.checkpoint_dir.empty() ? std::string() : history_path(j.checkpoint_dir),
+      .events = j.tensorboard_log_dir,
+      .steps = j.history_steps,
+      .rate = [rule = p.rule.get()](std::uint64_t version) { return double(rule->learning_rate(version)); },
+      .clock = {}};
+}
+
+EDL_INLINE history_log::history_log(options o, logger log)
+    : options_(std::move(o)), log_(std::move(log)), file_(options_.path, log_) {
+  std::error_code reported_when_written;
+  if (!options_.events.empty()) std::filesystem::create_directories(options_.events, reported_when_written);
+  if (!options_.clock) options_.clock = detail::seconds_since_1970;
+  if (!wanted() || options_.steps == 0) due_ = std::numeric_limits<std::uint64_t>::max();
+}
+
+EDL_INLINE void history_log::flush() {
+  file_.flush();
+  for (history_file& one : events_) one.flush();
+}
+
+/// A file of its own, as a job that goes back begins anew for whoever reads it.
+EDL_INLINE void history_log::begin_events(std::uint64_t version) {
+  if (options_.events.empty()) return;
+  double const time = options_.clock();
+  // Another job, or the same one started again, may begin a file in this second.
+  std::string const writer = fmt::format("{}.{}", detail::host_name(), ::getpid());
+  events_.emplace_back(options_.events + "/" + event_file_name(time, writer, events_.size()), log_);
+  events_.back().append(history_file::kind::training, 0,
+                        event_file_version(time) + event_of_start(time, version + 1));
+}
+
+/// Whether it is known where the job goes on, which the file then is told.
+EDL_INLINE bool history_log::begun(master::coordinator const& of, master::job_progress const& p) {
+  auto const at = of.began_at();
+  if (!at || !wanted()) return false;
+  if (generation_ == of.generation()) return true;
+  bool const first = !std::exchange(generation_, of.generation()).has_value();
+  if (first || *at < newest_) {
+    file_.go_on_from(newest_ = *at);
+    if (options_.to.go_on_from) options_.to.go_on_from(*at);
+    begin_events(*at);
+  }
+  if (!first && *at >= last_.version) return true;  // no step is lost, and the mean goes on
+  last_ = p;
+  last_.version = *at;
+  if (first) last_.trained = {};  // all that was heard so far is of this master's time
+  since_.reset();
+  if (options_.steps > 0) due_ = (*at / options_.steps + 1) * options_.steps;
+  return true;
+}
+
+EDL_INLINE void history_log::look(master::coordinator const& of, master::job_progress const& p,
+                                  time_point now) {
+  if (!begun(of, p)) return;
+  if (!since_) since_ = now;
+  remember_members(p);
+  if (due(p.version) && p.trained.minibatches > last_.trained.minibatches) write(p, now);
+}
+
+EDL_INLINE void history_log::close(master::coordinator const& of, master::job_progress const& p,
+                                   time_point now) {
+  if (begun(of, p) && options_.steps > 0 && p.version > last_.version &&
+      p.trained.minibatches > last_.trained.minibatches)
+    write(p, now);
+  flush();
+}
+
+/// At a job's end they have left before its last line is written.
+EDL_INLINE void history_log::remember_members(master::job_progress const& p) {
+  if (p.workers == 0) return;
+  workers_ = p.workers;
+  servers_ = p.servers;
+}
+
+EDL_INLINE void history_log::append(history_file::kind of, std::uint64_t step, std::string line) {
+  if (options_.to.line) options_.to.line(of, step, line);
+  file_.append(of, step, std::move(line));
+}
+
+EDL_INLINE void history_log::write(master::job_progress const& p, time_point now) {
+  remember_members(p);
+  trained const done = p.trained - last_.trained;
+  double const seconds = std::chrono::duration<double>(now - since_.value_or(now)).count(),
+               time = options_.clock(), loss = done.loss / double(done.minibatches),
+               rate = options_.rate(p.version - 1);
+  auto const speed = [seconds](std::uint64_t n) {
+    return seconds > 0 ? double(n) / seconds : std::numeric_limits<double>::quiet_NaN();
+  };
+  double const records = speed(done.records), steps = speed(p.version - std::min(last_.version, p.version));
+  std::string const words =
+      done.words > 0 ? fmt::format(R"(,"words":{},"unknown_words":{})", done.words, done.unknown) : "";
+  append(
+      history_file::kind::training, p.version,
+      fmt::format(R"({{"step":{},"time":{:.3f},"epoch":{},"records":{},"loss":{},"learning_rate":{},)"
+                  R"("records_per_s":{},"steps_per_s":{},"workers":{},"servers":{},"lost":{},"repeated":{},)"
+                  R"("recovered":{}{}}})"
+                  "\n",
+                  p.version, time, p.epoch, p.done.records_done, detail::rounded(loss), detail::rounded(rate),
+                  detail::rounded(records), detail::rounded(steps), workers_, servers_, p.lost - last_.lost,
+                  p.repeated - last_.repeated, p.recovered - last_.recovered, words));
+  if (!events_.empty())
+    events_.back().append(history_file::kind::training, p.version,
+                          event_of_scalars(time, p.version,
+                                           {{"training/loss", loss},
+                                            {"training/learning_rate", rate},
+                                            {"training/records_per_s", records},
+                                            {"training/workers", double(workers_)}}));
+  last_ = p;
+  newest_ = std::max(newest_, p.version);
+  since_ = now;
+  due_ = (p.version / options_.steps + 1) * options_.steps;
+}
+
+EDL_INLINE void history_log::evaluated(master::coordinator const& of, std::uint64_t version,
+                                       metric_values const& values, std::uint64_t records) {
+  if (!begun(of, of.progress())) return;
+  newest_ = std::max(newest_, version);
+  double const time = options_.clock();
+  append(history_file::kind::evaluation, version,
+         fmt::format(R"({{"step":{},"time":{:.3f},"evaluated":{},"metrics":{}}})"
+                     "\n",
+                     version, time, records, metrics_as_json(values)));
+  if (events_.empty()) return;
+  metric_values tagged = values;
+  for (auto& [name, value] : tagged) name.insert(0, "validation/");
+  events_.back().append(history_file::kind::evaluation, version, event_of_scalars(time, version, tagged));
+}
+
+EDL_INLINE void history_log::tensors(std::uint64_t version,
+                                     std::vector<std::pair<std::string, view<float>>> const& values) {
+  if (!events_.empty())
+    events_.back().append(history_file::kind::values, version,
+                          event_of_histograms(options_.clock(), version, values));
+}
+
+EDL_INLINE void history_log::pictures(std::vector<std::pair<std::string, event_picture>> const& all) {
+  if (!events_.empty())
+    events_.back().append(history_file::kind::pictures, last_.version,
+                          event_of_pictures(options_.clock(), last_.version, all));
+}
+
+}  // namespace edl::train

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "edl/cli/nearest.hpp"
+#include "edl/core/counted.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
+#include "edl/core/json.hpp"
+#include "edl/job/train/observe/metric_history.hpp"
+
+namespace edl::train {
+namespace detail {
+
+inline constexpr std::uint64_t longest_history = 256u << 20;  // bytes
+
+inline void check_metric(char const* flag, monitor const& m, std::vector<std::string> const& known) {
+  if (std::string const why = unknown_metric(flag, m.metric, known); !why.empty()) throw usage_error(why);
+}
+
+inline nlohmann::json to_json(metric_history::entry const& e) {
+  nlohmann::json values = nlohmann::json::object();
+  // JSON has no number for it.
+  for (auto const& [name, value] : e.values)
+    values[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+  return {{"version", e.version}, {"metrics", std::move(values)}};
+}
+
+inline metric_history::entry entry_of(nlohmann::json const& from) {
+  metric_history::entry e{.version = from.at("version").get<std::uint64_t>(), .values = {}};
+  for (auto const& [name, value] : from.at("metrics").items())
+    e.values.emplace_back(name,
+                          value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>());
+  return e;
+}
+
+}  // namespace detail
+
+EDL_INLINE metric_history::metric_history(std::string const& directory, std::uint64_t from,
+                                          std::optional<monitor> best, std::optional<early_stopping> stopping,
+                                          std::vector<std::string> const& known)
+    : path_(directory.empty() ? std::string() : directory + "/evaluations.json"),
+      monitor_(std::move(best)),
+      stopping_(std::move(stopping)) {
+  if (monitor_) detail::check_metric("save_best", *monitor_, known);
+  if (stopping_) detail::check_metric("early_stopping", stopping_->monitor, known);
+  if (!path_.empty()) read(from);
+}
+
+EDL_INLINE void metric_history::read(std::uint64_t from) {
+  if (!std::filesystem::exists(path_)) return;
+  input_file const file(path_);
+  if (file.size() > detail::longest_history)
+    throw error(fmt::format("{} has {} bytes, and is no list of evaluations", path_, file.size()));
+  std::string text(std::size_t(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  auto const refuse = [&](std::string_view why) {
+    throw error(fmt::format(
+        "{} is not a list of evaluations ({}); remove it, and what is evaluated from here on counts", path_,
+        why));
+  };
+  nlohmann::json const all = parse_json(text);
+  if (all.is_discarded()) refuse(fmt::format("it is {}", no_json));
+  try {
+    for (auto const& one : all.at("evaluations"))
+      if (entry e = detail::entry_of(one);
+          e.version <= from && (entries_.empty() || entries_.back().version < e.version))
+        entries_.push_back(std::move(e));
+    if (!all.contains("best")) return;
+    if (!monitor_)
+      others_best_ = all["best"].dump();
+    else if (all["best"].at("metric") == monitor_->metric)
+      best_ = detail::entry_of(all["best"]);
+  } catch (nlohmann::json::exception const& e) {
+    refuse(e.what());
+  }
+}
+
+EDL_INLINE double metric_history::value_of(metrics const& values, std::string const& name) {
+  auto const found = std::ranges::find(values, name, &metrics::value_type::first);
+  return found == values.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
+EDL_INLINE bool metric_history::is_best(std::uint64_t version, metrics const& values) const {
+  return metric_history(*this).take(version, values);
+}
+
+EDL_INLINE std::function<void()> metric_history::take_in(std::uint64_t version, metrics const& values) {
+  take(version, values);
+  if (path_.empty()) return [] {};
+  // What the power takes is evaluated again.
+  return [path = path_, now = text()] { replace_file(path, now, forced::content); };
+}
+
+/// Whether it is the best so far. What is evaluated after the end was decided changes nothing: how much there
+/// is of it is chance.
+EDL_INLINE bool metric_history::take(std::uint64_t version, metrics const& values) {
+  std::erase_if(entries_, [&](entry const& e) { return e.version >= version; });
+  bool const before = stopped();
+  entries_.push_back({version, values});
+  if (!monitor_ || before) return false;
+  double const value = value_of(values, monitor_->metric);
+  bool const better =
+      std::isfinite(value) && (!best_ || monitor_->better(value, value_of(best_->values, monitor_->metric)));
+  if (better) best_ = entries_.back();
+  return better;
+}
+
+EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
+  if (!stopping_) return std::nullopt;
+  std::optional<double> best;
+  std::uint32_t without = 0;
+  for (entry const& e : entries_) {
+    double const value = value_of(e.values, stopping_->monitor.metric);
+    double const delta = stopping_->monitor.higher ? stopping_->min_delta : -stopping_->min_delta;
+    if (std::isfinite(value) && (!best || stopping_->monitor.better(value, *best + delta))) {
+      best = value;
+      without = 0;
+    } else if (++without >= stopping_->patience) {
+      return e.version;
+    }
+  }
+  return std::nullopt;
+}
+
+EDL_INLINE std::string metric_history::text() const {
+  nlohmann::json all{{"evaluations", nlohmann::json::array()}};
+  for (entry const& e : entries_) all["evaluations"].push_back(detail::to_json(e));
+  if (!others_best_.empty()) all["best"] = nlohmann::json::parse(others_best_);
+  if (best_) {
+    all["best"] = detail::to_json(*best_);
+    all["best"]["metric"] = monitor_->metric;
+  }
+  return all.dump(1) + "\n";
+}
+
+EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& metric,
+                                      std::vector<std::string> const& known) {
+  if (std::ranges::find(known, metric) != known.end()) return {};
+  std::string const near = cli::nearest(metric, known);
+  std::vector<std::string> names = known;
+  std::ranges::stable_partition(names, [&](std::string const& name) { return name == near; });
+  return fmt::format("--{}={}: the model's metrics are {}{}", flag, metric,
+                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
+EDL_INLINE std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from) {
+  if (j.command != command::train || (!j.save_best && !j.early_stopping)) return std::nullopt;
+  return metric_history(j.checkpoint_dir, from, j.save_best, j.early_stopping, p.metric_names);
+}
+
+EDL_INLINE std::string best_path(job const& j) { return j.checkpoint_dir + "/best"; }
+
+EDL_INLINE std::vector<std::string> history_lines(job const& j, metric_history const& h) {
+  std::vector<std::string> lines;
+  if (auto const at = h.stopped_at())
+    lines.push_back(fmt::format("Early stopping: {} has made no progress in the {} up to version {}",
+                                j.early_stopping->monitor.metric,
+                                counted(j.early_stopping->patience, "evaluation"), *at));
+  if (j.save_best && !h.best() && !h.entries().empty())
+    lines.push_back(fmt::format("No best version is kept: {} was never a number", j.save_best->metric));
+  if (auto const& best = h.best())
+    lines.push_back(fmt::format("Best {}: {:.6g} at version {}, in {}", j.save_best->metric,
+                                metric_history::value_of(best->values, j.save_best->metric), best->version,
+                                best_path(j)));
+  return lines;
+}
+
+}  // namespace edl::train

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace edl::train {
+
+/// The runs below a directory: whatever has a `history.jsonl`, and the trials of a `sweep.json` beside them.
+/// What changes is found by a file's size and time; then its end is read, and no more. Thread safety: unsafe.
+class run_list {
+ public:
+  static constexpr std::size_t most = 100'000;  ///< runs; more of them are left out
+
+  /// `depth`: how many directories below the first one are looked into.
+  explicit run_list(std::string directory, int depth = 5) : directory_(std::move(directory)), depth_(depth) {}
+
+  /// By their names, which are their paths without "/checkpoints" behind, printable, and numbered where two
+  /// print alike: an object of JSON in one line each, with `id`, `step`, `loss`, `metrics`, `time` and what
+  /// else the last lines have; `hyperparameters` of a trial, and of a run whose newest checkpoint says them;
+  /// and why a trial failed. Directories that cannot be read are passed over.
+  std::map<std::string, std::string> const& look();
+
+  /// All lines of a run's history as an array of JSON; of more than some thousand every second one goes.
+  /// Empty: there is none of that name, also where it is looked for anew.
+  std::string lines_of(std::string const& id);
+
+  bool complete() const { return files_.size() < most; }
+
+ private:
+  struct file {
+    std::string path, text;  // `text`: what its end tells, without the last '}'
+    std::optional<std::string> hyperparameters;
+    std::uint64_t size = 0;
+    std::int64_t time = 0;
+    bool seen = false;
+  };
+
+  struct sweep {
+    std::string text;                 // of its file
+    std::vector<std::string> trials;  // fields of an object, without braces
+    bool seen = false;
+  };
+
+  void search(std::string const& below, int depth);
+  bool take(std::string_view below, std::string const& path);  // whether it is a history
+  void add_trials(std::string const& below);
+
+  std::string directory_;
+  int depth_;
+  std::map<std::string, file> files_;    // by id
+  std::map<std::string, sweep> sweeps_;  // by the directory
+  std::map<std::string, std::string> rows_;
+};
+
+}  // namespace edl::train
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/train/observe/run_list.ipp"
+#endif

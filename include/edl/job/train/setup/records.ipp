@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "edl/compute/data/first_records.hpp"
+#include "edl/compute/data/format/csv.hpp"
+#include "edl/compute/data/sorted_by.hpp"
+#include "edl/compute/data/split.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/job/train/setup/records.hpp"
+
+namespace edl::train {
+namespace detail {
+
+inline std::unique_ptr<data::source> open_data(job const& j, std::string const& path,
+                                               data::opener const& own) {
+  return path.empty()
+             ? nullptr
+             : data::open_source(
+                   path, {.skip_damaged = j.skip_damaged, .missing = data::read_missing_words(j.missing)},
+                   own);
+}
+
+/// What the labels of a set with named classes mean.
+inline std::string described_classes(std::span<std::string const> classes) {
+  constexpr std::size_t most = 20;
+  std::string all;
+  for (std::size_t i = 0; i < std::min(classes.size(), most); ++i)
+    all += fmt::format("{}{} {}", i > 0 ? ", " : "", i, printable(classes[i], 64));
+  return classes.size() > most ? fmt::format("{} and {} more", all, classes.size() - most) : all;
+}
+
+inline void check_classes(records const& r) {
+  if (!r.training || !r.evaluation) return;
+  auto const ours = r.training->classes(), theirs = r.evaluation->classes();
+  if (!ours.empty() && !theirs.empty() && !std::ranges::equal(ours, theirs))
+    throw usage_error(
+        fmt::format("--validation_data has other classes than --training_data ({}; {}): labels would differ. "
+                    "Make an empty "
+                    "folder where one is missing",
+                    described_classes(theirs), described_classes(ours)));
+}
+
+}  // namespace detail
+
+EDL_INLINE records open_records(job const& j, data::opener const& own, logger const& log) {
+  records r;
+  auto whole = detail::open_data(j, j.training_data, own);
+  auto const tell = [&](data::source const* of) {
+    if (!of) return;
+    for (std::string const& line : of->damage()) log.warning(line);
+  };
+  tell(whole.get());
+  if (j.validation_split > 0 && whole) {
+    std::shared_ptr<data::source const> const shared = std::move(whole);
+    auto const part = [&](data::split_part p) {
+      return std::make_unique<data::split_source>(shared, j.validation_split, j.seed, p);
+    };
+    r.training = part(data::split_part::training);
+    r.evaluation = part(data::split_part::validation);
+  } else {
+    r.training = std::move(whole);
+    r.evaluation = detail::open_data(j, j.validation_data, own);
+    tell(r.evaluation.get());
+    if (j.validation_split > 0 && r.evaluation)
+      r.evaluation = std::make_unique<data::split_source>(std::move(r.evaluation), j.validation_split, j.seed,
+                                                          data::split_part::validation);
+  }
+  r.prediction = detail::open_data(j, j.prediction_data, own);
+  tell(r.prediction.get());
+  detail::check_classes(r);
+  auto const keep = [&](std::unique_ptr<data::source>& of, std::uint64_t minibatches) {
+    if (of && minibatches > 0)
+      of =
+          std::make_unique<data::first_records>(std::move(of), minibatches * std::uint64_t(j.minibatch_size));
+  };
+  keep(r.training, std::uint64_t(j.overfit_batches));
+  keep(r.evaluation, j.dry_run ? 1 : 0);
+  return r;
+}
+
+EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule, logger const& log) {
+  bool told_of_words = false;  // once: the files of a job are alike in that
+  auto const notes = [&](std::unique_ptr<data::source> const& of) {
+    if (!of) return;
+    for (std::string const& line : of->notes())
+      if (!line.ends_with(data::missing_note_end) || !std::exchange(told_of_words, true)) log.warning(line);
+  };
+  notes(r.training);
+  std::size_t damaged = 0;
+  for (auto const* of : {&r.training, &r.evaluation, &r.prediction})
+    if (*of && (of != &r.evaluation || !r.training || j.validation_split <= 0))
+      damaged += (*of)->damage().size();
+  if (damaged > 0)
+    log.warning(fmt::format(
+        "what {} from its damaged place on is left out whole: how many records that are nobody "
+        "knows, and --max_damaged={} does not count them",
+        damaged == 1 ? "a file holds" : fmt::format("each of {} files holds", damaged), j.max_damaged));
+  if (auto const tasks = j.records_per_task();
+      r.training && j.command == command::train && j.shuffle && data::records(*r.training) > tasks)
+    if (auto const by = data::sorted_by(*r.training); !by.empty())
+      log.warning(
+          fmt::format("--training_data={} is sorted by '{}', and --shuffle mixes records within tasks of {} "
+                      "only: mix the "
+                      "records before, or make tasks larger (--num_minibatches_per_task)",
+                      j.training_data, printable(by, 64), tasks));
+  if (!r.training || j.validation_split <= 0) notes(r.evaluation);
+  notes(r.prediction);
+  if (r.training && !r.training->classes().empty())
+    log.info(fmt::format("classes: {}", detail::described_classes(r.training->classes())));
+  if (j.validation_split > 0 && r.training && r.evaluation)
+    log.info(fmt::format("{} of {} records are held out for evaluation", data::records(*r.evaluation),
+                         data::records(*r.evaluation) + data::records(*r.training)));
+  if (r.training)
+    if (auto const unused = unused_steps(j, *r.training, rule); !unused.empty()) log.warning(unused);
+}
+
+EDL_INLINE std::uint64_t training_steps(job const& j, data::source const& training) {
+  std::uint64_t const size = std::uint64_t(j.minibatch_size),
+                      workers =
+                          j.strategy == strategy::allreduce ? std::uint64_t(std::max(1, j.num_workers)) : 1,
+                      of_a_step = minibatches_of_a_step(j) * workers;
+  std::uint64_t minibatches = 0;  // of an epoch: a shard's last one may not be full
+  for (data::shard const& s : training.shards()) minibatches += (s.records + size - 1) / size;
+  std::uint64_t const steps =
+      (minibatches * std::uint64_t(std::max(0, j.num_epochs)) + of_a_step - 1) / of_a_step;
+  return j.max_step > 0 && (j.num_epochs <= 0 || j.max_step < steps) ? j.max_step : steps;
+}
+
+EDL_INLINE void plan_training(update_rule& rule, job const& j, records const& r) {
+  if (!rule.depends_on_training() || j.command != command::train || !r.training) return;
+  if (j.strategy == strategy::allreduce && !j.fixed_global_batch)
+    throw usage_error(
+        "the schedule has steps that are a share of the training, and how many steps all-reduce takes "
+        "depends on "
+        "how many workers there are: add --fixed_global_batch, or give the schedule a number of steps");
+  std::uint64_t const steps = training_steps(j, *r.training);
+  if (steps == 0)
+    throw usage_error(
+        "the schedule has steps that are a share of the training, and this training has no end: give "
+        "--num_epochs or --max_step, or give the schedule a number of steps");
+  rule.train_for(steps);
+}
+
+EDL_INLINE std::string unused_steps(job const& j, data::source const& training, update_rule const& rule) {
+  if (j.command != command::train) return {};
+  std::uint64_t const steps = training_steps(j, training);
+  constexpr std::uint64_t fewest = 20, most_looks = 400;
+  if (steps < fewest) return {};
+  std::uint64_t const looks = std::min(steps, most_looks);
+  std::uint64_t zero = 0, first = 0;
+  for (std::uint64_t i = 0; i < looks; ++i) {
+    auto const step = std::uint64_t(double(steps) * double(i) / double(looks));
+    if (rule.learning_rate(step) == 0 && zero++ == 0) first = step;
+  }
+  if (zero < looks / 4) return {};
+  return fmt::format(
+      "the learning rate is 0 in about {} % of this job's {} steps, first at about step {}, and such steps "
+      "train nothing: give the schedule the steps of the whole job, or train for fewer",
+      zero * 100 / looks, steps, first);
+}
+
+EDL_INLINE std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own) {
+  auto whole = detail::open_data(j, j.training_data, own);
+  if (j.validation_split <= 0) return whole;
+  return std::make_unique<data::split_source>(std::move(whole), j.validation_split, j.seed,
+                                              data::split_part::training);
+}
+
+}  // namespace edl::train

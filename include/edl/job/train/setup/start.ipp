@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "edl/base/checkpoint/directory.hpp"
+#include "edl/base/checkpoint/model_file.hpp"
+#include "edl/core/counted.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/storage_error.hpp"
+#include "edl/job/train/setup/hyperparameters.hpp"
+#include "edl/job/train/setup/onnx_model.hpp"
+#include "edl/job/train/setup/setup.hpp"
+#include "edl/job/train/setup/start.hpp"
+
+namespace edl::train {
+namespace detail {
+
+/// A model exported by --output or --export_onnx, or by anybody with the same names and extents.
+inline bool is_model_file(std::string const& path) {
+  return path.ends_with(".safetensors") || checkpoint::is_onnx(path);
+}
+
+inline master::restore_point point_of(job const& j, std::string const& path) {
+  // A new job counts its steps from the start; only who does not train speaks of the version.
+  if (j.skip_mismatch) return {path, 0, {}};
+  if (is_model_file(path))
+    return {path, j.command == command::train ? 0 : checkpoint::model_version(path), {}};
+  checkpoint::manifest const m = checkpoint::read_manifest(path);
+  return {path, m.version, m.applied()};
+}
+
+/// How the records of two data sets differ, by their first difference.
+inline std::string other_shards(std::vector<checkpoint::manifest::shard> const& theirs,
+                                std::vector<checkpoint::manifest::shard> const& ours) {
+  if (theirs.size() != ours.size())
+    return fmt::format("--training_data with {}, and this command has {}", counted(theirs.size(), "file"),
+                       ours.size());
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    if (theirs[i].name != ours[i].name || theirs[i].records != ours[i].records)
+      return fmt::format("--training_data with {} in {}, and this command has {} in {}",
+                         counted(theirs[i].records, "record"), theirs[i].name, ours[i].records, ours[i].name);
+  return "other --training_data";
+}
+
+/// Throws error when the data set is not the one that the checkpoint's ledger speaks of.
+inline void check_same_job(job const& j, std::string const& checkpoint, checkpoint::manifest const& theirs,
+                           checkpoint::manifest const& ours) {
+  auto const same_shards = std::ranges::equal(theirs.shards, ours.shards, [](auto const& a, auto const& b) {
+    return a.name == b.name && a.records == b.records;
+  });
+  auto const differs = [&](char const* flag, auto const& was, auto const& is) {
+    return was == is ? std::string() : fmt::format("{}={}, and this command has {}", flag, was, is);
+  };
+  std::string what = differs("--job_name", theirs.job, ours.job);
+  if (what.empty()) what = differs("--seed", theirs.seed, ours.seed);
+  if (what.empty() && theirs.shuffle) what = differs("--shuffle", *theirs.shuffle, *ours.shuffle);
+  if (what.empty()) what = differs("--minibatch_size", theirs.minibatch_size, ours.minibatch_size);
+  if (what.empty()) what = differs("--records_per_task", theirs.records_per_task, ours.records_per_task);
+  if (what.empty() && !same_shards) what = other_shards(theirs.shards, ours.shards);
+  if (!what.empty())
+    throw error(
+        fmt::format("--checkpoint_dir={} holds checkpoints of {}; give the same to go on, or name another "
+                    "directory",
+                    j.checkpoint_dir, what));
+  for (std::size_t i = 0; i < ours.shards.size(); ++i)
+    if (std::uint64_t const was = theirs.shards[i].digest, is = ours.shards[i].digest; was && is && was != is)
+      throw error(
+          fmt::format("shard {} of --training_data={} has as many records as when {} was written, but other "
+                      "ones; put the "
+                      "old file back to go on, or start a new job: another --checkpoint_dir, with "
+                      "--checkpoint_dir_for_init={} to begin with its values",
+                      ours.shards[i].name, j.training_data, checkpoint, checkpoint));
+}
+
+/// Tells of a job whose epochs are all done, which ends at once.
+inline void tell_if_done(job const& j, checkpoint::manifest const& ours, ledger const& applied,
+                         logger const& log) {
+  std::uint64_t all = 0, done = 0;
+  for (auto const& shard : ours.shards) all += shard.records;
+  for (auto const& [epoch, t] : applied.tallies()) done += t.records;
+  for (auto const& [task, records] : applied.skipped()) done += records;
+  if (all > 0 && j.num_epochs > 0 && done >= all * std::uint64_t(j.num_epochs))
+    log.warning(
+        fmt::format("nothing is left to train: --num_epochs={} are done already; give a larger number, or "
+                    "another --checkpoint_dir",
+                    j.num_epochs));
+}
+
+/// Tells of hyperparameters that had other values in the checkpoint.
+inline void tell_other_values(checkpoint::manifest const& theirs, checkpoint::manifest const& ours,
+                              logger const& log) {
+  settings const was = read_settings(theirs.hyperparameters);
+  for (auto const& [name, value] : read_settings(ours.hyperparameters))
+    if (auto const old = std::ranges::find(was, name, &settings::value_type::first);
+        old != was.end() && old->second != value)
+      log.warning(fmt::format("hyperparameter {} is {} from here on, and was {} before: --set {}={} keeps it",
+                              name, value, old->second, name, old->second));
+}
+
+/// The part of a manifest that says which job a checkpoint is of.
+inline checkpoint::manifest describe(job const& j, records const& r) {
+  checkpoint::manifest m;
+  m.job = j.name;
+  m.minibatch_size = std::uint64_t(j.minibatch_size);
+  m.records_per_task = j.records_per_task();
+  m.seed = j.seed;
+  m.shuffle = j.shuffle;
+  m.epochs = std::uint64_t(std::max(0, j.num_epochs));
+  m.hyperparameters = j.hyperparameters;
+  if (r.training)
+    for (data::shard const& s : r.training->shards())
+      m.shards.push_back({s.name, s.records, r.training->digest(m.shards.size())});
+  return m;
+}
+
+/// The newest checkpoint in --checkpoint_dir, as far as the command line allows to look for it.
+inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
+  return checkpoint::find_checkpoint(
+      j.checkpoint_dir, checkpoint::check::checksums,
+      j.ignore_damaged_checkpoints ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
+} catch (storage_error const& e) {
+  throw storage_error(e.code(),
+                      fmt::format("{}; give the command again when it can be read, or pass it over with "
+                                  "--ignore_damaged_checkpoints",
+                                  e.what()));
+}
+
+/// Where the job's own checkpoints left off, if it has any.
+inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
+  if (j.checkpoint_dir.empty()) return std::nullopt;
+  auto const found = own_checkpoints(j);
+  if (!found.newest && found.passed_over.empty()) return std::nullopt;
+  if (!found.newest && !j.ignore_damaged_checkpoints)
+    throw error(
+        fmt::format("--checkpoint_dir={} holds no checkpoint that can be used ({}: {}); name another "
+                    "directory, or start anew with --ignore_damaged_checkpoints",
+                    j.checkpoint_dir, found.passed_over.front().path, found.passed_over.front().why));
+  if (!found.passed_over.empty()) log.warning(found.warning());
+  if (!found.newest) return std::nullopt;
+  checkpoint::manifest const theirs = checkpoint::read_manifest(*found.newest);
+  checkpoint::manifest const ours = describe(j, r);
+  check_same_job(j, *found.newest, theirs, ours);
+  log.info(fmt::format("going on from {}", *found.newest));
+  tell_other_values(theirs, ours, log);
+  if (j.moving_average > 0 && !ps::has_average(*found.newest))
+    log.warning(
+        fmt::format("{} has no moving average of the weights: --moving_average={} begins one at its weights",
+                    *found.newest, j.moving_average));
+  tell_if_done(j, ours, theirs.applied(), log);
+  return master::restore_point{*found.newest, theirs.version, theirs.applied(), theirs.generation};
+}
+
+/// Whether a checkpoint is one of the job's own, whose ledger counts.
+inline bool is_own(job const& j, std::string const& path) {
+  namespace fs = std::filesystem;
+  auto const plain = [](fs::path const& p) { return (p / "").lexically_normal(); };
+  return j.command == command::train && !j.checkpoint_dir.empty() &&
+         plain(fs::path(path).parent_path()) == plain(j.checkpoint_dir);
+}
+
+/// Checks and tells what a new job finds of its model in the one that it is to begin from.
+inline void tell_what_fits(job const& j, program const& p, std::string const& path, logger const& log) {
+  auto const from = open_other_model(p, path);
+  auto const match = from.match(p.layout, p.weight_names);
+  std::string const what =
+      fmt::format("--checkpoint_dir_for_init={}: {}", j.checkpoint_dir_for_init, match.describe());
+  if (match.found.empty() && !p.layout.variables.empty())
+    throw error(what + "; a file of others needs weight_names in the model");
+  if (!match.whole() && !j.skip_mismatch)
+    throw error(what + "; --skip_mismatch takes what fits, and leaves the rest at its initial values");
+  if (!j.skip_mismatch && is_model_file(path))
+    for (table_shape const& t : p.layout.tables)
+      if (!from.has_rows(t))
+        throw error(fmt::format(
+            "--checkpoint_dir_for_init={}: {} for table '{}': give a checkpoint, or what --output "
+            "writes, or add --skip_mismatch, with which the table begins without rows",
+            j.checkpoint_dir_for_init,
+            checkpoint::is_onnx(path) ? "of an ONNX file no rows are read"
+                                      : fmt::format("it has no rows of {} values", t.width),
+            t.name));
+  if (!j.skip_mismatch) return;
+  log.info("beginning with what fits of " + what);
+  for (table_shape const& t : p.layout.tables)
+    if (!from.has_rows(t))
+      log.info(fmt::format(
+          "table '{}' begins without rows: only an exported model with such a table gives any", t.name));
+}
+
+/// Who evaluates or predicts needs all of the model.
+inline void check_whole(program const& p, std::string const& path) {
+  if (auto const match = open_other_model(p, path).match(p.layout, p.weight_names); !match.whole())
+    throw error(fmt::format("{} is not of this model: {}", path, match.describe()));
+  if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // says that there are none
+}
+
+/// Whoever makes a new model reads the training data for itself: all see the same.
+inline initial_variables prepared(job const& j, program const& p) {
+  initial_variables all(p.layout);
+  std::unique_ptr<data::source> from;
+  try {
+    from = open_training_data(j, p.open);
+  } catch (error const& e) {
+    throw error(
+        fmt::format("{}; the model prepares its variables by the training data, so that servers must be "
+                    "able to read it, too",
+                    e.what()));
+  }
+  p.prepare(*from, j.skip_damaged, all);
+  return all;
+}
+
+inline found_model model_at(std::string const& given, checkpoint::check how, std::string_view flag) {
+  namespace fs = std::filesystem;
+  std::string path = given;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  if (fs::path(path).filename() == "manifest.json") path = fs::path(path).parent_path().native();
+  auto const refuse = [&](std::string const& why) { throw error(fmt::format("{}{}: {}", flag, given, why)); };
+  std::error_code code;
+  auto const status = fs::status(path, code);
+  if (status.type() == fs::file_type::not_found) refuse("there is no such file or directory");
+  if (code) refuse(code.message());
+  if (!fs::is_directory(status)) {
+    if (checkpoint::is_part(fs::path(path).filename().native()))
+      refuse("is one server's part of a checkpoint; name the directory that it lies in");
+    if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors or .onnx");
+    if (how == checkpoint::check::checksums) checkpoint::check_model(path);
+    return {path};
+  }
+  if (fs::exists(path + "/manifest.json", code)) return {path};
+  auto const found = checkpoint::find_checkpoint(path, how);
+  std::string const model = path + "/model.safetensors";
+  if (!found.newest && !found.passed_over.empty()) refuse(found.warning());
+  if (found.newest && found.passed_over.empty()) return {*found.newest, path};
+  if (found.newest) return {*found.newest, path, found.warning(), found.passed_over.front().path};
+  if (fs::exists(model, code)) {
+    if (how == checkpoint::check::checksums) checkpoint::check_model(model);
+    return {model};
+  }
+  refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
+  return {};
+}
+
+}  // namespace detail
+
+EDL_INLINE found_model find_model(std::string const& given, checkpoint::check how, std::string_view flag) {
+  return detail::model_at(given, how, flag);
+}
+
+EDL_INLINE std::string find_model(std::string const& given, logger const& log, checkpoint::check how,
+                                  std::string_view flag) {
+  auto const found = detail::model_at(given, how, flag);
+  if (!found.warning.empty()) log.warning(found.warning);
+  if (!found.directory.empty())
+    log.info(fmt::format("{} is the newest checkpoint in {}", found.path, found.directory));
+  return found.path;
+}
+
+EDL_INLINE std::string trained_hyperparameters(std::string const& given) {
+  // Each process of a job asks: one of them reads the whole model later, and tells what it finds.
+  return hyperparameters_at(detail::model_at(given, checkpoint::check::sizes, init_flag).path);
+}
+
+EDL_INLINE std::string hyperparameters_at(std::string const& path) {
+  return detail::is_model_file(path) ? checkpoint::model_note(path, "hyperparameters")
+                                     : checkpoint::read_manifest(path).hyperparameters;
+}
+
+EDL_INLINE record_facts facts_at(std::string const& path) {
+  return read_facts(detail::is_model_file(path) ? checkpoint::model_note(path, "record")
+                                                : checkpoint::read_manifest(path).record);
+}
+
+EDL_INLINE record_facts facts_of(program const& p, data::source const& training) {
+  return edl::facts_of([&](example const& r) { p.feed(r, mode::prediction); }, training);
+}
+
+EDL_INLINE std::vector<std::uint64_t> table_seeds(program const& p, std::string const& from,
+                                                  std::uint64_t otherwise) {
+  std::uint64_t const seed = detail::is_model_file(from) ? checkpoint::model_seed(from).value_or(otherwise)
+                                                         : checkpoint::read_manifest(from).seed;
+  std::vector<std::uint64_t> seeds;
+  for (std::size_t t = 0; t < p.layout.tables.size(); ++t) seeds.push_back(table_seed(seed, t));
+  return seeds;
+}
+
+EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, records const& r,
+                                          checkpoint::permission allowed) {
+  checkpoint::manifest described = detail::describe(j, r);
+  if (r.training && j.command == command::train) described.record = to_text(facts_of(p, *r.training));
+  return {.layout = p.layout,
+          .directory = j.command == command::train ? j.checkpoint_dir : "",
+          .keep = std::uint64_t(j.keep_checkpoint_max),
+          .described = std::move(described),
+          .allowed = std::move(allowed)};
+}
+
+EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
+  if (j.checkpoint_dir_for_init.empty()) return {};
+  master::restore_point point = detail::point_of(j, find_model(j.checkpoint_dir_for_init, log));
+  point.applied = {};  // its values, not its past
+  return point;
+}
+
+EDL_INLINE master::restore_point start_of(job const& j, program const& p, records const& r,
+                                          logger const& log) {
+  checkpoint::check_weight_names(p.layout, p.weight_names);
+  std::array const all{
+      std::tuple("training_data", &j.training_data, r.training.get()),
+      std::tuple(j.validation_data.empty() ? "training_data" : "validation_data",
+                 j.validation_data.empty() ? &j.training_data : &j.validation_data, r.evaluation.get()),
+      std::tuple("prediction_data", &j.prediction_data, r.prediction.get())};
+  auto const compare_features = [&](record_facts const& known) {
+    for (auto const& [flag, path, of] : all)
+      if (of)
+        if (auto const missing = missing_features(known, *of, fmt::format("--{}={}", flag, *path));
+            !missing.empty())
+          log.warning(missing);
+  };
+  if (j.command == command::train && r.training && !r.training->features().empty())
+    compare_features(facts_of(p, *r.training));
+  if (j.command == command::train)
+    if (auto const own = detail::own_progress(j, r, log)) return *own;
+  master::restore_point point = beginning(j, log);
+  if (point.directory.empty()) return point;
+  if (j.command == command::train)
+    detail::tell_what_fits(j, p, point.directory, log);
+  else if (!j.skip_mismatch)
+    detail::check_whole(p, point.directory);
+  record_facts const known = facts_at(point.directory);
+  if (j.command != command::train) compare_features(known);
+  for (data::source const* const of : {r.training.get(), r.evaluation.get(), r.prediction.get()}) try {
+      if (of) check_records(known, *of);
+    } catch (data_error const& other) {
+      if (j.command != command::train) throw;
+      log.warning(fmt::format("--checkpoint_dir_for_init={}: {}", j.checkpoint_dir_for_init, other.what()));
+    }
+  return point;
+}
+
+namespace detail {
+
+/// Rows that a trained table lacks are what its job would have made of them, whoever asks with what seed.
+inline void take_seed(ps::store& s, job const& j, program const& p, std::string const& from) {
+  if (j.command == command::train || s.rows().tables() == 0) return;
+  s.rows().seed(table_seeds(p, from, j.seed));
+}
+
+/// Variables and tables of the same name and shape as in `from`, and the others as they are in a new model.
+inline void begin_with_what_fits(ps::store& s, program const& p, std::string const& directory,
+                                 std::function<void(std::size_t, std::span<float>)> const& initialise) {
+  auto const from = open_other_model(p, directory);
+  s.configure([&](std::size_t first, std::span<float> values) {
+    initialise(first, values);
+    from.read(p.layout, p.weight_names, first, values);
+  });
+  for (std::size_t t = 0; t < p.layout.tables.size(); ++t) {
+    if (!from.has_rows(p.layout.tables[t])) continue;
+    parameter_layout one;
+    one.tables.push_back(p.layout.tables[t]);
+    checkpoint::import_rows(directory, one, [&](std::size_t, view<std::uint64_t> ids, view<float> weights) {
+      s.rows().set(t, ids, weights);
+    });
+  }
+}
+
+}  // namespace detail
+
+EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
+  if (!directory.empty()) detail::take_seed(s, j, p, directory);
+  auto const initialise = [&](std::size_t first, std::span<float> values) {
+    p.initialise(j.seed, first, values);
+    if (p.prepare && j.command == command::train) detail::prepared(j, p).write(first, values);
+  };
+  if (directory.empty())
+    s.configure(initialise);
+  else if (j.skip_mismatch && !detail::is_own(j, directory))
+    detail::begin_with_what_fits(s, p, directory, initialise);
+  else if (detail::is_model_file(directory)) {
+    auto const from = open_other_model(p, directory);
+    if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
+      throw error(fmt::format("{} is not of this model: {}", directory, match.describe()));
+    s.configure([&](std::size_t first,
+                    std::span<float> values) { from.read(p.layout, p.weight_names, first, values); },
+                detail::point_of(j, directory).version);
+    checkpoint::import_rows(directory, p.layout,
+                            [&](std::size_t table, view<std::uint64_t> ids, view<float> weights) {
+                              s.rows().set(table, ids, weights);
+                            });
+  } else
+    s.restore(directory, detail::is_own(j, directory) ? ps::history::kept : ps::history::forgotten);
+}
+
+EDL_INLINE std::string way_on(job const& j) {
+  if (j.command != command::train) return "the same command begins anew";
+  if (j.checkpoint_dir.empty()) return "nothing was kept, because there is no --checkpoint_dir";
+  try {
+    if (auto const newest = checkpoint::newest_valid(j.checkpoint_dir, checkpoint::check::sizes))
+      return fmt::format("the same command goes on from {}", *newest);
+  } catch (error const& e) {
+    return fmt::format("whether there is a checkpoint to go on from is not known: {}", e.what());
+  }
+  return fmt::format("no checkpoint was complete, so that the same command begins anew{}",
+                     j.checkpoint_steps > 0 ? "" : "; --checkpoint_steps=N writes one every N versions");
+}
+
+}  // namespace edl::train

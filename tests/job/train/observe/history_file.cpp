@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/train/observe/history_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/job.hpp"
+
+namespace history_file_test {
+
+using edl::train::history_file;
+using job::has, job::slurp;
+constexpr auto training = history_file::kind::training;
+
+namespace {
+
+std::string line(std::uint64_t step) { return "{\"step\":" + std::to_string(step) + ",\"loss\":1}\n"; }
+std::string evaluation(std::uint64_t step) {
+  return "{\"step\":" + std::to_string(step) + ",\"metrics\":{\"accuracy\":1}}\n";
+}
+
+struct with_log {
+  job::scratch dir;
+  std::string path = dir / "history.jsonl";
+  int fd = ::open((dir / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  edl::logger log{edl::severity::info, "", fd};
+  ~with_log() { ::close(fd); }
+  std::string said() const { return slurp(dir / "log"); }
+};
+
+}  // namespace
+
+TEST_CASE("lines are appended, and there once they are flushed") {
+  with_log w;
+  history_file file(w.path, w.log);
+  file.go_on_from(0);
+  file.append(training, 10, line(10));
+  file.append(history_file::kind::evaluation, 10, evaluation(10));
+  file.flush();
+  CHECK(slurp(w.path) == line(10) + evaluation(10));
+  CHECK(w.said() == "");
+}
+
+TEST_CASE("a step has one line of a kind, whoever tells it again") {
+  with_log w;
+  {
+    history_file file(w.path, w.log);
+    file.append(training, 10, line(10));
+    file.append(training, 10, line(10));
+  }
+  history_file file(w.path, w.log);
+  file.go_on_from(10);
+  file.append(training, 10, line(10));
+  file.append(training, 20, line(20));
+  file.flush();
+  CHECK(slurp(w.path) == line(10) + line(20));
+}
+
+TEST_CASE("a job that goes on from an older step drops the lines of later ones, and says so") {
+  with_log w;
+  std::ofstream(w.path) << line(10) << line(20) << evaluation(20) << line(30) << evaluation(25) << line(40);
+  history_file file(w.path, w.log);
+  file.go_on_from(25);
+  file.append(training, 30, line(30));
+  file.flush();
+  CHECK(slurp(w.path) == line(10) + line(20) + evaluation(20) + evaluation(25) + line(30));
+  CHECK(has(w.said(), "history.jsonl: 2 lines of steps after 25 are dropped, the job goes on from there"));
+  // The same again, in the middle of a job.
+  file.go_on_from(10);
+  file.append(training, 20, line(20));
+  file.flush();
+  CHECK(slurp(w.path) == line(10) + line(20));
+}
+
+TEST_CASE("a line whose lists stand deep in each other is no line of a history") {
+  with_log w;
+  std::ofstream(w.path) << line(10) << R"({"step":11,"a":)" << std::string(200'000, '[')
+                        << std::string(200'000, ']') << "}\n";
+  history_file file(w.path, w.log);
+  file.go_on_from(20);
+  file.flush();
+  CHECK(slurp(w.path) == line(10));
+}
+
+TEST_CASE("a torn last line is cut off, and what is no line of a history is dropped") {
+  with_log w;
+  std::ofstream(w.path) << line(10) << "what is this\n" << line(20) << line(30).substr(0, 9);
+  history_file file(w.path, w.log);
+  file.go_on_from(20);
+  file.append(training, 30, line(30));
+  file.flush();
+  CHECK(slurp(w.path) == line(10) + line(20) + line(30));
+  CHECK(has(w.said(), "history.jsonl: a last line that was cut off is dropped"));
+  CHECK(has(w.said(), "history.jsonl: 1 line of no history is dropped"));
+}
+
+TEST_CASE("what cannot be written is told once, and written when that is possible again") {
+  with_log w;
+  std::filesystem::create_directory(w.path);
+  history_file file(w.path, w.log);
+  for (std::uint64_t step : {10, 20, 30}) {
+    file.append(training, step, line(step));
+    file.flush();
+  }
+  CHECK(job::count(w.said(), "the history of the job cannot be kept for now: cannot open " + w.path) == 1);
+  std::filesystem::remove(w.path);
+  file.append(training, 40, line(40));
+  file.flush();
+  CHECK(slurp(w.path) == line(10) + line(20) + line(30) + line(40));
+  CHECK(has(w.said(), "history.jsonl is written again"));
+}
+
+TEST_CASE("what is never written is counted at the end") {
+  with_log w;
+  std::filesystem::create_directory(w.path);
+  {
+    history_file file(w.path, w.log);
+    for (std::size_t i = 0; i < history_file::most_waiting + 5; ++i)
+      file.append(training, i + 1, line(i + 1));
+  }
+  CHECK(has(w.said(), "history.jsonl lacks 10005 lines"));
+}
+
+TEST_CASE("a line that a full disk cuts is taken back") {
+  with_log w;
+  pid_t const child = ::fork();
+  if (child == 0) {
+    rlimit const limit{30, 30};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::signal(SIGXFSZ, SIG_IGN);
+    {
+      history_file file(w.path, edl::logger(edl::severity::critical));
+      file.append(training, 10, line(10));
+      file.append(training, 20, line(20));
+    }
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  CHECK(slurp(w.path) == line(10));
+}
+
+TEST_CASE("without a path nothing is done") {
+  with_log w;
+  history_file file("", w.log);
+  file.go_on_from(0);
+  file.append(training, 10, line(10));
+  file.flush();
+  CHECK(w.said() == "");
+}
+
+}  // namespace history_file_test

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/job/train/setup/records.hpp"
+
+#include "app/job.hpp"
+#include "compute/data/pictures.hpp"
+#include "edl/compute/data/source.hpp"
+#include "edl/compute/data/split.hpp"
+#include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
+#include "edl/compute/optim/schedule.hpp"
+#include "job/train/files.hpp"
+
+namespace records_test {
+
+using job::count, job::has, job::lines_in, job::model, job::train;
+using namespace std::chrono_literals;
+
+namespace {
+
+using lines = std::vector<std::string>;
+
+void write_points(std::string const& path, std::uint64_t records) {
+  std::ofstream out(path, std::ios::binary);
+  edl::random_stream const random(3, 0);
+  for (std::uint64_t i = 0; i < records; ++i) {
+    auto const label = std::int32_t(random.below(3, 9 * i));
+    for (std::uint64_t k = 0; k < 8; ++k) {
+      float const x = random.uniform(9 * i + k + 1) + (k % 3 == std::uint64_t(label) ? 0.8f : 0.0f);
+      out.write(reinterpret_cast<char const*>(&x), sizeof x);
+    }
+    out.write(reinterpret_cast<char const*>(&label), sizeof label);
+  }
+}
+
+void write_folder(std::string const& path, lines const& classes) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    std::filesystem::create_directories(path + "/" + classes[i]);
+    std::ofstream(path + "/" + classes[i] + "/a.png", std::ios::binary)
+        << edl::data::encode_png(support::plain({2, 2, 1}, std::uint8_t(i)));
+  }
+}
+
+/// Of which nobody reads a record.
+class counted_source final : public edl::data::source {
+ public:
+  explicit counted_source(std::vector<edl::data::shard> shards) : shards_(std::move(shards)) {}
+  std::vector<edl::data::shard> const& shards() const override { return shards_; }
+  std::unique_ptr<edl::data::reader> open() const override { return nullptr; }
+
+ private:
+  std::vector<edl::data::shard> shards_;
+};
+
+counted_source records_of(std::vector<std::uint64_t> const& counts) {
+  std::vector<edl::data::shard> shards;
+  for (std::uint64_t const n : counts) shards.push_back({std::to_string(shards.size()), n});
+  return counted_source(std::move(shards));
+}
+
+}  // namespace
+
+TEST_CASE("records without labels are predicted") {
+  job::scratch const dir;
+  job::write_shard(dir / "data/part-0", 100, 5, [](std::uint64_t, edl::example& e) {
+    auto const x = e.float_values("x");
+    std::vector<float> const copy(x.begin(), x.end());
+    edl::example_builder(e).floats("x", copy);
+  });
+  job::run j({"predict", "--prediction_data=" + dir / "data", "--prediction_outputs=" + dir / "p",
+              "--checkpoint_dir_for_init=" + model().output});
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(lines_in(dir / "p") == 1 + 100);
+}
+
+TEST_CASE("a share of the training data is evaluated on and not trained, the same after a restart") {
+  job::scratch const dir;
+  lines const base{"--validation_split=0.1", "--checkpoint_dir=" + dir / "c", "--checkpoint_steps=10"};
+  std::string told;  // by the last evaluation
+  auto const with = [&](lines more) {
+    more.insert(more.end(), base.begin() + (more.back().starts_with("--validation_split") ? 1 : 0),
+                base.end());
+    return train(more);
+  };
+  {
+    job::run j(with({"--num_epochs=1"}));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "204 of 2048 records are held out for evaluation"));
+    CHECK(has(j.log(), "1844 records in the data set, 1844 counted once, 0 skipped as damaged, 0 left"));
+    CHECK(count(j.log(), "Evaluation metrics[v=") == 1);
+  }
+  {
+    job::run j(with({"--num_epochs=2"}));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "going on from "));
+    auto const log = j.log();
+    if (auto const at = log.rfind("Evaluation metrics[v="); at != log.npos)
+      told = log.substr(at, log.find('}', at) - at);
+    CHECK(has(j.log(),
+              "Epoch 1: 1844 records in the data set, 1844 counted once, 0 skipped as damaged, 0 left"));
+  }
+  {
+    job::run j({"evaluate", "--validation_data=" + job::data().training, "--validation_split=0.1", "--seed=7",
+                "--checkpoint_dir_for_init=" + dir / "c"});
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK_FALSE(told.empty());
+    CHECK(has(j.log(), told));
+  }
+  job::run j(with({"--num_epochs=3", "--validation_split=0.2"}));
+  CHECK(j.wait() == 1);
+  CHECK(has(j.log(), "holds checkpoints of --training_data with "));
+}
+
+TEST_CASE("the model's own format is read by all processes, and a part of it is held out") {
+  job::scratch const dir;
+  write_points(dir / "a.points", 1500);
+  write_points(dir / "b.points", 500);
+  for (lines const& how : {lines{"--num_workers=2", "--num_ps_pods=1"},
+                           lines{"--num_workers=2", "--distribution_strategy=AllreduceStrategy"}}) {
+    lines flags{"--training_data=" + (dir / "a.points") + "," + (dir / "b.points"), "--validation_split=0.1",
+                "--num_epochs=2"};
+    flags.insert(flags.end(), how.begin(), how.end());
+    job::run j(train(flags));
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(),
+              "Epoch 1: 1800 records in the data set, 1800 counted once, 0 skipped as damaged, 0 left"));
+    CHECK(count(j.log(), "Evaluation metrics[v=") == 1);
+    CHECK(count(j.log(), "200 of 2000 records are held out for evaluation") == 1);
+  }
+}
+
+TEST_CASE("pictures whose classes differ are refused, and one class more or less is told") {
+  job::scratch const dir;
+  write_folder(dir / "train", {"bird", "cat", "dog"});
+  write_folder(dir / "test", {"bird", "dog"});
+  job::run j(train({"--training_data=" + dir / "train", "--validation_data=" + dir / "test"}));
+  CHECK(j.wait() == 1);
+  CAPTURE(j.log());
+  CHECK(
+      has(j.log(), "--validation_data has other classes than --training_data (0 bird, 1 dog; 0 bird, 1 cat"));
+}
+
+TEST_CASE("a cell that makes a column a text is told once, in the log") {
+  job::scratch const dir;
+  std::ofstream out(dir / "a.csv");
+  out << "x,label\n";
+  for (int i = 0; i < 50; ++i) out << (i == 30 ? "1o" : "1") << ",0\n";
+  out.close();
+  job::run j(train({"--training_data=" + dir / "a.csv"}));
+  CHECK(j.wait() == 1);
+  CAPTURE(j.log());
+  CHECK(count(j.log(), "a.csv:32: '1o' makes column 'x' a text; 49 of its cells are numbers, 1 are not") ==
+        1);
+}
+
+TEST_CASE("words that count as missing are told once, unless the user has said them") {
+  job::scratch const dir;
+  for (char const* const name : {"a.csv", "b.csv"}) std::ofstream(dir / name) << "x,label\n1,0\nNA,1\n";
+  for (char const* const said : {"auto", "NA,?"}) {
+    job::run j(train({"--training_data=" + dir / "a.csv", "--validation_data=" + dir / "b.csv",
+                      std::string("--missing=") + said}));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(count(j.log(), "'NA' in column 'x' of numbers counts as missing") == (said[0] == 'a'));
+  }
+}
+
+TEST_CASE("what a damaged file hides is told to be in no count") {
+  job::scratch const dir;
+  for (char const* part : {"/part-0", "/part-1"}) job::write_shard(dir / "data" + part, 256, 5);
+  std::filesystem::resize_file(dir / "data/part-1", 100);
+  job::run j(train({"--training_data=" + dir / "data", "--skip_damaged", "--max_damaged=0"}));
+  CHECK(j.wait() == 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "100 of the file's 100 bytes are left out"));
+  CHECK(count(j.log(),
+              "what a file holds from its damaged place on is left out whole: how many records that "
+              "are nobody knows, and --max_damaged=0 does not count them") == 1);
+}
+
+TEST_CASE("a schedule that ends long before the job is told, one that ends with it is not") {
+  auto const told = [](std::uint64_t steps, edl::job const& j) {
+    edl::rule const rule(edl::sgd{}, edl::cosine_decay{.rate = 0.1f, .steps = steps});
+    return edl::train::unused_steps(j, records_of({64'000}), rule);
+  };
+  edl::job j;
+  j.num_epochs = 47;
+  j.minibatch_size = 64;
+  CHECK(told(4'000, j) ==
+        "the learning rate is 0 in about 91 % of this job's 47000 steps, first at about step 4112, and such "
+        "steps train nothing: give the schedule the steps of the whole job, or train for fewer");
+  CHECK(told(47'000, j).empty());
+  j.max_step = 4'000;
+  CHECK(told(4'000, j).empty());
+  j.max_step = 0;
+  j.num_epochs = 0;  // without end
+  CHECK(told(4'000, j).empty());
+  j.num_epochs = 47;
+  j.strategy = edl::strategy::allreduce;
+  j.num_workers = 10;
+  CHECK(told(4'000, j).empty());
+  j.command = edl::command::evaluate;
+  CHECK(told(1, j).empty());
+}
+
+TEST_CASE("a schedule that depends on the training's steps is told them, as far as there are any") {
+  edl::train::records r;
+  r.training = std::make_unique<counted_source>(records_of({100, 30, 64}));
+  edl::job j;
+  j.minibatch_size = 64;
+  j.num_epochs = 5;
+  CHECK(edl::train::training_steps(j, *r.training) == 5 * (2 + 1 + 1));
+  j.grads_to_wait = 3;
+  CHECK(edl::train::training_steps(j, *r.training) == 7);
+  j.max_step = 6;
+  CHECK(edl::train::training_steps(j, *r.training) == 6);
+  j.max_step = 0, j.grads_to_wait = 1;
+
+  edl::rule rule(edl::sgd{}, edl::cosine_decay{.rate = 1, .steps = edl::share_of_training(1)});
+  edl::train::plan_training(rule, j, r);
+  CHECK(rule.learning_rate(0) == 1);
+  CHECK(rule.learning_rate(10) == doctest::Approx(0.5));
+  CHECK(rule.learning_rate(20) == 0);
+  j.num_epochs = 0;
+  CHECK_THROWS_WITH_AS(edl::train::plan_training(rule, j, r), doctest::Contains("this training has no end"),
+                       edl::usage_error);
+  j.num_epochs = 5, j.num_workers = 4;
+  j.strategy = edl::strategy::allreduce;
+  CHECK_THROWS_WITH_AS(edl::train::plan_training(rule, j, r), doctest::Contains("add --fixed_global_batch"),
+                       edl::usage_error);
+  j.fixed_global_batch = true;
+  edl::train::plan_training(rule, j, r);
+  CHECK(rule.learning_rate(5) == 0);
+}
+
+TEST_CASE("records that are sorted by a feature are told, where tasks are smaller and are to be shuffled") {
+  job::scratch const dir;
+  for (int part : {0, 1})  // each file has one label
+    job::write_shard(dir / ("data/part-" + std::to_string(part)), 512, 1,
+                     [&](std::uint64_t, edl::example& e) {
+                       auto const x = e.float_values("x");
+                       std::vector<float> const copy(x.begin(), x.end());
+                       edl::example_builder b(e);
+                       b.floats("x", copy);
+                       b.integer("label", part);
+                     });
+  lines const flags{"--training_data=" + dir / "data"};
+  auto const told = [&](lines more) {
+    more.push_back(flags[0]);
+    job::run j(train(more));
+    CHECK(j.wait() == 0);
+    return count(j.log(), "/data is sorted by 'label', and --shuffle mixes records within tasks of ");
+  };
+  CHECK(told({"--num_minibatches_per_task=2"}) == 1);
+  CHECK(told({"--num_minibatches_per_task=2", "--num_workers=2", "--num_ps_pods=1"}) == 1);
+  CHECK(told({"--num_minibatches_per_task=1000"}) == 0);
+  CHECK(told({"--num_minibatches_per_task=2", "--shuffle=false"}) == 0);
+}
+
+}  // namespace records_test
