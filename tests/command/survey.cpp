@@ -17,10 +17,11 @@ TEST_CASE(
     "columns are told with kind, range, missing cells and distinct values, and records as a person reads "
     "them") {
   support::scratch const dir;
-  std::string text = "age,job,x,label\n";
+  std::string text = "age,job,x,label,day\n";
   for (int i = 0; i < 40; ++i)
     text += (i % 4 == 0 ? "" : std::to_string(20 + i)) + (i % 2 == 0 ? ",clerk," : ",\"sales, retail\",") +
-            (i == 7 ? "7o5" : std::to_string(i) + ".5") + "," + std::to_string(i % 3) + "\n";
+            (i == 7 ? "7o5" : std::to_string(i) + ".5") + "," + std::to_string(i % 3) +
+            (i % 8 == 0 ? "," : ",2026-01-01") + "\n";
   std::string const path = support::write(dir / "a.csv", text);
   auto const told = tool_test::run({"data", "inspect", path});
   CAPTURE(told.out);
@@ -32,6 +33,7 @@ TEST_CASE(
   json const all = json::parse(tool_test::run({"data", "inspect", path, "-o", "json"}).out);
   CHECK(all["features"] == json::parse(R"([
     {"name": "age", "kind": "integers", "values": 1, "missing": 10, "min": 21.0, "max": 59.0, "distinct": 30},
+    {"name": "day", "kind": "bytes", "values": 1, "missing": 5, "distinct": 1},
     {"name": "job", "kind": "bytes", "values": 1, "missing": 0, "distinct": 2},
     {"name": "label", "kind": "integers", "values": 1, "missing": 0, "min": 0.0, "max": 2.0, "distinct": 3},
     {"name": "x", "kind": "bytes", "values": 1, "missing": 0, "distinct": 40}])"));

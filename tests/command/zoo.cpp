@@ -191,7 +191,11 @@ TEST_CASE("init --from writes a model of a table: numbers, words, dates, missing
                                  "// Left out: note: each record has the same value."})
     CHECK_MESSAGE(has(model, part), part);
   CHECK(has(w.said, "note: 'price' is a number"));
-  CHECK(has(w.said, "build/table_price serve --model_path=model"));
+  CHECK(has(w.said, "cmake -S zoo -B zoo/build && cmake --build zoo/build -j 2\n"));
+  CHECK(has(w.said, "train --training_data=flats.csv --validation_split=0.2 "));
+  CHECK(has(w.said, "zoo/build/table_price history zoo/build/table_price-checkpoints\n"));
+  CHECK(has(w.said, "zoo/build/table_price serve --model_path=zoo/build/table_price-checkpoints\n"));
+  CHECK_FALSE(has(w.said, "note: Dockerfile"));
   CHECK(has(w.file("zoo/table/table_price_test.sh"), "flats.csv"));
   CHECK(has(w.file("zoo/README.md"), "`table_price`"));
   CHECK_FALSE(w.exists("zoo/mnist"));
@@ -199,11 +203,21 @@ TEST_CASE("init --from writes a model of a table: numbers, words, dates, missing
   CHECK(has(w.file("zoo/table/table_class.cpp"), "into.label = classes(record.bytes(\"class\"))"));
   CHECK(has(w.file("zoo/table/table_class.cpp"), "is none of the classes"));  // another text, or none
   CHECK(w({"init", "--from=flats.csv", "--label=class", "--model_zoo=missing", "--missing=old,\"ld\""}) == 0);
-  CHECK(has(w.said, "--shuffle '--missing=old,\"ld\"' --output"));
+  CHECK(
+      has(w.said, "--shuffle '--missing=old,\"ld\"' --checkpoint_dir=missing/build/table_class-checkpoints"));
+  CHECK(has(w.said,
+            "note: Dockerfile and .dockerignore were of the zoo in zoo, and are of the one in missing now"));
   CHECK(has(w.file("missing/table/table_class_test.sh"), "--shuffle '--missing=old,\"ld\"' \\\n"));
   support::write(w.here / "odd.csv", std::string(table).replace(table.find("2026-01-15"), 10, "2026-13-45"));
   CHECK(w({"init", "--from=odd.csv", "--label=price", "--model_zoo=odd"}) == 0);
   CHECK(has(w.said, "note: column 'sold' is taken for words, as '2026-13-45' is no date"));
+  // Words for a missing date change nothing in that the column is of dates.
+  support::write(w.here / "na.csv", std::string(table).replace(table.find("2026-01-15"), 10, "NA"));
+  CHECK(w({"init", "--from=na.csv", "--label=price", "--model_zoo=na"}) == 0);
+  CHECK_FALSE(has(w.said, "is taken for words"));
+  CHECK(has(
+      w.file("na/table/table_price.cpp"),
+      "(record.contains(\"sold\") && !features::date::missing(record.bytes(\"sold\"))) ? sold_days(float("));
   CHECK(has(refusal(w, {"init", "--from=flats.csv", "--label=prices"}), "did you mean price?"));
   CHECK(has(refusal(w, {"init", "--from=flats.csv"}), "--from needs --label"));
   CHECK(has(refusal(w, {"init", "--label=price"}), "--label needs --from"));

@@ -73,21 +73,29 @@ class names {
   std::set<std::string> used_;
 };
 
-bool all_dates(column const& c) {
-  return c.kind == example::kind::strings && c.countable && !c.words.empty() &&
-         std::ranges::all_of(c.words, [](auto const& w) {
-           return w.first.empty() ||
-                  features::date::from(w.first).has_value();  // an empty text is as good as none
-         });
+/// `words`: the usual ones say, too, that a date is missing.
+bool no_date(std::string_view text, bool words) {
+  return words ? features::date::missing(text) : text.empty();
+}
+
+bool all_dates(column const& c, bool words) {
+  bool any = false;
+  if (c.kind != example::kind::strings || !c.countable) return false;
+  for (auto const& [text, times] : c.words) {
+    if (no_date(text, words)) continue;
+    if (!features::date::from(text)) return false;
+    any = true;
+  }
+  return any;
 }
 
 /// A text that is no date in a column where nine of ten texts are some; null: there is none.
-std::string const* stray_among_dates(column const& c) {
+std::string const* stray_among_dates(column const& c, bool words) {
   if (c.kind != example::kind::strings || !c.countable) return nullptr;
   std::string const* stray = nullptr;
   std::uint64_t dates = 0, others = 0;
   for (auto const& [text, times] : c.words) {
-    if (text.empty()) continue;
+    if (no_date(text, words)) continue;
     bool const date = features::date::from(text).has_value();
     (date ? dates : others) += times;
     if (!date) stray = &text;
@@ -107,8 +115,8 @@ bool names_records(column const& c) {
 class writer {
  public:
   writer(std::string const& path, std::string const& label, std::string const& missing, columns const& all)
-      : path_(path), label_(label), all_(all), of_(all.at(label)) {
-    if (missing != "auto") made_.missing = " " + shell_line({"--missing=" + missing});
+      : path_(path), label_(label), all_(all), of_(all.at(label)), words_(missing == "auto") {
+    if (!words_) made_.missing = " " + shell_line({"--missing=" + missing});
   }
 
   table_model make() {
@@ -158,6 +166,8 @@ class writer {
   std::string present(std::string const& column) const {
     std::string const name = literal(column), there = fmt::format("record.contains({})", name);
     if (all_.at(column).kind != example::kind::strings) return there;
+    if (words_ && all_dates(all_.at(column), words_))
+      return fmt::format("({} && !features::date::missing(record.bytes({})))", there, name);
     return fmt::format("({} && !record.bytes({}).empty())", there, name);
   }
 
@@ -172,8 +182,8 @@ class writer {
     if (blank) return leave_out(name, "it has no value");
     if (c.kind != example::kind::floats && c.countable && c.words.size() < 2 && c.records == of_.records)
       return leave_out(name, "each record has the same value");
-    if (all_dates(c)) return take_date(name, c);  // also where each record has another
-    if (std::string const* const stray = stray_among_dates(c))
+    if (all_dates(c, words_)) return take_date(name, c);  // also where each record has another
+    if (std::string const* const stray = stray_among_dates(c, words_))
       note(fmt::format(
           "column '{}' is taken for words, as '{}' is no date: mend such cells, or name them with --missing",
           printable(name, 64), printable(*stray, 64)));
@@ -201,10 +211,10 @@ class writer {
   void take_date(std::string const& name, column const& c) {
     double mean = 0, squares = 0, n = 0;
     for (auto const& [text, times] : c.words)
-      if (!text.empty()) n += double(times), mean += double(times) * features::date(text).days();
+      if (!no_date(text, words_)) n += double(times), mean += double(times) * features::date(text).days();
     mean /= n;
     for (auto const& [text, times] : c.words) {
-      if (text.empty()) continue;
+      if (no_date(text, words_)) continue;
       double const d = features::date(text).days() - mean;
       squares += double(times) * d * d;
     }
@@ -351,7 +361,7 @@ trap 'rm -rf "$work"' EXIT
 fail() {{ cat "$work/log" >&2; echo "$1" >&2; exit 1; }}
 
 [ -e "$table" ] || {{ echo "$table is not there: say in TABLE where the table is" >&2; exit 1; }}
-"$program" train --training_data="$table" --validation_data="$table" --max_step=300 --minibatch_size={1} --shuffle{2} \
+"$program" train --training_data="$table" --validation_split=0.2 --max_step=300 --minibatch_size={1} --shuffle{2} \
   --output="$work/model" >"$work/log" 2>&1 || fail "training ended with code $?"
 grep -q "Evaluation metrics" "$work/log" || fail "there was no evaluation"
 "$program" predict --prediction_data="$table" --checkpoint_dir_for_init="$work/model"{2} \
@@ -364,6 +374,7 @@ grep -q "Evaluation metrics" "$work/log" || fail "there was no evaluation"
   std::string const &path_, &label_;
   columns const& all_;
   column const& of_;
+  bool const words_;  // the usual ones say what is missing
   table_model made_;
   names names_;
   std::string members_, feed_, left_out_, loss_, metrics_, label_is_, last_;
@@ -386,7 +397,8 @@ table_model model_of_table(std::string const& path, std::string const& label, st
                                       : fmt::format("did you mean {}?", printable(near, 64))));
   }
   table_model made = writer(path, label, missing, all).make();
-  made.notes.insert(made.notes.begin(), source->notes().begin(), source->notes().end());
+  auto const notes = data::all_notes(*source);
+  made.notes.insert(made.notes.begin(), notes.begin(), notes.end());
   return made;
 }
 

@@ -20,6 +20,7 @@
 #include "edl/compute/features/pieces.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/job/config/flags.hpp"
 #include "zoo/engine.hpp"
 #include "zoo/table_model.hpp"
 #include "zoo/template.hpp"
@@ -237,10 +238,18 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
   } else if (!flags.text("label").empty()) {
     throw usage_error("--label needs --from: of which table is it a column?");
   }
+  std::string other;  // zoo, which the Dockerfile was of
   for (made_file const& f : zoo_files(flags, here, table, out)) {
     fs::path const path = here / f.path;
     bool const there = fs::exists(fs::symlink_status(path));
     std::string const now = there && fs::is_regular_file(path) ? read(path) : "";
+    if (f.path == ".dockerignore" && as_it_was_made(now)) {
+      std::istringstream lines(now);
+      for (std::string one; std::getline(lines, one);)
+        if (one.starts_with('!') && fs::exists(here / one.substr(1) / "CMakeLists.txt") &&
+            f.content.find(one + "\n") == f.content.npos)
+          other = one.substr(1);
+    }
     if (there && now == f.content) {
       fmt::print(out, "kept    {}: nothing has changed\n", f.path.string());
     } else if (there && !force && !(f.ours && as_it_was_made(now))) {
@@ -256,14 +265,23 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
     throw error(
         "Dockerfile: someone has written or changed it, and what was asked for is not in it: --force writes "
         "it anew");
+  if (!other.empty())
+    fmt::print(
+        out,
+        "note: Dockerfile and .dockerignore were of the zoo in {0}, and are of the one in {1} now: `edl zoo "
+        "init --model_zoo={0}` turns back; a folder of its own for each zoo keeps both\n",
+        other, flags.text("model_zoo"));
   if (table) {
-    std::string const zoo = flags.text("model_zoo"), from = shell_line({flags.text("from")});
+    std::string const zoo = flags.text("model_zoo"), from = shell_line({flags.text("from")}),
+                      built =
+                          (fs::path(zoo) / "build").lexically_normal().string();  // another zoo has another
     fmt::print(out,
-               "next: cmake -S {0} -B build && cmake --build build -j 2\n"
-               "      build/{1} train --training_data={2} --num_epochs={3} --minibatch_size=32 --shuffle{4} "
-               "--output=model\n"
-               "      build/{1} serve --model_path=model\n",
-               zoo, table->name, from, table->epochs, table->missing);
+               "next: cmake -S {0} -B {5} && cmake --build {5} -j 2\n"
+               "      {5}/{1} train --training_data={2} --validation_split=0.2 --num_epochs={3} "
+               "--minibatch_size=32 --shuffle{4} --checkpoint_dir={5}/{1}-checkpoints\n"
+               "      {5}/{1} history {5}/{1}-checkpoints\n"
+               "      {5}/{1} serve --model_path={5}/{1}-checkpoints\n",
+               zoo, table->name, from, table->epochs, table->missing, built);
     return 0;
   }
   fmt::print(out, "next: edl zoo build --image=NAME .\n");

@@ -72,10 +72,7 @@ inline std::vector<cli::flag> conversion_flags() {
        .fallback = "1",
        .help = "share of the records to take, from the first",
        .type = share},
-      {.name = "missing",
-       .fallback = defaults.missing,
-       .help = "cells of CSV and TSV files that count as empty ones, with ',' between them; auto: the usual "
-               "words, in columns of numbers"}};
+      missing_flag()};
 }
 
 inline conversion conversion_of(cli::command_line const& l) {

@@ -81,7 +81,7 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
       throw error(fmt::format(
           "there is no valid checkpoint in {}: name a --checkpoint_dir or a version-N in it", path));
     a.path = *found.newest;
-    a.passed_over = found.warning();
+    a.passed_over = found.passed_over.empty() ? found.unfinished : found.warning();
   }
   checkpoint::verify_checkpoint(a.path);
   checkpoint::manifest const m = checkpoint::read_manifest(a.path);

@@ -25,6 +25,13 @@ constexpr std::string lower(std::string_view text) {
   return out;
 }
 
+/// Whether a text is one of those that people and programs write where a value is missing.
+constexpr bool says_missing(std::string_view text) {
+  for (std::string_view const usual : {"NA", "N/A", "n/a", "null", "NULL", "None", "?", "-"})
+    if (text == usual) return true;
+  return false;
+}
+
 /// The number that the whole text is, in any locale; nothing where it is none, or none of this type. Neither
 /// blanks nor '+' may stand before it. Floating-point numbers may be "inf" or "nan". `base`: of whole
 /// numbers.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -111,6 +112,52 @@ TEST_CASE("a command and its master share the directory, and a second of either 
   // A master that is killed has a successor.
   inner.reset();
   CHECK_NOTHROW(directory_lock{master});
+}
+
+TEST_CASE("where the directory was removed the lock is taken again and told, or the job ends") {
+  scratch const dir;
+  lock_options command = options(dir, "mnist"), master = command;
+  command.holder = lock_options::part::command;
+  master.holder = lock_options::part::master;
+  command.beat = master.beat = 1h;
+  std::string told;
+  command.tell = [&](std::string const& text) { told += text; };
+  directory_lock const outer(command), inner(master);
+  std::filesystem::remove_all(dir.path());
+  SUBCASE("nobody has come meanwhile") {
+    SUBCASE("the master looks first") { CHECK_NOTHROW(inner.check()); }
+    SUBCASE("the command looks first") {}
+    CHECK_NOTHROW(outer.check());
+    CHECK_NOTHROW(inner.check());
+    CHECK(contains(told, "was removed while this job runs, and its lock is taken again"));
+    CHECK(contains(complaint([&] { directory_lock{options(dir, "other")}; }), "is in use by job 'mnist'"));
+    told.clear();
+    CHECK_NOTHROW(outer.check());
+    CHECK(told.empty());
+  }
+  SUBCASE("another job has it by now") {
+    std::filesystem::create_directories(dir.path());
+    directory_lock const other(options(dir, "other"));
+    for (directory_lock const* const lost : {&outer, &inner}) {
+      CHECK(contains(complaint([&] { lost->check(); }), "is in use by job 'other'"));
+      CHECK(contains(lost->lost().value_or(""), "its lock was removed while this job ran"));
+      CHECK_FALSE(lost->superseded());
+    }
+    CHECK_NOTHROW(other.check());
+  }
+}
+
+TEST_CASE("a command's master learns by itself that a later one has the directory") {
+  scratch const dir;
+  lock_options mine = options(dir, "mnist");
+  mine.holder = lock_options::part::master;
+  mine.beat = 1ms;
+  directory_lock earlier(mine);
+  earlier.claim();
+  write_epoch(dir.path(), {5, "later"});
+  while (!earlier.lost()) std::this_thread::yield();
+  CHECK(contains(*earlier.lost(), "has been taken by a later master of the job (epoch 5, this one is of 1)"));
+  CHECK(complaint([&] { earlier.check(); }) == *earlier.lost());
 }
 
 TEST_CASE("who comes early waits for the end of an earlier start's master, and says so") {

@@ -28,6 +28,11 @@ TEST_CASE("a date is a day of the week, of a month and since 1970, and its time 
     CHECK(date(text).hour() == 18);
 }
 
+TEST_CASE("blanks and the usual words say that there is no date") {
+  for (char const* const none : {"", " ", "NA", " N/A ", "null", "-"}) CHECK(date::missing(none));
+  for (char const* const some : {"2026-11-28", "nA", "0", "yesterday"}) CHECK_FALSE(date::missing(some));
+}
+
 TEST_CASE("what is no date, or may be two, is none") {
   for (char const* const text :
        {"", "2026", "2026-11", "2026-13-01", "2026-02-29", "2026-00-10", "2026-11-28x", "2026-11-28T",

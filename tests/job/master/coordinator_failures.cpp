@@ -101,6 +101,22 @@ TEST_CASE("a task that fails too often ends the job, in training and in evaluati
   }
 }
 
+TEST_CASE("a record that one worker refuses and another takes is told with both") {
+  master m(small());
+  m.start();
+  m.join(role::worker, 1);
+  auto const bad = m.ask();
+  CHECK(m.it.report_task(
+      {.worker = 0, .incarnation = 1, .lease = bad.lease, .error = "no such class", .refused = true}, m.now));
+  CHECK(m.said("task 0 of epoch 0 failed on worker 0 for one of its records, and another worker tries it"));
+  auto const again = m.ask(1);
+  CHECK(again.key == bad.key);
+  CHECK(m.it.report_task({.worker = 1, .incarnation = 1, .lease = again.lease}, m.now));
+  CHECK(m.said(
+      "a task that failed on worker 0 is done on worker 1, so that machine may be faulty: no such class"));
+  CHECK_FALSE(m.it.failed());
+}
+
 TEST_CASE(
     "a worker whose result is wrong and right elsewhere is replaced, and one that others share is not") {
   for (bool const shared : {false, true}) {

@@ -187,6 +187,29 @@ TEST_CASE("errors count on the task, and the job learns why it cannot be complet
   CHECK(!q.finished());  // never dropped
 }
 
+TEST_CASE("a record that is refused is tried by one other worker, and told once") {
+  {
+    auto q = two_files({.shuffle = false, .max_retries = 3});
+    auto const alone = q.lease(0, 1, start);
+    CHECK(q.fail(alone->id, 1, "no such class", false, false, true) == task_fate::exhausted);
+    CHECK(q.reason() == "task 0 of epoch 0 ('f1', records [0, 3)) failed on worker 0: no such class");
+  }
+  for (std::string const why : {"no such class", "no date"}) {
+    auto q = two_files({.shuffle = false, .max_retries = 3});
+    auto const bad = q.lease(0, 1, start, 0, true);
+    CHECK(q.fail(bad->id, 0, "no such class", false, true, true) == task_fate::requeued);
+    CHECK(q.reason() ==
+          "task 0 of epoch 0 failed on worker 0 for one of its records, and another worker tries it");
+    CHECK_FALSE(q.lease(0, 1, start, 0, true));
+    auto const again = q.lease(1, 1, start, 0, true);
+    CHECK(again->key == bad->key);
+    CHECK(q.failures_before(again->id).untold == "no such class");
+    CHECK(q.fail(again->id, 0, why, false, true, true) == task_fate::exhausted);
+    CHECK(q.reason() == "task 0 of epoch 0 ('f1', records [0, 3)) failed 2 times, at last on worker 1: " +
+                            why + (why == "no date" ? "; before that: no such class" : ""));
+  }
+}
+
 TEST_CASE("what is wrong on one worker is tried by another before anything else") {
   auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 1});
   auto const bad = q.lease(0, 1, start, 0, true);

@@ -94,14 +94,6 @@ columns read_columns(data::source const& from, std::size_t most_words) {
   return all;
 }
 
-flag missing_flag() {
-  return {.name = "missing",
-          .fallback = "auto",
-          .help =
-              "cells of CSV and TSV files that count as empty ones, with ',' between them; auto: the "
-              "usual words, in columns of numbers"};
-}
-
 /// The words, the most frequent first.
 std::vector<std::string> vocabulary_of(column const& c) {
   std::vector<std::pair<std::string, std::uint64_t>> sorted(c.words.begin(), c.words.end());

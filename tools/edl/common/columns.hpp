@@ -40,9 +40,6 @@ using columns = std::map<std::string, column, std::less<>>;
 /// feature are counted. Throws data_error for a feature of two kinds.
 columns read_columns(data::source const& from, std::size_t most_words);
 
-/// The flag that says which cells of a table count as empty, for `data::read_missing_words`.
-flag missing_flag();
-
 /// The words, the most frequent first.
 std::vector<std::string> vocabulary_of(column const& c);
 

@@ -38,7 +38,9 @@ std::vector<double> boundaries_of(column const& c, std::size_t buckets) {
 }
 
 json statistics_of(column const& c, std::size_t buckets) {
-  json j{{"records", c.records}, {"values", c.values}};
+  auto const blank = c.words.find("");  // an empty text says as much as none
+  std::uint64_t const blanks = blank == c.words.end() ? 0 : blank->second;
+  json j{{"records", c.records - blanks}, {"values", c.values - blanks}};
   j["kind"] = c.kind == example::kind::floats     ? "floats"
               : c.kind == example::kind::integers ? "integers"
               : c.kind == example::kind::strings  ? "bytes"
@@ -52,7 +54,7 @@ json statistics_of(column const& c, std::size_t buckets) {
     j["stddev"] = c.deviation();
     j["boundaries"] = boundaries_of(c, buckets);
   }
-  if (c.countable && !c.words.empty()) j["distinct"] = c.words.size();
+  if (c.countable && !c.words.empty()) j["distinct"] = c.words.size() - (blanks > 0);
   return j;
 }
 

@@ -24,6 +24,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
+#include "edl/job/config/flags.hpp"
 
 namespace edl::tool {
 namespace {
@@ -293,7 +294,7 @@ int inspect(words const& line) {
   all["sample"] = seen.records;
   all["features"] = describe(seen);
   if (!source->classes().empty()) all["classes"] = describe_classes(*source, seen);
-  all["notes"] = std::vector<std::string>(source->notes().begin(), source->notes().end());
+  all["notes"] = data::all_notes(*source);
   std::string other;  // what else the records are
   std::string shown = first_records(*source, std::size_t(l.number("first")), other);
   if (!l.text("columns").empty()) {
@@ -347,7 +348,7 @@ int inspect(words const& line) {
              all.contains("readable") ? fmt::format(", {} of them read", text_at(all, "/readable")) : "");
   std::fflush(stdout);
   if (!other.empty()) say("the features are not known: " + other);
-  for (std::string const& what : source->notes()) say(what);
+  for (std::string const& what : data::all_notes(*source)) say(what);
   for (std::string const& what : damage) say("damaged: " + what);
   return damage.empty() ? done : failed;
 }

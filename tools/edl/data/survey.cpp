@@ -63,7 +63,11 @@ void see(seen_feature& f, example const& record, std::size_t feature) {
     }
   if (values != 1) return;
   if (what == example::kind::integers) count(f, fmt::format("{}", record.integer(name)));
-  if (what == example::kind::strings) count(f, std::string(record.bytes(name)));
+  if (what != example::kind::strings) return;
+  if (record.bytes(name).empty())
+    ++f.blank;
+  else
+    count(f, std::string(record.bytes(name)));
 }
 
 char const* name_of(example::kind k) {
@@ -131,7 +135,7 @@ nlohmann::json describe(survey const& s) {
   for (auto const& [name, f] : s.features) {
     nlohmann::json j{{"name", printable(name, 64)},
                      {"kind", f.mixed ? "several kinds" : name_of(f.kind)},
-                     {"missing", s.records - f.records}};
+                     {"missing", s.records - f.records + f.blank}};
     j["values"] = f.least_values;
     if (f.most_values > f.least_values) j["most_values"] = f.most_values;
     if (f.kind == example::kind::integers && !f.mixed && f.least <= f.most)

@@ -23,7 +23,7 @@ struct seen_feature {
   std::size_t least_values = std::numeric_limits<std::size_t>::max(), most_values = 0;
   double min = std::numeric_limits<double>::infinity(), max = -min;                  ///< of finite numbers
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = -least - 1;  ///< of integers
-  std::uint64_t not_finite = 0;
+  std::uint64_t not_finite = 0, blank = 0;  ///< `blank`: a text that is empty, which says as much as none
   std::unordered_map<std::string, std::uint64_t> distinct;  ///< single whole numbers and texts, and how often
   bool many = false;                                        ///< more than are counted
 };

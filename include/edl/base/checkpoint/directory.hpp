@@ -29,6 +29,10 @@ struct checkpoint_search {
   /// One line for a log: which checkpoints were passed over, why, and what is taken instead. Empty when none
   /// was.
   std::string warning() const;
+
+  /// The same of the newest attempt without a manifest, where it may be newer than what is taken: it is no
+  /// damage, and is to be told where no writer can be at work on it.
+  std::string unfinished;
 };
 
 /// What to do about storage that cannot be read for a reason that may pass: throw storage_error, or count the

@@ -199,9 +199,13 @@ EDL_INLINE checkpoint_search find_checkpoint(std::string const& directory, check
       return found;
     } catch (error const&) {  // told below
     }
+  std::string unfinished;
   for (auto const& [version, path, at] : detail::by_position(directory)) try {
       std::error_code code;
-      if (!std::filesystem::exists(path + "/manifest.json", code) && !code) continue;
+      if (!std::filesystem::exists(path + "/manifest.json", code) && !code) {
+        if (unfinished.empty() && !std::filesystem::is_empty(path, code) && !code) unfinished = path;
+        continue;
+      }
       verify_checkpoint(path, how);
       found.newest = path;
       break;
@@ -211,6 +215,10 @@ EDL_INLINE checkpoint_search find_checkpoint(std::string const& directory, check
     } catch (error const& e) {
       found.passed_over.push_back({path, e.what()});
     }
+  if (!unfinished.empty())
+    found.unfinished = fmt::format(
+        "checkpoint {} is passed over, as it has no manifest.json: whoever wrote it did not finish; {}",
+        unfinished, found.newest ? *found.newest + " is taken instead" : "there is no older one");
   return found;
 }
 

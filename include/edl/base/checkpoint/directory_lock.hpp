@@ -65,10 +65,11 @@ class directory_lock {
   std::uint64_t claim();
 
   /// Throws error, which names the new holder, when the directory is another job's by now, or a later epoch
-  /// was claimed. To be called right before anything in it is changed.
+  /// was claimed. To be called right before anything in it is changed. Where the directory or the file of the
+  /// locks was removed, takes them again, and tells it.
   void check() const;
 
-  /// The same, as seen at the last beat: the reason, or nothing.
+  /// The same, as seen at the last beat or check: the reason, or nothing. Once lost, it stays so.
   std::optional<std::string> lost() const;
 
   /// Whether it was lost to a job of the same name: to a successor, which goes on with it.
@@ -81,27 +82,30 @@ class directory_lock {
   };
   enum class grip { held, taken, unsupported };
 
-  grip seize(int which) const;
+  grip seize(int which, int fd) const;
   void acquire();
   void watch_foreign(bool decides);
   std::string text() const;
-  std::optional<holder> read(std::string* raw = nullptr) const;
+  std::optional<holder> read(std::string* raw = nullptr) const { return read_from(fd_, raw); }
+  std::optional<holder> read_from(int fd, std::string* raw = nullptr) const;
   void write(std::string const& content) const;
   [[noreturn]] void refuse(std::optional<holder> const& by) const;
   std::string describe(std::optional<holder> const& by) const;
   void keep();
+  void hold_again() const;
   void check_epoch() const;
   void check_text() const;
 
   lock_options options_;
   int fd_ = -1;
   holder self_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_, text_mutex_;
   std::condition_variable changed_;
   bool ending_ = false;
-  std::atomic<bool> unwritten_ = false, superseded_ = false;
+  std::atomic<bool> unwritten_ = false;
+  mutable std::atomic<bool> superseded_ = false;
   std::string found_;  // the owner in the text that was there before
-  std::optional<std::string> lost_;
+  mutable std::optional<std::string> lost_;
   std::atomic<std::uint64_t> epoch_ = 0;  // that was claimed
   std::thread keeper_;
 };

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -62,7 +63,7 @@ EDL_INLINE directory_lock::directory_lock(lock_options options) : options_(std::
     ::close(std::exchange(fd_, -1));
     throw;
   }
-  if (options_.holder != lock_options::part::master) keeper_ = std::thread([this] { keep(); });
+  keeper_ = std::thread([this] { keep(); });
 }
 
 EDL_INLINE directory_lock::~directory_lock() {
@@ -73,22 +74,22 @@ EDL_INLINE directory_lock::~directory_lock() {
     }
     changed_.notify_all();
     keeper_.join();
-    try {
-      // Whoever comes next finds out by the locks, or by the text that does not change, if this fails.
-      if (auto const now = read(); now && now->owner == self_.owner && ::ftruncate(fd_, 0) != 0) write("");
-    } catch (error const&) {
-    }
+    if (options_.holder != lock_options::part::master) try {
+        // Whoever comes next finds out by the locks, or by the text that does not change, if this fails.
+        if (auto const now = read(); now && now->owner == self_.owner && ::ftruncate(fd_, 0) != 0) write("");
+      } catch (error const&) {
+      }
   }
   ::close(fd_);
 }
 
-EDL_INLINE directory_lock::grip directory_lock::seize(int which) const {
+EDL_INLINE directory_lock::grip directory_lock::seize(int which, int fd) const {
   struct flock wanted{};
   wanted.l_type = F_WRLCK;
   wanted.l_whence = SEEK_SET;
   wanted.l_start = which == 0 ? detail::lock_of_command : detail::lock_of_master;
   wanted.l_len = 1;
-  while (::fcntl(fd_, F_OFD_SETLK, &wanted) != 0) {
+  while (::fcntl(fd, F_OFD_SETLK, &wanted) != 0) {
     if (errno == EAGAIN || errno == EACCES) return grip::taken;
     if (errno != EINTR) return grip::unsupported;
   }
@@ -100,7 +101,7 @@ EDL_INLINE void directory_lock::acquire() {
   self_.machine = options_.machine.empty() ? detail::machine_of(fd_) : options_.machine;
   bool decides = true;
   if (options_.holder != part::master) {
-    grip const got = seize(0);
+    grip const got = seize(0, fd_);
     if (got == grip::taken) refuse(read());
     decides = got == grip::held;
   }
@@ -108,7 +109,7 @@ EDL_INLINE void directory_lock::acquire() {
     // The master of a command that was killed may need a moment to end.
     auto const until = clock::now() + options_.timeout;
     bool announced = false;
-    for (grip got = seize(1); got == grip::taken; got = seize(1)) {
+    for (grip got = seize(1, fd_); got == grip::taken; got = seize(1, fd_)) {
       if (clock::now() >= until) refuse(read());
       if (!std::exchange(announced, true) && options_.tell)
         options_.tell(
@@ -161,10 +162,10 @@ EDL_INLINE std::string directory_lock::text() const {
   return content.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-EDL_INLINE std::optional<directory_lock::holder> directory_lock::read(std::string* raw) const {
+EDL_INLINE std::optional<directory_lock::holder> directory_lock::read_from(int fd, std::string* raw) const {
   std::array<char, detail::lock_text> bytes{};
   ssize_t n = 0;
-  do n = ::pread(fd_, bytes.data(), bytes.size(), 0);
+  do n = ::pread(fd, bytes.data(), bytes.size(), 0);
   while (n < 0 && errno == EINTR);
   if (n < 0)
     throw storage_error(errno, fmt::format("cannot read {}/.edl-lock: {}", options_.directory,
@@ -213,6 +214,10 @@ EDL_INLINE void directory_lock::refuse(std::optional<holder> const& by) const {
 
 EDL_INLINE std::uint64_t directory_lock::claim() {
   check_text();  // whoever was suspended since it took the directory claims nothing
+  {
+    std::lock_guard const guard(mutex_);
+    lost_.reset();
+  }
   epoch_ = newest_epoch(options_.directory) + 1;
   try {
     check_epoch();
@@ -244,9 +249,67 @@ EDL_INLINE void directory_lock::check_epoch() const {
   }
 }
 
+// A lock of a file that is not in the directory any more keeps nobody away.
+EDL_INLINE void directory_lock::hold_again() const {
+  using part = lock_options::part;
+  std::lock_guard const one(text_mutex_);
+  std::string const path = options_.directory + "/.edl-lock";
+  struct stat ours{}, there{};
+  bool const gone = ::stat(path.c_str(), &there) != 0 && errno == ENOENT;
+  if (::fstat(fd_, &ours) != 0 && errno != ESTALE) return;
+  if (!gone && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) return;
+  std::error_code told_below;
+  std::filesystem::create_directories(options_.directory, told_below);
+  int const fresh = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fresh < 0)
+    throw storage_error(errno, fmt::format("cannot open {}: {}", path, edl::detail::file_reason(errno)));
+  std::optional<holder> by;
+  bool ours_too = false, taken = false;
+  try {
+    by = read_from(fresh);
+    ours_too = by && by->owner == self_.owner;
+    taken = (by && !ours_too) || (options_.holder != part::master && seize(0, fresh) == grip::taken) ||
+            (options_.holder != part::command && seize(1, fresh) == grip::taken);
+  } catch (error const&) {
+    ::close(fresh);
+    throw;
+  }
+  if (!taken) ::dup3(fresh, fd_, O_CLOEXEC);
+  ::close(fresh);
+  if (taken && ours_too) return;  // the very file, on a file system whose numbers change
+  if (taken)
+    throw error(fmt::format("{} its lock was removed while this job ran, and nothing more is written there",
+                            describe(by)));
+  // A command and its master may both come first, and what they write is the same.
+  if (!self_.owner.empty()) write(text());
+  if (options_.tell && options_.holder != part::master)
+    options_.tell(fmt::format(
+        "{}: the directory or its .edl-lock was removed while this job runs, and its lock is taken again; "
+        "checkpoints that were there are gone, the next one is written as before",
+        options_.description));
+}
+
 EDL_INLINE void directory_lock::check() const {
-  check_epoch();
-  check_text();
+  if (auto const before = lost()) throw error(*before);
+  try {
+    hold_again();
+    check_epoch();
+    check_text();
+  } catch (storage_error const&) {
+    throw;  // it may pass; whoever else wants the directory now has the same trouble
+  } catch (std::exception const& e) {
+    bool same = false;
+    try {
+      auto const by = read();
+      // A command's master has no successor but those that the command starts.
+      same = by && by->job == self_.job && options_.holder != lock_options::part::master;
+    } catch (error const&) {
+    }
+    std::lock_guard const guard(mutex_);
+    superseded_ = same;
+    if (!lost_) lost_ = e.what();
+    throw;
+  }
 }
 
 EDL_INLINE void directory_lock::check_text() const {
@@ -274,27 +337,19 @@ EDL_INLINE void directory_lock::keep() {
   while (!changed_.wait_for(guard, options_.beat, [&] { return ending_; })) {
     // Storage may take its time, and `lost` is asked meanwhile.
     guard.unlock();
-    std::optional<std::string> lost;
     try {
       check();
-      ++self_.beat;
-      write(text());
-      unwritten_ = false;
-    } catch (storage_error const&) {
-      // It may pass; whoever else wants the directory now has the same trouble.
-    } catch (std::exception const& e) {
-      lost = e.what();
-      try {
-        auto const by = read();
-        superseded_ = by && by->job == self_.job;
-      } catch (error const&) {
+      if (options_.holder != lock_options::part::master) {
+        std::lock_guard const one(text_mutex_);
+        ++self_.beat;
+        write(text());
+        unwritten_ = false;
       }
+    } catch (std::exception const&) {
+      // Of storage it may pass; else `lost` tells.
     }
     guard.lock();
-    if (lost) {
-      lost_ = std::move(lost);
-      return;
-    }
+    if (lost_) return;
   }
 }
 

@@ -43,7 +43,8 @@ struct batch {
   std::uint64_t words = 0, unknown = 0;  ///< that its records had looked up; those that no vocabulary has
   int skipped = 0;                       ///< records left out because they are damaged
   std::vector<std::string> damage;       ///< why, for each of them
-  std::string error;  ///< why it cannot be used; `rows` is 0 then, `records` says what was wanted
+  bool refused = false;  ///< with `error`: for what a record holds, so that it is so whenever it is read
+  std::string error;     ///< why it cannot be used; `rows` is 0 then, `records` says what was wanted
 
   std::shared_ptr<void> guard;  ///< of whoever made it: let go before the memory is
 

@@ -6,9 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::data::detail {
+
+/// The system does not read a file now, and may do so later.
+struct unread_error : data_error {
+  using data_error::data_error;
+};
 
 /// A regular file that is read by offset. Not mapped: a file that shrinks must be an error, not a signal.
 /// Thread safety: safe, once open.
@@ -23,7 +29,7 @@ class input_file {
   std::string const& path() const { return path_; }
   std::uint64_t size() const { return size_; }
 
-  /// Exactly `count` bytes; a data_error if the file has shrunk.
+  /// Exactly `count` bytes; an unread_error if the system refuses, a changed_error if the file has shrunk.
   void read(std::uint64_t offset, void* into, std::size_t count) const;
 
   /// A data_error if the size or the time of change is no longer what it was when the file was opened.

@@ -67,7 +67,7 @@ EDL_INLINE void input_file::read(std::uint64_t offset, void* into, std::size_t c
     auto const n = ::pread(descriptor_, at, count, ::off_t(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
-      throw data_error(fmt::format("{}: cannot be read at byte {}: {}", path_, offset, reason(errno)));
+      throw unread_error(fmt::format("{}: cannot be read at byte {}: {}", path_, offset, reason(errno)));
     if (n == 0)
       throw changed_error(
           fmt::format("{}: ends at byte {} though it had {} bytes when it was opened; it was changed", path_,
@@ -79,7 +79,7 @@ EDL_INLINE void input_file::read(std::uint64_t offset, void* into, std::size_t c
 EDL_INLINE void input_file::check_unchanged() const {
   struct stat of{};
   if (::fstat(descriptor_, &of) != 0)
-    throw data_error(fmt::format("{}: cannot be read any more: {}", path_, reason(errno)));
+    throw unread_error(fmt::format("{}: cannot be read any more: {}", path_, reason(errno)));
   if (std::uint64_t(of.st_size) != size_)
     throw changed_error(
         fmt::format("{}: has {} bytes but had {} when it was opened; start again on the new file", path_,

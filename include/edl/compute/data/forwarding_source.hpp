@@ -33,6 +33,7 @@ class forwarding_source : public source {
   std::span<std::string const> classes() const override { return inner_->classes(); }
   std::vector<std::string> features() const override { return inner_->features(); }
   std::span<std::string const> notes() const override { return inner_->notes(); }
+  std::string missing_note() const override { return inner_->missing_note(); }
 
  protected:
   explicit forwarding_source(std::shared_ptr<source const> inner) : inner_(std::move(inner)) {}

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/compute/data/format/table.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/core/inline.hpp"
 
@@ -32,6 +33,10 @@ class joined_source : public source {
   std::span<std::string const> classes() const override { return parts_.front()->classes(); }
   std::vector<std::string> features() const override;
   std::span<std::string const> notes() const override { return notes_; }
+  std::string missing_note() const override;
+
+  /// Of the tables among the sources; empty: there is none.
+  std::vector<table_column> columns() const;
 
  private:
   std::vector<std::unique_ptr<source>> parts_;
@@ -39,6 +44,9 @@ class joined_source : public source {
   std::vector<shard> shards_;
   std::vector<std::string> damage_, notes_;
 };
+
+/// The columns of a table, or of several that are joined; empty: it is none.
+std::vector<table_column> columns_of(source const& of);
 
 }  // namespace edl::data
 

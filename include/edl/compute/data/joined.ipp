@@ -75,6 +75,24 @@ EDL_INLINE std::unique_ptr<reader> joined_source::open() const {
   return std::make_unique<detail::joined_reader>(parts_, places_);
 }
 
+EDL_INLINE std::string joined_source::missing_note() const {
+  for (auto const& part : parts_)
+    if (std::string note = part->missing_note(); !note.empty()) return note;
+  return {};
+}
+
+EDL_INLINE std::vector<table_column> joined_source::columns() const {
+  for (auto const& part : parts_)  // they agree
+    if (auto const* const t = dynamic_cast<table const*>(part.get())) return t->columns();
+  return {};
+}
+
+EDL_INLINE std::vector<table_column> columns_of(source const& of) {
+  if (auto const* const t = dynamic_cast<table const*>(&of)) return t->columns();
+  auto const* const joined = dynamic_cast<joined_source const*>(&of);
+  return joined ? joined->columns() : std::vector<table_column>();
+}
+
 EDL_INLINE std::uint64_t joined_source::digest(std::size_t shard) const {
   if (shard >= places_.size()) return 0;
   auto const [part, number] = places_[shard];

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/compute/data/file.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/loader.hpp"
 #include "edl/compute/data/order.hpp"
@@ -131,6 +132,7 @@ struct loader::state {
     b.rows = b.skipped = 0;
     b.words = b.unknown = 0;
     b.error.clear();
+    b.refused = false;
     b.damage.clear();
     b.kept = kept && kept(b);
     if (b.kept) {
@@ -160,6 +162,7 @@ struct loader::state {
           leave_out(e.what());
           continue;
         }
+        b.refused = !dynamic_cast<detail::unread_error const*>(&e);
         b.error = std::string(e.what()) + detail::way_out_of_damage;
       } catch (std::exception const& e) {
         b.error = e.what();
@@ -183,10 +186,12 @@ struct loader::state {
       } catch (error const& e) {
         b.error = e.what();
       }
+      b.refused = !b.error.empty();
       ++b.rows;
     }
     // A feed that has taken no record yet may be at fault itself: that is no damage to leave out.
-    if (b.rows == 0 && b.error.empty() && !sound.load(std::memory_order_relaxed)) b.error = refused;
+    if (b.rows == 0 && b.error.empty() && !sound.load(std::memory_order_relaxed) && !refused.empty())
+      b.error = refused, b.refused = true;
     if (!b.error.empty()) b.rows = 0;
   }
 

@@ -75,6 +75,10 @@ class source {
 
   /// What a person should know of the records that is no damage, one line each.
   virtual std::span<std::string const> notes() const { return {}; }
+
+  /// A line of which words count as missing because nobody has said which do; empty: none was found. Sets of
+  /// one job say the same, so that one of them is enough.
+  virtual std::string missing_note() const { return {}; }
 };
 
 /// Instantiated for a reader that somebody wrote, so that the compiler's own words name it and what it lacks.
@@ -152,6 +156,13 @@ void at_record(source const& from, std::size_t shard, std::uint64_t record, Act&
   }
 }
 
+/// All notes of a source.
+inline std::vector<std::string> all_notes(source const& of) {
+  std::vector<std::string> all(of.notes().begin(), of.notes().end());
+  if (std::string missing = of.missing_note(); !missing.empty()) all.push_back(std::move(missing));
+  return all;
+}
+
 /// Records of all shards together.
 inline std::uint64_t records(source const& of) {
   std::uint64_t all = 0;
@@ -171,11 +182,15 @@ enum class format {
 /// None, ? and - do, in columns of numbers.
 using missing_words = std::optional<std::vector<std::string>>;
 
+struct table_column;
+
 struct source_options {
   format as = format::automatic;  ///< of a file
   bool skip_damaged = false;      ///< leave out what a damaged file hides instead of refusing the file
   char csv_delimiter = ',';       ///< between the fields of a `.csv` file
   missing_words missing = {};     ///< of tables
+  std::shared_ptr<std::vector<table_column> const> known =
+      {};                                 ///< of a CSV file, whose few cells may mislead
   std::size_t cache_bytes = 64ull << 20;  ///< of unpacked chunks, about, per reader
 };
 

@@ -10,7 +10,8 @@
 
 namespace edl::data {
 
-/// As the flag `missing` says them: with ',' between them, or "auto" for none.
+/// As the flag `missing` says them: with ',' between them, or "auto" for none. Throws usage_error where one
+/// of the words is empty.
 missing_words read_missing_words(std::string_view flag);
 
 /// Opens whatever lies at `path`:

@@ -157,6 +157,7 @@ EDL_INLINE std::unique_ptr<source> open_file(std::string const& path, source_opt
   if (is_blank(path)) throw error(fmt::format("{}: holds no records", path));
   auto const table = [&](csv_options how) {
     how.missing = options.missing;
+    how.known = options.known;
     return std::make_unique<csv_source>(path, std::move(how));
   };
   if (options.as == format::census) return table(census_options());
@@ -337,6 +338,11 @@ EDL_INLINE missing_words read_missing_words(std::string_view flag) {
   for (std::size_t begin = 0; begin <= flag.size();) {
     auto const end = std::min(flag.find(',', begin), flag.size());
     all->emplace_back(trimmed(flag.substr(begin, end - begin)));
+    if (all->back().empty() && !flag.empty())
+      throw usage_error(
+          fmt::format("--missing={}: a word of the list is empty, and empty cells count as missing anyhow: "
+                      "write words with ',' between them, as NA,?",
+                      edl::printable(flag, 64)));
     begin = end + 1;
   }
   return all;

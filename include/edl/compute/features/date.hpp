@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "edl/core/text.hpp"
+
 namespace edl::features {
 
 /// A day of the Gregorian calendar, and a time of that day, as numbers for a network:
@@ -23,6 +25,12 @@ class date {
 
   /// The same without the error.
   static std::optional<date> from(std::string_view text);
+
+  /// Whether a text says that there is no date: it is blank, or NA, N/A, n/a, null, NULL, None, ? or -.
+  static bool missing(std::string_view text) {
+    text = trimmed(text);
+    return text.empty() || says_missing(text);
+  }
 
   int year() const { return year_; }
   int month() const { return month_; }  ///< 1 to 12

@@ -36,6 +36,9 @@ struct job_flag {
 /// All of them, in the order of the document.
 std::vector<job_flag> const& job_flags();
 
+/// The flag that says which cells of a table count as empty, for `data::read_missing_words`.
+cli::flag missing_flag();
+
 /// The flags that a command has. `program` is the default of --job_name.
 std::vector<cli::flag> flags_of(command c, std::string const& program);
 

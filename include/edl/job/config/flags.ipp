@@ -221,9 +221,7 @@ inline void data(table& t) {
          "the same in records, a multiple of --minibatch_size; 0: by that flag")
       .only({train})
       .elasticdl();
-  t.flag("missing", &job::missing, "master, workers",
-         "cells of CSV and TSV files that count as empty ones, with ',' between them: NA,?; auto: NA, N/A, "
-         "n/a, null, NULL, None, ? and -, in columns of numbers");
+  t.flag("missing", &job::missing, "master, workers", missing_flag().help);
   t.flag("skip_damaged", &job::skip_damaged, "master, workers",
          "leave damaged records and files out, and count them, instead of stopping");
   t.flag(
@@ -235,7 +233,9 @@ inline void data(table& t) {
          "threads that read and decode ahead, for each data set; 0: the computing ones do, between steps "
          "(beside a GPU: as many as cores)")
       .from(0, 256);
-  t.flag("max_task_retries", &job::max_task_retries, "master", "how often a task that fails is tried")
+  t.flag("max_task_retries", &job::max_task_retries, "master",
+         "how often a task that fails is tried, but for what a record holds: then one other worker tries it, "
+         "if any")
       .from(1, 1000);
 }
 
@@ -570,6 +570,14 @@ EDL_INLINE std::vector<job_flag> const& job_flags() {
     return t.take();
   }();
   return all;
+}
+
+EDL_INLINE cli::flag missing_flag() {
+  return {.name = "missing",
+          .fallback = job().missing,
+          .help =
+              "cells of CSV and TSV files that count as empty ones, with ',' between them: NA,?; auto: NA, "
+              "N/A, n/a, null, NULL, None, ? and -, in columns of numbers"};
 }
 
 EDL_INLINE std::vector<cli::flag> flags_of(command c, std::string const& program) {

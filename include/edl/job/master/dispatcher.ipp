@@ -138,7 +138,8 @@ EDL_INLINE bool dispatcher::report_evaluation(task_report const& r, time_point n
     } catch (data_error const& e) {
       why = e.what();
     }
-  task_fate const fate = versions_.evaluations().fail(r.lease, why, detail::others_than(r.worker, workers));
+  task_fate const fate =
+      versions_.evaluations().fail(r.lease, why, detail::others_than(r.worker, workers), r.refused);
   if (fate == task_fate::exhausted)
     fail_evaluation(versions_.evaluations().reason());
   else
@@ -157,13 +158,19 @@ EDL_INLINE bool dispatcher::report_work(task_report const& r, time_point now, me
   if (r.returned) return tasks_->give_back(r.lease, options_.trains() ? r.applied : 0);
   if (!r.error.empty()) {
     task_fate const fate = tasks_->fail(r.lease, options_.trains() ? r.applied : 0, r.error, r.wrong,
-                                        detail::others_than(r.worker, workers));
+                                        detail::others_than(r.worker, workers), r.refused);
     if (fate == task_fate::misplaced)
       suspects_.push_back({r.worker, r.incarnation, "another worker is to try the task that fails there"});
     decide(fate, tasks_->reason());
     return true;
   }
-  blame(tasks_->failures_before(r.lease), r);
+  auto const failed = tasks_->failures_before(r.lease);
+  if (!failed.untold.empty())
+    job_.say(
+        severity::warning,
+        fmt::format("a task that failed on worker {} is done on worker {}, so that machine may be faulty: {}",
+                    failed.on.back().worker, r.worker, failed.untold));
+  blame(failed, r);
   if (auto const of = tasks_->key_of(r.lease); of && options_.checks && !r.checked.empty())
     checks_.trained(r.worker, *of, tasks_->plan().range(of->index), r.checked, workers);
   std::uint64_t const before = tasks_->done().records_done;

@@ -68,7 +68,7 @@ class evaluation {
   bool complete(std::uint64_t lease, std::vector<double> const& sums, time_point now,
                 std::uint64_t skipped = 0);
   bool give_back(std::uint64_t lease);
-  task_fate fail(std::uint64_t lease, std::string const& why, bool others = false);
+  task_fate fail(std::uint64_t lease, std::string const& why, bool others = false, bool refused = false);
   std::size_t recover(std::uint32_t worker);
   bool recover_lease(std::uint64_t lease);
   std::size_t recover_all();

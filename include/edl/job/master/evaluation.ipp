@@ -92,9 +92,10 @@ EDL_INLINE bool evaluation::give_back(std::uint64_t lease) {
   return active_ && active_->queue.give_back(lease, 0);
 }
 
-EDL_INLINE task_fate evaluation::fail(std::uint64_t lease, std::string const& why, bool others) {
+EDL_INLINE task_fate evaluation::fail(std::uint64_t lease, std::string const& why, bool others,
+                                      bool refused) {
   if (!active_) return task_fate::unknown;
-  task_fate const fate = active_->queue.fail(lease, 0, why, false, others);
+  task_fate const fate = active_->queue.fail(lease, 0, why, false, others, refused);
   if (fate != task_fate::unknown)
     reason_ =
         fmt::format("evaluation of version {}: {}", active_->evaluated.version, active_->queue.reason());

@@ -150,6 +150,7 @@ struct task_report {
   edl::trained trained = {};    ///< by the worker, since it started
   std::vector<checked_minibatch> checked = {};  ///< of the task
   bool wrong = false;                           ///< with `error`: a loss is not finite
+  bool refused = false;  ///< with `error`: for what a record holds, as it is for whoever tries next
 };
 
 /// Server 0 has frozen a version.

@@ -113,14 +113,16 @@ class task_queue {
 
   /// Undone with a fault, which counts on the task's retries. `wrong`: the result is no number, so the model,
   /// the data or the machine is to blame. `others`: more workers are there; the retries are not used up
-  /// before one of them has tried.
+  /// before one of them has tried. `refused`: because of what a record holds; another worker tries at once,
+  /// to tell whether the machine read it wrongly, and nobody tries after that.
   task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why, bool wrong = false,
-                 bool others = false);
+                 bool others = false, bool refused = false);
 
   /// The processes that the task of this lease failed on since `restore`; empty: none, or no such lease.
   struct failed_before {
     std::vector<failed_on> on;
-    bool wrong = false;  ///< the last time: a result that is no number
+    bool wrong = false;    ///< the last time: a result that is no number
+    std::string untold{};  ///< why a record was refused the last time, which nobody has told; empty: told
   };
   failed_before failures_before(std::uint64_t lease) const;
 
@@ -245,6 +247,7 @@ class task_queue {
     std::vector<failed_on> on;  // each once
     bool wrong = false;         // the last one
     bool in_doubt = false;      // another worker is to tell whose fault it is
+    bool untold = false;        // so `why` is told then
   };
   std::map<task_key, failures> failures_;
   std::uint64_t next_lease_;

@@ -226,11 +226,11 @@ EDL_INLINE task_queue::failed_before task_queue::failures_before(std::uint64_t l
   auto const l = leases_.find(lease);
   auto const f = l == leases_.end() ? failures_.end() : failures_.find(l->second.task.key);
   if (f == failures_.end() || f->second.times == 0) return {};
-  return {f->second.on, f->second.wrong};
+  return {f->second.on, f->second.wrong, f->second.untold ? f->second.why : std::string()};
 }
 
 EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied, std::string const& why,
-                                      bool wrong, bool others) {
+                                      bool wrong, bool others, bool refused) {
   auto const it = leases_.find(lease);
   if (it == leases_.end()) return task_fate::unknown;
   std::uint32_t const worker = it->second.worker;
@@ -245,25 +245,33 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
   // What fails on one worker may be that machine's fault: another one tells.
   bool const elsewhere = others && before.on.size() == 1;
   before.wrong = wrong;
-  before.in_doubt = wrong && elsewhere;
+  before.in_doubt = (wrong || refused) && elsewhere;
   task_range const range = plan_.range(task.key.index);
-  bool const spent = before.times >= options_.max_retries, again = !spent || elsewhere;
+  bool const spent = refused || before.times >= options_.max_retries, again = !spent || elsewhere;
   std::string const name = fmt::format("task {} of epoch {}", task.key.index, task.key.epoch),
                     whole = fmt::format("{} ('{}', records [{}, {}))", name, plan_.shards()[range.shard].name,
                                         range.begin, range.end);
   // One damaged record of the validation data fails many tasks: the log has the whole reason once.
   bool const told = std::ranges::any_of(failures_, [&](auto const& of) { return of.second.why == why; });
-  if (again && told)
+  // A record that all refuse is told once, when that is known.
+  if (again && refused)
+    reason_ = fmt::format("{} failed on worker {} for one of its records, and another worker tries it", name,
+                          worker);
+  else if (again && told)
     reason_ = fmt::format("{} failed {}on worker {}, try {} of {}: for the same reason", name,
                           before.times > 1 ? "again " : "", worker, before.times, options_.max_retries);
   else if (again)
     reason_ = fmt::format("{} failed on worker {}, try {} of {}: {}", whole, worker, before.times,
                           options_.max_retries, why);
   else
-    reason_ = fmt::format("{} failed {}on worker {}: {}{}", whole,
-                          before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker,
-                          why, wrong ? "; a lower learning rate may help" : "");
+    reason_ =
+        fmt::format("{} failed {}on worker {}: {}{}", whole,
+                    before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker, why,
+                    wrong                                ? "; a lower learning rate may help"
+                    : before.untold && before.why != why ? "; before that: " + before.why
+                                                         : "");
   before.why = why;
+  before.untold = again && refused;
   if (halted_)
     leave(task);
   else

@@ -47,7 +47,8 @@ struct outcome {
   std::uint32_t task = 0;     ///< with `worst`: its number
   std::string worst = {};     ///< evaluation: what `session::inspect_with` tells of the task
   std::vector<checked_minibatch> checked = {};
-  bool wrong = false;  ///< with `error`: a loss is not finite
+  bool wrong = false;    ///< with `error`: a loss is not finite
+  bool refused = false;  ///< with `error`: for what a record holds, as it is for whoever tries next
 };
 
 /// Where assignments come from: the master over the net, or its logic in this process.

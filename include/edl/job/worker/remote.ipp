@@ -362,6 +362,7 @@ EDL_INLINE bool remote_master::report(outcome const& o) {
   report.set_task(o.task);
   report.set_worst(o.worst);
   report.set_wrong(o.wrong);
+  report.set_refused(o.refused);
   for (checked_minibatch const& c : o.checked) {
     auto& out = *report.add_checked();
     out.set_index(c.index);

@@ -216,7 +216,7 @@ class session {
   void clip_gradients();
   void local_step();
   void pull(data::batch& b);
-  void end(std::string const& error, bool wrong = false);
+  void end(std::string const& error, bool wrong = false, bool refused = false);
   void report_applied();
   void give_back();
   void hand_back();

@@ -249,7 +249,8 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
     if (added.next < added.until) loader.submit(left);
   } catch (data_error const& e) {
     // This lease is not the one at work: report it here, the others go on.
-    master_.report({.lease = a.lease, .error = e.what(), .applied = added.next});
+    bool const refused = training && tried_evaluation_ && !tried_evaluation_->empty();
+    master_.report({.lease = a.lease, .error = e.what(), .applied = added.next, .refused = refused});
     in.leases.pop_back();
   }
 }
@@ -286,7 +287,7 @@ EDL_INLINE void session::try_evaluation() {
 
 EDL_INLINE void session::work(lease& l, data::batch& b) {
   if (!b.error.empty()) {
-    end(b.error);
+    end(b.error, false, b.refused);
     return;
   }
   time_account::scope const counts(account_, l.task.kind == task_kind::training     ? time_account::training
@@ -555,7 +556,7 @@ EDL_INLINE void session::local_step() {
   std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
 }
 
-EDL_INLINE void session::end(std::string const& error, bool wrong) {
+EDL_INLINE void session::end(std::string const& error, bool wrong, bool refused) {
   lane& in = here();
   lease l = std::move(in.leases.front());
   in.leases.pop_front();
@@ -580,7 +581,8 @@ EDL_INLINE void session::end(std::string const& error, bool wrong) {
                   .task = l.task.task.index,
                   .worst = std::move(worst),
                   .checked = l.checked,
-                  .wrong = wrong};
+                  .wrong = wrong,
+                  .refused = refused};
   if (error.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
     unreported_.push_back(o);
   else if (!master_.report(o) && l.task.kind != task_kind::check)

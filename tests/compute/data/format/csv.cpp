@@ -8,6 +8,7 @@
 
 #include "compute/data/support.hpp"
 #include "edl/compute/data/format/compression.hpp"
+#include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/source.hpp"
 
 namespace csv_test {
@@ -253,11 +254,12 @@ TEST_CASE("words for what is missing count so in columns of numbers, and are tol
   csv_source const s{support::write(dir / "a.csv", text)};
   CHECK(s.columns()[0].kind == example::kind::integers);
   CHECK(s.columns()[3].kind == example::kind::floats);
-  REQUIRE(s.notes().size() == 1);
-  CHECK(s.notes()[0] ==
+  CHECK(s.notes().empty());
+  CHECK(s.missing_note() ==
         (dir / "a.csv") +
             ":5: 'NA' in column 'age' of numbers counts as missing, as do 2 such cells in all, and "
             "others in 1 more column; --missing says which words do");
+  CHECK(edl::data::all_notes(s).size() == 1);
   auto const in = s.open();
   example e;
   in->read(0, 3, e);
@@ -277,7 +279,7 @@ TEST_CASE("words that the user says count as empty cells in all columns, and no 
   CHECK(columns[0].kind == example::kind::integers);
   CHECK(columns[2].kind == example::kind::none);
   CHECK(columns[3].kind == example::kind::strings);
-  CHECK(s->notes().empty());
+  CHECK(edl::data::all_notes(*s).empty());
   auto const in = s->open();
   example e;
   in->read(0, 1, e);
@@ -290,6 +292,43 @@ TEST_CASE("words that the user says count as empty cells in all columns, and no 
   none->open()->read(0, 1, e);
   CHECK(e.bytes("age") == "x y");
   CHECK_FALSE(edl::data::read_missing_words("auto"));
+  for (char const* const hollow : {",", "NA,", ",NA", "NA,,x", " "})
+    CHECK(
+        has(failure([&] { edl::data::read_missing_words(hollow); }),
+            "--missing=" + std::string(hollow) + ": a word of the list is empty, and empty cells count as"));
+}
+
+TEST_CASE("a few rows of a table are read as the columns that a model was trained with") {
+  support::scratch const dir;
+  support::write(dir / "all.csv", "age,city,zip\n5,NA,a1\n7,b,\n");
+  auto const path = support::write(dir / "one.csv", "age,city,zip\nNA,NA,12345\n");
+  auto const as = [&](edl::data::source const& of, char const* said) {
+    example e;
+    of.open()->read(0, 0, e);
+    CAPTURE(said);
+    CHECK_FALSE(e.contains("age"));
+    CHECK(e.bytes("city") == "NA");
+    CHECK(e.bytes("zip") == "12345");
+  };
+  auto const all = open_source(dir / "all.csv");
+  auto const known = std::make_shared<std::vector<edl::data::table_column>>(edl::data::columns_of(*all));
+  auto const one = open_source(path, {.known = known});
+  as(*one, "known");
+  CHECK(has(one->missing_note(), "one.csv:2: 'NA' in column 'age' of numbers counts as missing"));
+  // Of several files the others say it, whatever their order.
+  for (char const* const list : {"/one.csv,", "/all.csv,"}) {
+    auto const files =
+        open_source(dir.path() + list + dir.path() + (list[1] == 'o' ? "/all.csv" : "/one.csv"));
+    example e;
+    files->open()->read(list[1] == 'o' ? 0 : 1, 0, e);
+    CHECK_FALSE(e.contains("age"));
+    CHECK(e.bytes("zip") == "12345");
+    CHECK(columns_of(*files)[0].kind == example::kind::integers);
+  }
+  // By itself nobody knows, and its cells are what they are.
+  example e;
+  open_source(path)->open()->read(0, 0, e);
+  CHECK(e.bytes("age") == "NA");
 }
 
 TEST_CASE("lines that are no UTF-8, and names that only look alike, are told with what differs") {

@@ -169,6 +169,43 @@ TEST_CASE("words that count as missing are told once, unless the user has said t
   }
 }
 
+TEST_CASE("a record that nobody takes is named once, by one process or by two workers") {
+  job::scratch const dir;
+  job::write_shard(dir / "data/part-0", 640, 5, [](std::uint64_t record, edl::example& e) {
+    if (record != 300) return;
+    auto const x = e.float_values("x");
+    std::vector<float> const copy(x.begin(), x.end());
+    edl::example_builder to(e);
+    to.floats("x", copy);
+    to.integer("label", 77);
+  });
+  for (lines const& processes : {lines{}, lines{"--num_ps_pods=1", "--num_workers=2"}}) {
+    job::run j(train(job::with(processes, {"--training_data=" + dir / "data", "--num_epochs=3"})));
+    CHECK(j.wait() == 1);
+    CAPTURE(j.log());
+    CHECK(count(j.log(), "record 300 of part-0") == 1);
+    CHECK(count(j.log(), " failed ") <= 2);
+  }
+}
+
+TEST_CASE("a table of one row is evaluated as the training's table was read") {
+  job::scratch const dir;
+  std::ofstream(dir / "all.csv") << "x,label\n1,0\nNA,1\n";
+  std::ofstream(dir / "one.csv") << "x,label\nNA,1\n";
+  edl::job j{.training_data = dir / "all.csv", .validation_data = dir / "one.csv"};
+  edl::logger const quiet(edl::severity::critical);
+  auto const lacks_x = [](edl::train::records const& of) {
+    edl::example e;
+    of.evaluation->open()->read(0, 0, e);
+    CHECK_FALSE(e.contains("x"));
+  };
+  lacks_x(edl::train::open_records(j, {}, quiet));
+  // A model says what it was trained with.
+  j.command = edl::command::evaluate;
+  j.training_data = {};
+  lacks_x(edl::train::open_records(j, {}, quiet, {{.name = "x", .kind = edl::example::kind::floats}}));
+}
+
 TEST_CASE("what a damaged file hides is told to be in no count") {
   job::scratch const dir;
   for (char const* part : {"/part-0", "/part-1"}) job::write_shard(dir / "data" + part, 256, 5);

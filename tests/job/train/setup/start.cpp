@@ -109,7 +109,9 @@ TEST_CASE("an attempt that was never complete is no damage") {
   job::run j(train({"--checkpoint_dir=" + dir / "c"}));
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
-  CHECK_FALSE(has(j.log(), "is passed over"));
+  CHECK(count(j.log(),
+              "/version-7 is passed over, as it has no manifest.json: whoever wrote it did not finish; "
+              "there is no older one") == 1);
   CHECK(names_in(dir / "c") == lines{".edl-epoch", ".edl-lock", "history.jsonl", "version-64"});
 }
 

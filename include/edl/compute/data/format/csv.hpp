@@ -25,17 +25,16 @@ struct csv_options {
   std::string_view blanks;            ///< characters that do not count at both ends of a text
   char comment = 0;                   ///< a row that begins with it is no record; 0: every row is one
   missing_words missing = {};         ///< texts that count as an empty cell
+  std::shared_ptr<std::vector<table_column> const> known = {};  ///< of another file: a text there is one here
 };
-
-/// How the note ends that names the words which count as missing because nobody has said which do.
-inline constexpr std::string_view missing_note_end = "; --missing says which words do";
 
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
 /// header row names the features and is no record, unless the options name them; empty lines are none either.
 /// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. A
 /// cell is also what its own text says, so that one bad cell is the fault of its record alone. Where a field
 /// of a column of numbers is empty, or says so (`missing_words`), the record lacks the feature. A few texts
-/// among many numbers change nothing in that. It does so, too, where no row of the file has a value. The
+/// among many numbers change nothing in that. It does so, too, where no row of the file has a value. A column
+/// of nothing but such words holds texts, unless another file knows it as numbers (`known`, `agree`). The
 /// whole file is scanned once, for the rows' offsets and the columns' kinds. A file is one shard. It may be
 /// packed (compute/data/format/text_file.hpp).
 class csv_source : public table {
@@ -60,9 +59,10 @@ class csv_source : public table {
   /// A data_error if the file lacks one of them.
   void agree(std::vector<column> const& with) override;
 
-  /// Names the cells because of which columns that hold numbers otherwise are texts, what counts as missing,
-  /// and lines that are no UTF-8.
+  /// Names the cells because of which columns that hold numbers otherwise are texts, and lines that are no
+  /// UTF-8.
   std::span<std::string const> notes() const override { return notes_; }
+  std::string missing_note() const override { return missing_note_; }
 
  private:
   friend class detail::csv_reader;
@@ -79,6 +79,7 @@ class csv_source : public table {
   std::vector<std::uint64_t> lines_;  // of some rows
   std::vector<shard> shards_;
   std::vector<std::string> notes_;
+  std::string missing_note_;
 };
 
 }  // namespace edl::data

@@ -79,12 +79,6 @@ inline example::kind kind_of(std::string_view text) {
   return number_from<double>(text) ? example::kind::floats : example::kind::strings;
 }
 
-/// What people and programs write where a number is missing.
-inline bool says_missing(std::string_view text) {
-  static constexpr std::string_view usual[] = {"NA", "N/A", "n/a", "null", "NULL", "None", "?", "-"};
-  return std::ranges::find(usual, text) != std::end(usual);
-}
-
 /// What the cells of a column are.
 struct csv_cells {
   std::uint64_t missing = 0, missing_line = 0;  // cells with a word for that, and the first
@@ -144,7 +138,7 @@ class csv_reader final : public reader {
                                from_.options_.columns.empty() ? " as in the header" : "", fields_.size()));
     example_builder build{into};
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      auto const& [name, what, spelled] = columns[i];
+      auto const& [name, what, spelled, says_nothing] = columns[i];
       auto const text = trimmed(fields_[i], detail::cell_blanks);
       bool const empty = text.empty() || from_.is_word_for_empty(text);
       bool const missing = empty || (!from_.options_.missing && says_missing(text));
@@ -245,8 +239,7 @@ EDL_INLINE void csv_source::scan() {
       if (!options_.columns.empty() && options_.columns[i].kind != example::kind::none) continue;
       auto const text = trimmed(fields[i], detail::cell_blanks);
       if (text.empty() || is_word_for_empty(text)) continue;
-      columns_[i].kind =
-          cells[i].add(columns_[i].kind, text, !options_.missing && detail::says_missing(text), line);
+      columns_[i].kind = cells[i].add(columns_[i].kind, text, !options_.missing && says_missing(text), line);
     }
   };
 
@@ -293,13 +286,23 @@ EDL_INLINE void csv_source::scan() {
         file_.path(), foreign_line, detail::spelled_out(std::string_view(foreign_row).substr(from, 24)),
         foreign > 1 ? fmt::format(" ({} such lines in all)", foreign) : ""));
   }
-  // A column of nothing but such words holds texts.
+  auto const known = [&](std::string const& name) {
+    if (!options_.known) return example::kind::none;
+    auto const it = std::ranges::find(*options_.known, name, &column::name);
+    return it == options_.known->end() ? example::kind::none : it->kind;
+  };
   std::string told;
   std::size_t more = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     auto const& c = cells[i];
     if (c.missing == 0) continue;
-    if (c.numbers == 0 || (c.texts > 0 && !c.nearly_numbers()))
+    // A column of nothing but such words holds texts, as far as this file tells.
+    bool const alone = c.numbers == 0 && c.texts == 0;
+    auto const elsewhere = known(columns_[i].name);
+    columns_[i].says_nothing = alone && elsewhere == example::kind::none;
+    bool const number = alone ? elsewhere == example::kind::floats || elsewhere == example::kind::integers
+                              : c.numbers > 0 && (c.texts == 0 || c.nearly_numbers());
+    if (!number)
       columns_[i].kind = example::kind::strings;
     else if (!told.empty())
       ++more;
@@ -309,9 +312,8 @@ EDL_INLINE void csv_source::scan() {
                          counted(c.missing, "such cell"));
   }
   if (!told.empty())
-    notes_.push_back(told +
-                     (more > 0 ? fmt::format(", and others in {}", counted(more, "more column")) : "") +
-                     std::string(missing_note_end));
+    missing_note_ = told + (more > 0 ? fmt::format(", and others in {}", counted(more, "more column")) : "") +
+                    "; --missing says which words do";
   have_numbers_.resize(columns_.size());
   nearly_numbers_.resize(columns_.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -332,10 +334,13 @@ EDL_INLINE void csv_source::scan() {
       notes_.push_back(fmt::format(
           "{}:{}: '{}' makes column '{}' a text; {} of its cells are numbers, {} are not", file_.path(),
           c.line, c.first, edl::printable(columns_[i].name, 64), c.numbers, c.texts));
+  // Of few rows a text may look like a number, or be empty in each of them.
+  if (options_.columns.empty())
+    for (column& c : columns_) c.kind = wider(c.kind, known(c.name));
 }
 
 EDL_INLINE void csv_source::agree(std::vector<column> const& with) {
-  for (auto const& [name, what, spelled] : with) {
+  for (auto const& [name, what, spelled, says_nothing] : with) {
     auto const own = std::ranges::find(columns_, name, &column::name);
     if (own == columns_.end()) {
       std::vector<std::string_view> names;

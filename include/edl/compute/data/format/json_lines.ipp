@@ -330,7 +330,7 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
 }
 
 EDL_INLINE void json_lines_source::agree(std::vector<table_column> const& with) {
-  for (auto const& [name, what, spelled] : with) {
+  for (auto const& [name, what, spelled, says_nothing] : with) {
     auto const own = places_.find(name);
     if (own == places_.end()) continue;
     auto& kind = columns_[own->second].kind;

@@ -163,6 +163,8 @@ EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
     if (!into.packed) split(number, into);
   } catch (changed_error const& e) {
     throw changed_error(placed(e.what()));
+  } catch (detail::unread_error const&) {
+    throw;  // may be read the next time
   } catch (data_error const& e) {
     into.failure = placed(e.what());
   }

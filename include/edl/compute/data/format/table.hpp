@@ -18,6 +18,7 @@ struct table_column {
   std::string name;
   example::kind kind = example::kind::none;  ///< none: as the values say
   bool spelled = false;                      ///< its numbers are texts: one is too large for an integer
+  bool says_nothing = false;                 ///< texts, as all of its cells may say that a number is missing
 
   friend bool operator==(table_column const&, table_column const&) = default;
 };

@@ -86,11 +86,14 @@ EDL_INLINE void agree(std::span<table* const> files) {
   for (table const* const file : files)
     for (auto const& column : file->columns()) {
       auto const [known, fresh] = places.try_emplace(column.name, all.size());
-      if (fresh) all.push_back(column);
+      if (fresh) all.push_back({column.name});
       table_column& one = all[known->second];
-      one.kind = wider(one.kind, column.kind);
+      one.kind = wider(one.kind, column.says_nothing ? example::kind::none : column.kind);
       one.spelled |= column.spelled;
+      one.says_nothing |= column.says_nothing;
     }
+  for (table_column& one : all)
+    if (one.says_nothing && one.kind == example::kind::none) one.kind = example::kind::strings;
   for (table* const file : files) file->agree(all);
 }
 

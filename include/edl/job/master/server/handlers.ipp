@@ -262,7 +262,8 @@ EDL_INLINE wire::TaskReportReply handlers::report(wire::TaskReport const& m) {
                                              .skipped = m.skipped(),
                                              .trained = wire::from_message(m.trained()),
                                              .checked = std::move(checked),
-                                             .wrong = m.wrong()},
+                                             .wrong = m.wrong(),
+                                             .refused = m.refused()},
                                             now()));
   if (out.accepted() && inspected_ && !m.worst().empty()) inspected_(m.task(), m.worst());
   return out;

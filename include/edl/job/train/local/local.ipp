@@ -62,6 +62,7 @@ class local_master final : public worker::master_link {
       : program_(p),
         job_(j),
         around_(around),
+        lock_(lock),
         log_(log),
         store_(s),
         options_(options_of(j, p, r, lock, log)),
@@ -109,7 +110,8 @@ class local_master final : public worker::master_link {
                                                     .metrics = o.metrics,
                                                     .returned = o.returned,
                                                     .applied = o.applied,
-                                                    .skipped = o.skipped},
+                                                    .skipped = o.skipped,
+                                                    .refused = o.refused},
                                                    now());
     alive();
     run_commands();
@@ -193,7 +195,8 @@ class local_master final : public worker::master_link {
     for (master::final_retries tries(std::move(name), around_.storage, log_, now());;) try {
         return work();
       } catch (error const& e) {
-        if (!tries.go_on(e.what(), now())) throw;
+        bool const lost = lock_ && lock_->lost();  // no other try changes that
+        if (lost || !tries.go_on(e.what(), now())) throw;
         std::this_thread::sleep_for(tries.pause());
       }
   }
@@ -322,6 +325,7 @@ class local_master final : public worker::master_link {
   program& program_;
   job const& job_;
   local_context const& around_;
+  checkpoint::directory_lock* lock_;
   logger log_;
   ps::store& store_;
   master::job_options options_;
@@ -341,7 +345,7 @@ class local_master final : public worker::master_link {
 EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_context const& around) {
   make_directories(j);
   auto const lock = lock_outputs(j, checkpoint::lock_options::part::whole, log);
-  records const r = open_records(j, p.open, log);
+  records const r = open_records(j, p.open, log, trained_columns(j));
   plan_training(*p.rule, j, r);
   tell_of(r, j, *p.rule, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));

@@ -71,7 +71,7 @@ class hard_records {
     std::string file;
     std::optional<std::uint64_t> in_file;  ///< its number there; none: it is all of the file
     std::optional<std::int64_t> label, said;
-    float probability = 0;  ///< of what is said
+    float probability = 0;  ///< that predictions have: of the class that is said, or of a yes
 
     std::string json() const;
     static std::string json(std::vector<seen> const& all);

@@ -73,8 +73,7 @@ EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, d
     likeliest_class const c(outputs);
     s.said = std::int64_t(c.number), s.probability = c.probability;
   } else if (o.meaning == output_meaning::probabilities && o.size() == 1) {
-    float const one = probability_of(outputs[0]);
-    s.said = outputs[0] > 0, s.probability = *s.said ? one : 1 - one;
+    s.said = outputs[0] > 0, s.probability = probability_of(outputs[0]);  // of a 1, as predictions have it
   } else {
     return s;
   }
@@ -214,11 +213,12 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
   std::ranges::sort(worst, seen::harder);
   if (j.format != result_format::json)
     for (seen const& s : worst)
-      fmt::print(
-          to, "loss {}, {}{}{}\n",
-          s.loss < 1e6 ? fmt::format("{:.4f}", s.loss) : fmt::format("{:.4e}", s.loss),
-          s.in_file ? fmt::format("record {} of ", *s.in_file) : "", printable(s.file),
-          !s.said ? "" : fmt::format(": label {}, said {} ({:.3f})", *s.label, *s.said, s.probability));
+      fmt::print(to, "loss {}, {}{}{}\n",
+                 s.loss < 1e6 ? fmt::format("{:.4f}", s.loss) : fmt::format("{:.4e}", s.loss),
+                 s.in_file ? fmt::format("record {} of ", *s.in_file) : "", printable(s.file),
+                 !s.said ? ""
+                         : fmt::format(": label {}, said {} (probability {:.3f})", *s.label, *s.said,
+                                       s.probability));
   else if (j.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();

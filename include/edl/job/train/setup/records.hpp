@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "edl/compute/data/format/table.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/optim/rule.hpp"
 #include "edl/core/log.hpp"
@@ -22,8 +24,10 @@ struct records {
 
 /// Throws data_error when they are missing or damaged; with --skip_damaged what is left out is logged
 /// instead. `own` opens what the model opens by itself. With --validation_split, a share of the training data
-/// is what is evaluated on; where nothing is trained, that share of the validation data.
-records open_records(job const& j, data::opener const& own, logger const& log);
+/// is what is evaluated on; where nothing is trained, that share of the validation data. Columns of other
+/// tables are read as those of the training data, or else as `known`, from `trained_columns`.
+records open_records(job const& j, data::opener const& own, logger const& log,
+                     std::vector<data::table_column> known = {});
 
 /// Logs what a person should know of them, for one process of a job: which cells make a column a text, which
 /// classes folders have, how many records are held out. It warns of training data that are sorted by a

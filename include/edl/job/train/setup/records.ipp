@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "edl/compute/data/first_records.hpp"
-#include "edl/compute/data/format/csv.hpp"
+#include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/sorted_by.hpp"
 #include "edl/compute/data/split.hpp"
 #include "edl/core/error.hpp"
@@ -21,13 +21,14 @@
 namespace edl::train {
 namespace detail {
 
-inline std::unique_ptr<data::source> open_data(job const& j, std::string const& path,
-                                               data::opener const& own) {
-  return path.empty()
-             ? nullptr
-             : data::open_source(
-                   path, {.skip_damaged = j.skip_damaged, .missing = data::read_missing_words(j.missing)},
-                   own);
+inline std::unique_ptr<data::source> open_data(job const& j, std::string const& path, data::opener const& own,
+                                               std::vector<data::table_column> const& known = {}) {
+  if (path.empty()) return nullptr;
+  return data::open_source(path,
+                           {.skip_damaged = j.skip_damaged,
+                            .missing = data::read_missing_words(j.missing),
+                            .known = std::make_shared<std::vector<data::table_column>>(known)},
+                           own);
 }
 
 /// What the labels of a set with named classes mean.
@@ -52,9 +53,11 @@ inline void check_classes(records const& r) {
 
 }  // namespace detail
 
-EDL_INLINE records open_records(job const& j, data::opener const& own, logger const& log) {
+EDL_INLINE records open_records(job const& j, data::opener const& own, logger const& log,
+                                std::vector<data::table_column> known) {
   records r;
   auto whole = detail::open_data(j, j.training_data, own);
+  if (whole) known = data::columns_of(*whole);
   auto const tell = [&](data::source const* of) {
     if (!of) return;
     for (std::string const& line : of->damage()) log.warning(line);
@@ -69,13 +72,13 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
     r.evaluation = part(data::split_part::validation);
   } else {
     r.training = std::move(whole);
-    r.evaluation = detail::open_data(j, j.validation_data, own);
+    r.evaluation = detail::open_data(j, j.validation_data, own, known);
     tell(r.evaluation.get());
     if (j.validation_split > 0 && r.evaluation)
       r.evaluation = std::make_unique<data::split_source>(std::move(r.evaluation), j.validation_split, j.seed,
                                                           data::split_part::validation);
   }
-  r.prediction = detail::open_data(j, j.prediction_data, own);
+  r.prediction = detail::open_data(j, j.prediction_data, own, known);
   tell(r.prediction.get());
   detail::check_classes(r);
   auto const keep = [&](std::unique_ptr<data::source>& of, std::uint64_t minibatches) {
@@ -89,11 +92,12 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
 }
 
 EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule, logger const& log) {
-  bool told_of_words = false;  // once: the files of a job are alike in that
+  std::string missing;  // told once: the files of a job are alike in that
   auto const notes = [&](std::unique_ptr<data::source> const& of) {
     if (!of) return;
-    for (std::string const& line : of->notes())
-      if (!line.ends_with(data::missing_note_end) || !std::exchange(told_of_words, true)) log.warning(line);
+    for (std::string const& line : of->notes()) log.warning(line);
+    if (std::string note = missing.empty() ? of->missing_note() : ""; !note.empty())
+      log.warning(missing = std::move(note));
   };
   notes(r.training);
   std::size_t damaged = 0;

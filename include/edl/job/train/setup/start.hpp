@@ -22,9 +22,10 @@ inline constexpr std::string_view init_flag = "--checkpoint_dir_for_init=";
 
 struct found_model {
   std::string path;
-  std::string directory{};  ///< whose newest checkpoint it is; empty: it was named itself
-  std::string warning{};    ///< which newer checkpoints are damaged; empty: none
-  std::string damaged{};    ///< the newest of these
+  std::string directory{};   ///< whose newest checkpoint it is; empty: it was named itself
+  std::string warning{};     ///< which newer checkpoints are damaged; empty: none
+  std::string damaged{};     ///< the newest of these
+  std::string unfinished{};  ///< which newer checkpoint has no manifest; empty: none
 };
 
 /// What --checkpoint_dir_for_init means: a checkpoint's directory, or an exported model. `given` is one of
@@ -45,6 +46,9 @@ checkpoint::job_files files_of(job const& j, program const& p, records const& r,
 
 /// The same of what `find_model` has found.
 std::string hyperparameters_at(std::string const& path);
+
+/// The columns that a model which is evaluated or predicts was trained with; nothing where it does not say.
+std::vector<data::table_column> trained_columns(job const& j);
 
 /// What such a model takes of a record; nothing where it does not say.
 record_facts facts_at(std::string const& path);

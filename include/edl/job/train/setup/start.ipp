@@ -140,6 +140,7 @@ inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
 inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
   if (j.checkpoint_dir.empty()) return std::nullopt;
   auto const found = own_checkpoints(j);
+  if (!found.unfinished.empty()) log.warning(found.unfinished);
   if (!found.newest && found.passed_over.empty()) return std::nullopt;
   if (!found.newest && !j.ignore_damaged_checkpoints)
     throw error(
@@ -241,7 +242,8 @@ inline found_model model_at(std::string const& given, checkpoint::check how, std
   auto const found = checkpoint::find_checkpoint(path, how);
   std::string const model = path + "/model.safetensors";
   if (!found.newest && !found.passed_over.empty()) refuse(found.warning());
-  if (found.newest && found.passed_over.empty()) return {*found.newest, path};
+  if (found.newest && found.passed_over.empty())
+    return {.path = *found.newest, .directory = path, .unfinished = found.unfinished};
   if (found.newest) return {*found.newest, path, found.warning(), found.passed_over.front().path};
   if (fs::exists(model, code)) {
     if (how == checkpoint::check::checksums) checkpoint::check_model(model);
@@ -260,7 +262,8 @@ EDL_INLINE found_model find_model(std::string const& given, checkpoint::check ho
 EDL_INLINE std::string find_model(std::string const& given, logger const& log, checkpoint::check how,
                                   std::string_view flag) {
   auto const found = detail::model_at(given, how, flag);
-  if (!found.warning.empty()) log.warning(found.warning);
+  for (std::string const& one : {found.warning, found.unfinished})
+    if (!one.empty()) log.warning(one);
   if (!found.directory.empty())
     log.info(fmt::format("{} is the newest checkpoint in {}", found.path, found.directory));
   return found.path;
@@ -279,6 +282,16 @@ EDL_INLINE std::string hyperparameters_at(std::string const& path) {
 EDL_INLINE record_facts facts_at(std::string const& path) {
   return read_facts(detail::is_model_file(path) ? checkpoint::model_note(path, "record")
                                                 : checkpoint::read_manifest(path).record);
+}
+
+EDL_INLINE std::vector<data::table_column> trained_columns(job const& j) try {
+  std::vector<data::table_column> all;
+  if (j.command == command::train || j.checkpoint_dir_for_init.empty()) return all;
+  auto const model = detail::model_at(j.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag);
+  for (record_feature const& f : facts_at(model.path).inputs) all.push_back({.name = f.name, .kind = f.kind});
+  return all;
+} catch (error const&) {
+  return {};  // who reads the model says what is wrong with it
 }
 
 EDL_INLINE record_facts facts_of(program const& p, data::source const& training) {
