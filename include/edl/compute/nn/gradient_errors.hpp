@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 #include "edl/compute/nn/carve.hpp"
+#include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/layer.hpp"
 #include "edl/compute/nn/plan.hpp"
 #include "edl/core/mode.hpp"
@@ -106,9 +108,11 @@ struct derivative_errors {
 /// Compares what a layer's `backward` gives with central differences of its `forward`, on `batch` samples of
 /// shape `in`, in double. `l.check(in)` must be `fits`. A layer with a kink, as at 0 of a relu, may be off
 /// where a random input lies within 1e-5 of it.
-template <layer L>
+template <class L>
+  requires layer<L> || is_expression<L>
 derivative_errors gradient_errors(L const& l, shape in, pass_size batch = 3, mode m = mode::training) {
-  lone_layer<L> alone{.l = l, .in = in, .batch = batch, .mode = m};
+  auto const whole = as_layer(l);
+  lone_layer<std::remove_const_t<decltype(whole)>> alone{.l = whole, .in = in, .batch = batch, .mode = m};
   alone.value();
   alone.backward();
   auto const dx = alone.dx, gradients = alone.gradients;

@@ -76,7 +76,13 @@ V expm1_below(V const& z) {
 }
 
 /// log(1 + e) for an e from 0 to 1, within 2e-7 of it. A NaN stays.
+template <std::floating_point T>
+T log1p_share(T e) {
+  return std::log1p(e);
+}
+
 template <class V>
+  requires(!std::floating_point<V>)
 V log1p_share(V const& e) {
   if constexpr (sizeof(e[0]) == 8) {
     return lane_by_lane(e, [](double x) { return std::log1p(x); });

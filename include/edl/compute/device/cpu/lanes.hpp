@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 namespace edl::detail {
 
@@ -39,6 +45,48 @@ V load(T const* from) {
 template <class V, class T>
 void store(T* to, V const& v) {
   reinterpret_cast<anywhere<V>*>(to)->value = v;
+}
+
+/// The lanes below `valid` of a vector, and `others` in the rest.
+template <class V>
+V first_lanes(V const& v, std::size_t valid, V const& others) {
+  using T = typename lane<V>::type;
+  using number = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  typedef number whole __attribute__((vector_size(sizeof(V))));
+  whole const count = whole{} + number(valid);
+  if constexpr (sizeof(T) == 4)
+    return whole{0, 1, 2, 3, 4, 5, 6, 7} < count ? v : others;
+  else
+    return whole{0, 1, 2, 3} < count ? v : others;
+}
+
+/// Some numbers, fewer than a vector has, and zeros.
+template <class V, class T>
+V load_first(T const* from, std::size_t valid) {
+#ifdef __AVX2__
+  if constexpr (sizeof(T) == 4) {
+    typedef int whole __attribute__((vector_size(32)));
+    whole const mask = whole{0, 1, 2, 3, 4, 5, 6, 7} < whole{} + int(valid);
+    return std::bit_cast<V>(_mm256_maskload_ps(from, std::bit_cast<__m256i>(mask)));
+  }
+#endif
+  V v{};
+  for (std::size_t k = 0; k < valid; ++k) v[k] = from[k];
+  return v;
+}
+
+/// Stores the first lanes of a vector.
+template <class V, class T>
+void store_first(T* to, V const& v, std::size_t valid) {
+#ifdef __AVX2__
+  if constexpr (sizeof(T) == 4) {
+    typedef int whole __attribute__((vector_size(32)));
+    whole const mask = whole{0, 1, 2, 3, 4, 5, 6, 7} < whole{} + int(valid);
+    _mm256_maskstore_ps(to, std::bit_cast<__m256i>(mask), std::bit_cast<__m256>(v));
+    return;
+  }
+#endif
+  for (std::size_t k = 0; k < valid; ++k) to[k] = v[k];
 }
 
 /// work.operator()<V>(index) for all of [0, n): V is a vector of `T`s, or `T` for those that are left over.

@@ -4,9 +4,13 @@
 #include <string_view>
 
 #include "edl/compute/device/elementwise.hpp"
+#include "edl/compute/nn/expression/operations.hpp"
 #include "edl/compute/nn/layer.hpp"
 
 namespace edl::nn {
+
+// Those without options are functions within the forward pass of a layer, too: `nn::tanh(x)` of a tensor is a
+// tensor.
 
 namespace detail {
 
@@ -63,36 +67,54 @@ struct tuned_activation {
 }  // namespace detail
 
 /// max(x, 0), element by element. The shape stays.
-struct relu : detail::plain_activation<elementwise::relu> {
+struct relu : detail::plain_activation<elementwise::relu>, tensor {
   static constexpr std::string_view name = "relu";
+
+  constexpr relu() = default;
+  constexpr relu(tensor x) : tensor(expression::relu(x)) {}  // NOLINT(google-explicit-constructor)
 };
 
 /// tanh(x), element by element. The shape stays.
-struct tanh : detail::plain_activation<elementwise::tanh> {
+struct tanh : detail::plain_activation<elementwise::tanh>, tensor {
   static constexpr std::string_view name = "tanh";
+
+  constexpr tanh() = default;
+  constexpr tanh(tensor x) : tensor(expression::tanh(x)) {}  // NOLINT(google-explicit-constructor)
 };
 
 /// 1 / (1 + exp(-x)), element by element. The shape stays.
-struct sigmoid : detail::plain_activation<elementwise::sigmoid> {
+struct sigmoid : detail::plain_activation<elementwise::sigmoid>, tensor {
   static constexpr std::string_view name = "sigmoid";
+
+  constexpr sigmoid() = default;
+  constexpr sigmoid(tensor x) : tensor(expression::sigmoid(x)) {}  // NOLINT(google-explicit-constructor)
 };
 
 /// x · Φ(x), with the standard normal distribution Φ (Hendrycks and Gimpel, 2016), element by element. The
 /// shape stays.
-struct gelu : detail::plain_activation<elementwise::gelu, true> {
+struct gelu : detail::plain_activation<elementwise::gelu, true>, tensor {
   static constexpr std::string_view name = "gelu";
   static constexpr bool recomputes = true;
+
+  constexpr gelu() = default;
+  constexpr gelu(tensor x) : tensor(expression::gelu(x)) {}  // NOLINT(google-explicit-constructor)
 };
 
 /// x · σ(x) = x / (1 + exp(−x)), element by element. It is also called swish, with β = 1. (Elfwing, Uchibe
 /// and Doya, 2017; Ramachandran, Zoph and Le, "Searching for activation functions", 2017.) The shape stays.
-struct silu : detail::plain_activation<elementwise::silu, true> {
+struct silu : detail::plain_activation<elementwise::silu, true>, tensor {
   static constexpr std::string_view name = "silu";
+
+  constexpr silu() = default;
+  constexpr silu(tensor x) : tensor(expression::silu(x)) {}  // NOLINT(google-explicit-constructor)
 };
 
 /// log(1 + exp(x)), element by element, without overflow. The shape stays.
-struct softplus : detail::plain_activation<elementwise::softplus, true> {
+struct softplus : detail::plain_activation<elementwise::softplus, true>, tensor {
   static constexpr std::string_view name = "softplus";
+
+  constexpr softplus() = default;
+  constexpr softplus(tensor x) : tensor(expression::softplus(x)) {}  // NOLINT(google-explicit-constructor)
 };
 
 /// x where it is positive, slope · x elsewhere. The shape stays.
@@ -115,10 +137,14 @@ struct elu : detail::tuned_activation<elu, elementwise::elu> {
 };
 
 /// exp(x) / Σ exp(x) over the channels. The shape stays.
-struct softmax {
+struct softmax : tensor {
   static constexpr std::string_view name = "softmax";
   static constexpr bool each_place = true;
   static constexpr bool portable = true;
+
+  constexpr softmax() = default;
+  constexpr softmax(tensor x, axes along = nn::channels)  // NOLINT(google-explicit-constructor)
+      : tensor(expression::softmax(x, along)) {}
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }
@@ -136,10 +162,14 @@ struct softmax {
 };
 
 /// x − log Σ exp(x) over the channels, without overflow: the logarithm of `softmax`. The shape stays.
-struct log_softmax {
+struct log_softmax : tensor {
   static constexpr std::string_view name = "log_softmax";
   static constexpr bool each_place = true;
   static constexpr bool portable = true;
+
+  constexpr log_softmax() = default;
+  constexpr log_softmax(tensor x, axes along = nn::channels)  // NOLINT(google-explicit-constructor)
+      : tensor(expression::log_softmax(x, along)) {}
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }

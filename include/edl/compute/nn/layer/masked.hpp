@@ -9,6 +9,7 @@
 
 #include "edl/compute/device/kept_places.hpp"
 #include "edl/compute/nn/carve.hpp"
+#include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/layer/sequential.hpp"
 #include "edl/compute/nn/padding_mask.hpp"
 
@@ -85,7 +86,9 @@ struct masked_chain : chain<Layers...> {
 template <class... Layers>
 constexpr auto masked(padding_mask mask, Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
-  if constexpr ((layer<Layers> && ...)) {
+  if constexpr ((is_expression<Layers> || ...)) {
+    return masked(mask, as_layer(layers)...);
+  } else if constexpr ((layer<Layers> && ...)) {
     return masked_chain<Layers...>{{{layers...}}, mask};
   } else {
     detail::explain_layers<Layers...>();

@@ -5,6 +5,7 @@
 
 #include "edl/compute/device/activation.hpp"
 #include "edl/compute/nn/child.hpp"
+#include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
 
 namespace edl::nn {
@@ -138,7 +139,9 @@ namespace detail {
 template <merge How, class... Branches>
 constexpr auto side_by_side(Branches... branches) {
   static_assert(sizeof...(Branches) > 0, "edl: there is at least one branch");
-  if constexpr (sizeof...(Branches) > 0 && (layer<Branches> && ...)) {
+  if constexpr ((is_expression<Branches> || ...)) {
+    return side_by_side<How>(as_layer(branches)...);
+  } else if constexpr (sizeof...(Branches) > 0 && (layer<Branches> && ...)) {
     return parallel<How, Branches...>{{branches...}};
   } else {
     explain_layers<Branches...>();
@@ -150,12 +153,14 @@ constexpr auto side_by_side(Branches... branches) {
 
 /// Branches whose channels stand one after the other. Heights and widths are equal.
 template <class... Branches>
+  requires(!expression::tensor_like<Branches> && ...)
 constexpr auto concat(Branches... branches) {
   return detail::side_by_side<merge::concat>(branches...);
 }
 
 /// Branches that are added up. Shapes are equal.
 template <class... Branches>
+  requires(!expression::tensor_like<Branches> && ...)
 constexpr auto sum(Branches... branches) {
   return detail::side_by_side<merge::sum>(branches...);
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/layer/sequential.hpp"
 #include "edl/compute/nn/literal.hpp"
 
@@ -21,7 +22,9 @@ struct named_chain : chain<Layers...> {
 template <literal Name, class... Layers>
 constexpr auto named(Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
-  if constexpr ((layer<Layers> && ...)) {
+  if constexpr ((is_expression<Layers> || ...)) {
+    return named<Name>(as_layer(layers)...);
+  } else if constexpr ((layer<Layers> && ...)) {
     return named_chain<Name, Layers...>{{{layers...}}};
   } else {
     detail::explain_layers<Layers...>();

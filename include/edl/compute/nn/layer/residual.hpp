@@ -5,6 +5,7 @@
 
 #include "edl/compute/device/activation.hpp"
 #include "edl/compute/nn/child.hpp"
+#include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/fuse.hpp"
 #include "edl/compute/nn/layer/identity.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
@@ -155,7 +156,9 @@ struct shortcut {
 /// Adds what goes into a body to what comes out. Their shapes are equal.
 template <class Body>
 constexpr auto residual(Body body) {
-  if constexpr (layer<Body>) {
+  if constexpr (is_expression<Body>) {
+    return residual(as_layer(body));
+  } else if constexpr (layer<Body>) {
     return shortcut<Body>{body, {}};
   } else {
     detail::explain_layers<Body>();
@@ -167,7 +170,9 @@ constexpr auto residual(Body body) {
 /// `residual(sequential(…), conv2d{.filters = 32, .stride = 2})`.
 template <class Body, class Projection>
 constexpr auto residual(Body body, Projection projection) {
-  if constexpr (layer<Body> && layer<Projection>) {
+  if constexpr (is_expression<Body> || is_expression<Projection>) {
+    return residual(as_layer(body), as_layer(projection));
+  } else if constexpr (layer<Body> && layer<Projection>) {
     return shortcut<Body, Projection>{body, projection};
   } else {
     detail::explain_layers<Body, Projection>();

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "edl/compute/nn/chain.hpp"
+#include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/input.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
 
@@ -26,7 +27,9 @@ template <class First, class... Layers>
   }
 constexpr auto sequential(First from, Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a network has layers");
-  if constexpr ((layer<Layers> && ...)) {
+  if constexpr ((is_expression<Layers> || ...)) {
+    return sequential(from, as_layer(layers)...);
+  } else if constexpr ((layer<Layers> && ...)) {
     return network<First, Layers...>{from.input(), {{layers...}}, holds_ids<First>, from};
   } else {
     detail::explain_layers<Layers...>();
@@ -38,7 +41,9 @@ constexpr auto sequential(First from, Layers... layers) {
 template <class... Layers>
 constexpr auto sequential(Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
-  if constexpr ((layer<Layers> && ...)) {
+  if constexpr ((is_expression<Layers> || ...)) {
+    return sequential(as_layer(layers)...);
+  } else if constexpr ((layer<Layers> && ...)) {
     return chain<Layers...>{{layers...}};
   } else {
     detail::explain_layers<Layers...>();

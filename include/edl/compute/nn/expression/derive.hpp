@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "edl/compute/nn/expression/graph.hpp"
+
+namespace edl::nn::expression {
+
+/// The nodes of a forward pass, and behind them those of its gradient.
+struct derivative {
+  node_list<384> nodes{};
+  int forward = 0;  ///< how many are of the forward pass
+  int input = -1;   ///< the gradient by the input; −1: it is 0
+  std::array<int, form::most_variables> variables{};
+};
+
+/// Goes through a forward pass from its end.
+class deriver {
+ public:
+  constexpr explicit deriver(form const& of) {
+    for (int i = 0; i < of.nodes.size; ++i) {
+      d_.nodes.all[std::size_t(i)] = of.nodes[i];
+      slopes_[std::size_t(i)] = -1;
+    }
+    d_.nodes.size = d_.forward = of.nodes.size;
+    slopes_[std::size_t(of.result)] =
+        put({.what = operation::slope, .over = of.nodes[of.result].over, .index = 0});
+    d_.variables.fill(-1);
+    find_factor(of);
+    for (int i = of.nodes.size; i-- > 0;) {
+      int const slope = slopes_[std::size_t(i)];
+      if (slope < 0) continue;
+      node const n = d_.nodes[i];
+      if (n.what == operation::input)
+        d_.input = own(slope);
+      else if (n.what == operation::variable)
+        d_.variables[std::size_t(n.index)] = own(slope);
+      else
+        pass_on(i, n, slope);
+    }
+  }
+
+  constexpr derivative const& result() const { return d_; }
+
+ private:
+  constexpr int put(node const& n) { return d_.nodes.add(n); }
+  constexpr int value(int i) const { return i == dear_ ? instead_ : i; }
+  constexpr int literal(double value) { return put({.value = value}); }
+  constexpr axes over(int i) const { return i < 0 ? axes{} : d_.nodes[i].over; }
+  constexpr int make(operation o, int a, int b = -1, int c = -1) {
+    return put({.what = o,
+                .over = over(a) | over(b) | over(c),
+                .a = std::int16_t(a),
+                .b = std::int16_t(b),
+                .c = std::int16_t(c)});
+  }
+  constexpr int times(int a, int b) { return make(operation::multiply, a, b); }
+  constexpr int minus(int a, int b) { return make(operation::subtract, a, b); }
+  /// A division of each element of a row by one number is one division.
+  constexpr int over_by(int a, int b) {
+    if (over(a).has(channels) && !over(b).has(channels))
+      return times(a, make(operation::divide, literal(1), b));
+    return make(operation::divide, a, b);
+  }
+  constexpr int choose(int a, int b, int c) { return make(operation::choose, a, b, c); }
+  constexpr int less(int a, int b) { return make(operation::less, a, b); }
+  constexpr int negative(int a) { return make(operation::negate, a); }
+  constexpr int sum(int a, axes along) {
+    if (along.none()) return a;
+    return put({.what = operation::sum,
+                .over = over(a).without(along),
+                .along = along,
+                .a = std::int16_t(a)});
+  }
+  /// Where the result is a dear value times one number of each row, that value comes from the result, which
+  /// is there: softmax is one.
+  constexpr void find_factor(form const& of) {
+    node const n = of.nodes[of.result];
+    if (n.what != operation::multiply) return;
+    for (int a : {n.a, n.b}) {
+      int const b = a == n.a ? n.b : n.a;
+      if (of.nodes[a].what != operation::exp || of.nodes[b].over.has(channels)) continue;
+      node const factor = of.nodes[b];
+      bool const inverse = factor.what == operation::divide;
+      dear_ = a;
+      instead_ = times(of.result, inverse ? over_by(factor.b, factor.a) : over_by(literal(1), b));
+      return;
+    }
+  }
+
+  /// A result has memory of its own.
+  constexpr int own(int i) {
+    operation const o = d_.nodes[i].what;
+    return is_leaf(o) || is_reduction(o) ? make(operation::same, i) : i;
+  }
+
+  /// Adds to the gradient of node `to`. `slope` is what each element of a tensor over `full` gives.
+  constexpr void send(int to, int slope, axes full) {
+    if (is_number(to)) return;
+    axes const spread = full.without(over(to));  // along these the operand was repeated
+    axes const even = spread.without(over(slope));
+    if (!even.none()) slope = times(slope, put({.what = operation::extent, .along = even}));
+    slope = sum(slope, spread & over(slope));
+    int& all = slopes_[std::size_t(to)];
+    all = all < 0 ? slope : make(operation::add, all, slope);
+  }
+
+  constexpr void pass_on(int y, node const& n, int slope) {
+    axes const all = n.over;
+    int const a = n.a, b = n.b, c = n.c, none = literal(0);
+    switch (n.what) {
+      case operation::same:
+        return send(a, slope, all);
+      case operation::add:
+        return send(a, slope, all), send(b, slope, all);
+      case operation::subtract:
+        return send(a, slope, all), send(b, negative(slope), all);
+      case operation::multiply:
+        return send(a, times(slope, value(b)), all), send(b, times(slope, value(a)), all);
+      case operation::divide: {
+        int const by = over_by(slope, b);
+        send(a, by, all);
+        if (is_number(b)) return;
+        return send(b, negative(times(by, y)), all);
+      }
+      case operation::power:
+        send(a, times(times(slope, b), make(operation::power, a, minus(b, literal(1)))), all);
+        if (is_number(b)) return;
+        return send(b, choose(less(none, a), times(times(slope, y), make(operation::log, a)), none), all);
+      case operation::least:
+        return share(n, slope, less(a, b), less(b, a));
+      case operation::greatest:
+        return share(n, slope, less(b, a), less(a, b));
+      case operation::choose:
+        return send(b, choose(a, slope, none), all), send(c, choose(a, none, slope), all);
+      case operation::negate:
+        return send(a, negative(slope), all);
+      case operation::exp:
+        return send(a, times(slope, value(y)), all);
+      case operation::expm1:
+        return send(a, times(slope, make(operation::add, y, literal(1))), all);
+      case operation::log:
+        return send(a, over_by(slope, a), all);
+      case operation::tanh:
+        return send(a, times(slope, minus(literal(1), times(y, y))), all);
+      case operation::sigmoid:
+        return send(a, times(slope, times(y, minus(literal(1), y))), all);
+      case operation::softplus:
+        return send(a, times(slope, make(operation::sigmoid, a)), all);
+      case operation::normal_cdf: {
+        int const bell = make(operation::normal_bell, a);
+        return send(a, times(slope, times(literal(0.3989422804014327), bell)), all);  // 1 / √(2π)
+      }
+      case operation::square_root:
+        return send(a, over_by(times(slope, literal(0.5)), y), all);
+      case operation::absolute:
+        return send(a, choose(less(none, a), slope, choose(less(a, none), negative(slope), none)), all);
+      case operation::sum:
+        return send(a, slope, over(a));
+      case operation::peak: {
+        int const is = make(operation::equal, a, y);
+        return send(a, times(is, over_by(slope, sum(is, n.along))), over(a));
+      }
+      default:
+        return;  // comparisons and `stop`
+    }
+  }
+
+  /// To the one of two that the result is, or half to each.
+  constexpr void share(node const& n, int slope, int first, int second) {
+    int const none = literal(0), half = times(slope, literal(0.5));
+    send(n.a, choose(first, slope, choose(second, none, half)), n.over);
+    send(n.b, choose(second, slope, choose(first, none, half)), n.over);
+  }
+  constexpr bool is_number(int i) const {
+    operation const o = d_.nodes[i].what;
+    return o == operation::constant || o == operation::extent;
+  }
+
+  derivative d_{};
+  std::array<int, 384> slopes_{};
+  int dear_ = -1, instead_ = -1;
+};
+
+}  // namespace edl::nn::expression

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "edl/compute/nn/initializer.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/shape.hpp"
+
+namespace edl::nn {
+
+/// Axes of a tensor in an expression. A tensor has some of them, and counts as constant along the others.
+struct axes {
+  std::uint8_t bits = 0;
+
+  constexpr bool none() const { return bits == 0; }
+  constexpr bool has(axes of) const { return (bits & of.bits) == of.bits; }
+  constexpr axes without(axes of) const { return {std::uint8_t(bits & ~of.bits)}; }
+  friend constexpr axes operator|(axes a, axes b) { return {std::uint8_t(a.bits | b.bits)}; }
+  friend constexpr axes operator&(axes a, axes b) { return {std::uint8_t(a.bits & b.bits)}; }
+  friend constexpr bool operator==(axes, axes) = default;
+};
+
+inline constexpr axes channels{1};   ///< the last axis of a sample
+inline constexpr axes places{2};     ///< its height and width as one
+inline constexpr axes last_axis = channels;
+
+namespace expression {
+
+inline constexpr axes samples{4};
+inline constexpr axes all_axes = channels | places | samples;
+
+/// What a node of an expression does.
+enum class operation : std::uint8_t {
+  input,     ///< the layer's
+  slope,     ///< what comes back in the backward pass
+  variable,  ///< number `index`
+  constant,  ///< number `index` of those that the author's code gives, or `value` where that is −1
+  extent,    ///< how many elements `along` has
+  same,
+  add,
+  subtract,
+  multiply,
+  divide,
+  power,
+  least,
+  greatest,
+  less,        ///< 1 or 0
+  less_equal,  ///< 1 or 0
+  equal,       ///< 1 or 0
+  choose,      ///< b where a is not 0, c elsewhere
+  negate,
+  exp,
+  expm1,
+  log,
+  tanh,
+  sigmoid,
+  softplus,
+  normal_cdf,
+  normal_bell,  ///< exp(−x² / 2)
+  square_root,
+  absolute,
+  stop,  ///< its operand, and no gradient
+  sum,   ///< over `along`
+  peak   ///< the greatest over `along`
+};
+
+constexpr bool is_leaf(operation o) { return o <= operation::extent; }
+constexpr bool is_reduction(operation o) { return o >= operation::sum; }
+/// Whether it costs more than to store its result and to load it again.
+constexpr bool is_dear(operation o) {
+  return o == operation::power || (o >= operation::exp && o <= operation::square_root);
+}
+
+struct node {
+  operation what = operation::constant;
+  axes over{};   ///< that its value has
+  axes along{};  ///< of a reduction
+  std::int16_t a = -1, b = -1, c = -1;
+  std::int16_t index = -1;
+  double value = 0;
+
+  friend constexpr bool operator==(node const&, node const&) = default;
+};
+
+/// Nodes in an order in which each can be computed. A node that is there is not added twice. Constants of the
+/// author are: whether two are equal is no question of the expression's form.
+template <std::size_t Most>
+struct node_list {
+  std::array<node, Most> all{};
+  int size = 0;
+
+  constexpr node const& operator[](int i) const { return all[std::size_t(i)]; }
+  constexpr int add(node const& n) {
+    bool const own = n.what == operation::constant && n.index >= 0;
+    for (int i = 0; i < size && !own; ++i)
+      if (all[std::size_t(i)] == n) return i;
+    if (std::size_t(size) == Most) throw error("edl: an expression has too many operations");
+    all[std::size_t(size)] = n;
+    return size++;
+  }
+};
+
+/// A variable of an expression.
+struct declared {
+  std::string_view name{};
+  axes over{};
+  extents dims{};
+  initializer initial = constant{0};
+};
+
+/// What the forward pass of a layer is.
+struct form {
+  static constexpr std::size_t most_variables = 8;
+
+  node_list<96> nodes{};
+  std::array<declared, most_variables> variables{};
+  int variable_count = 0, constants = 0;
+  int result = -1;
+
+  /// Whether both do the same with other numbers.
+  constexpr bool same_operations(form const& other) const {
+    if (nodes.size != other.nodes.size || variable_count != other.variable_count || result != other.result)
+      return false;
+    for (int i = 0; i < nodes.size; ++i) {
+      node a = nodes[i], b = other.nodes[i];
+      a.value = b.value = 0;
+      if (a != b) return false;
+    }
+    return true;
+  }
+};
+
+/// The extents of a tensor with these axes, of a layer that is given `in`.
+constexpr shape extents_of(axes over, shape in) {
+  return {over.has(places) ? in.height : 1, over.has(places) ? in.width : 1,
+          over.has(channels) ? in.channels : 1};
+}
+constexpr std::size_t elements_of(axes over, shape in) { return extents_of(over, in).size(); }
+
+}  // namespace expression
+}  // namespace edl::nn

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "edl/compute/device/cpu/gelu.hpp"
+#include "edl/compute/device/cpu/lanes.hpp"
+#include "edl/compute/device/cpu/vector_functions.hpp"
+#include "edl/compute/nn/expression/schedule.hpp"
+
+namespace edl::nn::expression {
+
+/// Where the slots of a program lie for one thread, and how far it is from a sample or a row to the next.
+template <class T>
+struct frame {
+  std::array<T*, program::most_slots> at;
+  std::array<std::size_t, program::most_slots> by_sample, by_row;
+};
+
+/// One operation, of vectors or numbers.
+template <operation O, class V>
+[[gnu::always_inline]] inline V compute(V const& a, V const& b, V const& c) {
+  using T = typename edl::detail::lane<V>::type;
+  using enum operation;
+  V const none{}, one = none + T(1);
+  if constexpr (O == add) return a + b;
+  else if constexpr (O == subtract) return a - b;
+  else if constexpr (O == multiply) return a * b;
+  else if constexpr (O == divide) return a / b;
+  else if constexpr (O == power) return edl::detail::power(a, b);
+  else if constexpr (O == least) return b < a ? b : a;
+  else if constexpr (O == greatest) return a < b ? b : a;
+  else if constexpr (O == less) return a < b ? one : none;
+  else if constexpr (O == less_equal) return a <= b ? one : none;
+  else if constexpr (O == equal) return a == b ? one : none;
+  else if constexpr (O == choose) return a != none ? b : c;
+  else if constexpr (O == negate) return -a;
+  else if constexpr (O == exp) return edl::detail::exponential(a);
+  else if constexpr (O == expm1) return edl::detail::exponential_less_1(a);
+  else if constexpr (O == log) return edl::detail::logarithm(a);
+  else if constexpr (O == tanh) return edl::detail::hyperbolic_tangent(a);
+  else if constexpr (O == sigmoid) return edl::detail::sigmoid_at(a).above;
+  else if constexpr (O == softplus) return edl::detail::softplus(a);
+  else if constexpr (O == normal_cdf) return edl::detail::normal_at(a).below;
+  else if constexpr (O == normal_bell) return edl::detail::normal_at(a).bell;
+  else if constexpr (O == square_root) return edl::detail::square_root(a);
+  else if constexpr (O == absolute) return a < none ? V(-a) : a;
+  else return a;  // same, stop
+}
+
+template <operation O, class T>
+constexpr T neutral() {
+  return O == operation::peak ? -std::numeric_limits<T>::infinity() : T(0);
+}
+template <operation O, class V>
+[[gnu::always_inline]] inline V join(V const& a, V const& b) {
+  if constexpr (O == operation::peak)
+    return a < b ? b : a;
+  else
+    return a + b;
+}
+
+/// What a program is compiled to.
+template <program const& P>
+struct loops {
+  template <int B, int Section, int Run>
+  static constexpr bool stands_in =
+      P.blocks[std::size_t(B)].when.run == Run && P.blocks[std::size_t(B)].when.section == Section;
+
+  template <class V, bool Whole, class T>
+  [[gnu::always_inline]] static V get(T const* from, std::size_t valid) {
+    if constexpr (Whole) return edl::detail::load<V>(from);
+    return edl::detail::load_first<V>(from, valid);
+  }
+  template <bool Whole, class V, class T>
+  [[gnu::always_inline]] static void put(T* to, V const& v, std::size_t valid) {
+    if constexpr (Whole)
+      edl::detail::store<V>(to, v);
+    else
+      edl::detail::store_first(to, v, valid);
+  }
+
+  /// Step K of a block, for the vector at element i.
+  template <int First, int K, bool Whole, class V, class T>
+  [[gnu::always_inline]] static void one(V* v, T* const* at, T const* numbers, V* sums, std::size_t i,
+                                         std::size_t valid) {
+    constexpr step s = P.steps[std::size_t(First + K)];
+    if constexpr (s.kind == step_kind::load) {
+      v[K] = get<V, Whole>(at[K] + i, valid);
+    } else if constexpr (s.kind == step_kind::repeat) {
+      v[K] = V{} + numbers[K];
+    } else if constexpr (s.kind == step_kind::compute) {
+      v[K] = compute<s.what>(v[s.a], v[s.b], v[s.c]);
+      if constexpr (s.stores) put<Whole>(at[K] + i, v[K], valid);
+    } else if constexpr (s.kind == step_kind::add_up) {
+      if constexpr (Whole)
+        sums[s.sum] = join<s.what>(sums[s.sum], v[s.a]);
+      else
+        sums[s.sum] = join<s.what>(
+            sums[s.sum], edl::detail::first_lanes(v[s.a], valid, V(V{} + neutral<s.what, T>())));
+    } else {
+      put<Whole>(at[K] + i, join<s.what>(get<V, Whole>(at[K] + i, valid), v[s.a]), valid);
+    }
+  }
+
+  template <int First, int K, class V, class T>
+  [[gnu::always_inline]] static void begin_sum(V* sums) {
+    constexpr step s = P.steps[std::size_t(First + K)];
+    if constexpr (s.kind == step_kind::add_up) sums[s.sum] = V{} + neutral<s.what, T>();
+  }
+  template <int First, int K, class V, class T>
+  [[gnu::always_inline]] static void end_sum(V const* sums, T* const* at) {
+    constexpr step s = P.steps[std::size_t(First + K)];
+    if constexpr (s.kind == step_kind::add_up) {
+      T all = neutral<s.what, T>();
+      for (std::size_t k = 0; k < edl::detail::lanes<T>::count; ++k) all = join<s.what>(all, T(sums[s.sum][k]));
+      finish<P.slots[std::size_t(s.slot)].of>(at[K], all);
+    }
+  }
+  /// A row's part of a reduction: all of it, or one of many.
+  template <int Node, class T>
+  [[gnu::always_inline]] static void finish(T* to, T part) {
+    constexpr node n = P.nodes.all[std::size_t(Node)];
+    *to = n.along == channels ? part : join<n.what>(*to, part);
+  }
+
+  /// Where a slot is at a row of a sample.
+  template <int Slot, class T>
+  [[gnu::always_inline]] static T* pointer(frame<T> const& f, std::size_t sample, std::size_t row) {
+    if constexpr (Slot < 0) {
+      return nullptr;
+    } else {
+      constexpr slot s = P.slots[std::size_t(Slot)];
+      T* at = f.at[std::size_t(Slot)];
+      if constexpr (s.over.has(samples) && !P.by_rows) at += sample * f.by_sample[std::size_t(Slot)];
+      if constexpr (s.over.has(places)) at += row * f.by_row[std::size_t(Slot)];
+      return at;
+    }
+  }
+
+  template <int Node, class T>
+  [[gnu::always_inline]] static void scalar(frame<T> const& f, std::size_t sample, std::size_t row) {
+    constexpr node n = P.nodes.all[std::size_t(Node)];
+    auto const value = [&]<int Of>() {
+      if constexpr (Of < 0)
+        return T(0);
+      else
+        return *pointer<P.slot_of[std::size_t(Of)]>(f, sample, row);
+    };
+    T* const to = pointer<P.slot_of[std::size_t(Node)]>(f, sample, row);
+    if constexpr (is_reduction(n.what))
+      *to = join<n.what>(*to, value.template operator()<n.a>());
+    else
+      *to = compute<n.what>(value.template operator()<n.a>(), value.template operator()<n.b>(),
+                            value.template operator()<n.c>());
+  }
+
+  /// Block B of a row of n elements.
+  template <int B, class T>
+  [[gnu::always_inline]] static void row(frame<T> const& f, std::size_t sample, std::size_t which,
+                                         std::size_t n) {
+    constexpr block b = P.blocks[std::size_t(B)];
+    [&]<int... K>(std::integer_sequence<int, K...>) {
+      (scalar<P.scalars[std::size_t(b.outer + K)]>(f, sample, which), ...);
+    }(std::make_integer_sequence<int, b.numbers>{});
+    if constexpr (b.count > 0)
+      [&]<int... K>(std::integer_sequence<int, K...>) {
+        using V = typename edl::detail::lanes<T>::type;
+        constexpr std::size_t lanes = edl::detail::lanes<T>::count;
+        T* const at[] = {pointer<P.steps[std::size_t(b.first + K)].slot>(f, sample, which)...};
+        T const numbers[] = {number<b.first + K>(at[K])...};
+        V sums[b.sums + 1];
+        (begin_sum<b.first, K, V, T>(sums), ...);
+        std::size_t i = 0;
+        for (; i + lanes <= n; i += lanes) {
+          V v[b.count];
+          (one<b.first, K, true>(v, at, numbers, sums, i, lanes), ...);
+        }
+        if (i < n) {
+          V v[b.count];
+          (one<b.first, K, false>(v, at, numbers, sums, i, n - i), ...);
+        }
+        (end_sum<b.first, K>(sums, at), ...);
+      }(std::make_integer_sequence<int, b.count>{});
+  }
+  template <int Step, class T>
+  [[gnu::always_inline]] static T number(T const* at) {
+    if constexpr (P.steps[std::size_t(Step)].kind == step_kind::repeat)
+      return *at;
+    else
+      return 0;
+  }
+
+  /// Rows [first, end) of a section, each of `length` elements but the last of all, which ends at `total`.
+  template <int Run, int Section, class T>
+  static void section(frame<T> const& f, std::size_t sample, std::size_t first, std::size_t end,
+                      std::size_t length, std::size_t total) {
+    [&]<int... B>(std::integer_sequence<int, B...>) {
+      if constexpr ((stands_in<B, Section, Run> || ...)) {
+        for (std::size_t r = first; r < end; ++r) {
+          std::size_t const n = std::min(length, total - r * length);
+          (
+              [&] {
+                if constexpr (stands_in<B, Section, Run>) row<B>(f, sample, r, n);
+              }(),
+              ...);
+        }
+      }
+    }(std::make_integer_sequence<int, P.block_count>{});
+  }
+
+  static constexpr int sections(int run) {
+    int n = 0;
+    for (int b = 0; b < P.block_count; ++b)
+      if (moment const m = P.blocks[std::size_t(b)].when; m.run == run) n = std::max(n, m.section + 1);
+    return n;
+  }
+
+  /// All sections of one sample with so many places.
+  template <int Run, class T>
+  static void sample(frame<T> const& f, std::size_t which, std::size_t rows, std::size_t length) {
+    for (int s = 0; s < P.slot_count; ++s) {  // sums that begin with the sample
+      slot const& o = P.slots[std::size_t(s)];
+      node const& n = P.nodes[o.of];
+      if (!is_reduction(n.what) || !n.along.has(places) || n.along.has(samples)) continue;
+      if (!o.made || n.over.has(samples) != (Run == 1)) continue;
+      std::size_t const size = o.over.has(channels) ? length : 1;
+      std::fill_n(f.at[std::size_t(s)] + which * f.by_sample[std::size_t(s)], size,
+                  n.what == operation::peak ? neutral<operation::peak, T>() : T(0));
+    }
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      (section<Run, S>(f, which, 0, S % 2 == 0 ? 1 : rows, length, S % 2 == 0 ? length : rows * length), ...);
+    }(std::make_integer_sequence<int, sections(Run)>{});
+  }
+};
+
+}  // namespace edl::nn::expression

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+
+#include "edl/compute/nn/expression/operations.hpp"
+#include "edl/compute/nn/expression/run.hpp"
+#include "edl/compute/nn/layer.hpp"
+
+namespace edl::nn {
+
+/// A layer that is its forward pass: `constexpr auto forward(auto x, auto& layer) const`, of a `tensor` and a
+/// scope, returns a tensor.
+template <class L>
+concept is_expression = std::copyable<L> && !layer<L> && requires(L const& l, tensor x, expression::scope& s) {
+  { l.forward(x, s) } -> std::convertible_to<tensor>;
+};
+
+namespace expression {
+
+template <class L>
+constexpr form form_of(L const& l, shape in, bool sizes = true) {
+  scope s(in, sizes);
+  return s.finish(l.forward(s.input(), s));
+}
+
+/// What the compiler knows of a layer's operations, whatever its options and its input are.
+template <class L>
+struct compiled {
+  static constexpr form operations = form_of(L{}, {4, 4, 4}, false);
+  static constexpr program backward =
+      scheduler::backward(operations, deriver(operations).result());
+  static constexpr program forward = scheduler::forward(operations, backward);
+};
+
+/// The name of a type without its namespaces and arguments.
+template <class T>
+constexpr std::string_view name_of_type() {
+  std::string_view all = __PRETTY_FUNCTION__;
+  all.remove_prefix(all.find("T = ") + 4);
+  all = all.substr(0, all.find_first_of(";]<"));
+  if (auto const last = all.rfind(':'); last != all.npos) all.remove_prefix(last + 1);
+  return all;
+}
+
+}  // namespace expression
+
+/// Makes a layer of a forward pass: its gradient is derived by the compiler. It runs on the processor.
+template <is_expression L>
+struct derived {
+  L source;
+
+  static constexpr std::string_view name = [] {
+    if constexpr (requires { std::string_view(L::name); })
+      return std::string_view(L::name);
+    else
+      return expression::name_of_type<L>();
+  }();
+  static constexpr bool each_place = expression::compiled<L>::forward.each_place;
+  static constexpr bool reads_y = expression::compiled<L>::backward.reads_result;
+
+  constexpr fit check(shape in) const {
+    (void)now(in);
+    return fit::fits;
+  }
+  constexpr shape output(shape in) const {
+    expression::form const f = now(in);
+    return expression::extents_of(f.nodes[f.result].over, in);
+  }
+  template <class Visit>
+  constexpr void variables(shape in, Visit&& visit) const {
+    expression::form const f = now(in);
+    for (int v = 0; v < f.variable_count; ++v) {
+      auto const& one = f.variables[std::size_t(v)];
+      visit(variable_spec{one.name, one.dims, one.initial});
+    }
+  }
+  constexpr std::size_t saved(shape in, pass_size batch) const {
+    return expression::kept_by(expression::compiled<L>::forward, in, std::size_t(batch));
+  }
+
+  template <class D>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+    using T = typename D::scalar;
+    auto const f = now(a.in);
+    expression::run<expression::compiled<L>::forward, T>(
+        p.device, {f, a.in, std::size_t(a.batch), a.x, {}, a.parameters, a.y, {}, {}, a.saved});
+  }
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    using T = typename D::scalar;
+    auto const f = now(a.in);
+    std::span<T> const y{const_cast<T*>(a.y.data()), a.y.size()};
+    expression::run<expression::compiled<L>::backward, T>(
+        p.device, {f, a.in, std::size_t(a.batch), a.x, a.dy, a.parameters, y, a.dx, a.gradients, a.saved});
+  }
+
+  /// The form with the constants of these options.
+  constexpr expression::form now(shape in) const {
+    expression::form f = expression::form_of(source, in);
+    if (!f.same_operations(expression::compiled<L>::operations))
+      throw error("edl: which operations a layer's `forward` does depends on an option or on the shape of its "
+                  "input; make the option an argument of a template");
+    return f;
+  }
+};
+
+/// A layer as containers have it.
+template <class L>
+constexpr auto as_layer(L const& l) {
+  if constexpr (is_expression<L>)
+    return derived<L>{l};
+  else
+    return l;
+}
+
+}  // namespace edl::nn

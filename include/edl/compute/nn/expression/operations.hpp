@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/compute/nn/expression/tensor.hpp"
+
+namespace edl::nn {
+
+// Operations of tensors. An operand lacks axes that others have: it is the same along those. Comparisons are
+// 1 where they hold, and 0 elsewhere; they have no gradient.
+
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor operator+(A const& a, B const& b) {
+  return binary(expression::operation::add, a, b);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor operator-(A const& a, B const& b) {
+  return binary(expression::operation::subtract, a, b);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor operator*(A const& a, B const& b) {
+  return binary(expression::operation::multiply, a, b);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor operator/(A const& a, B const& b) {
+  return expression::quotient(a, b);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor operator<(A const& a, B const& b) {
+  return binary(expression::operation::less, a, b);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor operator>(A const& a, B const& b) {
+  return binary(expression::operation::less, b, a);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor operator<=(A const& a, B const& b) {
+  return binary(expression::operation::less_equal, a, b);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor operator>=(A const& a, B const& b) {
+  return binary(expression::operation::less_equal, b, a);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor equal(A const& a, B const& b) {
+  return binary(expression::operation::equal, a, b);
+}
+/// The lesser and the greater of two. Where they are equal, each gets half of the gradient.
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor min(A const& a, B const& b) {
+  return binary(expression::operation::least, a, b);
+}
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor max(A const& a, B const& b) {
+  return binary(expression::operation::greatest, a, b);
+}
+/// a to the power of b, of an a that is not negative.
+template <class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor pow(A const& a, B const& b) {
+  return binary(expression::operation::power, a, b);
+}
+
+constexpr tensor operator-(tensor x) { return x.within->add(expression::operation::negate, x); }
+constexpr tensor exp(tensor x) { return x.within->add(expression::operation::exp, x); }
+constexpr tensor expm1(tensor x) { return x.within->add(expression::operation::expm1, x); }
+constexpr tensor log(tensor x) { return x.within->add(expression::operation::log, x); }
+constexpr tensor sqrt(tensor x) { return x.within->add(expression::operation::square_root, x); }
+/// |x|, whose gradient is 0 at 0.
+constexpr tensor abs(tensor x) { return x.within->add(expression::operation::absolute, x); }
+constexpr tensor square(tensor x) { return x * x; }
+/// The standard normal distribution Φ.
+constexpr tensor normal_cdf(tensor x) { return x.within->add(expression::operation::normal_cdf, x); }
+constexpr tensor erf(tensor x) { return 2 * normal_cdf(x * 1.4142135623730951) - 1; }
+/// The same value, of which no gradient comes back.
+constexpr tensor stop_gradient(tensor x) { return x.within->add(expression::operation::stop, x); }
+
+/// `yes` where `condition` is not 0, `no` elsewhere.
+template <class A, class B>
+constexpr tensor where(tensor condition, A const& yes, B const& no) {
+  expression::scope& of = *condition.within;
+  tensor const first = expression::as_tensor(of, yes);
+  return of.add(expression::operation::choose, condition, first, expression::as_tensor(of, no));
+}
+template <class A, class B>
+constexpr tensor clamp(tensor x, A const& low, B const& high) {
+  return min(max(x, low), high);
+}
+
+/// Reductions: what is left lacks the axes `along`. Of equal greatest elements, each gets an even share of
+/// the gradient.
+constexpr tensor sum(tensor x, axes along) {
+  return x.within->reduce(expression::operation::sum, x, along);
+}
+constexpr tensor mean(tensor x, axes along) {
+  return sum(x, along) / x.within->number_of_elements(along);
+}
+constexpr tensor max(tensor x, axes along) {
+  return x.within->reduce(expression::operation::peak, x, along);
+}
+constexpr tensor min(tensor x, axes along) { return -max(-x, along); }
+/// The mean of the squares of what lies off the mean.
+constexpr tensor variance(tensor x, axes along) { return mean(square(x - mean(x, along)), along); }
+/// log Σ exp(x), without overflow.
+constexpr tensor logsumexp(tensor x, axes along) {
+  tensor const most = stop_gradient(max(x, along));
+  return most + log(sum(exp(x - most), along));
+}
+
+namespace expression {
+
+/// What activations are called as functions.
+constexpr tensor sigmoid(tensor x) { return x.within->add(operation::sigmoid, x); }
+constexpr tensor tanh(tensor x) { return x.within->add(operation::tanh, x); }
+constexpr tensor softplus(tensor x) { return x.within->add(operation::softplus, x); }
+constexpr tensor relu(tensor x) { return where(x > 0, x, 0); }
+constexpr tensor silu(tensor x) { return x * sigmoid(x); }
+constexpr tensor gelu(tensor x) { return x * normal_cdf(x); }
+constexpr tensor softmax(tensor x, axes along = channels) {
+  tensor const e = exp(x - stop_gradient(max(x, along)));
+  return e / sum(e, along);
+}
+constexpr tensor log_softmax(tensor x, axes along = channels) { return x - logsumexp(x, along); }
+
+}  // namespace expression
+}  // namespace edl::nn

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/rows.hpp"
+#include "edl/compute/nn/carve.hpp"
+#include "edl/compute/nn/expression/kernel.hpp"
+#include "edl/compute/nn/expression/schedule.hpp"
+
+namespace edl::nn::expression {
+
+/// Elements that one sample has of a value, or all samples of what lacks them.
+constexpr std::size_t of_sample(axes over, shape in) { return elements_of(over.without(samples), in); }
+
+/// Scalars that a program keeps for the backward pass.
+constexpr std::size_t kept_by(program const& p, shape in, std::size_t batch) {
+  std::size_t n = 0;
+  for (int k = 0; k < p.kept_count; ++k)
+    n += rounded(batch * of_sample(p.nodes[p.kept[std::size_t(k)]].over, in));
+  return n;
+}
+
+/// What a program is called with. Spans may be empty whose values nobody wants.
+template <class T>
+struct call {
+  form const& now;  ///< with the constants of this call
+  shape in;
+  std::size_t batch;
+  view<T> x, dy, variables;
+  std::span<T> y, dx, gradients, kept;
+};
+
+/// How a call is cut: into samples with rows, or rows of a length that suits the processor.
+struct cut {
+  std::size_t samples, rows, length, last;  ///< `last` is where all rows end
+  std::size_t copies = 1;                   ///< of the channels in a row
+};
+
+inline cut cut_of(program const& p, shape in, std::size_t batch) {
+  auto const c = std::size_t(in.channels), places = in.size() / c, all = batch * in.size();
+  if (p.flat) return {1, (all + 2047) / 2048, 2048, all};
+  if (!p.by_rows) return {batch, places, c, places * c};
+  std::size_t const copies = p.by_blocks ? std::max<std::size_t>(1, 512 / c) : 1;
+  return {1, (batch * places + copies - 1) / copies, c * copies, all, copies};
+}
+
+/// Which slots a thread has memory of its own for, and how much.
+inline std::size_t own_size(program const& p, slot const& s, shape in, cut const& by) {
+  bool const c = s.over.has(channels);
+  switch (s.where) {
+    case memory::own:
+      if (c) return s.over.has(places) ? by.length : std::size_t(in.channels);
+      return s.over.has(places) && !p.by_rows ? of_sample(places, in) : 1;
+    case memory::total:
+      return 2 * (s.over.has(places) ? of_sample(s.over, in) : c ? by.length : 1);
+    case memory::variable:
+    case memory::shared:
+      return by.copies > 1 && s.over == channels ? by.length : 0;
+    default:
+      return 0;
+  }
+}
+
+/// Gives each slot its memory. `own` is the thread's: `own_size` of each slot, and a spare row.
+template <class T>
+frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* numbers, T* shared, T* own,
+              bool in_samples) {
+  frame<T> f;
+  auto const put = [&](std::size_t s, T const* at, std::size_t by_sample, std::size_t by_row) {
+    f.at[s] = const_cast<T*>(at), f.by_sample[s] = by_sample, f.by_row[s] = by_row;
+  };
+  std::array<std::size_t, form::most_variables> first{};
+  for (int v = 1; v < a.now.variable_count; ++v)
+    first[std::size_t(v)] = first[std::size_t(v - 1)] + a.now.variables[std::size_t(v - 1)].dims.size();
+  std::array<std::size_t, 16> kept_at{};
+  for (int k = 1; k < p.kept_count; ++k)
+    kept_at[std::size_t(k)] = kept_at[std::size_t(k - 1)] +
+                              rounded(a.batch * of_sample(p.nodes[p.kept[std::size_t(k - 1)]].over, a.in));
+  T* spare = own;
+  for (int k = 0; k < p.slot_count; ++k) spare += rounded(own_size(p, p.slots[std::size_t(k)], a.in, by));
+  for (int k = 0; k < p.slot_count; ++k) {
+    auto const i = std::size_t(k);
+    slot const& s = p.slots[i];
+    std::size_t const c = s.over.has(channels) ? std::size_t(a.in.channels) : 1;
+    bool const by_place = s.over.has(places);
+    std::size_t const sample = of_sample(s.over, a.in);
+    std::size_t row = by_place ? c : 0;
+    if (in_samples && by_place && c > 1) row = by.length;
+    if (in_samples && p.flat) row = by.length;
+    if (in_samples && by_place && s.over.has(channels)) row = by.length;
+    std::size_t const mine = own_size(p, s, a.in, by);
+    auto const external = [&](T const* at) { put(i, at, s.over.has(samples) ? sample : 0, row); };
+    switch (s.where) {
+      case memory::input:
+        external(a.x.data());
+        break;
+      case memory::slope:
+        external(a.dy.data());
+        break;
+      case memory::result:
+        external(a.y.data());
+        break;
+      case memory::input_gradient:
+        if (a.dx.empty())
+          put(i, spare, 0, 0);
+        else
+          external(a.dx.data());
+        break;
+      case memory::variable_gradient:
+        if (a.gradients.empty())
+          put(i, spare, 0, s.over.has(places) ? row : 0);
+        else
+          external(a.gradients.data() + first[std::size_t(s.index)]);
+        break;
+      case memory::variable:
+        external(a.variables.data() + first[std::size_t(s.index)]);
+        if (mine > 0 && in_samples) {
+          for (std::size_t k2 = 0; k2 < mine; ++k2) own[k2] = f.at[i][k2 % c];
+          put(i, own, 0, 0);
+        }
+        break;
+      case memory::number:
+        put(i, numbers + s.index, 0, 0);
+        break;
+      case memory::kept:
+        external(a.kept.data() + kept_at[std::size_t(s.index)]);
+        break;
+      case memory::shared:
+        put(i, shared, 0, row);
+        shared += rounded(sample);
+        if (mine > 0 && in_samples) {
+          for (std::size_t k2 = 0; k2 < mine; ++k2) own[k2] = f.at[i][k2 % c];
+          put(i, own, 0, 0);
+        }
+        break;
+      case memory::total:
+        put(i, own, 0, s.over.has(places) ? c : 0);
+        break;
+      case memory::own:
+        put(i, own, 0, s.over == (samples | places) && !p.by_rows ? 1 : 0);
+        break;
+      case memory::nowhere:
+        break;
+    }
+    own += rounded(mine);
+  }
+  return f;
+}
+
+/// The numbers of a call, in the order of their slots.
+template <class T>
+void numbers_of(program const& p, call<T> const& a, T* to) {
+  for (int k = 0; k < p.slot_count; ++k) {
+    slot const& s = p.slots[std::size_t(k)];
+    if (s.where != memory::number) continue;
+    node const& n = p.nodes[s.of];
+    double value = n.value;
+    if (n.what == operation::extent)
+      value = double(of_sample(n.along, a.in)) * (n.along.has(samples) ? double(a.batch) : 1);
+    else if (n.index >= 0)
+      value = a.now.nodes[s.of].value;
+    to[s.index] = T(value);
+  }
+}
+
+/// Adds what a thread's rows have given to what came before: in parts, so that errors grow with the root of
+/// their number.
+template <class T>
+void add_part(program const& p, frame<T> const& f, shape in, cut const& by) {
+  for (int k = 0; k < p.slot_count; ++k) {
+    slot const& s = p.slots[std::size_t(k)];
+    if (s.where != memory::total) continue;
+    std::size_t const n = own_size(p, s, in, by) / 2;
+    T *const part = f.at[std::size_t(k)], *const all = part + n;
+    for (std::size_t i = 0; i < n; ++i) all[i] += part[i], part[i] = 0;
+  }
+}
+
+/// Makes one of the sums of all threads, where the first thread has its parts.
+template <class T>
+void join_threads(program const& p, std::span<frame<T>> of, shape in, cut const& by) {
+  for (int k = 0; k < p.slot_count; ++k) {
+    slot const& s = p.slots[std::size_t(k)];
+    if (s.where != memory::total) continue;
+    std::size_t const n = own_size(p, s, in, by) / 2;
+    T* const all = of[0].at[std::size_t(k)];
+    std::copy_n(all + n, n, all);
+    for (std::size_t t = 1; t < of.size(); ++t)
+      for (std::size_t i = 0; i < n; ++i) all[i] += of[t].at[std::size_t(k)][n + i];
+    if (s.over.has(places)) continue;
+    std::size_t const c = s.over.has(channels) ? std::size_t(in.channels) : 1;
+    for (std::size_t i = c; i < n; ++i) all[i % c] += all[i];
+  }
+}
+
+/// Computes a program on a processor.
+template <program const& P, class T>
+void run(basic_backend<T>& on, call<T> const& a) {
+  auto& cpu = dynamic_cast<basic_cpu<T>&>(on);
+  cut const by = cut_of(P, a.in, a.batch);
+  std::size_t own = by.length, shared = 0, gradient = 0;
+  int numbers = 0;
+  for (int k = 0; k < P.slot_count; ++k) {
+    slot const& s = P.slots[std::size_t(k)];
+    own += rounded(own_size(P, s, a.in, by));
+    if (s.where == memory::shared) shared += rounded(of_sample(s.over, a.in));
+    if (s.where == memory::variable_gradient) gradient = std::max(gradient, of_sample(s.over, a.in));
+    numbers += s.where == memory::number;
+  }
+  own += gradient;
+  T* const all = cpu.room(0, 1, rounded(shared) + std::size_t(numbers) + 1).data();
+  T* const values = all + rounded(shared);
+  numbers_of(P, a, values);
+  auto const places = std::size_t(a.in.height) * std::size_t(a.in.width);
+  auto const alone = [&]<int Run>() {
+    if constexpr (loops<P>::sections(Run) > 0) {
+      auto const f = bind(P, a, by, values, all, cpu.room(0, 0, own).data(), false);
+      loops<P>::template sample<Run>(f, 0, places, std::size_t(a.in.channels));
+    }
+  };
+  alone.template operator()<0>();
+  if constexpr (loops<P>::sections(1) > 0) {
+    constexpr std::size_t most_threads = 64, part_rows = 64;
+    std::size_t const units = P.by_rows ? by.rows : by.samples;
+    int const parts = int(std::min({std::size_t(cpu.parts(a.batch * a.in.size(), 8 * 1024)), units, most_threads}));
+    std::array<T*, most_threads> at;
+    for (int t = 0; t < parts; ++t) at[std::size_t(t)] = cpu.room(t, 0, own).data();
+    std::array<frame<T>, most_threads> frames;
+    cpu.share(units, std::max(parts, 1), [&](std::size_t begin, std::size_t end, int t) {
+      auto& f = frames[std::size_t(t)] = bind(P, a, by, values, all, at[std::size_t(t)], true);
+      for (int k = 0; k < P.slot_count; ++k)
+        if (P.slots[std::size_t(k)].where == memory::total)
+          std::fill_n(f.at[std::size_t(k)], own_size(P, P.slots[std::size_t(k)], a.in, by), T(0));
+      if constexpr (P.by_rows) {
+        for (std::size_t first = begin; first < end; first += part_rows) {
+          loops<P>::template section<1, 1>(f, 0, first, std::min(first + part_rows, end), by.length, by.last);
+          add_part(P, f, a.in, by);
+        }
+      } else {
+        for (std::size_t s = begin; s < end; ++s) {
+          loops<P>::template sample<1>(f, s, by.rows, by.length);
+          add_part(P, f, a.in, by);
+        }
+      }
+    });
+    join_threads<T>(P, std::span(frames).first(std::size_t(std::max(parts, 1))), a.in, by);
+  }
+  alone.template operator()<2>();
+}
+
+}  // namespace edl::nn::expression
