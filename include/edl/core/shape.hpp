@@ -53,11 +53,12 @@ enum class fit {
   groups_do_not_divide_channels,
   branches_differ_in_shape,
   option_out_of_range,
-  takes_only_ids,    ///< but the network does not begin with `nn::ids`, or something stands between
-  takes_no_ids,      ///< but the network begins with `nn::ids`, which an `nn::embedding` takes
-  takes_no_weights,  ///< but these ids have weights, which an `nn::embedding_bag` takes
-  not_at_the_start,  ///< a named input can only be the first layer of a branch that begins the network
-  sees_padding,      ///< it stands within `nn::masked`, and does not tell padding from other places
+  takes_only_ids,      ///< but the network does not begin with `nn::ids`, or something stands between
+  takes_no_ids,        ///< but the network begins with `nn::ids`, which an `nn::embedding` takes
+  takes_no_weights,    ///< but these ids have weights, which an `nn::embedding_bag` takes
+  not_at_the_start,    ///< a named input can only be the first layer of a branch that begins the network
+  sees_padding,        ///< it stands within `nn::masked`, and does not tell padding from other places
+  tensors_do_not_fit,  ///< within the forward pass of an own layer
 };
 
 }  // namespace edl

@@ -111,6 +111,7 @@ struct derivative_errors {
 template <class L>
   requires layer<L> || is_expression<L>
 derivative_errors gradient_errors(L const& l, shape in, pass_size batch = 3, mode m = mode::training) {
+  if constexpr (is_expression<L>) static_assert(derived<L>::right);
   auto const whole = as_layer(l);
   lone_layer<std::remove_const_t<decltype(whole)>> alone{.l = whole, .in = in, .batch = batch, .mode = m};
   alone.value();

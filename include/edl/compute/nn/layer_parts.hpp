@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "edl/compute/nn/expression/tensor.hpp"
 #include "edl/compute/nn/layer.hpp"
 
 namespace edl::nn {
@@ -21,9 +22,14 @@ struct is_a_layer {
   static constexpr bool has_output = requires(Thing const& l, shape in) {
     { l.output(in) } -> std::same_as<shape>;
   };
+  static constexpr bool expresses =
+      requires(Thing const& l, tensor x, expression::scope& s) { l.forward(x, s); };
   static_assert(copies, "edl: this is no layer: it cannot be copied");
-  static_assert(checks, "edl: this is no layer: it has no `constexpr edl::fit check(edl::shape in) const`");
-  static_assert(has_output || !std::is_class_v<Thing>,
+  static_assert(!expresses,
+                "edl: this is no layer: its `forward(auto x, auto& layer) const` returns no tensor");
+  static_assert(checks || expresses,
+                "edl: this is no layer: it has no `constexpr edl::fit check(edl::shape in) const`");
+  static_assert(has_output || expresses || !std::is_class_v<Thing>,
                 "edl: this is no layer: it has no `constexpr edl::shape output(edl::shape in) const`");
 };
 

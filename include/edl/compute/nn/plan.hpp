@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "edl/compute/nn/expression/mistake.hpp"
 #include "edl/compute/nn/layer.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
 #include "edl/compute/nn/naming.hpp"
@@ -126,11 +127,12 @@ struct misfit {
   std::size_t depth = 0;
   std::array<int, deepest> path{};
   missing_part missing = missing_part::nothing;
+  expression::mistake wrong{};  ///< of a layer whose tensors do not fit
 
   constexpr bool none() const { return why == fit::fits && missing == missing_part::nothing; }
   /// The same, seen from the container in which it is within child number `index`.
   constexpr misfit within(int index) const {
-    misfit outer{why, input, depth + 1, {}, missing};
+    misfit outer{why, input, depth + 1, {}, missing, wrong};
     outer.path[0] = index;
     for (std::size_t i = 0; i < depth; ++i) outer.path[i + 1] = path[i];
     return outer;
@@ -142,6 +144,8 @@ template <layer L>
 constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0) {
   misfit found{l.check(in), in, 0, {}};
   if (found.why == fit::option_out_of_range) found.missing = missing_option(l);
+  if constexpr (requires { l.wrong(in); })
+    if (found.why == fit::tensors_do_not_fit) found.wrong = l.wrong(in);
   if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
   if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l))
     found.why = fit::sees_padding;
@@ -197,6 +201,8 @@ constexpr bool explain() {
   using child = typename L::template child<std::size_t(index)>;
   if constexpr (Level + 1 < Found.depth)
     return explain<child, Found, Level + 1, Outer..., index>();
+  else if constexpr (Found.why == fit::tensors_do_not_fit)
+    return sizeof(expression::forward_pass_of<child, Found.wrong>) > 0;
   else if constexpr (Found.missing != missing_part::nothing && sizeof...(Outer) == 0)
     return sizeof(layer_misses<index, child, Found.input, Found.missing>) > 0;
   else if constexpr (Found.missing != missing_part::nothing)

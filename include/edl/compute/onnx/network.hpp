@@ -19,6 +19,7 @@
 #include "edl/compute/nn/layer/sequential.hpp"
 #include "edl/compute/nn/naming.hpp"
 #include "edl/compute/onnx/elements.hpp"
+#include "edl/compute/onnx/expression.hpp"
 #include "edl/compute/onnx/graph.hpp"
 #include "edl/compute/onnx/ids.hpp"
 #include "edl/compute/onnx/join.hpp"

@@ -70,10 +70,8 @@ class deriver {
   constexpr int negative(int a) { return make(operation::negate, a); }
   constexpr int sum(int a, axes along) {
     if (along.none()) return a;
-    return put({.what = operation::sum,
-                .over = over(a).without(along),
-                .along = along,
-                .a = std::int16_t(a)});
+    return put(
+        {.what = operation::sum, .over = over(a).without(along), .along = along, .a = std::int16_t(a)});
   }
   /// Where the result is a dear value times one number of each row, that value comes from the result, which
   /// is there: softmax is one.

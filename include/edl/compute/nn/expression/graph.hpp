@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "edl/compute/nn/expression/mistake.hpp"
 #include "edl/compute/nn/initializer.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/shape.hpp"
@@ -24,8 +25,8 @@ struct axes {
   friend constexpr bool operator==(axes, axes) = default;
 };
 
-inline constexpr axes channels{1};   ///< the last axis of a sample
-inline constexpr axes places{2};     ///< its height and width as one
+inline constexpr axes channels{1};  ///< the last axis of a sample
+inline constexpr axes places{2};    ///< its height and width as one
 inline constexpr axes last_axis = channels;
 
 namespace expression {
@@ -98,7 +99,7 @@ struct node_list {
     bool const own = n.what == operation::constant && n.index >= 0;
     for (int i = 0; i < size && !own; ++i)
       if (all[std::size_t(i)] == n) return i;
-    if (std::size_t(size) == Most) throw error("edl: an expression has too many operations");
+    if (std::size_t(size) == Most) throw error("an expression has too many operations");
     all[std::size_t(size)] = n;
     return size++;
   }
@@ -114,12 +115,13 @@ struct declared {
 
 /// What the forward pass of a layer is.
 struct form {
-  static constexpr std::size_t most_variables = 8;
+  static constexpr std::size_t most_variables = 8, most_nodes = 96;
 
-  node_list<96> nodes{};
+  node_list<most_nodes> nodes{};
   std::array<declared, most_variables> variables{};
   int variable_count = 0, constants = 0;
   int result = -1;
+  mistake wrong{};
 
   /// Whether both do the same with other numbers.
   constexpr bool same_operations(form const& other) const {

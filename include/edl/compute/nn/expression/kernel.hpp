@@ -27,29 +27,52 @@ template <operation O, class V>
   using T = typename edl::detail::lane<V>::type;
   using enum operation;
   V const none{}, one = none + T(1);
-  if constexpr (O == add) return a + b;
-  else if constexpr (O == subtract) return a - b;
-  else if constexpr (O == multiply) return a * b;
-  else if constexpr (O == divide) return a / b;
-  else if constexpr (O == power) return edl::detail::power(a, b);
-  else if constexpr (O == least) return b < a ? b : a;
-  else if constexpr (O == greatest) return a < b ? b : a;
-  else if constexpr (O == less) return a < b ? one : none;
-  else if constexpr (O == less_equal) return a <= b ? one : none;
-  else if constexpr (O == equal) return a == b ? one : none;
-  else if constexpr (O == choose) return a != none ? b : c;
-  else if constexpr (O == negate) return -a;
-  else if constexpr (O == exp) return edl::detail::exponential(a);
-  else if constexpr (O == expm1) return edl::detail::exponential_less_1(a);
-  else if constexpr (O == log) return edl::detail::logarithm(a);
-  else if constexpr (O == tanh) return edl::detail::hyperbolic_tangent(a);
-  else if constexpr (O == sigmoid) return edl::detail::sigmoid_at(a).above;
-  else if constexpr (O == softplus) return edl::detail::softplus(a);
-  else if constexpr (O == normal_cdf) return edl::detail::normal_at(a).below;
-  else if constexpr (O == normal_bell) return edl::detail::normal_at(a).bell;
-  else if constexpr (O == square_root) return edl::detail::square_root(a);
-  else if constexpr (O == absolute) return a < none ? V(-a) : a;
-  else return a;  // same, stop
+  if constexpr (O == add)
+    return a + b;
+  else if constexpr (O == subtract)
+    return a - b;
+  else if constexpr (O == multiply)
+    return a * b;
+  else if constexpr (O == divide)
+    return a / b;
+  else if constexpr (O == power)
+    return edl::detail::power(a, b);
+  else if constexpr (O == least)
+    return b < a ? b : a;
+  else if constexpr (O == greatest)
+    return a < b ? b : a;
+  else if constexpr (O == less)
+    return a < b ? one : none;
+  else if constexpr (O == less_equal)
+    return a <= b ? one : none;
+  else if constexpr (O == equal)
+    return a == b ? one : none;
+  else if constexpr (O == choose)
+    return a != none ? b : c;
+  else if constexpr (O == negate)
+    return -a;
+  else if constexpr (O == exp)
+    return edl::detail::exponential(a);
+  else if constexpr (O == expm1)
+    return edl::detail::exponential_less_1(a);
+  else if constexpr (O == log)
+    return edl::detail::logarithm(a);
+  else if constexpr (O == tanh)
+    return edl::detail::hyperbolic_tangent(a);
+  else if constexpr (O == sigmoid)
+    return edl::detail::sigmoid_at(a).above;
+  else if constexpr (O == softplus)
+    return edl::detail::softplus(a);
+  else if constexpr (O == normal_cdf)
+    return edl::detail::normal_at(a).below;
+  else if constexpr (O == normal_bell)
+    return edl::detail::normal_at(a).bell;
+  else if constexpr (O == square_root)
+    return edl::detail::square_root(a);
+  else if constexpr (O == absolute)
+    return a < none ? V(-a) : a;
+  else
+    return a;  // same, stop
 }
 
 template <operation O, class T>
@@ -100,8 +123,8 @@ struct loops {
       if constexpr (Whole)
         sums[s.sum] = join<s.what>(sums[s.sum], v[s.a]);
       else
-        sums[s.sum] = join<s.what>(
-            sums[s.sum], edl::detail::first_lanes(v[s.a], valid, V(V{} + neutral<s.what, T>())));
+        sums[s.sum] =
+            join<s.what>(sums[s.sum], edl::detail::first_lanes(v[s.a], valid, V(V{} + neutral<s.what, T>())));
     } else {
       put<Whole>(at[K] + i, join<s.what>(get<V, Whole>(at[K] + i, valid), v[s.a]), valid);
     }
@@ -117,7 +140,8 @@ struct loops {
     constexpr step s = P.steps[std::size_t(First + K)];
     if constexpr (s.kind == step_kind::add_up) {
       T all = neutral<s.what, T>();
-      for (std::size_t k = 0; k < edl::detail::lanes<T>::count; ++k) all = join<s.what>(all, T(sums[s.sum][k]));
+      for (std::size_t k = 0; k < edl::detail::lanes<T>::count; ++k)
+        all = join<s.what>(all, T(sums[s.sum][k]));
       finish<P.slots[std::size_t(s.slot)].of>(at[K], all);
     }
   }
@@ -169,19 +193,19 @@ struct loops {
     }(std::make_integer_sequence<int, b.numbers>{});
     if constexpr (b.count > 0)
       [&]<int... K>(std::integer_sequence<int, K...>) {
-        using V = typename edl::detail::lanes<T>::type;
+        using V = typename edl::detail::lanes<T>::type;  // as an argument of a template it counts as aligned
         constexpr std::size_t lanes = edl::detail::lanes<T>::count;
         T* const at[] = {pointer<P.steps[std::size_t(b.first + K)].slot>(f, sample, which)...};
         T const numbers[] = {number<b.first + K>(at[K])...};
-        V sums[b.sums + 1];
+        alignas(sizeof(V)) V sums[b.sums + 1];
         (begin_sum<b.first, K, V, T>(sums), ...);
         std::size_t i = 0;
         for (; i + lanes <= n; i += lanes) {
-          V v[b.count];
+          alignas(sizeof(V)) V v[b.count];
           (one<b.first, K, true>(v, at, numbers, sums, i, lanes), ...);
         }
         if (i < n) {
-          V v[b.count];
+          alignas(sizeof(V)) V v[b.count];
           (one<b.first, K, false>(v, at, numbers, sums, i, n - i), ...);
         }
         (end_sum<b.first, K>(sums, at), ...);

@@ -14,9 +14,10 @@ namespace edl::nn {
 /// A layer that is its forward pass: `constexpr auto forward(auto x, auto& layer) const`, of a `tensor` and a
 /// scope, returns a tensor.
 template <class L>
-concept is_expression = std::copyable<L> && !layer<L> && requires(L const& l, tensor x, expression::scope& s) {
-  { l.forward(x, s) } -> std::convertible_to<tensor>;
-};
+concept is_expression =
+    std::copyable<L> && !layer<L> && requires(L const& l, tensor x, expression::scope& s) {
+      { l.forward(x, s) } -> std::convertible_to<tensor>;
+    };
 
 namespace expression {
 
@@ -30,10 +31,19 @@ constexpr form form_of(L const& l, shape in, bool sizes = true) {
 template <class L>
 struct compiled {
   static constexpr form operations = form_of(L{}, {4, 4, 4}, false);
+  static constexpr bool right = operations.wrong.none();
   static constexpr program backward =
-      scheduler::backward(operations, deriver(operations).result());
-  static constexpr program forward = scheduler::forward(operations, backward);
+      right ? scheduler::backward(operations, deriver(operations).result()) : program{};
+  static constexpr program forward = right ? scheduler::forward(operations, backward) : program{};
 };
+
+/// Whether the operations are right, whatever the options are; the compiler says what is not.
+template <class L>
+constexpr bool is_right() {
+  constexpr mistake wrong = compiled<L>::operations.wrong;
+  if constexpr (!wrong.none()) return sizeof(forward_pass_of<L, wrong>) == 0;
+  return wrong.none();
+}
 
 /// The name of a type without its namespaces and arguments.
 template <class T>
@@ -52,6 +62,7 @@ template <is_expression L>
 struct derived {
   L source;
 
+  static constexpr bool right = expression::is_right<L>();
   static constexpr std::string_view name = [] {
     if constexpr (requires { std::string_view(L::name); })
       return std::string_view(L::name);
@@ -62,9 +73,12 @@ struct derived {
   static constexpr bool reads_y = expression::compiled<L>::backward.reads_result;
 
   constexpr fit check(shape in) const {
-    (void)now(in);
-    return fit::fits;
+    if constexpr (requires { source.check(in); })
+      if (fit const why = source.check(in); why != fit::fits) return why;
+    return wrong(in).none() ? fit::fits : fit::tensors_do_not_fit;
   }
+  /// What does not fit.
+  constexpr expression::mistake wrong(shape in) const { return now(in).wrong; }
   constexpr shape output(shape in) const {
     expression::form const f = now(in);
     return expression::extents_of(f.nodes[f.result].over, in);
@@ -100,9 +114,8 @@ struct derived {
   /// The form with the constants of these options.
   constexpr expression::form now(shape in) const {
     expression::form f = expression::form_of(source, in);
-    if (!f.same_operations(expression::compiled<L>::operations))
-      throw error("edl: which operations a layer's `forward` does depends on an option or on the shape of its "
-                  "input; make the option an argument of a template");
+    if (f.wrong.none() && !f.same_operations(expression::compiled<L>::operations))
+      f.wrong = {expression::mistake_kind::depends_on_options, 0, in, {}};
     return f;
   }
 };

@@ -72,18 +72,30 @@ constexpr tensor pow(A const& a, B const& b) {
 }
 
 constexpr tensor operator-(tensor x) { return x.within->add(expression::operation::negate, x); }
-constexpr tensor exp(tensor x) { return x.within->add(expression::operation::exp, x); }
+constexpr tensor exp(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(expression::operation::exp, x, {}, {}, line);
+}
 constexpr tensor expm1(tensor x) { return x.within->add(expression::operation::expm1, x); }
-constexpr tensor log(tensor x) { return x.within->add(expression::operation::log, x); }
-constexpr tensor sqrt(tensor x) { return x.within->add(expression::operation::square_root, x); }
+constexpr tensor log(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(expression::operation::log, x, {}, {}, line);
+}
+constexpr tensor sqrt(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(expression::operation::square_root, x, {}, {}, line);
+}
 /// |x|, whose gradient is 0 at 0.
-constexpr tensor abs(tensor x) { return x.within->add(expression::operation::absolute, x); }
+constexpr tensor abs(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(expression::operation::absolute, x, {}, {}, line);
+}
 constexpr tensor square(tensor x) { return x * x; }
 /// The standard normal distribution Φ.
-constexpr tensor normal_cdf(tensor x) { return x.within->add(expression::operation::normal_cdf, x); }
+constexpr tensor normal_cdf(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(expression::operation::normal_cdf, x, {}, {}, line);
+}
 constexpr tensor erf(tensor x) { return 2 * normal_cdf(x * 1.4142135623730951) - 1; }
 /// The same value, of which no gradient comes back.
-constexpr tensor stop_gradient(tensor x) { return x.within->add(expression::operation::stop, x); }
+constexpr tensor stop_gradient(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(expression::operation::stop, x, {}, {}, line);
+}
 
 /// `yes` where `condition` is not 0, `no` elsewhere.
 template <class A, class B>
@@ -99,30 +111,38 @@ constexpr tensor clamp(tensor x, A const& low, B const& high) {
 
 /// Reductions: what is left lacks the axes `along`. Of equal greatest elements, each gets an even share of
 /// the gradient.
-constexpr tensor sum(tensor x, axes along) {
-  return x.within->reduce(expression::operation::sum, x, along);
+constexpr tensor sum(tensor x, axes along, int line = __builtin_LINE()) {
+  return x.within->reduce(expression::operation::sum, x, along, line);
 }
-constexpr tensor mean(tensor x, axes along) {
-  return sum(x, along) / x.within->number_of_elements(along);
+constexpr tensor mean(tensor x, axes along, int line = __builtin_LINE()) {
+  return sum(x, along, line) / x.within->number_of_elements(along);
 }
-constexpr tensor max(tensor x, axes along) {
-  return x.within->reduce(expression::operation::peak, x, along);
+constexpr tensor max(tensor x, axes along, int line = __builtin_LINE()) {
+  return x.within->reduce(expression::operation::peak, x, along, line);
 }
-constexpr tensor min(tensor x, axes along) { return -max(-x, along); }
+constexpr tensor min(tensor x, axes along, int line = __builtin_LINE()) { return -max(-x, along, line); }
 /// The mean of the squares of what lies off the mean.
-constexpr tensor variance(tensor x, axes along) { return mean(square(x - mean(x, along)), along); }
+constexpr tensor variance(tensor x, axes along, int line = __builtin_LINE()) {
+  return mean(square(x - mean(x, along, line)), along, line);
+}
 /// log Σ exp(x), without overflow.
-constexpr tensor logsumexp(tensor x, axes along) {
-  tensor const most = stop_gradient(max(x, along));
-  return most + log(sum(exp(x - most), along));
+constexpr tensor logsumexp(tensor x, axes along, int line = __builtin_LINE()) {
+  tensor const most = stop_gradient(max(x, along, line));
+  return most + log(sum(exp(x - most), along, line));
 }
 
 namespace expression {
 
 /// What activations are called as functions.
-constexpr tensor sigmoid(tensor x) { return x.within->add(operation::sigmoid, x); }
-constexpr tensor tanh(tensor x) { return x.within->add(operation::tanh, x); }
-constexpr tensor softplus(tensor x) { return x.within->add(operation::softplus, x); }
+constexpr tensor sigmoid(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(operation::sigmoid, x, {}, {}, line);
+}
+constexpr tensor tanh(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(operation::tanh, x, {}, {}, line);
+}
+constexpr tensor softplus(tensor x, int line = __builtin_LINE()) {
+  return x.within->add(operation::softplus, x, {}, {}, line);
+}
 constexpr tensor relu(tensor x) { return where(x > 0, x, 0); }
 constexpr tensor silu(tensor x) { return x * sigmoid(x); }
 constexpr tensor gelu(tensor x) { return x * normal_cdf(x); }

@@ -227,7 +227,8 @@ void run(basic_backend<T>& on, call<T> const& a) {
   if constexpr (loops<P>::sections(1) > 0) {
     constexpr std::size_t most_threads = 64, part_rows = 64;
     std::size_t const units = P.by_rows ? by.rows : by.samples;
-    int const parts = int(std::min({std::size_t(cpu.parts(a.batch * a.in.size(), 8 * 1024)), units, most_threads}));
+    int const parts =
+        int(std::min({std::size_t(cpu.parts(a.batch * a.in.size(), 8 * 1024)), units, most_threads}));
     std::array<T*, most_threads> at;
     for (int t = 0; t < parts; ++t) at[std::size_t(t)] = cpu.room(t, 0, own).data();
     std::array<frame<T>, most_threads> frames;

@@ -82,10 +82,10 @@ struct program {
   std::array<std::int16_t, 16> kept{};  ///< nodes of the forward pass that the backward pass reads
   int kept_count = 0;
   bool reads_input = false, reads_result = false;
-  bool by_rows = true;    ///< samples do not matter, rows do
-  bool by_blocks = true;  ///< rows do not matter either
-  bool flat = true;       ///< nor do channels
-  bool each_place = true; ///< no place knows of another
+  bool by_rows = true;     ///< samples do not matter, rows do
+  bool by_blocks = true;   ///< rows do not matter either
+  bool flat = true;        ///< nor do channels
+  bool each_place = true;  ///< no place knows of another
 
   constexpr int memory_of(int n) const { return slot_of[std::size_t(n)]; }
   constexpr moment last() const { return blocks[std::size_t(block_count - 1)].when; }
@@ -202,7 +202,8 @@ class scheduler {
   constexpr void put(int n, memory where, int index = 0) {
     if (p_.slot_count == program::most_slots) throw error("edl: an expression has too many operations");
     p_.slot_of[std::size_t(n)] = std::int16_t(p_.slot_count);
-    p_.slots[std::size_t(p_.slot_count++)] = {where, std::int16_t(index), at(n).over, std::int16_t(n), !leaf(n)};
+    p_.slots[std::size_t(p_.slot_count++)] = {where, std::int16_t(index), at(n).over, std::int16_t(n),
+                                              !leaf(n)};
   }
 
   constexpr void give_memory() {
@@ -234,9 +235,7 @@ class scheduler {
             put(i, memory::result);
         }
       } else if (is_reduction(n.what)) {
-        put(i, n.along.has(samples)  ? memory::total
-               : n.over.has(samples) ? memory::own
-                                     : memory::shared);
+        put(i, n.along.has(samples) ? memory::total : n.over.has(samples) ? memory::own : memory::shared);
       } else if (!n.over.has(samples)) {
         put(i, memory::shared);
       } else if (n.over != all_axes || (is_dear(n.what) && is_used_later(i))) {

@@ -43,10 +43,12 @@ concept number = std::integral<T> || std::floating_point<T>;
 template <class A, class B>
 concept operands = (tensor_like<A> && (tensor_like<B> || number<B>)) || (number<A> && tensor_like<B>);
 
-/// What the `forward` of a layer calls `layer`: it takes down the operations, and has the variables.
+/// What the `forward` of a layer calls `layer`: it takes down the operations, and has the variables. Of
+/// mistakes it takes down the first.
 class scope {
  public:
-  /// Of a layer that is given `in`. Without `sizes`, the form alone is of interest, and no extent is compared.
+  /// Of a layer that is given `in`. Without `sizes`, the form alone is of interest, and no extent is
+  /// compared.
   constexpr explicit scope(shape in, bool sizes = true) : in_(in), sizes_(sizes) {
     form_.nodes.add({.what = operation::input, .over = all_axes, .index = 0});
   }
@@ -54,84 +56,100 @@ class scope {
   constexpr tensor input() { return {this, 0}; }
 
   /// A trained variable with one number for each channel of the input, or for each of its places.
-  constexpr tensor variable(std::string_view name, axis_length of, initializer const& initial) {
-    return declare({name, of.axis, extents(of.length), initial}, of.length);
+  constexpr tensor variable(std::string_view name, axis_length of, initializer const& initial,
+                            int line = __builtin_LINE()) {
+    if (sizes_ && std::size_t(of.length) != elements_of(of.axis, in_))
+      fail({mistake_kind::length_of_variable, line, {1, 1, of.length}, extents_of(of.axis, in_)});
+    return declare({name, of.axis, extents(of.length), initial}, line);
   }
   /// A trained variable that is one number.
-  constexpr tensor variable(std::string_view name, initializer const& initial) {
-    return declare({name, axes{}, extents(1), initial}, 1);
+  constexpr tensor variable(std::string_view name, initializer const& initial, int line = __builtin_LINE()) {
+    return declare({name, axes{}, extents(1), initial}, line);
   }
 
   // ---- For operations ----
 
-  constexpr tensor add(operation o, tensor a, tensor b = {}, tensor c = {}) {
-    if (a.within != this || (b.id >= 0 && b.within != this) || (c.id >= 0 && c.within != this))
-      throw error("edl: an operation joins tensors of two layers");
+  constexpr tensor add(operation o, tensor a, tensor b = {}, tensor c = {}, int line = 0) {
+    for (tensor* of : {&a, &b, &c})
+      if (of->within != this && (of->id >= 0 || of == &a)) {
+        fail({mistake_kind::tensor_of_another_layer, line, {}, {}});
+        *of = input();
+      }
     axes over = over_of(a);
     if (b.id >= 0) over = over | over_of(b);
     if (c.id >= 0) over = over | over_of(c);
-    return {this, form_.nodes.add({.what = o,
-                                   .over = over,
-                                   .a = std::int16_t(a.id),
-                                   .b = std::int16_t(b.id),
-                                   .c = std::int16_t(c.id)})};
+    return put(
+        {.what = o, .over = over, .a = std::int16_t(a.id), .b = std::int16_t(b.id), .c = std::int16_t(c.id)},
+        line);
   }
   constexpr tensor number(double value) {
-    return {this, form_.nodes.add({.index = std::int16_t(form_.constants++), .value = value})};
+    return put({.index = std::int16_t(form_.constants++), .value = value}, 0);
   }
   constexpr tensor number_of_elements(axes along) {
-    return {this, form_.nodes.add({.what = operation::extent, .along = along})};
+    return put({.what = operation::extent, .along = along}, 0);
   }
-  constexpr tensor reduce(operation o, tensor a, axes along) {
-    if (along.none() || !over_of(a).has(along))
-      throw error("edl: a reduction (nn::sum, nn::mean, nn::max …) over an axis that its tensor does not have");
-    return {this,
-            form_.nodes.add(
-                {.what = o, .over = over_of(a).without(along), .along = along, .a = std::int16_t(a.id)})};
+  constexpr tensor reduce(operation o, tensor a, axes along, int line) {
+    if (along.none() || !over_of(a).has(along)) {
+      fail({mistake_kind::axis_of_reduction, line, extents_of(over_of(a), in_), {}});
+      return a;
+    }
+    return put({.what = o, .over = over_of(a).without(along), .along = along, .a = std::int16_t(a.id)}, line);
   }
   constexpr axes over_of(tensor t) const { return form_.nodes[t.id].over; }
   constexpr shape in() const { return in_; }
 
-  /// The whole, when `forward` has returned. Compilers evaluate operands in any order, so the nodes, constants
-  /// and variables are put into the order in which the result needs them.
+  /// The whole, when `forward` has returned. Compilers evaluate operands in any order, so the nodes,
+  /// constants and variables are put into the order in which the result needs them.
   constexpr form finish(tensor result) {
-    if (result.within != this) throw error("edl: `forward` returns no tensor of its layer");
-    if (!over_of(result).has(samples))
-      throw error("edl: what `forward` returns does not depend on the input");
+    if (result.within != this) {
+      fail({mistake_kind::tensor_of_another_layer, 0, {}, {}});
+      result = input();
+    }
+    if (!over_of(result).has(samples)) fail({mistake_kind::result_without_input, 0, {}, {}});
     // The result is an operation of its own, so that it has memory of its own.
     operation const last = form_.nodes[result.id].what;
     if (is_leaf(last) || is_reduction(last)) result = add(operation::same, result);
     form ordered;
-    std::array<int, 96> moved{};
+    std::array<int, form::most_nodes> moved{};
     moved.fill(-1);
     moved[0] = ordered.nodes.add(form_.nodes[0]);
     ordered.result = move(result.id, ordered, moved);
-    for (int i = 0; i < form_.nodes.size; ++i) {
+    for (int i = form_.nodes.size; i-- > 0;) {
       if (moved[std::size_t(i)] >= 0) continue;
-      if (form_.nodes[i].what == operation::variable)
-        throw error("edl: a variable of `forward` is never used");
-      if (!is_leaf(form_.nodes[i].what))
-        throw error("edl: a tensor within `forward` is computed and never used");
+      operation const o = form_.nodes[i].what;
+      if (o == operation::variable) fail({mistake_kind::unused_variable, lines_[std::size_t(i)], {}, {}});
+      if (!is_leaf(o)) fail({mistake_kind::unused_tensor, lines_[std::size_t(i)], {}, {}});
     }
+    ordered.wrong = form_.wrong;
     return ordered;
   }
 
  private:
-  constexpr tensor declare(declared const& v, int length) {
+  constexpr void fail(mistake const& m) {
+    if (form_.wrong.none()) form_.wrong = m;
+  }
+  constexpr tensor put(node const& n, int line) {
+    if (std::size_t(form_.nodes.size) == form::most_nodes) {
+      fail({mistake_kind::too_large, line, {}, {}});
+      return input();
+    }
+    tensor const t{this, form_.nodes.add(n)};
+    if (lines_[std::size_t(t.id)] == 0) lines_[std::size_t(t.id)] = line;
+    return t;
+  }
+  constexpr tensor declare(declared const& v, int line) {
     for (int i = 0; i < form_.variable_count; ++i)
       if (form_.variables[std::size_t(i)].name == v.name)
-        throw error("edl: a layer has two variables of one name");
-    if (std::size_t(form_.variable_count) == form::most_variables)
-      throw error("edl: a layer has too many variables");
-    if (sizes_ && std::size_t(length) != elements_of(v.over, in_))
-      throw error("edl: a variable has another length than the axis of the input that it lies along");
+        fail({mistake_kind::name_of_variable, line, {}, {}});
+    if (std::size_t(form_.variable_count) == form::most_variables) {
+      fail({mistake_kind::too_large, line, {}, {}});
+      return input();
+    }
     form_.variables[std::size_t(form_.variable_count)] = v;
-    return {this, form_.nodes.add({.what = operation::variable,
-                                   .over = v.over,
-                                   .index = std::int16_t(form_.variable_count++)})};
+    return put({.what = operation::variable, .over = v.over, .index = std::int16_t(form_.variable_count++)},
+               line);
   }
-
-  constexpr int move(int from, form& to, std::array<int, 96>& moved) {
+  constexpr int move(int from, form& to, std::array<int, form::most_nodes>& moved) {
     int& at = moved[std::size_t(from)];
     if (at >= 0) return at;
     node n = form_.nodes[from];
@@ -146,6 +164,7 @@ class scope {
   }
 
   form form_{};
+  std::array<int, form::most_nodes> lines_{};  ///< of the author's file, where they are known
   shape in_;
   bool sizes_;
 };

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/compute/nn/expression/layer.hpp"
+#include "edl/compute/onnx/graph.hpp"
+
+namespace edl::onnx {
+
+/// The nodes of a forward pass that is an expression.
+value add_expression(graph& g, nn::expression::form const& of, value const& x);
+
+template <class L>
+value to_onnx(graph& g, nn::derived<L> const& l, value const& x) {
+  return add_expression(g, l.now(x.extents), x);
+}
+
+}  // namespace edl::onnx
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/compute/onnx/expression.ipp"
+#endif

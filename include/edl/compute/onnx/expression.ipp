@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "edl/compute/onnx/expression.hpp"
+#include "edl/core/inline.hpp"
+
+namespace edl::onnx {
+namespace detail {
+
+/// The operator of a node that has one.
+inline std::string_view operator_of(nn::expression::operation o) {
+  using enum nn::expression::operation;
+  switch (o) {
+    case add:
+      return "Add";
+    case subtract:
+      return "Sub";
+    case multiply:
+      return "Mul";
+    case divide:
+      return "Div";
+    case power:
+      return "Pow";
+    case least:
+      return "Min";
+    case greatest:
+      return "Max";
+    case less:
+      return "Less";
+    case less_equal:
+      return "LessOrEqual";
+    case equal:
+      return "Equal";
+    case negate:
+      return "Neg";
+    case exp:
+    case expm1:
+      return "Exp";
+    case log:
+      return "Log";
+    case tanh:
+      return "Tanh";
+    case sigmoid:
+      return "Sigmoid";
+    case softplus:
+      return "Softplus";
+    case square_root:
+      return "Sqrt";
+    case absolute:
+      return "Abs";
+    default:
+      return "Identity";
+  }
+}
+
+}  // namespace detail
+
+EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value const& x) {
+  using enum nn::expression::operation;
+  constexpr std::int64_t floats = 1, booleans = 9;  // of TensorProto's types
+  std::array<std::string, nn::expression::form::most_nodes> names;
+  for (int i = 0; i < of.nodes.size; ++i) {
+    auto const& n = of.nodes[i];
+    auto const operand = [&](int k) { return names[std::size_t(k)]; };
+    std::string& name = names[std::size_t(i)];
+    switch (n.what) {
+      case input:
+        name = g.as(x, form::places).name;
+        break;
+      case variable: {
+        auto const& v = of.variables[std::size_t(n.index)];
+        name = n.over == nn::places ? g.tensor(v.name, {v.dims.sizes[0], 1}, g.elements(v.name))
+                                    : g.variable(v.name);
+        break;
+      }
+      case constant:
+        name = g.number(float(n.value));
+        break;
+      case extent:
+        name = g.number(float(nn::expression::elements_of(n.along, x.extents)));
+        break;
+      case choose:
+        name =
+            g.add("Where", {g.add("Cast", {operand(n.a)}, {{"to", booleans}}), operand(n.b), operand(n.c)});
+        break;
+      case normal_cdf: {
+        std::string const erf = g.add("Erf", {g.add("Mul", {operand(n.a), g.number(0.70710678f)})});
+        name = g.add("Mul", {g.add("Add", {erf, g.number(1)}), g.number(0.5f)});
+        break;
+      }
+      case normal_bell: {
+        std::string const square = g.add("Mul", {operand(n.a), operand(n.a)});
+        name = g.add("Exp", {g.add("Mul", {square, g.number(-0.5f)})});
+        break;
+      }
+      case sum:
+      case peak: {
+        std::vector<std::int64_t> along;
+        if (n.along.has(nn::places)) along.push_back(1);
+        if (n.along.has(nn::channels)) along.push_back(2);
+        name = n.what == sum ? g.add("ReduceSum", {operand(n.a), g.numbers(along)})
+                             : g.add("ReduceMax", {operand(n.a)}, {{"axes", along}});
+        break;
+      }
+      default: {
+        std::vector<std::string> operands{operand(n.a)};
+        if (n.b >= 0) operands.push_back(operand(n.b));
+        name = g.add(detail::operator_of(n.what), operands);
+        if (n.what == less || n.what == less_equal || n.what == equal)
+          name = g.add("Cast", {name}, {{"to", floats}});
+        if (n.what == expm1) name = g.add("Sub", {name, g.number(1)});
+      }
+    }
+  }
+  auto const last = std::size_t(of.result);
+  return {names[last], nn::expression::extents_of(of.nodes.all[last].over, x.extents), form::places};
+}
+
+}  // namespace edl::onnx

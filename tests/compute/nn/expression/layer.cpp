@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/compute/nn/expression/layer.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "compute/nn/harness.hpp"
+#include "edl/compute/device/any_device.hpp"
+#include "edl/compute/device/cpu.hpp"
+#include "edl/compute/nn/layer/activations.hpp"
+#include "edl/compute/nn/layer/conv2d.hpp"
+#include "edl/compute/nn/layer/dense.hpp"
+#include "edl/compute/nn/layer/parallel.hpp"
+#include "edl/compute/nn/layer/residual.hpp"
+#include "edl/compute/nn/model.hpp"
+
+namespace expression_layer_test {
+
+namespace nn = edl::nn;
+
+struct trained_swish {
+  double initial = 1;
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const slope = layer.variable("slope", x.channels(), nn::constant{initial});
+    return x * nn::sigmoid(slope * x);
+  }
+};
+
+/// Variables along each axis, one that is a function of another, and reductions over places.
+struct all_axes {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const wide = nn::exp(layer.variable("wide", x.channels(), nn::constant{0}));
+    auto const tall = layer.variable("tall", x.places(), nn::constant{1});
+    auto const one = layer.variable("one", nn::constant{1});
+    return wide * tall * (x - nn::mean(x, nn::places)) + nn::softplus(one) * x;
+  }
+};
+
+/// One number of each place.
+struct norm_of_place {
+  static constexpr std::string_view name = "length";
+  constexpr auto forward(auto x, auto&) const { return nn::sqrt(nn::sum(x * x, nn::channels)); }
+};
+
+struct scaled {
+  float by = 1;
+  constexpr auto forward(auto x, auto&) const { return by * x; }
+};
+struct plain_tanh {
+  constexpr auto forward(auto x, auto&) const { return nn::tanh(x); }
+};
+
+constexpr auto network = nn::sequential(
+    nn::image{.height = 6, .width = 5, .channels = 2}, nn::conv2d{.filters = 4}, trained_swish{.initial = 2},
+    nn::residual(trained_swish{}), nn::concat(trained_swish{}, norm_of_place{}), nn::dense{.units = 3});
+
+TEST_CASE("gradients of a layer with variables") {
+  check_gradients(nn::as_layer(trained_swish{}), {3, 2, 5});
+  check_gradients(nn::as_layer(trained_swish{}), {1, 1, 1});
+  check_gradients(nn::as_layer(trained_swish{}), {9, 9, 3});
+  check_gradients(nn::as_layer(all_axes{}), {3, 2, 5});
+  check_gradients(nn::as_layer(all_axes{}), {1, 4, 9});
+  check_gradients(nn::as_layer(norm_of_place{}), {3, 2, 5});
+  auto const of = nn::gradient_errors(trained_swish{}, {2, 2, 4});
+  CHECK(of.inputs < 1e-7);
+  CHECK(of.variables < 1e-7);
+}
+
+TEST_CASE("options are those of the layer, not of its type") {
+  auto const l = nn::as_layer(scaled{.by = 3});
+  lone_layer<std::remove_const_t<decltype(l)>> h{.l = l, .in = {1, 1, 2}, .batch = 1};
+  h.x = {1, -2};
+  h.forward();
+  CHECK(h.y == std::vector{3.0, -6.0});
+}
+
+TEST_CASE("variables are named and drawn as the layer says") {
+  edl::model<network, edl::cpu> m({.max_batch = 2});
+  std::vector<std::string> names;
+  auto const layout = m.layout();
+  for (auto const& v : layout.variables) names.push_back(v.name);
+  CHECK(names == std::vector<std::string>{"conv2d/kernel", "conv2d/bias", "trained_swish/slope",
+                                          "residual/body/slope", "concat/trained_swish/slope", "dense/kernel",
+                                          "dense/bias"});
+  CHECK(m.variables()[layout.variables[2].offset] == 2.0f);
+  CHECK(m.variables()[layout.variables[3].offset] == 1.0f);
+}
+
+TEST_CASE("shapes follow from the operations") {
+  CHECK(nn::as_layer(norm_of_place{}).output({6, 5, 4}) == edl::shape{6, 5, 1});
+  CHECK(nn::as_layer(trained_swish{}).output({6, 5, 4}) == edl::shape{6, 5, 4});
+  CHECK(edl::model<network, edl::cpu>::output == edl::shape{1, 1, 3});
+}
+
+TEST_CASE("the compiler knows which results the backward pass reads") {
+  CHECK(nn::reads_y<nn::derived<plain_tanh>>);
+  CHECK(!nn::reads_y<nn::derived<trained_swish>>);
+  CHECK(nn::derived<trained_swish>::each_place);
+  CHECK(!nn::derived<all_axes>::each_place);
+}
+
+TEST_CASE("two threads compute what one does") {
+  auto const trained = [](int threads) {
+    edl::model<network, edl::cpu> m({.max_batch = 700, .device = {.threads = threads}});
+    auto const x = numbers<float>(700 * m.input.size(), 1);
+    m.forward(x, 700, edl::mode::training);
+    for (float& g : m.output_gradient()) g = 1e-3f;
+    m.backward(x, 700);
+    return std::vector<float>(m.gradients().begin(), m.gradients().end());
+  };
+  auto const one = trained(1), two = trained(2);
+  for (std::size_t i = 0; i < one.size(); ++i) CHECK(one[i] == doctest::Approx(two[i]).epsilon(1e-3));
+}
+
+TEST_CASE("a trained slope learns") {
+  // y = x · σ(3 x) from a slope of 1, by gradient descent.
+  auto const l = nn::as_layer(trained_swish{});
+  lone_layer<std::remove_const_t<decltype(l)>> h{.l = l, .in = {1, 1, 4}, .batch = 32};
+  h.parameters.assign(4, 1);
+  double loss = 0, first = 0;
+  for (int step = 0; step < 400; ++step) {
+    h.forward();
+    loss = 0;
+    for (std::size_t i = 0; i < h.y.size(); ++i) {
+      double const off = h.y[i] - h.x[i] / (1 + std::exp(-3 * h.x[i]));
+      loss += off * off, h.dy[i] = off;
+    }
+    if (step == 0) first = loss;
+    h.backward();
+    for (std::size_t k = 0; k < 4; ++k) h.parameters[k] -= 0.5 * h.gradients[k];
+  }
+  CHECK(loss < first / 1000);
+  for (double slope : h.parameters) CHECK(slope == doctest::Approx(3).epsilon(0.05));
+}
+
+struct wrong_length {
+  constexpr auto forward(auto x, auto& layer) const {
+    return x * layer.variable("a", nn::axis_length{nn::channels, 5}, nn::constant{1});
+  }
+};
+struct twice {
+  constexpr auto forward(auto x, auto& layer) const {
+    return x * layer.variable("a", nn::constant{1}) + layer.variable("a", nn::constant{2});
+  }
+};
+struct unused {
+  constexpr auto forward(auto x, auto& layer) const {
+    (void)layer.variable("a", nn::constant{1});
+    return x + 1;
+  }
+};
+struct for_nothing {
+  constexpr auto forward(auto x, auto&) const {
+    (void)nn::exp(x);
+    return x + 1;
+  }
+};
+struct no_axis {
+  constexpr auto forward(auto x, auto&) const { return nn::mean(nn::mean(x, nn::places), nn::places); }
+};
+struct no_input {
+  constexpr auto forward(auto, auto& layer) const { return layer.variable("a", nn::constant{1}) * 2; }
+};
+struct by_option {
+  bool twice = false;
+  constexpr auto forward(auto x, auto&) const { return twice ? x * 2 : x + 1; }
+};
+
+TEST_CASE("what does not fit is told by kind, line and shapes") {
+  using kind = nn::expression::mistake_kind;
+  auto const found = nn::as_layer(wrong_length{}).wrong({2, 2, 4});
+  CHECK(nn::as_layer(wrong_length{}).check({2, 2, 4}) == edl::fit::tensors_do_not_fit);
+  CHECK(nn::as_layer(wrong_length{}).check({2, 2, 5}) == edl::fit::fits);
+  CHECK(found.what == kind::length_of_variable);
+  CHECK(found.line > 0);
+  CHECK(found.first == edl::shape{1, 1, 5});
+  CHECK(found.second == edl::shape{1, 1, 4});
+
+  auto const of = [](auto const& l) { return nn::expression::form_of(l, {2, 2, 4}).wrong.what; };
+  CHECK(of(twice{}) == kind::name_of_variable);
+  CHECK(of(unused{}) == kind::unused_variable);
+  CHECK(of(for_nothing{}) == kind::unused_tensor);
+  CHECK(of(no_axis{}) == kind::axis_of_reduction);
+  CHECK(of(no_input{}) == kind::result_without_input);
+  CHECK(nn::as_layer(by_option{.twice = true}).wrong({2, 2, 4}).what == kind::depends_on_options);
+}
+
+}  // namespace expression_layer_test

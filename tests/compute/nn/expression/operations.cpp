@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/compute/nn/expression/operations.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "compute/nn/harness.hpp"
+#include "edl/compute/nn/layer/activations.hpp"
+
+namespace operations_test {
+
+namespace nn = edl::nn;
+
+/// A layer that is a function of its input.
+template <auto F>
+struct function_of {
+  constexpr auto forward(auto x, auto&) const { return F(x); }
+};
+
+/// Gradients of whole pictures, of a length that is no multiple of a vector's, and of one element.
+template <auto F>
+void check_function() {
+  auto const l = nn::as_layer(function_of<F>{});
+  check_gradients(l, {2, 3, 11});
+  check_gradients(l, {3, 2, 1});
+  check_gradients(l, {1, 1, 1}, edl::mode::training, 1);
+}
+
+/// What forward makes of one sample of so many channels, and backward of a gradient of ones.
+template <auto F, std::size_t N>
+std::array<std::array<double, N>, 2> at(std::array<double, N> const& x) {
+  auto const l = nn::as_layer(function_of<F>{});
+  lone_layer<std::remove_const_t<decltype(l)>> h{.l = l, .in = {1, 1, int(N)}, .batch = 1};
+  std::array<std::array<double, N>, 2> of{};
+  h.x.assign(x.begin(), x.end());
+  h.forward();
+  h.dy.assign(h.y.size(), 1);
+  h.backward();
+  std::copy(h.y.begin(), h.y.end(), of[0].begin());
+  std::copy(h.dx.begin(), h.dx.end(), of[1].begin());
+  return of;
+}
+
+TEST_CASE("gradients of arithmetic") {
+  check_function<[](auto x) { return (3 - x) * (x + 2) / (x * x + 0.5f) - x / 3 + 1 / (x + 4) - -x; }>();
+}
+
+TEST_CASE("gradients of functions of an element") {
+  check_function<[](auto x) { return nn::exp(x) * nn::tanh(x) + nn::log(x * x + 0.1) * nn::sigmoid(x); }>();
+  check_function<[](auto x) { return nn::sqrt(x + 2) + nn::erf(x) * nn::softplus(3 * x) + nn::expm1(x); }>();
+  check_function<[](auto x) { return nn::pow(x + 2, 1.7) + nn::pow(2, x) + nn::pow(x + 3, x); }>();
+  check_function<[](auto x) { return nn::gelu(x) + nn::silu(2 * x) * nn::normal_cdf(x); }>();
+}
+
+TEST_CASE("gradients of choices") {
+  check_function<[](auto x) {
+    return nn::where(x > 0.1, x * x, 3 * x) + nn::max(x, 0.3 - x) * nn::min(x, 0.2) + nn::abs(x) +
+           nn::clamp(x, -0.5, 0.5) * (x <= 0.25) + nn::relu(x);
+  }>();
+}
+
+TEST_CASE("where two are equal, each gets half of the gradient") {
+  auto const [y, dx] =
+      at<[](auto x) { return nn::max(x, 1) + nn::min(x, 0); }>(std::array{1.0, 0.0, 2.0, 0.5});
+  CHECK(y == std::array{1.0, 1.0, 2.0, 1.0});
+  CHECK(dx == std::array{0.5, 0.5, 1.0, 0.0});
+}
+
+TEST_CASE("the slope of an absolute value is 0 at 0") {
+  CHECK(at<[](auto x) { return nn::abs(x); }>(std::array{-2.0, 0.0, 3.0})[1] == std::array{-1.0, 0.0, 1.0});
+}
+
+TEST_CASE("gradients of reductions over channels") {
+  check_function<[](auto x) { return x * nn::sum(x, nn::channels) + nn::mean(nn::exp(x), nn::channels); }>();
+  check_function<[](auto x) { return nn::variance(x, nn::channels) / (1 + nn::max(x, nn::channels)); }>();
+  check_function<[](auto x) { return nn::softmax(x) * x + nn::log_softmax(x); }>();
+}
+
+TEST_CASE("gradients of reductions over places") {
+  check_function<[](auto x) { return x * nn::mean(x, nn::places) - nn::min(x, nn::places); }>();
+  check_function<[](auto x) { return nn::logsumexp(x, nn::places); }>();
+  check_function<[](auto x) {
+    return nn::softmax(x, nn::places | nn::channels) * nn::mean(x, nn::channels);
+  }>();
+  check_function<[](auto x) { return nn::mean(x / (2 + nn::mean(x, nn::places)), nn::channels); }>();
+}
+
+TEST_CASE("greatest elements that are equal share the gradient") {
+  auto const [y, dx] =
+      at<[](auto x) { return x + nn::max(x, nn::channels); }>(std::array{1.0, 4.0, 4.0, -1.0});
+  CHECK(y == std::array{5.0, 8.0, 8.0, 3.0});
+  CHECK(dx == std::array{1.0, 3.0, 3.0, 1.0});
+}
+
+TEST_CASE("no gradient comes back through stop_gradient") {
+  CHECK(at<[](auto x) { return x * nn::stop_gradient(x); }>(std::array{2.0, 3.0})[1] == std::array{2.0, 3.0});
+}
+
+TEST_CASE("a softmax is not put off by large numbers") {
+  auto const y = at<[](auto x) { return nn::softmax(x); }>(std::array{1000.0, 1000.0, -1000.0})[0];
+  CHECK(y == std::array{0.5, 0.5, 0.0});
+}
+
+}  // namespace operations_test
