@@ -9,11 +9,11 @@
 using edl::nn::lone_layer;
 
 /// Compares a layer's gradients with central differences, and what must not depend on each other.
-template <edl::nn::layer L>
+template <class L>
 void check_gradients(L const& l, edl::shape in, edl::mode mode = edl::mode::training, int batch = 3) {
   auto const* const of_which = __PRETTY_FUNCTION__;
   CAPTURE(of_which);
-  REQUIRE(l.check(in) == edl::fit::fits);
+  REQUIRE(edl::nn::as_layer(l).check(in) == edl::fit::fits);
   auto const of = edl::nn::gradient_errors(l, in, batch, mode);
   CHECK(of.inputs < 1e-7);
   CHECK(of.variables < 1e-7);

@@ -213,19 +213,6 @@ class basic_backend {
   // ---- Words and time ----
   // A backend that lacks one throws edl::error: layers that need it are not portable.
 
-  /// y = gamma · (x − mean) / √(variance + epsilon) + beta along each row. `kept` takes the mean and
-  /// 1 / √(variance + epsilon) of each row.
-  virtual void layer_norm_forward(std::size_t rows, std::size_t channels, T epsilon, in x, in gamma, in beta,
-                                  out y, out kept) {
-    lack("layer normalisation", rows, channels, epsilon, x, gamma, beta, y, kept);
-  }
-  /// An empty `dx` is not computed, and neither are
-  /// empty `dgamma` and `dbeta`.
-  virtual void layer_norm_backward(std::size_t rows, std::size_t channels, in x, in gamma, in dy, in kept,
-                                   out dx, out dgamma, out dbeta) {
-    lack("layer normalisation", rows, channels, x, gamma, dy, kept, dx, dgamma, dbeta);
-  }
-
   /// y = softmax(q · k / √width) · v for each head, without a matrix of all places
   /// by all places. It turns the queries and keys of `qkv`, if at all, where they lie. `kept` takes the
   /// logarithm of the sum of exponentials, (batch, heads, places).

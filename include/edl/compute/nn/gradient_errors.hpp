@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
@@ -24,7 +24,8 @@ namespace edl::nn {
 /// One layer by itself, in double, with exactly the memory that it asks for and a minibatch of random
 /// numbers. What a pass has to write is NaN before, so that what it leaves out is seen. Thread safety:
 /// distinct objects: safe.
-template <layer L>
+template <class L>
+  requires layer<L> || is_expression<L>
 struct lone_layer {
   using vector = std::vector<double>;
   static constexpr double poison = std::numeric_limits<double>::quiet_NaN();
@@ -35,12 +36,13 @@ struct lone_layer {
   edl::mode mode = edl::mode::training;
   random_stream random{11, 5};
 
-  shape out = l.output(in);
-  variable_counts counts = count(l, in);
+  decltype(as_layer(std::declval<L>())) whole = as_layer(l);
+  shape out = whole.output(in);
+  variable_counts counts = count(whole, in);
   vector x = numbers(std::size_t(batch) * in.size(), 1), y = vector(std::size_t(batch) * out.size()),
          dy = numbers(y.size(), 2), dx = vector(x.size()), parameters = numbers(counts.parameters, 3),
          gradients = vector(counts.parameters), state = vector(counts.state, 0.7),
-         saved = vector(saved_by(l, in, batch)), scratch = vector(scratch_of(l, in, batch));
+         saved = vector(saved_by(whole, in, batch)), scratch = vector(scratch_of(whole, in, batch));
   basic_cpu<double> cpu{};
 
   /// In (-1, 1), the same in every run.
@@ -56,7 +58,7 @@ struct lone_layer {
     std::ranges::fill(saved, poison);
     std::ranges::fill(scratch, poison);
     pass<basic_cpu<double>> p{cpu, mode, random, scratch};
-    l.forward(p, {in, out, batch, x, parameters, state, y, saved});
+    whole.forward(p, {in, out, batch, x, parameters, state, y, saved});
   }
 
   void backward(bool with_dx = true) {
@@ -65,8 +67,8 @@ struct lone_layer {
     std::ranges::fill(scratch, poison);
     pass<basic_cpu<double>> p{cpu, mode, random, scratch};
     auto spent = dy;  // a layer may leave something else in it
-    l.backward(p, {in, out, batch, x, y, spent, parameters, state,
-                   with_dx ? std::span(dx) : std::span<double>(), gradients, saved});
+    whole.backward(p, {in, out, batch, x, y, spent, parameters, state,
+                       with_dx ? std::span(dx) : std::span<double>(), gradients, saved});
   }
 
   /// Σ y · dy: its derivatives are what `backward` computes.
@@ -112,8 +114,7 @@ template <class L>
   requires layer<L> || is_expression<L>
 derivative_errors gradient_errors(L const& l, shape in, pass_size batch = 3, mode m = mode::training) {
   if constexpr (is_expression<L>) static_assert(derived<L>::right);
-  auto const whole = as_layer(l);
-  lone_layer<std::remove_const_t<decltype(whole)>> alone{.l = whole, .in = in, .batch = batch, .mode = m};
+  lone_layer<L> alone{.l = l, .in = in, .batch = batch, .mode = m};
   alone.value();
   alone.backward();
   auto const dx = alone.dx, gradients = alone.gradients;

@@ -172,7 +172,7 @@ constexpr bool reads_y = [] {
 
 /// Whether a layer's result may be computed again for the backward pass instead of being kept. Such a layer
 /// says `recomputes = true`, and its `forward` costs next to nothing.
-template <layer L>
+template <class L>
 constexpr bool recomputes = [] {
   if constexpr (requires { L::recomputes; })
     return bool(L::recomputes);

@@ -11,7 +11,10 @@ value add_expression(graph& g, nn::expression::form const& of, value const& x);
 
 template <class L>
 value to_onnx(graph& g, nn::derived<L> const& l, value const& x) {
-  return add_expression(g, l.now(x.extents), x);
+  if constexpr (requires { to_onnx(g, l.source, x); })
+    return to_onnx(g, l.source, x);  // it says it shorter
+  else
+    return add_expression(g, l.now(x.extents), x);
 }
 
 }  // namespace edl::onnx

@@ -56,20 +56,19 @@ constexpr auto network = nn::sequential(
     nn::residual(trained_swish{}), nn::concat(trained_swish{}, norm_of_place{}), nn::dense{.units = 3});
 
 TEST_CASE("gradients of a layer with variables") {
-  check_gradients(nn::as_layer(trained_swish{}), {3, 2, 5});
-  check_gradients(nn::as_layer(trained_swish{}), {1, 1, 1});
-  check_gradients(nn::as_layer(trained_swish{}), {9, 9, 3});
-  check_gradients(nn::as_layer(all_axes{}), {3, 2, 5});
-  check_gradients(nn::as_layer(all_axes{}), {1, 4, 9});
-  check_gradients(nn::as_layer(norm_of_place{}), {3, 2, 5});
+  check_gradients(trained_swish{}, {3, 2, 5});
+  check_gradients(trained_swish{}, {1, 1, 1});
+  check_gradients(trained_swish{}, {9, 9, 3});
+  check_gradients(all_axes{}, {3, 2, 5});
+  check_gradients(all_axes{}, {1, 4, 9});
+  check_gradients(norm_of_place{}, {3, 2, 5});
   auto const of = nn::gradient_errors(trained_swish{}, {2, 2, 4});
   CHECK(of.inputs < 1e-7);
   CHECK(of.variables < 1e-7);
 }
 
 TEST_CASE("options are those of the layer, not of its type") {
-  auto const l = nn::as_layer(scaled{.by = 3});
-  lone_layer<std::remove_const_t<decltype(l)>> h{.l = l, .in = {1, 1, 2}, .batch = 1};
+  lone_layer<scaled> h{.l = {.by = 3}, .in = {1, 1, 2}, .batch = 1};
   h.x = {1, -2};
   h.forward();
   CHECK(h.y == std::vector{3.0, -6.0});
@@ -115,8 +114,7 @@ TEST_CASE("two threads compute what one does") {
 
 TEST_CASE("a trained slope learns") {
   // y = x · σ(3 x) from a slope of 1, by gradient descent.
-  auto const l = nn::as_layer(trained_swish{});
-  lone_layer<std::remove_const_t<decltype(l)>> h{.l = l, .in = {1, 1, 4}, .batch = 32};
+  lone_layer<trained_swish> h{.l = {}, .in = {1, 1, 4}, .batch = 32};
   h.parameters.assign(4, 1);
   double loss = 0, first = 0;
   for (int step = 0; step < 400; ++step) {

@@ -20,7 +20,7 @@ struct function_of {
 /// Gradients of whole pictures, of a length that is no multiple of a vector's, and of one element.
 template <auto F>
 void check_function() {
-  auto const l = nn::as_layer(function_of<F>{});
+  function_of<F> const l;
   check_gradients(l, {2, 3, 11});
   check_gradients(l, {3, 2, 1});
   check_gradients(l, {1, 1, 1}, edl::mode::training, 1);
@@ -29,8 +29,7 @@ void check_function() {
 /// What forward makes of one sample of so many channels, and backward of a gradient of ones.
 template <auto F, std::size_t N>
 std::array<std::array<double, N>, 2> at(std::array<double, N> const& x) {
-  auto const l = nn::as_layer(function_of<F>{});
-  lone_layer<std::remove_const_t<decltype(l)>> h{.l = l, .in = {1, 1, int(N)}, .batch = 1};
+  lone_layer<function_of<F>> h{.l = {}, .in = {1, 1, int(N)}, .batch = 1};
   std::array<std::array<double, N>, 2> of{};
   h.x.assign(x.begin(), x.end());
   h.forward();

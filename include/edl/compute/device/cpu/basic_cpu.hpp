@@ -195,10 +195,6 @@ class basic_cpu final : public basic_backend<T> {
   void softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
   void log_softmax_forward(std::size_t rows, std::size_t classes, in x, out y) override;
   void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
-  void layer_norm_forward(std::size_t rows, std::size_t channels, T epsilon, in x, in gamma, in beta, out y,
-                          out kept) override;
-  void layer_norm_backward(std::size_t rows, std::size_t channels, in x, in gamma, in dy, in kept, out dx,
-                           out dgamma, out dbeta) override;
   void attention_forward(attention_geometry const& g, int batch, out qkv, out y, out kept) override;
   void attention_backward(attention_geometry const& g, int batch, in y, in dy, in kept, out qkv) override;
   void recurrent_forward(recurrent_geometry const& g, int batch, in kernel, in bias, out gates, out states,
@@ -254,7 +250,6 @@ static_assert(device<basic_cpu<float>> && device<basic_cpu<double>>);
 #include "edl/compute/device/cpu/dropout.ipp"
 #include "edl/compute/device/cpu/elementwise.ipp"
 #include "edl/compute/device/cpu/embedding.ipp"
-#include "edl/compute/device/cpu/layer_norm.ipp"
 #include "edl/compute/device/cpu/masked_pool.ipp"
 #include "edl/compute/device/cpu/pool.ipp"
 #include "edl/compute/device/cpu/recurrent.ipp"

@@ -7,10 +7,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-
 namespace edl::detail {
 
 /// A vector register's worth of `T`s, wherever in memory they lie. It has the operators of a number, and a
@@ -47,28 +43,27 @@ void store(T* to, V const& v) {
   reinterpret_cast<anywhere<V>*>(to)->value = v;
 }
 
+typedef float eight_floats __attribute__((vector_size(32)));
+typedef int eight_ints __attribute__((vector_size(32)));
+
 /// The lanes below `valid` of a vector, and `others` in the rest.
 template <class V>
 V first_lanes(V const& v, std::size_t valid, V const& others) {
   using T = typename lane<V>::type;
-  using number = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  typedef number whole __attribute__((vector_size(sizeof(V))));
-  whole const count = whole{} + number(valid);
+  typedef std::int64_t four_ints __attribute__((vector_size(32)));
   if constexpr (sizeof(T) == 4)
-    return whole{0, 1, 2, 3, 4, 5, 6, 7} < count ? v : others;
+    return eight_ints{0, 1, 2, 3, 4, 5, 6, 7} < int(valid) ? v : others;
   else
-    return whole{0, 1, 2, 3} < count ? v : others;
+    return four_ints{0, 1, 2, 3} < std::int64_t(valid) ? v : others;
 }
 
 /// Some numbers, fewer than a vector has, and zeros.
 template <class V, class T>
 V load_first(T const* from, std::size_t valid) {
 #ifdef __AVX2__
-  if constexpr (sizeof(T) == 4) {
-    typedef int whole __attribute__((vector_size(32)));
-    whole const mask = whole{0, 1, 2, 3, 4, 5, 6, 7} < whole{} + int(valid);
-    return std::bit_cast<V>(_mm256_maskload_ps(from, std::bit_cast<__m256i>(mask)));
-  }
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<V>(__builtin_ia32_maskloadps256(reinterpret_cast<eight_floats const*>(from),
+                                                         eight_ints{0, 1, 2, 3, 4, 5, 6, 7} < int(valid)));
 #endif
   V v{};
   for (std::size_t k = 0; k < valid; ++k) v[k] = from[k];
@@ -80,9 +75,9 @@ template <class V, class T>
 void store_first(T* to, V const& v, std::size_t valid) {
 #ifdef __AVX2__
   if constexpr (sizeof(T) == 4) {
-    typedef int whole __attribute__((vector_size(32)));
-    whole const mask = whole{0, 1, 2, 3, 4, 5, 6, 7} < whole{} + int(valid);
-    _mm256_maskstore_ps(to, std::bit_cast<__m256i>(mask), std::bit_cast<__m256>(v));
+    __builtin_ia32_maskstoreps256(reinterpret_cast<eight_floats*>(to),
+                                  eight_ints{0, 1, 2, 3, 4, 5, 6, 7} < int(valid),
+                                  std::bit_cast<eight_floats>(v));
     return;
   }
 #endif

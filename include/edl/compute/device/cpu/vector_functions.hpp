@@ -13,10 +13,6 @@
 
 namespace edl::detail {
 
-#ifdef __AVX__
-typedef float lane_floats __attribute__((vector_size(32)));
-#endif
-
 /// exp(z). In lanes of floats within 2e-7 of it, relatively; z counts as −87 below and as 88 above.
 template <std::floating_point T>
 T exponential(T z) {
@@ -126,7 +122,7 @@ template <class V>
 V square_root(V const& x) {
 #ifdef __AVX__
   if constexpr (sizeof(x) == 32 && sizeof(x[0]) == 4)
-    return std::bit_cast<V>(__builtin_ia32_sqrtps256(std::bit_cast<lane_floats>(x)));
+    return std::bit_cast<V>(__builtin_ia32_sqrtps256(std::bit_cast<eight_floats>(x)));
   else
 #endif
     return lane_by_lane(x, [](auto each) { return std::sqrt(each); });

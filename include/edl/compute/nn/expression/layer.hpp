@@ -70,6 +70,7 @@ struct derived {
       return expression::name_of_type<L>();
   }();
   static constexpr bool each_place = expression::compiled<L>::forward.each_place;
+  static constexpr bool recomputes = nn::recomputes<L>;
   static constexpr bool reads_y = expression::compiled<L>::backward.reads_result;
 
   constexpr fit check(shape in) const {
