@@ -142,7 +142,7 @@ void containers(Check const& of) {
 }
 
 struct gradients {
-  template <nn::layer L>
+  template <class L>
   void operator()(L const& l, edl::shape in, int batch = 3) const {
     check_gradients(l, in, training, batch);
   }
@@ -150,7 +150,7 @@ struct gradients {
 
 /// A minibatch gives what its samples give one by one.
 struct samples_apart {
-  template <nn::layer L>
+  template <class L>
   void operator()(L const& l, edl::shape in, int = 3) const {
     auto const* const of_which = __PRETTY_FUNCTION__;
     CAPTURE(of_which);
