@@ -153,14 +153,13 @@ constexpr auto side_by_side(Branches... branches) {
 
 /// Branches whose channels stand one after the other. Heights and widths are equal.
 template <class... Branches>
-  requires(!expression::tensor_like<Branches> && ...)
 constexpr auto concat(Branches... branches) {
   return detail::side_by_side<merge::concat>(branches...);
 }
 
 /// Branches that are added up. Shapes are equal.
 template <class... Branches>
-  requires(!expression::tensor_like<Branches> && ...)
+  requires(!std::same_as<Branches, axes> && ...)
 constexpr auto sum(Branches... branches) {
   return detail::side_by_side<merge::sum>(branches...);
 }
