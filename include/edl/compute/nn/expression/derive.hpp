@@ -14,20 +14,25 @@ struct derivative {
   node_list<384> nodes{};
   int forward = 0;  ///< how many are of the forward pass
   int input = -1;   ///< the gradient by the input; −1: it is 0
+  int mean = -1;    ///< of a loss, over all samples
   std::array<int, form::most_variables> variables{};
 };
 
 /// Goes through a forward pass from its end.
 class deriver {
  public:
-  constexpr explicit deriver(form const& of) {
+  /// Of a loss, the slope is that of the mean over all samples.
+  constexpr explicit deriver(form const& of, bool loss = false) {
     for (int i = 0; i < of.nodes.size; ++i) {
       d_.nodes.all[std::size_t(i)] = of.nodes[i];
       slopes_[std::size_t(i)] = -1;
     }
     d_.nodes.size = d_.forward = of.nodes.size;
+    int const all = put({.what = operation::extent, .along = samples});
     slopes_[std::size_t(of.result)] =
-        put({.what = operation::slope, .over = of.nodes[of.result].over, .index = 0});
+        loss ? over_by(literal(1), all)
+             : put({.what = operation::slope, .over = of.nodes[of.result].over, .index = 0});
+    if (loss) d_.mean = make(operation::divide, sum(of.result, samples), all);
     d_.variables.fill(-1);
     find_factor(of);
     for (int i = of.nodes.size; i-- > 0;) {
@@ -97,7 +102,7 @@ class deriver {
 
   /// Adds to the gradient of node `to`. `slope` is what each element of a tensor over `full` gives.
   constexpr void send(int to, int slope, axes full) {
-    if (is_number(to)) return;
+    if (is_number(to) || d_.nodes[to].what == operation::label) return;
     axes const spread = full.without(over(to));  // along these the operand was repeated
     axes const even = spread.without(over(slope));
     if (!even.none()) slope = times(slope, put({.what = operation::extent, .along = even}));

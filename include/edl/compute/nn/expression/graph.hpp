@@ -37,6 +37,7 @@ inline constexpr axes all_axes = channels | places | samples;
 /// What a node of an expression does.
 enum class operation : std::uint8_t {
   input,     ///< the layer's
+  label,     ///< of a loss: the labels, as many as outputs
   slope,     ///< what comes back in the backward pass
   variable,  ///< number `index`
   constant,  ///< number `index` of those that the author's code gives, or `value` where that is −1

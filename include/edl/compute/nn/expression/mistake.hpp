@@ -14,6 +14,7 @@ enum class mistake_kind {
   unused_tensor,
   axis_of_reduction,
   result_without_input,
+  loss_is_no_number,
   tensor_of_another_layer,
   too_large,
   depends_on_options
@@ -53,6 +54,8 @@ struct forward_pass_of {
       "(`first`) has lost that axis already, in the `line` that is named above");
   static_assert(what != result_without_input,
                 "edl: what `forward` of this layer returns does not depend on its input");
+  static_assert(what != loss_is_no_number,
+                "edl: a `loss` is one number for each record: nn::mean(…) or nn::sum(…) of it");
   static_assert(what != tensor_of_another_layer,
                 "edl: `forward` of this layer uses a tensor that belongs to another one");
   static_assert(what != too_large, "edl: `forward` of this layer has too many operations or variables");

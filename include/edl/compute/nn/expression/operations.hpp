@@ -117,6 +117,13 @@ constexpr tensor sum(tensor x, axes along, int line = __builtin_LINE()) {
 constexpr tensor mean(tensor x, axes along, int line = __builtin_LINE()) {
   return sum(x, along, line) / x.within->number_of_elements(along);
 }
+/// Over all that a sample has.
+constexpr tensor mean(tensor x, int line = __builtin_LINE()) {
+  return mean(x, x.within->over_of(x).without(expression::samples), line);
+}
+constexpr tensor sum(tensor x, int line = __builtin_LINE()) {
+  return sum(x, x.within->over_of(x).without(expression::samples), line);
+}
 constexpr tensor max(tensor x, axes along, int line = __builtin_LINE()) {
   return x.within->reduce(expression::operation::peak, x, along, line);
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 #include "edl/compute/device/cpu/rows.hpp"
@@ -33,6 +34,23 @@ struct call {
   std::size_t batch;
   view<T> x, dy, variables;
   std::span<T> y, dx, gradients, kept;
+  view<T> labels{};
+};
+
+/// Computes without a device: one thread with memory of its own, which grows to the largest that was ever
+/// asked for.
+template <class T>
+struct this_thread {
+  static std::span<T> room(int, std::size_t which, std::size_t size) {
+    thread_local std::array<std::vector<T>, 3> memory;
+    if (memory[which].size() < size) memory[which].resize(size);
+    return std::span(memory[which]).first(size);
+  }
+  static int parts(std::size_t, std::size_t) { return 1; }
+  template <class Work>
+  static void share(std::size_t n, int, Work&& work) {
+    work(0, n, 0);
+  }
 };
 
 /// How a call is cut: into samples with rows, or rows of a length that suits the processor.
@@ -98,6 +116,9 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
     switch (s.where) {
       case memory::input:
         external(a.x.data());
+        break;
+      case memory::label:
+        external(a.labels.data());
         break;
       case memory::slope:
         external(a.dy.data());
@@ -198,10 +219,9 @@ void join_threads(program const& p, std::span<frame<T>> of, shape in, cut const&
   }
 }
 
-/// Computes a program on a processor.
-template <program const& P, class T>
-void run(basic_backend<T>& on, call<T> const& a) {
-  auto& cpu = dynamic_cast<basic_cpu<T>&>(on);
+/// Computes a program by the threads and in the rooms of `cpu`.
+template <program const& P, class T, class On>
+void run_on(On& cpu, call<T> const& a) {
   cut const by = cut_of(P, a.in, a.batch);
   std::size_t own = by.length, shared = 0, gradient = 0;
   int numbers = 0;
@@ -227,12 +247,12 @@ void run(basic_backend<T>& on, call<T> const& a) {
   if constexpr (loops<P>::sections(1) > 0) {
     constexpr std::size_t most_threads = 64, part_rows = 64;
     std::size_t const units = P.by_rows ? by.rows : by.samples;
-    int const parts =
-        int(std::min({std::size_t(cpu.parts(a.batch * a.in.size(), 8 * 1024)), units, most_threads}));
+    std::size_t const wanted = std::size_t(cpu.parts(a.batch * a.in.size(), 8 * 1024));
+    int const parts = int(std::max<std::size_t>(1, std::min({wanted, units, most_threads})));
     std::array<T*, most_threads> at;
     for (int t = 0; t < parts; ++t) at[std::size_t(t)] = cpu.room(t, 0, own).data();
     std::array<frame<T>, most_threads> frames;
-    cpu.share(units, std::max(parts, 1), [&](std::size_t begin, std::size_t end, int t) {
+    cpu.share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
       auto& f = frames[std::size_t(t)] = bind(P, a, by, values, all, at[std::size_t(t)], true);
       for (int k = 0; k < P.slot_count; ++k)
         if (P.slots[std::size_t(k)].where == memory::total)
@@ -249,9 +269,15 @@ void run(basic_backend<T>& on, call<T> const& a) {
         }
       }
     });
-    join_threads<T>(P, std::span(frames).first(std::size_t(std::max(parts, 1))), a.in, by);
+    join_threads<T>(P, std::span(frames).first(std::size_t(parts)), a.in, by);
   }
   alone.template operator()<2>();
+}
+
+/// Computes a program on a processor.
+template <program const& P, class T>
+void run(basic_backend<T>& on, call<T> const& a) {
+  run_on<P, T>(dynamic_cast<basic_cpu<T>&>(on), a);
 }
 
 }  // namespace edl::nn::expression

@@ -14,7 +14,8 @@ namespace edl::nn::expression {
 /// Where a value lies.
 enum class memory : std::uint8_t {
   nowhere,            ///< in a register
-  input,              ///< the layer's x
+  input,              ///< the layer's x, or a loss's outputs
+  label,              ///< a loss's labels
   slope,              ///< dy
   result,             ///< y
   input_gradient,     ///< dx
@@ -111,11 +112,15 @@ class scheduler {
     return s.p_;
   }
 
+  /// Of a layer's backward pass, or of both passes of a loss.
   static constexpr program backward(form const& f, derivative const& d) {
     scheduler s;
     s.p_.nodes = d.nodes;
-    s.forward_ = d.forward;
-    s.result_ = f.result;
+    bool const loss = d.mean >= 0;
+    if (loss)
+      s.outputs_[std::size_t(s.output_count_++)] = {d.mean, memory::result, 0};
+    else
+      s.forward_ = d.forward, s.result_ = f.result;
     if (d.input >= 0) s.outputs_[std::size_t(s.output_count_++)] = {d.input, memory::input_gradient, 0};
     for (int v = 0; v < f.variable_count; ++v)
       if (int const n = d.variables[std::size_t(v)]; n >= 0)
@@ -220,6 +225,9 @@ class scheduler {
         switch (n.what) {
           case operation::input:
             put(i, memory::input);
+            break;
+          case operation::label:
+            put(i, memory::label);
             break;
           case operation::slope:
             put(i, memory::slope);
@@ -361,7 +369,7 @@ class scheduler {
   program p_{};
   std::array<bool, 384> live_{}, leaf_{};
   std::array<moment, 384> when_{};
-  std::array<output, 1 + form::most_variables> outputs_{};
+  std::array<output, 2 + form::most_variables> outputs_{};
   int output_count_ = 0;
   int forward_ = 0, result_ = -1;
   bool keeping_ = false;

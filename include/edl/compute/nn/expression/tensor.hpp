@@ -54,6 +54,8 @@ class scope {
   }
 
   constexpr tensor input() { return {this, 0}; }
+  /// Of a loss: a label for each output.
+  constexpr tensor label() { return put({.what = operation::label, .over = all_axes, .index = 0}, 0); }
 
   /// A trained variable with one number for each channel of the input, or for each of its places.
   constexpr tensor variable(std::string_view name, axis_length of, initializer const& initial,
@@ -100,11 +102,12 @@ class scope {
 
   /// The whole, when `forward` has returned. Compilers evaluate operands in any order, so the nodes,
   /// constants and variables are put into the order in which the result needs them.
-  constexpr form finish(tensor result) {
+  constexpr form finish(tensor result, bool loss = false) {
     if (result.within != this) {
       fail({mistake_kind::tensor_of_another_layer, 0, {}, {}});
       result = input();
     }
+    if (loss && over_of(result) != samples) fail({mistake_kind::loss_is_no_number, 0, {}, {}});
     if (!over_of(result).has(samples)) fail({mistake_kind::result_without_input, 0, {}, {}});
     // The result is an operation of its own, so that it has memory of its own.
     operation const last = form_.nodes[result.id].what;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <tuple>
 
 #include "edl/compute/device/activation.hpp"

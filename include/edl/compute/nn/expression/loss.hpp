@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "edl/compute/nn/expression/layer.hpp"
+#include "edl/compute/nn/loss/loss.hpp"
+
+namespace edl::nn {
+
+/// A loss that is said of one record: `constexpr auto loss(auto output, auto label) const`, of two tensors
+/// with a label for each output, returns a tensor that is one number.
+template <class L>
+concept is_loss_expression = std::copyable<L> && !loss_function<L> && requires(L const& l, tensor x) {
+  { l.loss(x, x) } -> std::convertible_to<tensor>;
+};
+
+namespace expression {
+
+template <class L>
+constexpr form loss_form_of(L const& l, shape output) {
+  scope s(output);
+  return s.finish(l.loss(s.input(), s.label()), true);
+}
+
+template <class L>
+struct compiled_loss {
+  static constexpr form operations = loss_form_of(L{}, {4, 4, 4});
+  static constexpr bool right = [] {
+    constexpr mistake wrong = operations.wrong;
+    if constexpr (!wrong.none()) return sizeof(forward_pass_of<L, wrong>) == 0;
+    return true;
+  }();
+  static constexpr program both =
+      right ? scheduler::backward(operations, deriver(operations, true).result()) : program{};
+};
+
+}  // namespace expression
+
+/// Makes a loss of that. The loss of a minibatch is the mean over its records, and its gradient is derived by
+/// the compiler. See `loss_function`.
+template <is_loss_expression L>
+struct derived_loss {
+  L source;
+
+  using label = float;
+  static constexpr bool class_labels = false;
+  static constexpr std::size_t labels(shape output) { return output.size(); }
+  static constexpr bool valid(label l, shape output) {
+    if constexpr (requires { L::valid(l, output); })
+      return L::valid(l, output);
+    else
+      return l - l == 0;  // neither infinite nor NaN
+  }
+  static constexpr bool fits(shape output) { return loss_fits<L>(output); }
+  constexpr bool options_fit(shape output) const {
+    expression::form const f = expression::loss_form_of(source, output);
+    return nn::options_fit(source, output) && f.same_operations(expression::compiled_loss<L>::operations);
+  }
+
+  template <class T>
+  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
+                    std::span<std::type_identity_t<T>> gradients) const {
+    if (batch == 0) return 0;
+    T mean = 0;
+    expression::this_thread<T> on;
+    view<T> labels;
+    if constexpr (std::same_as<T, label>) {
+      labels = truth;
+    } else {
+      auto const wide = on.room(0, 2, truth.size());
+      std::copy(truth.begin(), truth.end(), wide.begin());
+      labels = wide;
+    }
+    expression::form const now = expression::loss_form_of(source, output);
+    expression::run_on<expression::compiled_loss<L>::both, T>(
+        on, {now, output, std::size_t(batch), outputs, {}, {}, {&mean, 1}, gradients, {}, {}, labels});
+    return double(mean);
+  }
+};
+
+/// A loss as models have it.
+template <class L>
+constexpr auto as_loss(L const& l) {
+  if constexpr (is_loss_expression<L>)
+    return derived_loss<L>{l};
+  else
+    return l;
+}
+
+}  // namespace edl::nn
