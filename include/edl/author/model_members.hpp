@@ -16,6 +16,7 @@
 #include "edl/compute/data/augment.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/compute/data/test_time_augmentation.hpp"
+#include "edl/compute/nn/expression/loss.hpp"
 #include "edl/compute/nn/loss/loss.hpp"
 #include "edl/compute/nn/metric/list.hpp"
 #include "edl/compute/optim/optimizer.hpp"
@@ -124,11 +125,11 @@ concept sets_loss = requires(author::hyperparameters_of<Model> const& h) {
 };
 template <class Model>
 struct loss_member {
-  using type = std::decay_t<decltype(Model::loss)>;
+  using type = decltype(nn::as_loss(Model::loss));
 };
 template <sets_loss Model>
 struct loss_member<Model> {
-  using type = decltype(Model::loss(std::declval<author::hyperparameters_of<Model> const&>()));
+  using type = decltype(nn::as_loss(Model::loss(std::declval<author::hyperparameters_of<Model> const&>())));
 };
 
 template <class Model>

@@ -181,7 +181,7 @@ constexpr bool options_fit() {
   if constexpr (sets_loss<Model>)
     return true;
   else
-    return nn::options_fit(Model::loss, Model::network.body.output(Model::network.input));
+    return nn::options_fit(nn::as_loss(Model::loss), Model::network.body.output(Model::network.input));
 }
 
 /// The same of the members that are called without the network. A function of the hyperparameters is asked

@@ -28,11 +28,11 @@ namespace detail {
 template <class Model>
 constexpr auto loss_of(author::hyperparameters_of<Model> const& h) {
   if constexpr (sets_loss<Model> && good_loss<Model>)
-    return Model::loss(h);
+    return nn::as_loss(Model::loss(h));
   else if constexpr (good_loss<Model> && requires { Model::loss.with(hyperparameter_view(h)); })
     return Model::loss.with(hyperparameter_view(h));
   else if constexpr (good_loss<Model>)
-    return Model::loss;
+    return nn::as_loss(Model::loss);
   else
     return nn::no_loss{};
 }

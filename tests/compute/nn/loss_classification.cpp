@@ -397,7 +397,7 @@ TEST_CASE("hinge: what lacks of the margin") {
   CHECK(check::value(hinge{.margin = 0.125f}, {}, 2, std::vector<double>{0.25, 0.25}, labels{1, 0}) ==
         doctest::Approx(0.375 / 2));
   std::vector<double> dx(4);
-  hinge{}({}, 4, edl::view<double>(x), edl::view<float>(y), dx);
+  edl::nn::as_loss(hinge{})({}, 4, edl::view<double>(x), edl::view<float>(y), dx);
   CHECK(dx == std::vector<double>{-0.25, 0.25, 0, 0.25});
 }
 
@@ -411,13 +411,13 @@ TEST_CASE("hinge: gradients are those of central differences") {
 TEST_CASE("hinge: a NaN stays, nothing is 0, labels are 0 or 1, the margin is above 0") {
   std::vector<float> const x{std::numeric_limits<float>::quiet_NaN()};
   std::vector<float> dx(1);
-  CHECK(std::isnan(hinge{}({}, 1, edl::view<float>(x), edl::view<float>(labels{0}), dx)));
+  CHECK(std::isnan(edl::nn::as_loss(hinge{})({}, 1, edl::view<float>(x), edl::view<float>(labels{0}), dx)));
   CHECK(std::isnan(dx[0]));
   CHECK(check::value(hinge{}, {}, 0, std::vector<float>{}, labels{}) == 0);
-  CHECK(hinge::valid(0, {}));
-  CHECK(hinge::valid(1, {}));
-  CHECK(!hinge::valid(-1, {}));
-  CHECK(!hinge::valid(0.5f, {}));
+  CHECK(edl::nn::derived_loss<hinge>::valid(0, {}));
+  CHECK(edl::nn::derived_loss<hinge>::valid(1, {}));
+  CHECK(!edl::nn::derived_loss<hinge>::valid(-1, {}));
+  CHECK(!edl::nn::derived_loss<hinge>::valid(0.5f, {}));
   CHECK(!hinge{.margin = 0}.options_fit({}));
 }
 
@@ -456,15 +456,16 @@ TEST_CASE("kullback-leibler: gradients are those of central differences") {
 TEST_CASE("kullback-leibler: extreme logits, a NaN, and nothing") {
   std::vector<float> const x{1e4f, -1e4f, -1e4f, 1e4f};
   std::vector<float> dx(4);
-  CHECK(kullback_leibler{}({.channels = 2}, 2, edl::view<float>(x), edl::view<float>(labels{1, 0, 1, 0}),
-                           dx) == doctest::Approx(1e4));
+  CHECK(edl::nn::as_loss(kullback_leibler{})({.channels = 2}, 2, edl::view<float>(x),
+                                             edl::view<float>(labels{1, 0, 1, 0}),
+                                             dx) == doctest::Approx(1e4));
   CHECK(dx == std::vector<float>{0, 0, -0.5f, 0.5f});
   std::vector<float> const bad{std::numeric_limits<float>::quiet_NaN(), 1};
   CHECK(std::isnan(check::value(kullback_leibler{}, {.channels = 2}, 1, bad, {0, 1})));
   CHECK(check::value(kullback_leibler{}, {.channels = 2}, 0, std::vector<float>{}, labels{}) == 0);
-  CHECK(kullback_leibler::valid(1, {}));
-  CHECK(!kullback_leibler::valid(-0.1f, {}));
-  CHECK(!kullback_leibler::valid(1.1f, {}));
+  CHECK(edl::nn::derived_loss<kullback_leibler>::valid(1, {}));
+  CHECK(!edl::nn::derived_loss<kullback_leibler>::valid(-0.1f, {}));
+  CHECK(!edl::nn::derived_loss<kullback_leibler>::valid(1.1f, {}));
 }
 
 }  // namespace loss_kullback_leibler_test

@@ -49,7 +49,7 @@ TEST_CASE("huber: a square near, a line far") {
   CHECK(check::value(huber{.delta = 2}, {}, 3, x, labels{0, 0, 0}) ==
         doctest::Approx((0.125 + 4 + 2 * (1e4 - 1)) / 3));
   std::vector<double> dx(3);
-  huber{.delta = 2}({}, 3, edl::view<double>(x), edl::view<float>(labels{0, 0, 0}), dx);
+  edl::nn::as_loss(huber{.delta = 2})({}, 3, edl::view<double>(x), edl::view<float>(labels{0, 0, 0}), dx);
   CHECK(dx[0] == doctest::Approx(0.5 / 3));
   CHECK(dx[1] == doctest::Approx(-2.0 / 3));
   CHECK(dx[2] == doctest::Approx(2.0 / 3));
@@ -64,11 +64,11 @@ TEST_CASE("huber: gradients are those of central differences") {
 TEST_CASE("huber: a NaN stays, nothing is 0, labels are finite, delta is above 0") {
   std::vector<float> const x{std::numeric_limits<float>::quiet_NaN()};
   std::vector<float> dx(1);
-  CHECK(std::isnan(huber{}({}, 1, edl::view<float>(x), edl::view<float>(labels{0}), dx)));
+  CHECK(std::isnan(edl::nn::as_loss(huber{})({}, 1, edl::view<float>(x), edl::view<float>(labels{0}), dx)));
   CHECK(std::isnan(dx[0]));
   CHECK(check::value(huber{}, {}, 0, std::vector<float>{}, labels{}) == 0);
-  CHECK(huber::valid(-1e38f, {}));
-  CHECK(!huber::valid(std::numeric_limits<float>::infinity(), {}));
+  CHECK(edl::nn::derived_loss<huber>::valid(-1e38f, {}));
+  CHECK(!edl::nn::derived_loss<huber>::valid(std::numeric_limits<float>::infinity(), {}));
   CHECK(!huber{.delta = 0}.options_fit({}));
 }
 

@@ -28,8 +28,9 @@ static_assert(edl::nn::loss_function<edl::nn::softmax_cross_entropy>);
 static_assert(edl::nn::loss_function<edl::nn::sigmoid_cross_entropy>);
 static_assert(edl::nn::loss_function<edl::nn::mean_squared_error>);
 static_assert(edl::nn::loss_function<edl::nn::sequence_cross_entropy>);
-static_assert(edl::nn::loss_function<edl::nn::huber> && edl::nn::loss_function<edl::nn::hinge>);
-static_assert(edl::nn::loss_function<edl::nn::kullback_leibler> && edl::nn::loss_function<edl::nn::triplet>);
+static_assert(edl::nn::is_loss_expression<edl::nn::huber> && edl::nn::is_loss_expression<edl::nn::hinge>);
+static_assert(edl::nn::loss_function<edl::nn::derived_loss<edl::nn::kullback_leibler>> &&
+              edl::nn::loss_function<edl::nn::triplet>);
 static_assert(edl::nn::loss_function<edl::nn::sigmoid_focal> &&
               edl::nn::loss_function<edl::nn::softmax_focal>);
 static_assert(edl::nn::needs_whole_batch<edl::nn::triplet> && edl::nn::has_own_labels<edl::nn::triplet>);

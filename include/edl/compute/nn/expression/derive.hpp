@@ -32,7 +32,7 @@ class deriver {
     slopes_[std::size_t(of.result)] =
         loss ? over_by(literal(1), all)
              : put({.what = operation::slope, .over = of.nodes[of.result].over, .index = 0});
-    if (loss) d_.mean = make(operation::divide, sum(of.result, samples), all);
+    if (loss) d_.mean = make(operation::divide, total(of.result), all);
     d_.variables.fill(-1);
     find_factor(of);
     for (int i = of.nodes.size; i-- > 0;) {
@@ -92,6 +92,16 @@ class deriver {
       instead_ = times(of.result, inverse ? over_by(factor.b, factor.a) : over_by(literal(1), b));
       return;
     }
+  }
+
+  /// The sum over all samples, where what each of them is divided by or multiplied with can wait until then.
+  constexpr int total(int of) {
+    node const n = d_.nodes[of];
+    if ((n.what == operation::divide || n.what == operation::multiply) && is_number(n.b))
+      return make(n.what, total(n.a), n.b);
+    if (n.what == operation::same) return total(n.a);
+    if (n.what == operation::sum) return sum(n.a, n.along | samples);
+    return sum(of, samples);
   }
 
   /// A result has memory of its own.

@@ -21,6 +21,17 @@ struct frame {
   std::array<std::size_t, program::most_slots> by_sample, by_row;
 };
 
+/// exp(z), which is 0 where single precision has no normal number for it.
+template <class V>
+[[gnu::always_inline]] inline V exponential(V const& z) {
+  using T = typename edl::detail::lane<V>::type;
+  V const y = edl::detail::exponential(z);
+  if constexpr (sizeof(T) == 4)
+    return z < T(-87) ? V{} : y;
+  else
+    return y;
+}
+
 /// One operation, of vectors or numbers.
 template <operation O, class V>
 [[gnu::always_inline]] inline V compute(V const& a, V const& b, V const& c) {
@@ -52,7 +63,7 @@ template <operation O, class V>
   else if constexpr (O == negate)
     return -a;
   else if constexpr (O == exp)
-    return edl::detail::exponential(a);
+    return exponential(a);
   else if constexpr (O == expm1)
     return edl::detail::exponential_less_1(a);
   else if constexpr (O == log)
@@ -244,18 +255,23 @@ struct loops {
     return n;
   }
 
+  /// Empties a sum that begins with each sample.
+  template <int Run, int Slot, class T>
+  [[gnu::always_inline]] static void begin_sample(frame<T> const& f, std::size_t which, std::size_t length) {
+    constexpr slot s = P.slots[std::size_t(Slot)];
+    constexpr node n = P.nodes.all[std::size_t(s.of)];
+    if constexpr (s.made && is_reduction(n.what) && n.along.has(places) && !n.along.has(samples) &&
+                  n.over.has(samples) == (Run == 1))
+      std::fill_n(f.at[std::size_t(Slot)] + which * f.by_sample[std::size_t(Slot)],
+                  s.over.has(channels) ? length : 1, neutral<n.what, T>());
+  }
+
   /// All sections of one sample with so many places.
   template <int Run, class T>
   static void sample(frame<T> const& f, std::size_t which, std::size_t rows, std::size_t length) {
-    for (int s = 0; s < P.slot_count; ++s) {  // sums that begin with the sample
-      slot const& o = P.slots[std::size_t(s)];
-      node const& n = P.nodes[o.of];
-      if (!is_reduction(n.what) || !n.along.has(places) || n.along.has(samples)) continue;
-      if (!o.made || n.over.has(samples) != (Run == 1)) continue;
-      std::size_t const size = o.over.has(channels) ? length : 1;
-      std::fill_n(f.at[std::size_t(s)] + which * f.by_sample[std::size_t(s)], size,
-                  n.what == operation::peak ? neutral<operation::peak, T>() : T(0));
-    }
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      (begin_sample<Run, S>(f, which, length), ...);
+    }(std::make_integer_sequence<int, P.slot_count>{});
     [&]<int... S>(std::integer_sequence<int, S...>) {
       (section<Run, S>(f, which, 0, S % 2 == 0 ? 1 : rows, length, S % 2 == 0 ? length : rows * length), ...);
     }(std::make_integer_sequence<int, sections(Run)>{});

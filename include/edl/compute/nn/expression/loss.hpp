@@ -83,6 +83,9 @@ struct derived_loss {
   }
 };
 
+template <is_loss_expression L>
+sample_weighted(L) -> sample_weighted<derived_loss<L>>;
+
 /// A loss as models have it.
 template <class L>
 constexpr auto as_loss(L const& l) {

@@ -265,7 +265,7 @@ void run_on(On& cpu, call<T> const& a) {
       } else {
         for (std::size_t s = begin; s < end; ++s) {
           loops<P>::template sample<1>(f, s, by.rows, by.length);
-          add_part(P, f, a.in, by);
+          if (s + 1 == end || s % 16 == 15) add_part(P, f, a.in, by);
         }
       }
     });

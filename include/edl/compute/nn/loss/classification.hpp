@@ -9,6 +9,7 @@
 #include <span>
 #include <type_traits>
 
+#include "edl/compute/nn/expression/loss.hpp"
 #include "edl/compute/nn/loss/loss.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
@@ -257,28 +258,11 @@ struct hinge {
   float margin = 1;  ///< above 0
   bool squared = false;
 
-  using label = float;
-  static constexpr bool class_labels = false;
-  static constexpr std::size_t labels(shape output) { return output.size(); }
-  static constexpr bool valid(label l, shape) { return l == 0 || l == 1; }
+  static constexpr bool valid(float l, shape) { return l == 0 || l == 1; }
   constexpr bool options_fit(shape) const { return margin > 0; }
-
-  /// See `loss_function`. Every label must be `valid`.
-  template <class T>
-  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
-                    std::span<std::type_identity_t<T>> gradients) const {
-    std::size_t const n = std::size_t(batch) * output.size();
-    T const scale = T(1 / double(n));
-    double total = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      T const sign = truth[i] > 0.5f ? T(1) : T(-1), gap = T(margin) - sign * outputs[i];
-      T const lack = gap < 0 ? T(0) : gap;  // a NaN stays
-      total += squared ? double(lack) * double(lack) : double(lack);
-      if (gradients.empty()) continue;
-      T const slope = squared ? 2 * lack : lack > 0 ? T(1) : lack;
-      gradients[i] = -sign * slope * scale;
-    }
-    return n > 0 ? total / double(n) : 0;
+  constexpr auto loss(auto output, auto label) const {
+    auto const gap = margin - (2 * label - 1) * output, lack = where(gap <= 0, 0, gap);  // a NaN stays
+    return mean(lack * (squared ? 1 : 0) * lack + lack * (squared ? 0 : 1));
   }
 };
 
@@ -286,37 +270,11 @@ struct hinge {
 /// sample (Kullback and Leibler, 1951). There is a probability for each output of a sample. Their sum is one.
 /// A probability of 0 adds nothing. The gradient is that of cross entropy.
 struct kullback_leibler {
-  using label = float;
-  static constexpr bool class_labels = false;
-  static constexpr std::size_t labels(shape output) { return output.size(); }
-  static constexpr bool valid(label l, shape) { return l >= 0 && l <= 1; }
+  static constexpr bool valid(float l, shape) { return l >= 0 && l <= 1; }
   static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
-
-  /// See `loss_function`. Every label must be `valid`.
-  template <class T>
-  double operator()(shape output, int batch, view<T> outputs, view<label> truth,
-                    std::span<std::type_identity_t<T>> gradients) const {
-    std::size_t const n = output.size();
-    double total = 0;
-    for (std::size_t i = 0; i < std::size_t(batch); ++i) {
-      view<T> const x = outputs.subspan(i * n, n);
-      view<label> const z = truth.subspan(i * n, n);
-      auto const sums = detail::sums_of_logits(x);
-      double const all = std::log(sums.exps);
-      double mass = 0;  // 1, but for rounding
-      for (std::size_t k = 0; k < n; ++k) {
-        if (!(z[k] > 0)) continue;
-        double const p = double(z[k]);
-        total += p * (std::log(p) - double(x[k] - sums.largest) + all);
-        mass += p;
-      }
-      if (gradients.empty()) continue;
-      auto const dx = gradients.subspan(i * n, n);
-      detail::scaled_exps(x, sums.largest, T(mass / (sums.exps * batch)), T(0), dx);
-      T const share = T(1 / double(batch));
-      for (std::size_t k = 0; k < n; ++k) dx[k] -= T(z[k]) * share;
-    }
-    return batch > 0 ? total / batch : 0;
+  constexpr auto loss(auto output, auto label) const {
+    auto const answer = expression::log_softmax(output, channels | places);
+    return sum(where(label > 0, label * (log(label) - answer), 0));
   }
 };
 

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "edl/compute/nn/expression/loss.hpp"
 #include "edl/compute/nn/literal.hpp"
 #include "edl/compute/nn/loss/loss.hpp"
 #include "edl/core/hyperparameter.hpp"
@@ -71,7 +72,9 @@ struct named_head {
 /// be a hyperparameter's: `set_by<&hyperparameters::stars>`.
 template <literal Name, int Outputs, class Loss>
 constexpr auto head(Loss loss, setting weight = 1.0f) {
-  if constexpr (loss_function<Loss>) {
+  if constexpr (is_loss_expression<Loss>) {
+    return head<Name, Outputs>(as_loss(loss), weight);
+  } else if constexpr (loss_function<Loss>) {
     return named_head<Name, Outputs, Loss>{loss, weight};
   } else {
     static_assert(sizeof(is_a_loss<Loss>) > 0);

@@ -10,7 +10,7 @@
 #include <span>
 #include <type_traits>
 
-#include "edl/compute/nn/loss/loss.hpp"
+#include "edl/compute/nn/expression/tensor.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 
@@ -77,17 +77,19 @@ struct is_a_loss {
     else
       return false;
   }();
+  static constexpr bool expresses = requires(L const& l, tensor x) { l.loss(x, x); };
   static constexpr bool has_valid = !has_label || validates<L>, has_call = !has_label || computes<L>;
 
   static_assert(copies, "edl: this loss cannot be copied");
-  static_assert(has_label,
+  static_assert(!expresses, "edl: the `loss(auto output, auto label) const` of this loss returns no tensor");
+  static_assert(has_label || expresses,
                 "edl: this loss has no `label`: `using label = std::int32_t;` for classes, `using label = "
                 "float;` for numbers, and no other type");
   static_assert(
-      has_class_labels,
+      has_class_labels || expresses,
       "edl: this loss has no `static constexpr bool class_labels`: true where a label is the number "
       "of an output");
-  static_assert(has_labels,
+  static_assert(has_labels || expresses,
                 "edl: this loss has no `static constexpr std::size_t labels(edl::shape output)`: how many "
                 "labels a sample has");
   static_assert(has_valid,
