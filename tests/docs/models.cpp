@@ -16,7 +16,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 22, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 23, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -35,10 +35,11 @@ constexpr auto block =
 
 #include "models-10.inc"
 #include "models-11.inc"
-#include "models-14.inc"
+#include "models-12.inc"
 #include "models-15.inc"
-#include "models-19.inc"
+#include "models-16.inc"
 #include "models-20.inc"
+#include "models-21.inc"
 #include "models-3.inc"
 #include "models-4.inc"
 #include "models-5.inc"
@@ -52,15 +53,15 @@ struct picture {
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
                      nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-12.inc"
 #include "models-13.inc"
+#include "models-14.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = record.floats("image", {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-16.inc"
-#include "models-21.inc"
+#include "models-17.inc"
+#include "models-22.inc"
 #include "models-9.inc"
 };
 
@@ -70,7 +71,7 @@ struct tuned {
   };
   static constexpr auto network = picture::network;
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-17.inc"
+#include "models-18.inc"
   static void feed(edl::example const&, edl::sample<tuned>&, edl::mode) {}
 };
 
@@ -80,7 +81,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-22.inc"
+#include "models-23.inc"
 
 }  // namespace
 
@@ -90,7 +91,7 @@ TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, pi
 }
 
 struct planned {
-#include "models-18.inc"
+#include "models-19.inc"
 };
 
 TEST_CASE("the schedule of the documents warms up for a twentieth of the training, and ends with it") {

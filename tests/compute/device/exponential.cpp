@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/vector_functions.hpp"
 
 namespace exponential_test {
 
@@ -123,6 +124,30 @@ TEST_CASE("far out, at nothing, and of what is no number") {
   cpu.elementwise_forward(elementwise::elu, 1, x, y);
   CHECK(y[3] == 0);
   CHECK(double(y[4]) == doctest::Approx(std::expm1(double(-1e-6f))).epsilon(1e-6));
+}
+
+TEST_CASE("log, exp(x) - 1, square root and power by lanes are those of the library of C") {
+  using vector = edl::detail::lanes<float>::type;
+  auto const of = [](auto f, float x) { return f(vector{} + x)[3]; };
+  auto const log = [](vector v) { return edl::detail::logarithm(v); };
+  for (int i = 1; i < 20'000; ++i) {
+    float const x = std::exp(float(i) * 0.004f - 40);
+    REQUIRE(std::abs(of(log, x) - std::log(double(x))) < 2e-7 * (1 + std::abs(std::log(double(x)))));
+    REQUIRE(of([](vector v) { return edl::detail::square_root(v); }, x) == std::sqrt(x));
+    float const z = float(i) * 0.006f - 90;
+    REQUIRE(of([](vector v) { return edl::detail::exponential_less_1(v); }, z) ==
+            doctest::Approx(std::expm1(double(std::min(z, 88.0f)))).epsilon(1e-6));
+    float const p = float(i) * 1e-3f;
+    REQUIRE(of([&](vector v) { return edl::detail::power(v, vector(vector{} + 1.7f)); }, p) ==
+            doctest::Approx(std::pow(double(p), 1.7)).epsilon(1e-5));
+  }
+  float const infinite = std::numeric_limits<float>::infinity();
+  CHECK(of(log, 0) == -infinite);
+  CHECK(of(log, infinite) == infinite);
+  CHECK(std::isnan(of(log, -1)));
+  CHECK(std::isnan(of(log, std::nanf(""))));
+  CHECK(of([](vector v) { return edl::detail::power(v, vector{}); }, 0) == 1);
+  CHECK(of([](vector v) { return edl::detail::power(v, vector(vector{} + 2.0f)); }, 0) == 0);
 }
 
 }  // namespace exponential_test

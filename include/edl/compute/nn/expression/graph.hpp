@@ -25,9 +25,12 @@ struct axes {
   friend constexpr bool operator==(axes, axes) = default;
 };
 
+// Apart, so that local names may be the same.
+inline namespace axis_names {
 inline constexpr axes channels{1};  ///< the last axis of a sample
 inline constexpr axes places{2};    ///< its height and width as one
 inline constexpr axes last_axis = channels;
+}  // namespace axis_names
 
 namespace expression {
 

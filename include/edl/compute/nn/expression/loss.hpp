@@ -45,6 +45,8 @@ struct compiled_loss {
 /// the compiler. See `loss_function`.
 template <is_loss_expression L>
 struct derived_loss {
+  static_assert(expression::compiled_loss<L>::right || true);  // it has said what is wrong
+
   L source;
 
   using label = float;
