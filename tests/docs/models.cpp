@@ -51,7 +51,7 @@ struct picture {
   static constexpr auto network =
       nn::sequential(nn::image{.height = 8, .width = 8, .channels = 3},
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
-                     nn::dense{.units = 2});
+                     trained_swish{}, nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
 #include "models-13.inc"
 #include "models-14.inc"
