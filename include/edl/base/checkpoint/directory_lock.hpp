@@ -92,7 +92,7 @@ class directory_lock {
   [[noreturn]] void refuse(std::optional<holder> const& by) const;
   std::string describe(std::optional<holder> const& by) const;
   void keep();
-  void hold_again() const;
+  void hold_again(std::optional<holder>& taken_by) const;
   void check_epoch() const;
   void check_text() const;
 

@@ -250,7 +250,7 @@ EDL_INLINE void directory_lock::check_epoch() const {
 }
 
 // A lock of a file that is not in the directory any more keeps nobody away.
-EDL_INLINE void directory_lock::hold_again() const {
+EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) const {
   using part = lock_options::part;
   std::lock_guard const one(text_mutex_);
   std::string const path = options_.directory + "/.edl-lock";
@@ -277,6 +277,7 @@ EDL_INLINE void directory_lock::hold_again() const {
   if (!taken) ::dup3(fresh, fd_, O_CLOEXEC);
   ::close(fresh);
   if (taken && ours_too) return;  // the very file, on a file system whose numbers change
+  if (taken) taken_by = by;
   if (taken)
     throw error(fmt::format("{} its lock was removed while this job ran, and nothing more is written there",
                             describe(by)));
@@ -291,20 +292,20 @@ EDL_INLINE void directory_lock::hold_again() const {
 
 EDL_INLINE void directory_lock::check() const {
   if (auto const before = lost()) throw error(*before);
+  std::optional<holder> by;  // of a new file of locks; the old one is ours still
   try {
-    hold_again();
+    hold_again(by);
     check_epoch();
     check_text();
   } catch (storage_error const&) {
     throw;  // it may pass; whoever else wants the directory now has the same trouble
   } catch (std::exception const& e) {
-    bool same = false;
     try {
-      auto const by = read();
-      // A command's master has no successor but those that the command starts.
-      same = by && by->job == self_.job && options_.holder != lock_options::part::master;
+      if (!by) by = read();
     } catch (error const&) {
     }
+    // A command's master has no successor but those that the command starts.
+    bool const same = by && by->job == self_.job && options_.holder != lock_options::part::master;
     std::lock_guard const guard(mutex_);
     superseded_ = same;
     if (!lost_) lost_ = e.what();
