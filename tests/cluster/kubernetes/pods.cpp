@@ -390,6 +390,20 @@ TEST_CASE("The answer to a request may come after the pod has come and gone: it 
     d.all.start(server(0), 0, d.now);
     CHECK(d.take<create_pod>().size() == 1);
   }
+  SUBCASE("wanted again before it has gone") {
+    pod_status s{.who = server(0), .name = "s", .uid = "u"};
+    d.all.changed(s, d.now);
+    d.exit(s, 1);
+    d.all.start(server(0), 0, d.now);
+    d.all.deleted(s, d.now);
+    CHECK(d.take<create_pod>().empty());
+    SUBCASE("the request was carried out") { d.all.created(server(0), "u"); }
+    SUBCASE("its answer is lost") {
+      d.all.refused(server(0), {}, d.now);
+      d.all.tick(d.now + 60s);
+    }
+    CHECK(d.take<create_pod>().size() == 1);
+  }
   SUBCASE("a list that is older than the answer does not say that it is gone") {
     d.all.created(server(0), "u", "12");
     d.all.listed({}, d.now, "11");

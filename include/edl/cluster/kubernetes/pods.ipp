@@ -103,6 +103,7 @@ EDL_INLINE bool pods::needed(process_id who) const {
 
 /// Asks for the pod: now where the job needs it, else when the least size stands.
 EDL_INLINE void pods::hold(process_id who, pod& p) {
+  invariant(p.uid.empty() && !p.creating && !closed_, "a pod is waited for where none is, nor is asked for");
   p.retry_at.reset();
   p.held = true;
   if (needed(who) || stands()) create(who, p);
@@ -153,6 +154,7 @@ EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds
 
 EDL_INLINE void pods::create(process_id who, pod& p) {
   invariant(p.uid.empty() && !closed_, "a pod is made where none is, while the job lasts");
+  invariant(!p.creating, "a pod is asked for once, until that is answered");
   p.creating = true;
   p.held = p.placed = p.recreate = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
   p.version.clear();
@@ -208,7 +210,7 @@ EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
 }
 
 EDL_INLINE void pods::close() {
-  closed_ = true;
+  closed_ = true;  // first: from here on no pod is asked for, whatever the rest of this finds
   for (auto& [who, p] : pods_) {
     p.recreate = p.held = false;
     p.retry_at.reset();
@@ -248,6 +250,7 @@ EDL_INLINE void pods::created(process_id who, std::string const& uid, std::strin
   p.tries = 0;
   if (p.gone == uid) {  // its end has been told
     p.gone.clear();
+    if (!p.uid.empty()) return;  // another of that name has come to light meanwhile
     if (p.wanted && !closed_) return hold(who, p);
     pods_.erase(it);
     return;
@@ -297,6 +300,7 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now,
   for (auto const& [who, p] : pods_)
     if (!p.uid.empty() && !there.contains(p.uid) && !older(version, p.version))
       gone.push_back({.who = who, .uid = p.uid});
+  // What is gone first: a pod of the same name may be among those that are there.
   for (pod_status const& s : gone) deleted(s, now);
   for (pod_status const& s : all) changed(s, now);
   if (std::exchange(found_, true)) return;
@@ -355,10 +359,11 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
     end(s.who, p, std::move(e));
   }
   p.uid.clear();
-  if (p.creating) p.gone = s.uid;
-  if (p.recreate && !closed_)
+  if (p.creating)
+    p.gone = s.uid;  // the answer to its creation is still to come: its successor is asked for after that
+  else if (p.recreate && !closed_)
     hold(s.who, p);
-  else if (!p.wanted && !p.creating)
+  else if (!p.wanted)
     pods_.erase(it);
 }
 
