@@ -9,6 +9,7 @@
 #include "edl/cluster/autoscaler/admission.hpp"
 #include "edl/cluster/autoscaler/shrinking.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::controller::detail {
 
@@ -117,6 +118,7 @@ inline bool fits_empty(allocation const& a, job_state const& s) {
 
 inline bool let_in(allocation& a, int j) {
   job_state& s = a.at(j);
+  int const had = s.count();
   a.steps.clear();
   std::vector<int> fixed(s.job->fixed.size(), -1);
   bool fits = true;
@@ -154,8 +156,12 @@ inline bool let_in(allocation& a, int j) {
   }
   if (!fits) {
     a.take_back();
+    invariant(s.count() == had, "a job that is not let in has the workers that it had");
     return false;
   }
+  invariant(s.count() >= s.who.min, "a job that is let in has its least");
+  invariant(std::ranges::none_of(fixed, [](int node) { return node < 0; }),
+            "each fixed pod of a job that is let in has a node");
   s.in = true;
   s.fixed_nodes = std::move(fixed);
   return true;

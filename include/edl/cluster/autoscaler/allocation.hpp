@@ -116,6 +116,7 @@ class allocation {
   void take_back();
 
  private:
+  void check() const;
   void read_jobs();
   void read_pods();
   void read_worker(int j, int pod);

@@ -11,6 +11,7 @@
 #include "edl/cluster/autoscaler/allocation.hpp"
 #include "edl/cluster/autoscaler/speed_curve.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::controller::detail {
 
@@ -52,6 +53,15 @@ EDL_INLINE allocation::allocation(cluster_view const& v, plan_options const& o)
   read_jobs();
   read_pods();
   put_in_order();
+  check();
+}
+
+EDL_INLINE void allocation::check() const {
+  invariant(jobs.size() == view.jobs.size(), "an allocation has the jobs of its view");
+  invariant(order.size() == jobs.size() && rank.size() == jobs.size(), "each job has its place in the order");
+  invariant(listed_.size() == jobs.size() && noted_.size() == jobs.size(), "each job is noted by its number");
+  invariant(on_node_.size() == view.nodes.size(), "each node has its tenants");
+  invariant(removable_.size() <= jobs.size() && changed_.size() <= jobs.size(), "a job is listed once");
 }
 
 EDL_INLINE void allocation::read_jobs() {
@@ -76,6 +86,8 @@ EDL_INLINE void allocation::read_jobs() {
     s.who.tried = speed.largest();
     s.who.gains = speed.gains(s.who.most);
     if (speed.known() && j.records_left) s.who.seconds_left = *j.records_left / speed.at(1);
+    invariant(0 <= s.who.min && s.who.min <= s.who.most && s.who.min <= s.grows_to,
+              "a job may have at least its min");
     s.who.share = room.dominant_share(s.shape);
     s.cooling = j.last_resized && view.now - *j.last_resized < j.change_cost / options.change_share;
     if (!j.suspended) sharing.push_back(&s.who);
@@ -111,6 +123,8 @@ EDL_INLINE void allocation::read_pods() {
     int const most = s.job->suspended ? 0 : spare ? std::max(s.who.min, s.job->max) : s.who.most;
     note(int(i));
     while (s.count() > most) remove(int(i), s.workers.back());
+    invariant(s.who.min <= s.who.most, "a job may have at least its min");
+    invariant(s.in || s.count() == 0, "a job that is not let in has no workers");
   }
 }
 
@@ -160,10 +174,12 @@ EDL_INLINE std::set<std::pair<claim, int>> const& allocation::removable() {
     listed = now;
   }
   changed_.clear();
+  check();
   return removable_;
 }
 
 EDL_INLINE void allocation::place(int j, worker w) {
+  invariant(w.node >= 0 && w.node < room.nodes(), "a worker is placed on a node that there is");
   room.take(w.shape, w.node);
   if (w.old >= 0) {
     room.take(room.shape_of_pod(w.old), room.node_of_pod(w.old));
@@ -185,9 +201,12 @@ EDL_INLINE void allocation::remove(int j, worker w, cause why) {
   auto const found = std::find_if(s.workers.rbegin(), s.workers.rend(), [&](worker const& o) {
     return o.node == w.node && o.shape == w.shape && o.pod == w.pod;
   });
+  invariant(found != s.workers.rend(), "a worker that is removed is its job's");
   s.workers.erase(std::next(found).base());
   auto& here = on_node_[std::size_t(w.node)];
-  here.erase(std::find(here.begin(), here.end(), tenant{j, w.shape}));
+  auto const tenant_of_it = std::find(here.begin(), here.end(), tenant{j, w.shape});
+  invariant(tenant_of_it != here.end(), "a worker that is removed is on its node");
+  here.erase(tenant_of_it);
   note(j);
   steps.push_back({j, w, false, std::exchange(s.why, why)});
 }
@@ -207,7 +226,9 @@ EDL_INLINE void allocation::take_back() {
       place(last.job, last.moved);
       at(last.job).why = last.why;
     }
-    steps.pop_back();
+    invariant(!steps.empty() && steps.back().job == last.job && steps.back().placed != last.placed,
+              "a step is taken back by its opposite");
+    steps.pop_back();  // which is no step of its own
   }
 }
 

@@ -11,6 +11,7 @@
 #include "edl/cluster/autoscaler/fitting.hpp"
 #include "edl/cluster/autoscaler/pod_selector.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/quantity.hpp"
 
 namespace edl::controller {
@@ -70,10 +71,15 @@ EDL_INLINE fitting::fitting(cluster_view const& view, std::vector<pod_shape cons
     if (fresh) at->second = add(*p.shape);
     pods_.push_back({at->second, -1});
   }
-  kinds_ = kind_by_name_.size();
+  kinds_ = kind_by_name_.size();  // no shape comes after this, so that no resource does
   read_nodes(view, max_load);
   neighbours_ = neighbours(view.nodes, shapes_);
   read_pods(view);
+  invariant(pods_.size() == view.pods.size(), "each pod of the view has its shape");
+  invariant(needs_.size() == shapes_.size() && first_.size() == shapes_.size(), "each shape has its need");
+  invariant(class_of_.size() == view.nodes.size(), "each node has its class");
+  invariant(free_.size() == view.nodes.size() * kinds_ && leaving_.size() == free_.size(),
+            "each node has its room of each resource");
 }
 
 EDL_INLINE int fitting::add(pod_shape const& s) {
@@ -206,6 +212,7 @@ EDL_INLINE bool fitting::missing(int shape, int node, bool leaving,
 
 EDL_INLINE void fitting::cover(int shape, int gone, std::vector<std::int64_t>& missing) const {
   auto const& of = needs_[std::size_t(shape)].amounts;
+  invariant(missing.size() == of.size(), "what is missing has an entry for each resource of the shape");
   for (std::size_t i = 0; i < of.size(); ++i)
     for (auto const& [k, more] : needs_[std::size_t(gone)].amounts)
       if (k == of[i].first) missing[i] -= more;
@@ -225,6 +232,7 @@ EDL_INLINE int fitting::first_fit(int shape) {
                                       [](std::uint64_t when, returned const& r) { return when < r.when; });
   if (since != returned_.end()) at.node = std::min(at.node, since->node);
   at.when = now_;
+  invariant(at.node >= 0 && at.when <= now_, "what is known of a shape's first node is not of later");
   while (at.node < nodes_ && !fits(shape, at.node)) ++at.node;
   return at.node < nodes_ ? at.node : -1;
 }
@@ -240,6 +248,8 @@ EDL_INLINE void fitting::note_taken(need const& n, double sign) {
 }
 
 EDL_INLINE void fitting::take(int shape, int node) {
+  invariant(shape >= 0 && std::size_t(shape) < needs_.size(), "room is taken for a shape that is known");
+  invariant(node >= 0 && node < nodes_, "room is taken on a node that there is");
   for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     free_[std::size_t(node) * kinds_ + k] -= amount;
   neighbours_.add(shape, node);
@@ -248,6 +258,8 @@ EDL_INLINE void fitting::take(int shape, int node) {
 }
 
 EDL_INLINE void fitting::give_back(int shape, int node) {
+  invariant(shape >= 0 && std::size_t(shape) < needs_.size(), "room comes back of a shape that is known");
+  invariant(node >= 0 && node < nodes_, "room comes back on a node that there is");
   for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     free_[std::size_t(node) * kinds_ + k] += amount;
   note_taken(needs_[std::size_t(shape)], -1);
@@ -258,6 +270,8 @@ EDL_INLINE void fitting::give_back(int shape, int node) {
 EDL_INLINE void fitting::look_again(int first) {
   while (!returned_.empty() && returned_.back().node >= first) returned_.pop_back();
   returned_.push_back({++now_, first});
+  invariant(first >= 0 && first < nodes_, "room comes back on a node that there is");
+  invariant(returned_.size() <= std::size_t(nodes_), "where room came back is kept once for each node");
 }
 
 EDL_INLINE bool fitting::within_load(int shape, std::vector<int> const& gone) const {

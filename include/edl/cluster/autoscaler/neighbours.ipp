@@ -6,6 +6,7 @@
 
 #include "edl/cluster/autoscaler/neighbours.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::controller {
 
@@ -105,6 +106,7 @@ EDL_INLINE void neighbours::count(int shape, int node, int by) {
     domain& d = domains_[std::size_t(t.term)][std::size_t(of)];
     d.avoiding += by * t.avoids;
     d.marked += by * t.marked;
+    invariant(d.avoiding >= 0 && d.marked >= 0, "no more pods leave a domain than are there");
   }
 }
 

@@ -14,6 +14,7 @@
 #include "edl/cluster/autoscaler/outcome.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::controller::detail {
 
@@ -110,6 +111,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
       else
         out.nodes.push_back(a.view.nodes[std::size_t(w.node)].name);
     }
+    invariant(s.in || s.count() == 0, "a job that is not let in has no workers");
     out.workers = s.in ? std::max(s.count(), s.who.min) : 0;
     int have = s.count();
     for (int w : s.unmoved) out.leaving.push_back(a.view.pods[std::size_t(w)].name);
@@ -130,6 +132,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
       out.fixed_nodes.push_back(node < 0 ? "" : a.view.nodes[std::size_t(node)].name);
     p.jobs.push_back(std::move(out));
   }
+  invariant(p.jobs.size() == a.view.jobs.size(), "a plan speaks of each job");
   // Who works now and is in nobody's list any more leaves.
   std::vector<char> staying(a.view.pods.size());
   for (job_state const& s : a.jobs)

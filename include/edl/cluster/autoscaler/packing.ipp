@@ -7,6 +7,7 @@
 
 #include "edl/cluster/autoscaler/packing.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::controller::detail {
 
@@ -161,7 +162,11 @@ EDL_INLINE void move_together(allocation& a) {
     std::size_t const before = on.size();
     if (before < 2) continue;
     std::vector<worker> const old = s.workers;
-    while (on.size() > 1 && move_some(a, s, on)) on = companies(s);
+    while (on.size() > 1 && move_some(a, s, on)) {
+      std::size_t const had = on.size();
+      on = companies(s);
+      invariant(on.size() < had, "each move needs fewer nodes, so that moving ends");
+    }
     // A standstill for one node in ten is not worth it.
     if (4 * on.size() <= 3 * before) continue;
     for (worker const& w : s.workers)

@@ -6,6 +6,7 @@
 
 #include "edl/cluster/autoscaler/speed_curve.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::controller {
 
@@ -64,6 +65,7 @@ EDL_INLINE std::vector<double> speed_curve::gains(int most) const {
   for (std::size_t i = 1; i < hull.size(); ++i)
     all.insert(all.end(), std::size_t(hull[i].first - hull[i - 1].first),
                slope(hull[i - 1], hull[i]) / at(1));
+  invariant(all.size() == std::size_t(std::max(most, 0)), "each worker has its gain");
   return all;
 }
 
