@@ -21,6 +21,7 @@
 #include "edl/cluster/kubernetes/watcher.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/wall_time.hpp"
 
 namespace edl::controller {
@@ -269,6 +270,7 @@ struct controller::implementation {
   }
 
   void reconcile_job(std::string const& key, std::unique_lock<std::mutex>& lock) {
+    invariant(lock.owns_lock() && events, "a job is looked at under the mutex, when all is set up");
     auto const began = steady::now();
     bool failed = false;
     std::string result = "nothing";
@@ -303,6 +305,7 @@ struct controller::implementation {
       result = "failed";
       log.warning(fmt::format("job {}: {}; trying again", key, e.what()));
     }
+    invariant(lock.owns_lock(), "whatever came of it, the mutex is held again");
     auto const took = steady::now() - began;
     queue.done(key, steady::now(), took, failed);
     numbers.add("edl_controller_reconcile_total", fmt::format("result=\"{}\"", result));
@@ -325,6 +328,7 @@ struct controller::implementation {
         planning.wait_until(lock, until);
         continue;
       }
+      // Before the plan is made: what comes in meanwhile asks for the next one.
       plan_wanted = weight::none;
       plan_at.reset();
       make_next_plan(lock);
@@ -337,7 +341,9 @@ struct controller::implementation {
     auto const began = steady::now();
     double const moment = now();
     auto const view = state.view(moment);
-    lock.unlock();
+    invariant(plan_began.load() == steady::time_point{}, "one plan is made at a time");
+    lock.unlock();  // a plan of a large cluster takes a while, and its view is a copy
+
     plan_began = began;
     plan p;
     std::string trouble;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "edl/core/clock.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::controller {
 
@@ -33,7 +34,10 @@ class election {
   std::optional<nlohmann::json> propose(nlohmann::json const& lease, time_point now, std::string const& wall);
 
   /// The proposal was taken; it was sent at `sent` or later.
-  void accepted(time_point sent) { renewed_ = sent; }
+  void accepted(time_point sent) {
+    invariant(!renewed_ || *renewed_ <= sent, "a lease is renewed later each time");
+    renewed_ = sent;
+  }
 
   /// Another was faster, or the Lease says that somebody else holds it.
   void lost() { renewed_.reset(); }

@@ -116,6 +116,7 @@ class inventory {
     bool operator()(pod_shape const& a, kept_shape const& b) const { return a < *b; }
   };
 
+  void check() const;
   inventory_change keep(object_kind k, nlohmann::json const& object);
   inventory_change put_node(nlohmann::json const& object);
   inventory_change put_pod(nlohmann::json const& object);

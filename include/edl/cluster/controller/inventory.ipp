@@ -13,6 +13,7 @@
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::controller {
@@ -59,6 +60,14 @@ EDL_INLINE shared<pod_shape> inventory::shape_of(template_text const& text, std:
     *priority_class = detail::store::text(detail::store::field(spec, {"priorityClassName"}));
   labels = labels_.of(labels_of(parsed));
   return intern(read_shape(spec, space));
+}
+
+// What holds between two objects that come.
+EDL_INLINE void inventory::check() const {
+  invariant(job_by_uid_.size() <= jobs_.size(), "each uid that is known is of a job");
+  invariant(pods_by_owner_.size() <= pods_.size(), "each owner that is known has a pod");
+  invariant(default_class_.empty() || classes_.contains(default_class_),
+            "the default priority class is there");
 }
 
 EDL_INLINE inventory_change inventory::put(object_kind k, nlohmann::json const& object) {
@@ -138,6 +147,7 @@ EDL_INLINE inventory_change inventory::drop(object_kind k, std::string const& ke
     classes_.erase(key);
     if (default_class_ == key) default_class_.clear();
   }
+  check();
   return c;
 }
 
@@ -148,10 +158,12 @@ EDL_INLINE inventory_change inventory::drop_pod(std::string const& key) {
   if (at->second.at != pod_record::phase::over || at->second.outlived)
     c.plan = inventory_change::weight::hard;
   if (auto const mine = pods_by_owner_.find(at->second.owner); mine != pods_by_owner_.end()) {
-    mine->second.erase(key);
+    bool const was_there = mine->second.erase(key) == 1;
+    invariant(was_there, "a pod is among those of its owner");
     if (mine->second.empty()) pods_by_owner_.erase(mine);
   }
   pods_.erase(at);
+  check();
   return c;
 }
 
@@ -209,6 +221,7 @@ EDL_INLINE inventory_change inventory::put_pod(nlohmann::json const& object) {
     if (next.master && at->second.master && next.master->size != at->second.master->size)
       c.plan = inventory_change::weight::hard;
     if (!same_for_job(at->second, next)) c.add(touched(next));
+    // It is found under its owner, of which it must not be left.
     if (at->second.owner != next.owner) c.add(drop_pod(next.key));
   } else {
     c = touched(next);
@@ -217,6 +230,7 @@ EDL_INLINE inventory_change inventory::put_pod(nlohmann::json const& object) {
   if (!next.owner.empty()) pods_by_owner_[next.owner].insert(next.key);
   std::string const key = next.key;
   pods_.insert_or_assign(key, std::move(next));
+  check();
   return c;
 }
 
@@ -289,6 +303,7 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
   }
   job_by_uid_[next.job.uid] = key;
   jobs_.insert_or_assign(key, std::move(next));
+  check();
   return c;
 }
 
@@ -306,6 +321,7 @@ EDL_INLINE inventory_change inventory::put_class(nlohmann::json const& object) {
     default_class_ = name;
   else if (default_class_ == name)
     default_class_.clear();
+  check();
   inventory_change c = detail::store::hard();
   for (auto const& [key, e] : jobs_) c.jobs.push_back(key);  // one may wait for it
   return c;

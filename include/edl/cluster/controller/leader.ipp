@@ -107,7 +107,7 @@ EDL_INLINE void leader::resign() {
     std::lock_guard const lock(mutex_);
     stopped_ = true;
     stopping_.notify_all();
-    election_.lost();
+    election_.lost();  // before others may take it: from here on this one does not act
   }
   try {
     auto const lease = client_.get(path_ + "/" + name_);

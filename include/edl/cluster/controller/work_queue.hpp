@@ -54,6 +54,7 @@ class work_queue {
     bool working = false, slow = false, removed = false;
   };
   void put(std::string const& key, entry& e, time_point at);
+  void check() const;
 
   options options_;
   std::map<std::string, entry> entries_;

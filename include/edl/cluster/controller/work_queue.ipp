@@ -5,16 +5,25 @@
 
 #include "edl/cluster/controller/work_queue.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::controller {
+
+EDL_INLINE void work_queue::check() const {
+  invariant(due_.size() + working_ <= entries_.size(), "a key waits, or is being looked at, once");
+  invariant(slow_working_ <= working_, "slow keys at work are among those at work");
+  invariant(slow_working_ <= options_.slow_at_once, "no more slow keys are at work than have places");
+}
 
 EDL_INLINE void work_queue::put(std::string const& key, entry& e, time_point at) {
   if (e.at) {
     if (*e.at <= at) return;
     due_.erase({*e.at, key});
   }
+  invariant(!e.working, "a key that is being looked at waits until that is done");
   e.at = at;
-  due_.emplace(at, key);
+  bool const fresh = due_.emplace(at, key).second;
+  invariant(fresh, "a key is due once");
 }
 
 EDL_INLINE void work_queue::add(std::string const& key, time_point at, bool urgent) {
@@ -30,6 +39,7 @@ EDL_INLINE void work_queue::add(std::string const& key, time_point at, bool urge
 EDL_INLINE std::optional<std::string> work_queue::take(time_point now) {
   for (auto it = due_.begin(); it != due_.end() && it->first <= now; ++it) {
     entry& e = entries_.at(it->second);
+    // Slow ones without a place do not hold up those behind them.
     if (e.slow && slow_working_ >= options_.slow_at_once) continue;
     std::string key = it->second;
     due_.erase(it);
@@ -37,6 +47,7 @@ EDL_INLINE std::optional<std::string> work_queue::take(time_point now) {
     e.working = true;
     ++working_;
     slow_working_ += e.slow;
+    check();
     return key;
   }
   return std::nullopt;
@@ -46,6 +57,7 @@ EDL_INLINE void work_queue::done(std::string const& key, time_point now, duratio
   auto const it = entries_.find(key);
   if (it == entries_.end() || !it->second.working) return;
   entry& e = it->second;
+  invariant(working_ > 0 && slow_working_ >= std::size_t(e.slow), "what is done was at work");
   --working_;
   slow_working_ -= e.slow;
   e.working = false;
@@ -53,6 +65,7 @@ EDL_INLINE void work_queue::done(std::string const& key, time_point now, duratio
   auto const again = std::exchange(e.readd_at, {});
   if (e.removed) {
     entries_.erase(it);
+    check();
     return;
   }
   e.failures = failed ? e.failures + 1 : 0;
@@ -64,8 +77,10 @@ EDL_INLINE void work_queue::done(std::string const& key, time_point now, duratio
   } else {
     e.not_before = {};
     if (again) put(key, e, *again);
+    // A slow one is remembered, so that it takes a place of its kind the next time.
     if (!again && !e.slow) entries_.erase(it);
   }
+  check();
 }
 
 EDL_INLINE void work_queue::remove(std::string const& key) {
@@ -76,6 +91,7 @@ EDL_INLINE void work_queue::remove(std::string const& key) {
   it->second.removed = true;
   it->second.readd_at.reset();
   if (!it->second.working) entries_.erase(it);
+  check();
 }
 
 EDL_INLINE std::optional<time_point> work_queue::next() const {
