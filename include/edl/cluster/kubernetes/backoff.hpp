@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "edl/core/invariant.hpp"
+
 namespace edl::kubernetes {
 
 /// Pauses between tries that fail. Each is twice as long as the one before, up to a longest, and drawn from
@@ -18,6 +20,8 @@ class backoff {
 
   std::chrono::milliseconds next() {
     auto const whole = std::exchange(whole_, std::min(whole_ * 2, longest_));
+    invariant(whole.count() >= 0 && whole <= std::max(first_, longest_),
+              "a pause is no longer than the longest");
     std::uniform_int_distribution<std::int64_t> upper_half((whole.count() + 1) / 2, whole.count());
     return std::chrono::milliseconds(upper_half(random_));
   }

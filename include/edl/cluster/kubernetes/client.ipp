@@ -20,6 +20,7 @@
 #include "edl/cluster/kubernetes/trust.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/text.hpp"
 
@@ -155,8 +156,11 @@ struct client::implementation {
 
   void keep(std::unique_ptr<connection> line, std::shared_ptr<ssl_ctx_st> const& made_with) {
     std::lock_guard const lock(mutex);
+    invariant(line != nullptr, "a connection that is kept is there");
+    // One that was made with earlier certificates is closed: it may be of an identity that is no more.
     if (made_with == certificates && pool.size() < detail::most_idle)
       pool.push_back({std::move(line), clock::now()});
+    invariant(pool.size() <= detail::most_idle, "no more connections are kept than are allowed");
   }
 
   std::string text(detail::request const& r, std::string const& token) const {

@@ -20,6 +20,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
 
@@ -223,6 +224,7 @@ EDL_INLINE asio::awaitable<void> cluster::tick() {
 }
 
 EDL_INLINE void cluster::run_commands() {
+  invariant(node_.on_thread(), "pods are looked after on the node's thread");
   // What one command causes (an ending is told, its successor wanted) may be asked for before the rest.
   for (auto commands = pods_.take_commands(); !commands.empty(); commands = pods_.take_commands())
     for (pod_command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
@@ -263,7 +265,9 @@ EDL_INLINE void cluster::execute(delete_pod const& c) {
       cluster& owner;
       bool const& repeated;
       ~finally() {
-        if (!repeated) --owner.deleting_;
+        if (repeated) return;
+        int const left = --owner.deleting_;
+        invariant(left >= 0, "no more deletions are answered than were asked for");
       }
     } const answered{*this, repeated};
     try {
@@ -288,8 +292,10 @@ EDL_INLINE void cluster::execute(delete_pod const& c) {
 EDL_INLINE asio::awaitable<void> cluster::retry_deletion(delete_pod c) {
   asio::steady_timer timer(node_.executor(), std::chrono::seconds(1));
   co_await timer.async_wait(asio::use_awaitable);
+  // In this order, so that it counts as asked for all the time.
   execute(c);
-  --deleting_;
+  int const left = --deleting_;
+  invariant(left >= 0, "no more deletions are answered than were asked for");
 }
 
 EDL_INLINE void cluster::execute(pod_note const& c) {
@@ -310,7 +316,8 @@ EDL_INLINE void cluster::note_surely(std::function<void()> what) {
       // The job does not depend on it, and a refusal is the same each time.
       if (!announced_.exchange(true)) log_.warning(e.what());
     }
-    --waiting_;
+    std::uint64_t const before = waiting_--;
+    invariant(before > 0, "no more notes are written than wait");
   });
 }
 

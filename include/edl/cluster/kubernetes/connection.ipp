@@ -23,6 +23,7 @@
 #include "edl/cluster/kubernetes/trust.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::kubernetes {
@@ -186,6 +187,7 @@ EDL_INLINE void connection::open(endpoint const& to, limit const& within) {
   for (auto const* a = found->list; a; a = a->ai_next) ++left;
   std::string why;
   for (auto const* a = found->list; a; a = a->ai_next, --left) {
+    invariant(left > 0 && fd_ < 0, "each address has its share of the time, one after the other");
     limit share = within;  // so that an address that is silent leaves time for the next one
     auto const now = clock::now();
     share.until = now + (within.until - now) / left;
@@ -225,6 +227,7 @@ EDL_INLINE void connection::open(endpoint const& to, limit const& within) {
 }
 
 EDL_INLINE void connection::handshake(endpoint const& to, access const& via, limit const& within) {
+  invariant(fd_ >= 0 && !tls_, "a handshake is made once, on a connection that is open");
   verification v{via.server_name.empty() ? to.host : via.server_name, {}};
   tls_ = start_tls(*certificates_, fd_, v);
   for (;;) {
@@ -264,6 +267,7 @@ EDL_INLINE void connection::wait_tls(int result, limit const& within) {
 }
 
 EDL_INLINE void connection::send(std::string_view bytes, limit const& within) {
+  invariant(fd_ >= 0, "bytes are sent over a connection that is open");
   while (!bytes.empty()) {
     if (tls_) {
       ERR_clear_error();
@@ -286,6 +290,7 @@ EDL_INLINE void connection::send(std::string_view bytes, limit const& within) {
 }
 
 EDL_INLINE std::size_t connection::receive(std::span<char> into, limit const& within) {
+  invariant(fd_ >= 0 && !into.empty(), "bytes are received over a connection that is open, into some room");
   // A server that always has another byte is never waited for, and yet may take too long.
   if (detail::slice(within).count() == 0) late(within);
   for (;;) {

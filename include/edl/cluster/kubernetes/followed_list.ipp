@@ -7,6 +7,7 @@
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kubernetes/followed_list.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::kubernetes {
@@ -31,6 +32,7 @@ EDL_INLINE void followed_list::begin() {
 }
 
 EDL_INLINE void followed_list::take(std::string const& key, std::string const& version) {
+  invariant(coming_ || seen_.empty(), "keys are kept of a list that comes");
   if (coming_) seen_.insert(key);
   if (version_.empty() || older(version_, version)) version_ = version;
 }

@@ -8,6 +8,7 @@
 
 #include "edl/cluster/kubernetes/http.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::kubernetes {
@@ -71,6 +72,7 @@ EDL_INLINE void response::feed(std::string_view bytes, sink const& take) {
       }
       case state::piece:
       case state::sized: {
+        invariant(left_ > 0, "a piece that is read has bytes left");
         auto const part = bytes.substr(0, std::size_t(std::min<std::uint64_t>(left_, bytes.size())));
         left_ -= part.size();
         bytes.remove_prefix(part.size());
@@ -118,6 +120,7 @@ EDL_INLINE void response::head(std::string_view text) {
 }
 
 EDL_INLINE void response::begin_body() {
+  invariant(state_ == state::head && code_ >= 200, "a body follows the head of a final answer");
   if (lower(field("connection")).find("close") != std::string::npos) keep_ = false;
   auto const size = field("content-length");
   if (code_ == 204 || code_ == 304) {

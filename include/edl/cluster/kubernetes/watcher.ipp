@@ -11,6 +11,7 @@
 #include "edl/cluster/kubernetes/watcher.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/json.hpp"
 
 namespace edl::kubernetes {
@@ -83,6 +84,8 @@ EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
 }
 
 EDL_INLINE void watcher::run() {
+  invariant(to_.listed && to_.changed, "a watcher has somebody to tell");
+  invariant(!to_.begins || to_.one, "a list is told as it comes where its objects are");
   backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
   trouble t{log_, path_};
   constexpr auto never = time_point::max();
@@ -180,12 +183,15 @@ EDL_INLINE void watcher::list() {
     more = detail::metadata(list, "continue");
   } while (!more.empty());
   if (version.empty()) throw error("the list has no resourceVersion to watch from");
+  invariant(!to_.one || items.empty(), "objects that were told as they came are not told again");
+  // In this order: what `listed` throws leaves no place to go on from, and the objects are listed anew.
   to_.listed(items, version);
   version_ = version;
 }
 
 // Returns whether its place is still there.
 EDL_INLINE bool watcher::follow(trouble& t) {
+  invariant(!version_.empty(), "a watch goes on from where a list or a watch has come to");
   bool expired = false;
   // The server is to end the watch before it counts as silent.
   auto const time = std::chrono::duration_cast<std::chrono::seconds>(options_.idle * 9 / 10);
@@ -233,7 +239,7 @@ EDL_INLINE bool watcher::event(std::string_view line) {
   auto version = detail::metadata(*object, "resourceVersion");
   if (version.empty())
     throw error(fmt::format("this event has no resourceVersion: '{}'", one_line(line, 200)));
-  if (kind != "BOOKMARK") to_.changed(kind, *object);
+  if (kind != "BOOKMARK") to_.changed(kind, *object);  // before the place moves on: it may throw
   version_ = std::move(version);
   moved_ = followed_ = true;
   return true;
