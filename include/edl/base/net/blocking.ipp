@@ -13,6 +13,7 @@
 #include "edl/base/net/blocking.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::net {
 
@@ -38,6 +39,7 @@ struct started_call::state {
   void finish(status why, std::string because, reply r) {
     {
       std::lock_guard const lock(mutex);
+      invariant(!over, "a call ends once");
       code = why;
       text = std::move(because);
       result = std::move(r);
@@ -91,6 +93,7 @@ EDL_INLINE void started_call::cancel() {
 }
 
 EDL_INLINE reply started_call::get() {
+  invariant(state_ != nullptr, "only the owner of a call asks for its reply");
   wait();
   if (state_->code != status::ok) throw call_error(state_->code, state_->text);
   return std::move(state_->result);

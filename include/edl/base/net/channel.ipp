@@ -24,6 +24,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/random.hpp"
 
 namespace edl::net {
@@ -80,6 +81,7 @@ struct counted_call {
 
 // One try at all addresses, shared by all calls that wait for a connection.
 EDL_INLINE asio::awaitable<void> channel::state::attempt() {
+  invariant(attempting && !trying, "one attempt is made at a time");
   std::string why;
   for (auto const& where : addresses) {
     bool late = false;
@@ -100,16 +102,19 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
     }
     if (closed) break;
     if (!late && failed.empty()) {
+      invariant(!current || current->closed(), "a channel has one open connection at most");
       current = connection::open(std::move(*s), fmt::format("{} ({})", name, place_of(where)), options.bounds,
                                  options.log, handler{}, [me = shared_from_this()] { me->up = false; });
-      up = true;
+      // It may have met its end already, while it was opened.
+      up = !current->closed();
       break;
     }
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", to_string(where), failed);
   }
+  invariant(attempting, "an attempt that ends is the one under way");
   trying.reset();
   attempting = false;
-  ++attempts;
+  ++attempts;  // those who wait tell by it that theirs is over, also where the next has begun by then
   if (current && !current->closed()) {
     failures = 0;
     last_failure.reset();
@@ -121,6 +126,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
     next_attempt = clock::now() + pause;
     last_failure = call_error(status::unavailable, fmt::format("{} cannot be reached: {}", name, why));
   }
+  invariant((failures == 0) == !last_failure, "a channel whose attempts fail knows why");
   attempt_over.notify();
 }
 
@@ -129,6 +135,7 @@ EDL_INLINE asio::awaitable<std::shared_ptr<connection>> channel::state::connecte
   if (closed) throw call_error(status::cancelled, name + ": the channel is closed");
   if (current && !current->closed()) co_return current;
   if (!attempting) {
+    invariant((failures == 0) == !last_failure, "a channel whose attempts fail knows why");
     if (last_failure && clock::now() < next_attempt) throw *last_failure;
     attempting = true;
     asio::co_spawn(executor, attempt(), [self = shared_from_this()](std::exception_ptr) {});
@@ -185,6 +192,7 @@ EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what,
 
 EDL_INLINE void channel::state::shut() {
   if (std::exchange(closed, true)) return;
+  invariant(!trying || attempting, "a socket that is tried belongs to an attempt");
   if (trying) trying->close();
   if (current) current->close(status::cancelled, "this process closes the channel");
   attempt_over.notify();
@@ -198,6 +206,7 @@ EDL_INLINE channel::channel(node& on, std::vector<address> const& peer, std::str
   std::stable_partition(ordered.begin(), ordered.end(),
                         [](auto const& a) { return a.over == address::transport::local; });
   state_ = std::make_shared<state>(on, std::move(ordered), std::move(name), credential);
+  invariant(!state_->addresses.empty(), "a channel leads to some address");
   node_.attach(state_);
 }
 

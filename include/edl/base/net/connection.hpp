@@ -99,6 +99,7 @@ class connection : public std::enable_shared_from_this<connection> {
   time_point check_deadlines();
   time_point look_at(pending& p, time_point now);
   asio::awaitable<void> ask_about(std::uint64_t call);
+  void check() const;
 
   asio::any_io_executor on_;
   secure_socket socket_;

@@ -121,6 +121,7 @@ EDL_INLINE void connection::close(status why, std::string const& text) {
   closed_text_ = fmt::format("{}: {}", peer_, text);
   socket_.close();
   timer_.cancel();
+  // Before the calls are completed: their memory is their callers' from then on.
   scatter_ = nullptr;
   payload_owner_ = nullptr;
   while (outbound* const frame = queue_.front()) {
@@ -133,9 +134,20 @@ EDL_INLINE void connection::close(status why, std::string const& text) {
   blocked_.notify();
   payload_taken_.notify();
   slot_free_.notify();
+  check();
+  // Last, as the owner may let go of this connection.
   if (auto const notify = std::exchange(at_close_, nullptr)) notify();
 }
 
+// What holds between any two of this class's functions.
+EDL_INLINE void connection::check() const {
+  invariant(begin_ <= end_ && end_ <= input_.size(), "what is buffered lies within the input buffer");
+  invariant(closed_ == (closed_status_ != status::ok), "a closed connection has the status of its end");
+  invariant(closed_ || free_calls_.size() <= calls_.size(), "each free slot is one of those there are");
+  invariant(!closed_ || queue_.empty(), "nothing waits to be sent on a closed connection");
+  invariant(!closed_ || (!scatter_ && !payload_owner_), "nobody receives from a closed connection");
+  invariant(!scatter_ || !payload_owner_, "one payload is received at a time");
+}
 // ---- Calls made here
 
 EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::time_point deadline) {
@@ -157,10 +169,11 @@ EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::
                              .deadline_ms = detail::milliseconds_left(deadline),
                              .message_size = std::uint32_t(what.message.size()),
                              .payload_size = detail::total_size(what.payload)};
-  invariant(!calls_[slot], "a place that is free has no call");
+  invariant(slot < calls_.size() && !calls_[slot], "a place that is free has no call");
   pending p(*this, h, what, deadline);
   free_calls_.pop_back();
   calls_[slot] = &p;
+  invariant(find(h.call) == &p, "a call is found by its number while it waits");
   unanswered_since_ = std::min(unanswered_since_, clock::now());
   enqueue(p.frame);
   arm(std::min(deadline, clock::now() + bounds_.ask));
@@ -182,6 +195,7 @@ EDL_INLINE connection::pending* connection::find(std::uint64_t call) const {
 
 EDL_INLINE void connection::complete(pending& p, status why, std::string text, bool here) {
   if (p.completed) return;
+  invariant(why == status::ok || !text.empty(), "a call that fails says why");
   p.completed = true;
   p.code = why;
   p.text = std::move(text);
@@ -190,6 +204,7 @@ EDL_INLINE void connection::complete(pending& p, status why, std::string text, b
     calls_[p.call % detail::call_slots] = nullptr;
     free_calls_.push_back(std::uint32_t(p.call % detail::call_slots));
   }
+  // The socket may still be reading the caller's request: whoever finishes the frame wakes the caller then.
   if (!p.frame.finished) return;
   if (here)
     p.changed.notify_here();
@@ -205,6 +220,7 @@ EDL_INLINE void connection::give_up(pending& p, status why, std::string text) {
   if (!p.frame.finished && p.frame.done == 0 && queue_.remove(p.frame))
     p.frame.finished = p.frame.failed = true;
   if (!p.frame.finished) close(status::unavailable, "a call was given up while its request was half sent");
+  invariant(p.over(), "a call that was given up is over");
   if (sent && open && !closed_) enqueue_owned({.kind = wire::frame_kind::cancel, .call = p.call}, {});
 }
 
@@ -244,7 +260,8 @@ EDL_INLINE void connection::enqueue_owned(wire::frame_header const& h, std::stri
 }
 
 EDL_INLINE void connection::finish(outbound& frame, bool failed) {
-  auto const end = std::move(frame.self);
+  invariant(!frame.finished, "a frame is finished once");
+  auto const end = std::move(frame.self);  // frees a frame of the queue's own when this returns
   frame.finished = true;
   frame.failed = failed;
   if (frame.changed) frame.changed->notify();
@@ -266,6 +283,7 @@ EDL_INLINE void connection::flush() {
     detail::count(total_traffic().sent, n);
     if (n > 0 || !failed) write_since_ = clock::time_point::max();
     while (n > 0) {
+      invariant(!queue_.empty(), "no more is sent than is queued");
       outbound& frame = *queue_.front();
       n = queue_.advance(n);
       if (frame.done < frame.size) break;
@@ -278,6 +296,7 @@ EDL_INLINE void connection::flush() {
     }
     full_ = failed || moved >= detail::turn;
   }
+  check();
   if (full_) blocked_.notify();
 }
 
@@ -287,7 +306,7 @@ EDL_INLINE asio::awaitable<void> connection::write_loop() {
       co_await blocked_.wait();
     else if (write_since_ != clock::time_point::max())
       co_await socket_.writable();
-    else
+    else  // it has moved enough for now: others have their turn
       co_await asio::post(on_, asio::use_awaitable);
     full_ = false;
     flush();
@@ -309,14 +328,17 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
     if (begin_ == end_) {
       begin_ = end_ = 0;
     } else if (input_.size() - begin_ < size) {
+      // What has come of it moves to the front, so that the rest fits behind.
       std::memmove(input_.data(), input_.data() + begin_, buffered());
       end_ -= begin_;
       begin_ = 0;
     }
+    // Between two frames a peer may be silent for as long as it likes.
     if (inside || buffered() > 0) in_frame(true);
     flush();
     if (input_end_) std::rethrow_exception(input_end_);
     auto const room = std::span(input_).subspan(end_);
+    invariant(!room.empty(), "there is room for what is waited for");
     std::size_t n = 0;
     try {
       if (socket_.secured())
@@ -329,6 +351,7 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
       throw;
     }
     end_ += n;
+    invariant(end_ <= input_.size(), "no more is received than there is room for");
     detail::count(total_traffic().received, n);
     heard();
     in_frame(false);
@@ -352,6 +375,7 @@ EDL_INLINE void connection::keep_end(std::exception_ptr why) {
 // memory.
 EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std::uint64_t& left,
                                                   bool scattering) {
+  invariant(into.size() <= left, "no more is taken than the frame has left");
   std::size_t moved = 0;
   while (!into.empty()) {
     std::size_t n = std::min(buffered(), into.size());
@@ -418,6 +442,7 @@ EDL_INLINE asio::awaitable<void> connection::read_loop() {
       wire::frame_header const h =
           wire::decode(std::span(input_).subspan(begin_).first<wire::frame_header_size>(), bounds_.frame);
       begin_ += wire::frame_header_size;
+      invariant(!scatter_ && !payload_owner_, "a frame begins where the one before has ended");
       switch (h.kind) {
         case wire::frame_kind::request:
           co_await on_request(h);
@@ -459,15 +484,18 @@ EDL_INLINE asio::awaitable<void> connection::on_response(wire::frame_header cons
                            peer_, p->sent.method, h.payload_size, room));
     co_return;
   }
+  invariant(!scatter_ && !payload_owner_, "one payload is received at a time");
   scatter_ = p;
   for (std::size_t i = 0; scatter_ && i < scatter_->sent.into.size(); ++i)
     co_await take(scatter_->sent.into[i], payload_left_, true);
   if (pending* const done = std::exchange(scatter_, nullptr)) {
+    invariant(payload_left_ == 0, "a reply that is whole leaves nothing of its payload");
     done->result.message = std::move(message);
     corked_ = buffered() > 0;
     complete(*done, status::ok, {}, true);
     corked_ = false;
   }
+  // What is left belongs to a caller that gave up meanwhile.
   co_await drop(payload_left_);
 }
 
@@ -503,6 +531,7 @@ EDL_INLINE asio::awaitable<void> connection::on_question(wire::frame_header cons
 }
 
 EDL_INLINE asio::awaitable<void> connection::on_request(wire::frame_header const& h) {
+  // A question takes no handler's place: where all are taken, it is what tells whether they are alive.
   if (h.method == wire::method::ask) co_return co_await on_question(h);
   flush();
   while (active_.size() >= bounds_.handlers && !closed_) co_await slot_free_.wait();
@@ -523,6 +552,8 @@ EDL_INLINE asio::awaitable<void> connection::on_request(wire::frame_header const
   co_await take(r.message_, left);
   co_await drop(padding);
   if (closed_) co_return;
+  invariant(active_.size() < bounds_.handlers, "no more handlers run than are allowed");
+  invariant(!payload_owner_ && !scatter_, "one payload is received at a time");
   payload_left_ = h.payload_size;
   payload_owner_ = h.payload_size > 0 ? &r : nullptr;
   active_.push_back(std::move(fresh));
@@ -580,10 +611,12 @@ EDL_INLINE void connection::retire(request& r) {
     payload_taken_.notify();
   }
   auto const it = std::find_if(active_.begin(), active_.end(), [&r](auto const& a) { return a.get() == &r; });
+  invariant(it != active_.end(), "a handler that ends was running");
   if (r.message_.capacity() > detail::input_size) std::vector<std::byte>().swap(r.message_);
   idle_.push_back(std::move(*it));
   *it = std::move(active_.back());
   active_.pop_back();
+  check();
   slot_free_.notify();
 }
 
@@ -598,6 +631,7 @@ EDL_INLINE void connection::cancel(request& r) {
 EDL_INLINE void connection::arm(clock::time_point at) {
   if (at >= armed_ || closed_) return;
   armed_ = at;
+  // The watching loop wakes, and waits for the earlier time.
   timer_.cancel();
 }
 

@@ -9,6 +9,7 @@
 #include "edl/base/net/time_limit.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::net {
 
@@ -27,6 +28,8 @@ EDL_INLINE void event::notify_here() {
 }
 
 EDL_INLINE event::waiter::handler_type event::unlink(waiter& w) {
+  invariant(w.handler.has_value(), "only a coroutine that waits is woken");
+  invariant(w.previous ? w.previous->next == &w : first_ == &w, "a waiter is linked from the one before it");
   (w.previous ? w.previous->next : first_) = w.next;
   if (w.next) w.next->previous = w.previous;
   waiter::handler_type waiting = std::move(*w.handler);
@@ -42,6 +45,7 @@ EDL_INLINE void event::resume(waiter& w, asio::error_code why) {
 EDL_INLINE asio::awaitable<void> event::wait_as(waiter& w, bool cancellable) {
   return asio::async_initiate<asio::use_awaitable_t<> const, void(asio::error_code)>(
       [this, &w, cancellable](waiter::handler_type waiting) {
+        invariant(!w.handler && !w.next && !w.previous, "a waiter waits once");
         w.handler.emplace(std::move(waiting));
         w.next = first_;
         if (first_) first_->previous = &w;

@@ -31,6 +31,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::net {
 
@@ -145,6 +146,7 @@ EDL_INLINE asio::awaitable<void> listener::state::accept_from(std::size_t index)
 }
 
 EDL_INLINE void listener::state::drop_oldest() {
+  invariant(!strangers.empty(), "a stranger is dropped where there is one");
   strangers.front()->close();
   strangers.pop_front();
 }
@@ -159,6 +161,8 @@ EDL_INLINE void listener::state::take(shared_socket const& s, address const& at)
   }
   while (strangers.size() >= options.bounds.strangers) drop_oldest();
   strangers.push_back(s);
+  invariant(strangers.size() <= std::max<std::size_t>(options.bounds.strangers, 1),
+            "no more strangers wait than are allowed");
   asio::co_spawn(executor, welcome(s, peer), [self = shared_from_this()](std::exception_ptr) {});
 }
 
@@ -197,11 +201,15 @@ EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::
     co_return;
   }
   ++connections;
+  invariant(connections <= accepted, "an open connection was accepted");
   std::erase_if(open, [](auto const& c) { return c.expired(); });
   open.push_back(
       connection::open(std::move(*s), std::move(peer), options.bounds, options.log,
                        serve ? [me = shared_from_this()](request& r) { return me->serve(r); } : handler{},
-                       [me = shared_from_this()] { --me->connections; }));
+                       [me = shared_from_this()] {
+                         invariant(me->connections > 0, "a connection that ends was counted as open");
+                         --me->connections;
+                       }));
 }
 
 EDL_INLINE void listener::state::reject(std::string const& peer, std::string const& why) {
@@ -242,6 +250,8 @@ EDL_INLINE listener::listener(node& on, std::vector<address> const& where, handl
       if (!o.some_suffice || last) throw;
       on.options().log.warning(e.what());
     }
+  invariant(state_->addresses.size() == state_->acceptors.size() && !state_->addresses.empty(),
+            "each address that is listened on has its acceptor");
   node_.attach(state_);
   node_.post([s = state_] {
     for (std::size_t i = 0; i < s->acceptors.size(); ++i)

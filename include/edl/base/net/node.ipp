@@ -22,6 +22,7 @@
 #include "edl/base/net/status.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::net {
 
@@ -143,12 +144,14 @@ EDL_INLINE void node::stop() {
         for (auto const& weak : parts)
           if (auto const part = weak.lock()) part->shut();
         for (auto& signal : s->spawned) signal.emit(asio::cancellation_type::terminal);
-        s->keep.reset();
+        invariant(s->keep.has_value(), "a node stops once");
+        s->keep.reset();  // last: `run` returns as soon as nothing is left to do
       });
   }
-  if (on_thread()) return;
+  if (on_thread()) return;  // a thread cannot wait for its own end
   std::lock_guard const lock(state_->joining);
   if (state_->thread.joinable()) state_->thread.join();
+  invariant(!state_->thread.joinable(), "a node that has stopped has no thread");
 }
 
 }  // namespace edl::net

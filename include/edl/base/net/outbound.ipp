@@ -3,6 +3,7 @@
 
 #include "edl/base/net/outbound.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::net {
 
@@ -34,11 +35,14 @@ EDL_INLINE outbound::outbound(wire::frame_header const& h, bytes content, std::s
       size(wire::frame_header_size + h.message_size + wire::frame_padding(h) + h.payload_size) {}
 
 EDL_INLINE void outbound_queue::push(outbound& frame) {
+  invariant(!frame.next && last_ != &frame, "a frame is queued once");
   (last_ ? last_->next : first_) = &frame;
   last_ = &frame;
+  invariant(first_ && last_, "a queue with a frame has both ends");
 }
 
 EDL_INLINE void outbound_queue::pop() {
+  invariant(first_, "only a frame that is queued leaves the queue");
   first_ = first_->next;
   if (!first_) last_ = nullptr;
 }
@@ -47,6 +51,7 @@ EDL_INLINE bool outbound_queue::remove(outbound& frame) {
   outbound* before = nullptr;
   for (outbound* f = first_; f; before = f, f = f->next) {
     if (f != &frame) continue;
+    invariant(f->done == 0, "a frame that is half sent stays in the queue");
     (before ? before->next : first_) = f->next;
     if (last_ == f) last_ = before;
     return true;
@@ -70,8 +75,10 @@ EDL_INLINE std::span<asio::const_buffer const> outbound_queue::gather() {
 }
 
 EDL_INLINE std::size_t outbound_queue::advance(std::size_t sent) {
+  invariant(first_, "bytes are sent of a frame that is queued");
   outbound& f = *first_;
   while (sent > 0 && f.done < f.size) {
+    invariant(f.part < 3 + f.parts.size(), "a frame's pieces are as long as its header says");
     std::size_t const left = detail::outbound_piece(f, f.part).size() - f.offset,
                       step = left < sent ? left : sent;
     f.offset += step;
@@ -82,6 +89,7 @@ EDL_INLINE std::size_t outbound_queue::advance(std::size_t sent) {
       f.offset = 0;
     }
   }
+  invariant(f.done <= f.size, "no more of a frame is sent than it has");
   return sent;
 }
 

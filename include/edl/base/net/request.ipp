@@ -10,6 +10,7 @@
 #include "edl/base/net/status.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::net {
 
@@ -49,9 +50,11 @@ EDL_INLINE asio::awaitable<void> request::read(std::span<std::span<std::byte> co
         status::deadline_exceeded,
         fmt::format("the payload of method {} is gone: it was read before, or waited for too long",
                     method()));
+  invariant(on_.payload_left_ == room, "a payload is read from its beginning");
   reading_ = true;
   release const at_end{on_};
   for (auto const& part : into) co_await on_.take(part, on_.payload_left_);
+  invariant(on_.payload_left_ == 0, "a payload that was read leaves nothing of its frame");
 }
 
 EDL_INLINE asio::awaitable<void> request::reply(std::string_view message, std::span<bytes const> payload) {
@@ -80,6 +83,8 @@ EDL_INLINE asio::awaitable<void> request::reply(bytes message, std::span<bytes c
   event changed(on_.on_);
   outbound frame(h, message, payload);
   frame.changed = &changed;
+  invariant(frame.size == wire::frame_header_size + message.size() + frame.padding + h.payload_size,
+            "a frame is as long as its pieces");
   on_.enqueue(frame);
   // The frame must leave whole even when the caller gives up meanwhile, so cancellation does not end this
   // wait; a closed connection does.

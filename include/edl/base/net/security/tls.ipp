@@ -20,6 +20,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::net {
 
@@ -320,6 +321,7 @@ EDL_INLINE std::size_t tls_session::write(std::span<asio::const_buffer const> pa
   std::size_t moved = 0, part = 0, at = 0, left = 0;
   for (auto const& p : parts) left += p.size();
   while (left > 0 && !s.wire.blocked && s.wire.failed == 0 && moved < detail::write_turn) {
+    invariant(part < parts.size(), "as many bytes are left as the pieces have");
     while (at == parts[part].size()) ++part, at = 0;
     auto const* const here = static_cast<std::byte const*>(parts[part].data()) + at;
     std::size_t size = std::min(parts[part].size() - at, detail::record_size);
@@ -340,6 +342,7 @@ EDL_INLINE std::size_t tls_session::write(std::span<asio::const_buffer const> pa
     } else {
       at += size;
     }
+    invariant(size > 0 && size <= left && size <= detail::record_size, "a record has some of the bytes left");
     left -= size;
     moved += size;
     s.wire.more = left > 0 && moved < detail::write_turn;
