@@ -27,6 +27,7 @@
 #include "edl/base/net/disk.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::http {
@@ -52,7 +53,10 @@ inline void bound_connections(server_options& o) {
 struct share_of_bodies {
   std::size_t& all;
   std::size_t mine = 0;
-  ~share_of_bodies() { all -= mine; }
+  ~share_of_bodies() {
+    invariant(all >= mine, "the bytes of all requests are those of each");
+    all -= mine;
+  }
   void grow(std::size_t to, std::size_t most) {
     all += to - mine;
     mine = to;
@@ -206,6 +210,7 @@ EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
   {
     std::lock_guard const lock(mutex);
     ++connections;
+    invariant(connections == open.size(), "each connection that is open is counted");
   }
   asio::co_spawn(
       executor, [me = shared_from_this(), c, surplus] { return me->serve(*c, surplus); },
@@ -213,8 +218,9 @@ EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
         c->socket.close();
         // The coroutine still stands on this connection's signal until it has returned.
         asio::post(me->executor, [me, c] {
-          me->open.erase(c);
+          bool const was_open = me->open.erase(c) == 1;
           std::lock_guard const lock(me->mutex);
+          invariant(was_open && me->connections > 0, "a connection ends once");
           --me->connections;
           me->changed.notify_all();
         });
