@@ -21,6 +21,7 @@
 #include "edl/base/wire/process_message.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 
 namespace edl::platform {
@@ -58,7 +59,7 @@ EDL_INLINE launcher::launcher(net::node& on, std::string const& directory, std::
 }
 
 EDL_INLINE launcher::~launcher() {
-  listener_.reset();
+  listener_.reset();  // first, so that nobody has another process started
   processes_.reset();
 }
 
@@ -92,6 +93,7 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
                                 fmt::format("a launcher sets no variable '{}'", printable(v.name(), 100)));
         env.emplace_back(v.name(), v.value());
       }
+      // The order comes again where its answer was lost.
       if (m.order() != 0 && std::exchange(last_start_, m.order()) == m.order()) break;
       newest_[who] = {.order = m.order()};
       processes_->start(who, env, m.order());
@@ -214,7 +216,7 @@ EDL_INLINE void launched::succeeded(ending const& how) {
 EDL_INLINE void launched::order(std::uint16_t method, std::string message) {
   node_.post([this, method, message = std::move(message)] {
     orders_.push_back({.method = method, .message = message, .idempotent = true});
-    if (orders_.size() > 1) return;
+    if (orders_.size() > 1) return;  // `deliver` comes to it
     net::carry(
         node_, [this] { return deliver(); },
         [this](std::string const& why) { to_.failed("the launcher refuses an order: " + why); });
@@ -231,6 +233,7 @@ EDL_INLINE asio::awaitable<void> launched::deliver() {
       again = e.code() == net::status::unavailable || e.code() == net::status::deadline_exceeded;
       if (!again) throw;
     }
+    invariant(!orders_.empty(), "an order stays the first until it is answered");
     if (!again) {
       orders_.pop_front();
       continue;
@@ -243,7 +246,9 @@ EDL_INLINE asio::awaitable<void> launched::deliver() {
 EDL_INLINE void launched::start(process_id who, std::optional<std::uint32_t>) {
   wire::StartProcess m;
   wire::to_message(who, *m.mutable_who());
+  std::uint64_t const before = newest_[who];
   m.set_order(newest_[who] = ++orders_given_);
+  invariant(newest_[who] != before, "each start of a process has a number of its own");
   for (auto const& [name, value] : common_) {
     auto& v = *m.add_variables();
     v.set_name(name);

@@ -16,6 +16,7 @@
 #include "edl/base/platform/line_reader.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::platform {
 
@@ -51,7 +52,9 @@ EDL_INLINE int line_reader::open(std::uint64_t number) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   {
     std::lock_guard const lock(mutex_);
-    pipes_[ends[0]].number = number;
+    auto const [at, fresh] = pipes_.try_emplace(ends[0]);
+    invariant(fresh, "a new pipe has a descriptor of its own");
+    at->second.number = number;
   }
   ::eventfd_write(wake_, 1);
   return ends[1];
@@ -125,11 +128,14 @@ EDL_INLINE void line_reader::read_all() {
       lock.unlock();
       if (take(all[i].fd, from)) continue;
       lock.lock();
+      // In this order: once it is closed, a new pipe may get its number.
       pipes_.erase(all[i].fd);
       ::close(all[i].fd);
     }
     if (!awaited || (any && ++rounds < enough)) continue;
     std::lock_guard const lock(mutex_);
+    invariant(answered_ <= requested && requested <= requested_,
+              "requests are answered in their order, once each");
     answered_ = requested;
     drained_.notify_all();
   }

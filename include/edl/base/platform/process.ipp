@@ -19,6 +19,7 @@
 #include "edl/core/control_group.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::platform {
 namespace detail {
@@ -87,6 +88,7 @@ EDL_INLINE processes::~processes() {
   }
   ::eventfd_write(wake_, 1);
   supervisor_.join();
+  invariant(children_.empty(), "nothing runs when its supervisor has ended");
   ::close(wake_);
 }
 
@@ -102,6 +104,7 @@ EDL_INLINE void processes::start(process_id who, environment const& env, std::ui
   {
     std::lock_guard const lock(mutex_);
     if (closing_) return;
+    // One that still waits was never started, and so has no end to tell of.
     std::erase_if(orders_, [&](start_order const& o) { return o.who == who; });
     orders_.push_back(std::move(order));
   }
@@ -114,6 +117,7 @@ EDL_INLINE void processes::stop(process_id who, std::chrono::milliseconds grace)
     auto const waits = std::ranges::find(orders_, who, &start_order::who);
     auto const it = children_.find(who);
     if (waits != orders_.end()) {
+      // Where one of that name still runs, its end is the one that is told.
       if (it == children_.end()) dropped_.push_back(std::move(*waits));
       orders_.erase(waits);
     }
@@ -201,6 +205,7 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   }
   std::lock_guard const lock(mutex_);
   child& c = children_[order.who];
+  invariant(c.pid == 0 && c.handle < 0, "a process is started once in the place that is kept for it");
   c.pid = pid;
   c.handle = handle;
   c.kills_before = kills_before;
@@ -210,6 +215,7 @@ EDL_INLINE void processes::spawn(start_order const& order) {
 }
 
 EDL_INLINE void processes::reap(process_id who, child const& c) {
+  invariant(c.pid > 0 && c.handle >= 0, "only a process that was started is waited for");
   int status = 0;
   ::waitpid(c.pid, &status, 0);
   ending e{.who = who, .stop_requested = c.stop_requested, .words = {}, .order = c.order};
@@ -220,10 +226,12 @@ EDL_INLINE void processes::reap(process_id who, child const& c) {
   // Who was killed from outside has said nothing of it.
   if (std::string const said = words_of(c); !said.empty() && (e.code != 0 || e.signal == SIGABRT))
     e.words = fmt::format("{}: {}", describe(e), said);
+  // Before it leaves `children_`: whoever waits for its end finds that it has been told.
   on_end_(e);
   ::close(c.handle);
   std::lock_guard const lock(mutex_);
-  children_.erase(who);
+  bool const was_there = children_.erase(who) == 1;
+  invariant(was_there, "a process ends once");
 }
 
 EDL_INLINE std::string processes::words_of(child const& c) {
@@ -236,7 +244,7 @@ EDL_INLINE std::string processes::words_of(child const& c) {
 // it.
 EDL_INLINE bool processes::killed_for_memory(child const& c) {
   explained_ = std::max(explained_, c.kills_before);
-  if (kills_() <= explained_) return false;
+  if (kills_() <= explained_) return false;  // the count may be of fewer kills than ends: each is used once
   ++explained_;
   return true;
 }
@@ -272,6 +280,7 @@ EDL_INLINE void processes::supervise() {
       if (closing_ && children_.empty()) return;
       for (auto& [who, c] : children_) {
         if (clock::now() >= c.kill_at) ::kill(c.pid, SIGKILL), c.kill_at = clock::time_point::max();
+        invariant(c.pid > 0 && c.handle >= 0, "what is watched has been started");
         handles.push_back({c.handle, POLLIN, 0});
         watched.emplace_back(who, c);
       }
