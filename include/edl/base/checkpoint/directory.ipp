@@ -21,6 +21,7 @@
 #include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::checkpoint {
@@ -280,8 +281,10 @@ EDL_INLINE void prune(std::string const& directory, std::uint64_t keep, permissi
       if (allowed) allowed();
       detail::remove_checkpoint(path);
     } else {
+      // What is not valid is neither counted nor removed: its writer may still be at it.
       if (kept == 0 && valid) newest = version;
       kept += valid;
+      invariant(kept <= keep, "no more checkpoints are kept than were asked for");
     }
   }
   detail::remove_passed(directory, newest, allowed);

@@ -18,6 +18,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::checkpoint {
@@ -42,15 +43,19 @@ EDL_INLINE row_source rows_of(sparse::table_snapshot const& snapshot) {
             auto const width = std::size_t(snapshot.of().width());
             std::vector<std::uint64_t> ids;
             std::vector<float> weights;
+            std::uint64_t written = 0;
             for (std::uint32_t s = 0; s < sparse::hash_slots; ++s) {
               sparse::for_each_by_id(snapshot, s, [&](sparse::row_header const& header, view<float> values) {
                 ids.push_back(header.id);
                 weights.insert(weights.end(), values.begin(), values.begin() + std::ptrdiff_t(width));
               });
               if (ids.size() < detail::rows_at_once && s + 1 < sparse::hash_slots) continue;
+              invariant(weights.size() == ids.size() * width, "each id has its weights");
+              written += ids.size();
               to(ids, weights);
               ids.clear(), weights.clear();
             }
+            invariant(written == snapshot.size(), "all rows of a snapshot are written");
           }};
 }
 

@@ -6,6 +6,7 @@
 #include "edl/base/checkpoint/part.hpp"
 #include "edl/base/wire/ledger_message.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::checkpoint::detail {
 
@@ -82,6 +83,7 @@ EDL_INLINE std::string new_part_name(std::string_view kind, std::uint32_t server
 }
 
 EDL_INLINE edl::ledger common_ledger(std::span<segment const> segments) {
+  invariant(!segments.empty(), "a part has a segment");
   edl::ledger all = segments.front().ledger;
   for (segment const& s : segments) all.intersect(s.ledger);
   return all;

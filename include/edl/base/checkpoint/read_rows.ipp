@@ -14,6 +14,7 @@
 #include "edl/base/checkpoint/safetensors.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
@@ -81,6 +82,9 @@ EDL_INLINE std::vector<stored_table> stored_tables(opened_part const& part, para
 /// Reads the rows of hash slots [wanted.first, wanted.last), in order.
 EDL_INLINE void read_table(opened_part const& part, stored_rows const& t, element_range wanted,
                            std::function<void(sparse::row_header const&, view<float>)> const& put) {
+  invariant(part.elements.first <= wanted.first && wanted.last <= part.elements.last,
+            "rows are read of the hash slots that a file has");
+  invariant(t.counts.size() == part.elements.size(), "each hash slot of a file has its count");
   std::size_t const bytes = std::size_t(t.rows->dims[1]);
   std::vector<std::byte> buffer(std::max(bytes, rows_at_a_time / bytes * bytes));
   std::vector<float> values((bytes - sizeof(sparse::row_header)) / sizeof(float));
@@ -108,6 +112,7 @@ EDL_INLINE void read_table(opened_part const& part, stored_rows const& t, elemen
       put(header, values);
       next += bytes, --left;
     }
+  invariant(left == 0 && unread == 0, "all rows that are wanted have been read");
 }
 
 /// Calls remove(id) for those of these hash slots.

@@ -18,6 +18,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
@@ -30,6 +31,7 @@ struct row_changes {
 
   bool has(sparse::row_header const& h, std::uint32_t slot) const {
     auto const s = std::ranges::find_if(since, [&](segment const& one) { return slot < one.elements.last; });
+    invariant(s != since.end(), "each hash slot of a part is of a segment");
     return h.last_use >= s->steps;
   }
 };
@@ -55,13 +57,15 @@ written_rows rows_to_write(std::string name, std::size_t row_bytes, element_rang
     w.counts.push_back(0);
     chosen(s, [&](auto const&, auto) { ++w.counts.back(); });
   }
+  invariant(w.counts.size() == slots.size(), "each hash slot has its count");
   std::uint64_t const all = std::accumulate(w.counts.begin(), w.counts.end(), std::uint64_t{0});
   if (all == 0) w.counts.clear();
   w.tensor = {.name = std::move(name),
               .dtype = "U8",
               .dims = {all, row_bytes},
               .data = {},
-              .stream = [chosen, slots, row_bytes](tensor_source::sink const& to) {
+              .stream = [chosen, slots, row_bytes, all](tensor_source::sink const& to) {
+                std::uint64_t written = 0;
                 std::vector<std::byte> buffer;
                 buffer.reserve(rows_at_a_time + row_bytes);
                 for (auto s = std::uint32_t(slots.first); s < slots.last; ++s) {
@@ -71,11 +75,13 @@ written_rows rows_to_write(std::string name, std::size_t row_bytes, element_rang
                     auto const tail = std::as_bytes(values);
                     buffer.insert(buffer.end(), head.begin(), head.end());
                     buffer.insert(buffer.end(), tail.begin(), tail.end());
+                    ++written;
                   });
                   if (buffer.size() < rows_at_a_time && s + 1 < slots.last) continue;
                   to(buffer);
                   buffer.clear();
                 }
+                invariant(written == all, "as many rows are written as were counted");
               }};
   return w;
 }
@@ -148,6 +154,8 @@ EDL_INLINE manifest::file write_rows_file(std::string const& path, parameter_lay
 EDL_INLINE std::optional<row_changes> changes_since(row_chain const& chain, rows_part const& part,
                                                     std::size_t most_changes) {
   if (chain.files.empty() || chain.files.size() > most_changes) return std::nullopt;
+  invariant(!chain.segments.empty() && chain.removed.size() == part.tables.size(),
+            "a chain that has a file says what it is of");
   auto const bytes_of = [&](std::size_t first, std::size_t last) {
     std::uint64_t n = 0;
     for (std::size_t i = first; i < last; ++i) n += chain.files[i].bytes;
@@ -169,6 +177,7 @@ EDL_INLINE std::optional<row_changes> changes_since(row_chain const& chain, rows
     if (!removed) return std::nullopt;
     c.removed.push_back(std::move(*removed));
   }
+  invariant(c.removed.size() == part.tables.size(), "a file of changes tells of each table what was removed");
   return c;
 }
 
@@ -203,6 +212,8 @@ EDL_INLINE std::vector<manifest::file> write_rows(std::string const& path, param
     chain.removed.push_back(snapshot->removed());
     snapshot->of().removed().forget(snapshot->removed());
   }
+  invariant(!chain.files.empty() && chain.removed.size() == part.tables.size(),
+            "a chain ends with what was written, and says what it is of");
   return chain.files;
 }
 
