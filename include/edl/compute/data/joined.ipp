@@ -10,6 +10,7 @@
 #include "edl/compute/data/joined.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::data {
 namespace detail {
@@ -63,6 +64,7 @@ EDL_INLINE joined_source::joined_source(std::vector<std::pair<std::string, std::
     notes_.insert(notes_.end(), part->notes().begin(), part->notes().end());
     parts_.push_back(std::move(part));
   }
+  invariant(places_.size() == shards_.size(), "each shard has its place in a part");
   // Files that were written alike have the same to tell.
   if (std::size_t const all = notes_.size(); all > detail::table_notes) {
     notes_.resize(detail::table_notes);

@@ -24,6 +24,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::data {
 namespace detail {
@@ -90,8 +91,19 @@ struct loader::state {
     std::lock_guard const lock{mutex};
     stopped = true;
     queue.clear();
+    check();
     work_or_room.notify_all();
     ready.notify_all();
+  }
+
+  // What holds whenever the mutex is free. Batches that are neither free nor given are the caller's.
+  void check() const {
+    invariant(given.size() + free.size() <= batches.size(), "a batch is in one place");
+    invariant(!stopped || queue.empty(), "nothing is queued when the loader has stopped");
+    invariant(queue.empty() || queue.front().next < queue.front().end, "what is queued has a minibatch left");
+    invariant(queue.empty() || queue.front().end <= queue.front().count,
+              "no more minibatches are wanted of a task than it has");
+    invariant(given.size() <= batches.size(), "no more batches are given out than there are");
   }
 
   bool can_take() const { return !queue.empty() && !free.empty(); }
@@ -105,8 +117,13 @@ struct loader::state {
     batch* const b = free.back();
     free.pop_back();
     auto& p = queue.front();
+    invariant(p.next < p.end, "a minibatch is taken of what has one left");
+    invariant(p.assigned.shard < first_places.size(), "a task is of a shard of the source");
     auto const size = std::uint64_t(options.minibatch_size), first = p.next * size;
     auto const records = std::min(size, p.assigned.end - p.assigned.begin - first);
+    invariant(first < p.assigned.end - p.assigned.begin && records > 0, "a minibatch has a record");
+    invariant(p.order.empty() || p.order.size() == p.assigned.end - p.assigned.begin,
+              "a task that is shuffled has each of its records in its order");
     b->records.resize(std::size_t(records));
     for (std::uint64_t i = 0; i < records; ++i)
       b->records[std::size_t(i)] =
@@ -118,6 +135,7 @@ struct loader::state {
     b->first_place = first_places[p.assigned.shard];
     given.push_back({b});
     if (++p.next == p.end) queue.pop_front();
+    check();
     return b;
   }
 
@@ -128,6 +146,7 @@ struct loader::state {
   };
 
   void fill(batch& b, desk& d) {
+    // A minibatch is a set: read in the order of the file, which costs the fewest seeks.
     std::sort(b.records.begin(), b.records.end());
     b.rows = b.skipped = 0;
     b.words = b.unknown = 0;
@@ -141,6 +160,11 @@ struct loader::state {
     }
     if (!d.in) d.in = from.open();
     read(b, *d.in, d.record);
+    invariant(!b.error.empty() || std::size_t(b.rows) == b.records.size(),
+              "a batch without an error has a row for each record that is not left out");
+    invariant(b.skipped >= 0 && std::size_t(b.skipped) == b.damage.size(),
+              "each record that is left out is told");
+    invariant(b.rows >= 0 && b.rows <= b.capacity, "a batch has no more rows than room");
   }
 
   void read(batch& b, reader& in, example& record) {
@@ -198,6 +222,7 @@ struct loader::state {
   void finish(batch* b) {
     std::lock_guard const lock{mutex};
     auto const it = std::find_if(given.begin(), given.end(), [&](slot const& s) { return s.b == b; });
+    invariant(it != given.end() && !it->ready, "a batch that is full was given out to be filled, once");
     if (it->dropped) {
       given.erase(it);
       free.push_back(b);
@@ -205,6 +230,7 @@ struct loader::state {
     } else {
       it->ready = true;
     }
+    check();
     // Also where one was dropped: it may have been the last that somebody in next() waited for.
     ready.notify_all();
   }
@@ -245,6 +271,7 @@ struct loader::state {
 
   batch* pop_ready() {
     if (given.empty() || !given.front().ready) return nullptr;
+    invariant(!given.front().dropped, "what was cancelled is given to nobody");
     batch* const b = given.front().b;
     given.erase(given.begin());
     return b;
@@ -275,6 +302,7 @@ EDL_INLINE loader::loader(source const& from, loader_options const& options, fac
     b.records.reserve(std::size_t(options.minibatch_size));
     s.free.push_back(&b);
   }
+  invariant(s.free.size() == ring && s.batches.size() == ring, "all batches of a new ring are free");
   try {
     for (int i = 0; i < options.threads; ++i) s.threads.emplace_back([&s] { s.run(); });
   } catch (std::system_error const& e) {
@@ -322,6 +350,7 @@ EDL_INLINE void loader::submit(work const& task) {
   if (s.closed) throw error("the loader is closed, it takes no more work");
   if (s.stopped) return;
   s.queue.push_back(std::move(p));
+  s.check();
   s.work_or_room.notify_all();
   s.ready.notify_all();
 }
@@ -374,9 +403,12 @@ EDL_INLINE batch* loader::next() {
 EDL_INLINE void loader::recycle(batch* b) {
   auto& s = *state_;
   std::lock_guard const lock{s.mutex};
+  invariant(b >= s.batches.data() && b < s.batches.data() + s.batches.size(),
+            "a batch that comes back is one of the ring");
   s.free.push_back(b);
+  s.check();
   s.work_or_room.notify_one();
-  s.ready.notify_all();
+  s.ready.notify_all();  // for one in `next` that fills a batch itself
 }
 
 EDL_INLINE void loader::cancel(std::uint64_t ticket) {
@@ -387,8 +419,9 @@ EDL_INLINE void loader::cancel(std::uint64_t ticket) {
     if (slot.b->identity.ticket != ticket) return false;
     slot.dropped = true;
     if (slot.ready) s.free.push_back(slot.b);
-    return slot.ready;
+    return slot.ready;  // what is being filled stays in its place until `finish`
   });
+  s.check();
   s.work_or_room.notify_all();
   s.ready.notify_all();
 }

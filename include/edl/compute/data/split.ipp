@@ -11,6 +11,7 @@
 #include "edl/compute/data/split.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/random.hpp"
 
 namespace edl::data {
@@ -47,6 +48,8 @@ EDL_INLINE record_split::record_split(double fraction, std::uint64_t seed, std::
     throw usage_error(fmt::format("{} of {} records cannot be held out; choose a share above 0 and below 1",
                                   fraction, records));
   held_out_ = records * millionths_ / detail::million;
+  invariant(held_out_ <= records, "no more records are held out than there are");
+  invariant(held_out_ == 0 || begin(held_out_) <= records, "each run of which one is held out is whole");
 }
 
 EDL_INLINE std::uint64_t record_split::begin(std::uint64_t run) const {
@@ -100,6 +103,8 @@ EDL_INLINE split_source::split_source(std::shared_ptr<source const> whole, doubl
     else
       places_.pop_back();
   }
+  invariant(places_.size() == shards_.size(), "each shard has its place in the whole");
+  invariant(split_.held_out_before(first) <= first, "no more records are held out than there are");
   if (shards_.empty())
     throw data_error(fmt::format("a share of {} of {} records leaves none {}", fraction, first,
                                  part == split_part::training ? "to train" : "to evaluate"));

@@ -14,6 +14,7 @@
 #include "edl/compute/data/format/recordio.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::data {
 namespace detail {
@@ -235,6 +236,9 @@ EDL_INLINE recordio_reader::cached& recordio_reader::find(std::size_t chunk) {
       slot_ = oldest;
     chunk_ = std::size_t(-1);
     load(chunk, cache_[slot_]);
+    invariant(!cache_[slot_].failure.empty() || cache_[slot_].records.size() == index_->chunks[chunk].records,
+              "a chunk that could be read has the records that its header tells of");
+    invariant(cache_.size() <= 256, "a reader keeps no more chunks than it can look through fast");
   }
   chunk_ = chunk;
   cache_[slot_].used = loads_;
