@@ -6,6 +6,7 @@
 #include "edl/compute/sparse/divided_rows.hpp"
 #include "edl/compute/sparse/hash.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/partition.hpp"
 
 namespace edl::sparse {
@@ -21,6 +22,7 @@ EDL_INLINE divided_rows::divided_rows(std::span<table_shape const> tables, std::
 }
 
 EDL_INLINE void divided_rows::divide(std::size_t table, view<std::uint64_t> ids) {
+  invariant(table < tables(), "rows are divided of a table that there is");
   std::size_t const parts = shares_.size() / tables();
   for (std::size_t p = 0; p < parts; ++p) share(p, table).ids.clear(), share(p, table).places.clear();
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -33,9 +35,11 @@ EDL_INLINE void divided_rows::divide(std::size_t table, view<std::uint64_t> ids)
 }
 
 EDL_INLINE void divided_rows::scatter(std::size_t table, view<float> from) {
+  invariant(table < tables(), "values are scattered of a table that there is");
   std::size_t const width = widths_[table];
   for (std::size_t p = 0; p < shares_.size() / tables(); ++p) {
     one_share& s = share(p, table);
+    invariant(s.values.size() == s.places.size() * width, "each row of a share has its values");
     for (std::size_t i = 0; i < s.places.size(); ++i)
       std::copy_n(&from[s.places[i] * width], width, &s.values[i * width]);
   }
@@ -45,6 +49,7 @@ EDL_INLINE void divided_rows::gather(std::size_t table, std::span<float> to) con
   std::size_t const width = widths_[table];
   for (std::size_t p = 0; p < shares_.size() / tables(); ++p) {
     one_share const& s = share(p, table);
+    invariant(s.values.size() == s.places.size() * width, "each row of a share has its values");
     for (std::size_t i = 0; i < s.places.size(); ++i)
       std::copy_n(&s.values[i * width], width, &to[s.places[i] * width]);
   }

@@ -9,6 +9,7 @@
 #include "edl/compute/sparse/hash_slot.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::sparse {
 
@@ -65,6 +66,7 @@ EDL_INLINE row hash_slot::find(std::uint64_t id, id_hash h, row_memory const& ro
 }
 
 EDL_INLINE void hash_slot::enter(id_hash h, std::uint32_t number) {
+  invariant(!lines_.empty(), "an index has a line before its first entry");
   for (std::uint32_t i = h.place(lines());; i = i + 1 == lines() ? 0 : i + 1) {
     auto const free = std::find(lines_[i].tags.begin(), lines_[i].tags.begin() + line::entries, 0);
     auto const entry = std::size_t(free - lines_[i].tags.begin());
@@ -90,6 +92,8 @@ EDL_INLINE row hash_slot::insert(std::uint64_t id, id_hash h, row_memory& rows) 
   std::uint32_t const n = number(size_);
   enter(h, n);
   ++size_;
+  invariant(size_ < lines_.size() * line::entries, "an index has a free entry, at which a search ends");
+  invariant(size_ <= pieces_.size() * row_memory::rows_per_piece, "each row has a place in a piece");
   row const r = rows.at(n);
   std::memset(r.header, 0, rows.row_bytes());
   r.header->id = id;
@@ -99,6 +103,7 @@ EDL_INLINE row hash_slot::insert(std::uint64_t id, id_hash h, row_memory& rows) 
 EDL_INLINE bool hash_slot::remove(std::uint64_t id, id_hash h, row_memory& rows) {
   place const gone = find_place(id, h, rows);
   if (!gone.at) return false;
+  invariant(size_ > 0, "a row that is found is counted");
   std::uint32_t const freed = gone.at->numbers[gone.entry], last = number(size_ - 1);
 
   // The last entry of the line takes the place. A line that was full may have sent entries on to those
@@ -134,6 +139,7 @@ EDL_INLINE bool hash_slot::remove(std::uint64_t id, id_hash h, row_memory& rows)
   if (freed != last) {
     row const moved = rows.at(last);
     place const of = find_place(moved.header->id, id_hash(moved.header->id), rows);
+    invariant(of.at != nullptr, "each row is in the index");
     of.at->numbers[of.entry] = freed;
     std::memcpy(rows.at(freed).header, moved.header, rows.row_bytes());
   }
@@ -141,6 +147,8 @@ EDL_INLINE bool hash_slot::remove(std::uint64_t id, id_hash h, row_memory& rows)
     rows.give_back(pieces_.back());
     pieces_.pop_back();
   }
+  invariant(pieces_.size() == (size_ + row_memory::rows_per_piece - 1) / row_memory::rows_per_piece,
+            "a slot has as many pieces as its rows take");
   return true;
 }
 

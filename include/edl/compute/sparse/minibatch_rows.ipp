@@ -6,6 +6,7 @@
 
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/random.hpp"
 
 namespace edl::sparse {
@@ -41,6 +42,7 @@ EDL_INLINE void turn_around(row_terms const& features, std::size_t rows, std::si
     }
     all += count;
   }
+  invariant(all == features.from.size(), "each term is turned around once");
   to.from.resize(all), to.weights.resize(all);
   for (std::size_t i = 0; i < features.results(); ++i)
     for (std::size_t k = features.first[i]; k < features.first[i + 1]; ++k) {
@@ -80,11 +82,16 @@ EDL_INLINE void minibatch_rows::begin(data::batch const& b) {
     for (embedded_input const& in : layout_.inputs)
       for (std::size_t i = s * layout_.ids + in.first_id, end = i + in.ids; i < end; ++i)
         if (!in.combiner || b.weights[i] != 0) numbers_[i] = number_of(tables_[in.table], b.ids[i]);
+  for (std::size_t t = 0; t < tables_.size(); ++t)
+    invariant(tables_[t].ids.size() <= most_[t] && tables_[t].ids.size() < tables_[t].index.size(),
+              "an index of ids has a free place, at which a search ends");
   for (part& t : tables_) t.rows.resize(t.ids.size() * t.width);
 }
 
 template <class Begin, class Visit>
 void minibatch_rows::each(data::batch const& b, Begin const& begin, Visit const& visit) const {
+  invariant(numbers_.size() == std::size_t(b.rows) * layout_.ids,
+            "rows are for the batch that was begun with");
   for (std::size_t s = 0; s < std::size_t(b.rows); ++s)
     for (embedded_input const& in : layout_.inputs) {
       std::size_t const first = s * layout_.ids + in.first_id, width = tables_[in.table].width;
@@ -120,6 +127,7 @@ EDL_INLINE void minibatch_rows::fill(data::batch& b) const {
 }
 
 EDL_INLINE void minibatch_rows::list(data::batch const& b, std::span<row_terms> features) const {
+  invariant(features.size() == tables_.size(), "each table has its terms");
   for (row_terms& t : features) t.clear();
   each(
       b, [&](embedded_input const& in, std::size_t at) { features[in.table].begin(at); },
@@ -131,6 +139,7 @@ EDL_INLINE void minibatch_rows::list(data::batch const& b, std::span<row_terms> 
 
 EDL_INLINE std::span<row_gradients const> minibatch_rows::begin_sums() {
   for (std::size_t t = 0; t < tables_.size(); ++t) {
+    invariant(tables_[t].rows.size() == tables_[t].ids.size() * tables_[t].width, "each id has a row");
     tables_[t].gradients.resize(tables_[t].ids.size() * tables_[t].width);
     summed_[t] = {tables_[t].ids, tables_[t].gradients};
   }

@@ -10,6 +10,7 @@
 #include "edl/compute/sparse/row_memory.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::sparse {
 
@@ -44,12 +45,15 @@ EDL_INLINE std::uint32_t row_memory::take() {
   }
   auto const first = std::uint32_t(used_);
   used_ += rows_per_piece;
+  invariant(used_ <= most_rows, "each row has a number");
   return first;
 }
 
 EDL_INLINE void row_memory::give_back(std::uint32_t first) {
   std::lock_guard const lock(mutex_);
+  invariant(first % rows_per_piece == 0 && first < used_, "only a piece that was taken comes back");
   free_.push_back(first);
+  invariant(free_.size() * rows_per_piece <= used_, "no piece comes back twice");
 }
 
 EDL_INLINE std::size_t row_memory::bytes() const {

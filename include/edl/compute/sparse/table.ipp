@@ -16,6 +16,7 @@
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::sparse {
 
@@ -53,6 +54,7 @@ struct table::batch {
     if (ids.size() > std::numeric_limits<std::uint32_t>::max()) throw usage_error("too many ids in one call");
     for (std::uint64_t id : ids) ++first[stripe_of(id) + 1];
     for (std::size_t s = 0; s < stripes; ++s) first[s + 1] += first[s];
+    invariant(first[stripes] == ids.size(), "each id is in one stripe");
     auto next = first;
     for (std::size_t i = 0; i < ids.size(); ++i)
       items[next[stripe_of(ids[i])]++] = {ids[i], std::uint32_t(i)};
@@ -165,6 +167,7 @@ EDL_INLINE void table::check(row r) const {
 
 EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const {
   auto const w = std::size_t(options_.width);
+  invariant(to.size() >= ids.size() * w, "there is room for the row of each id");
   batch const all(ids);
   each_stripe(ids.size(), [&](std::uint32_t s) {
     stripe const& own = stripes_[s];
@@ -183,6 +186,7 @@ EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const 
 }
 
 EDL_INLINE void table::read(std::uint64_t id, std::span<float> to) const {
+  invariant(to.size() >= std::size_t(options_.width), "there is room for a row");
   id_hash const h(id);
   stripe const& own = stripes_[h.slot() / slots_per_stripe];
   std::lock_guard const lock(own.mutex);
@@ -197,6 +201,8 @@ EDL_INLINE void table::read(std::uint64_t id, std::span<float> to) const {
 EDL_INLINE void table::apply(std::span<row const> rows, view<float> gradients, float learning_rate,
                              std::uint64_t step, std::vector<float>& scratch) const {
   auto const w = std::size_t(options_.width), n = rows.size() * w;
+  invariant(gradients.size() == n, "each row of a step has its gradient");
+  invariant(rows.size() <= detail::rows_at_once, "no more rows make a step at once than a cache holds");
   scratch.resize((1 + slot_initials_.size()) * n);
   std::vector<std::span<float>> slots;
   for (row const r : rows) check(r);
@@ -219,6 +225,7 @@ EDL_INLINE void table::apply(std::span<row const> rows, view<float> gradients, f
 EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, float learning_rate,
                             std::uint64_t step, std::uint32_t clock) {
   auto const w = std::size_t(options_.width);
+  invariant(gradients.size() == ids.size() * w, "each id that is pushed has a gradient");
   batch const all(ids);
   each_stripe(ids.size(), [&](std::uint32_t s) {
     std::vector<row> rows;
@@ -240,7 +247,7 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
       std::uint32_t const uses = admit(own, id, clock);
       if (uses == 0) return row{};
       if (is_full(slot)) {
-        flush();
+        flush();  // before rows move: those that wait for their step are known by where they lie
         make_room(own, slot, true);
         moved = true;
       }
@@ -329,6 +336,8 @@ EDL_INLINE summed_gradients sum_duplicates(view<std::uint64_t> ids, view<float> 
       for (std::size_t k = 0; k < w; ++k) sum[k] += g[k];
     }
   }
+  invariant(out.place.size() == ids.size() && out.gradients.size() == out.ids.size() * w,
+            "each id that came has its place among the sums");
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 /// Which ids of a table have rows: how they come and go.
 namespace edl::sparse {
@@ -31,7 +32,8 @@ EDL_INLINE std::uint32_t table::admit(stripe& s, std::uint64_t id, std::uint32_t
   keep_candidate(s, *r.header, fresh);
   r.header->last_use = clock;
   if (++r.header->uses < wanted) return 0;
-  own.remove(id, h, candidates_);
+  bool const was_there = own.remove(id, h, candidates_);
+  invariant(was_there, "an id that is admitted was a candidate");
   return wanted;
 }
 
@@ -45,15 +47,18 @@ EDL_INLINE row table::create(stripe& s, std::uint64_t id) {
 
 EDL_INLINE void table::remove_row(stripe& s, hash_slot& from, std::uint64_t id) {
   id_hash const h(id);
+  // Snapshots first: they keep the row as it was.
   if (!s.snapshots.empty()) keep(s, from.find(id, h, rows_));
-  from.remove(id, h, rows_);
+  bool const was_there = from.remove(id, h, rows_);
+  invariant(was_there, "a row that is removed is there");
   removed_.add(id);
 }
 
 EDL_INLINE void table::remove_candidate(stripe& s, hash_slot& from, std::uint64_t id) {
   id_hash const h(id);
   if (!s.snapshots.empty()) keep_candidate(s, *from.find(id, h, candidates_).header);
-  from.remove(id, h, candidates_);
+  bool const was_there = from.remove(id, h, candidates_);
+  invariant(was_there, "a candidate that is removed is there");
   removed_.add(id);
 }
 
@@ -65,12 +70,14 @@ EDL_INLINE void table::make_room(stripe& s, hash_slot& of, bool of_rows) {
     row_header const& h = *r.header;
     all.emplace_back(by_uses ? h.uses : h.last_use, by_uses ? h.last_use : h.uses, h.id);
   });
+  invariant(!all.empty(), "room is made where something takes it");
   auto const end = all.begin() + std::ptrdiff_t((all.size() + 15) / 16);
   std::nth_element(all.begin(), end - 1, all.end());
   for (auto it = all.begin(); it != end; ++it) {
     std::uint64_t const id = std::get<2>(*it);
     of_rows ? remove_row(s, of, id) : remove_candidate(s, of, id);
   }
+  invariant(!is_full(of), "a slot has room when it has been made");
   if (of_rows) evicted_ += std::uint64_t(end - all.begin());
 }
 

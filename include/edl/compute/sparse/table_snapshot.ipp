@@ -6,6 +6,7 @@
 
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::sparse {
 
@@ -52,13 +53,16 @@ EDL_INLINE void table_snapshot::for_each(
   std::vector<float> values(table_.values());
   std::lock_guard const lock(table_.stripes_[slot / table::slots_per_stripe].mutex);
   auto const& kept = kept_[slot];
+  std::uint32_t visited = 0;
   table_.slot(slot).for_each(table_.rows_, [&](row r) {
     if (kept.contains(r.header->id)) return;
     table_.check(r);
+    ++visited;
     visit(*r.header, table_.format_.look(r, values));
   });
   for (auto const& [id, was] : kept)
-    if (!was.values.empty()) visit(was.header, was.values);
+    if (!was.values.empty()) ++visited, visit(was.header, was.values);
+  invariant(visited == sizes_[slot], "a snapshot has the rows that the table had when it was made");
 }
 
 EDL_INLINE void table_snapshot::for_each_candidate(
