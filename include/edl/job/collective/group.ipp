@@ -71,6 +71,8 @@ struct group::flow {
 
 EDL_INLINE group::group(int rank, std::vector<net::byte_stream> links, group_options o)
     : rank_(rank), links_(std::move(links)), options_(o) {
+  invariant(rank >= 0 && rank < size(), "a member's rank is below the size of its group");
+  invariant(!links_[std::size_t(rank)], "a member has no link to itself");
   for (int const other : partners(rank_, size())) {
     int const link = links_[std::size_t(other)].get();
     if (link < 0) throw error(fmt::format("member {} of {} has no link to member {}", rank, size(), other));
@@ -124,6 +126,7 @@ EDL_INLINE void group::wait(int to, int from) {
   nfds_t count = 0;
   if (to >= 0) both[count++] = {links_[std::size_t(to)].get(), POLLOUT, 0};
   if (from >= 0) both[count++] = {links_[std::size_t(from)].get(), POLLIN, 0};
+  invariant(count > 0, "whoever waits does so for a member");
   int const ready = ::poll(both, count, int(std::clamp<long>(options_.silence.count(), 1, 1000)));
   if (aborted_) throw broken("the collective was aborted");
   auto const now = clock::now();
@@ -144,6 +147,7 @@ EDL_INLINE bool group::begin() {
   ++operations_;
   moved_ = clock::now();
   if (!set_up_) set_up();
+  invariant(set_up_ && known_ == segment_.get(), "whoever aborts knows the memory that is shared");
   if (!segment_) return false;
   if (int const gone = segment_->given_up(); gone >= 0) lost(gone, "is lost");
   return true;
@@ -184,6 +188,7 @@ EDL_INLINE void group::barrier() { all_reduce({}); }
 
 // Sends one piece of memory to a member while another comes from it.
 EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<std::byte> in) {
+  invariant(with != rank_ && with >= 0 && with < size(), "bytes are swapped with another member");
   std::uint64_t mine[2]{mark(), out.size()}, theirs[2]{};
   flow to(with), from(with);
   if (out.data()) {
@@ -205,6 +210,7 @@ EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<
     }
     if (moved == 0) wait(sent(to) ? -1 : with, from.over() ? -1 : with);
   }
+  invariant(checked || !in.data(), "what has come was of this operation");
 }
 
 EDL_INLINE void group::doubling(std::span<float> values) {
@@ -257,6 +263,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
   for (std::size_t k = 0; k < c.ahead; ++k) sendable += outgoing(k).size();
 
   std::size_t const n = links_.size(), me = std::size_t(rank_);
+  invariant(n > 1 && c.ahead <= c.out && c.adds <= c.in, "segments go around between members");
   std::uint64_t mine[2]{mark(), bytes}, theirs[2]{};
   flow out(int((me + 1) % n)), in(int((me + n - 1) % n));
   out.add(std::as_writable_bytes(std::span(mine)));

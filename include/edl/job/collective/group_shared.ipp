@@ -119,8 +119,9 @@ EDL_INLINE void group::share() {
     // Not here: then sockets will do.
   }
   if (!agreed(bool(mine))) return;
+  invariant(!segment_, "memory is shared once");
   segment_ = std::move(mine);
-  known_ = segment_.get();
+  known_ = segment_.get();  // from here on `abort` tells the others by it
   spins_ = size() <= granted_cores();
 }
 
@@ -134,6 +135,7 @@ EDL_INLINE void group::compare(int other) const {
 }
 
 EDL_INLINE void group::await_all(std::uint64_t count) {
+  invariant(count <= last_post_, "nobody waits for more than an operation posts");
   if (aborted_) throw broken("the collective was aborted");
   if (segment_->all_posted(count)) return;
   auto const begin = clock::now();
@@ -236,6 +238,7 @@ EDL_INLINE void group::watch() {
 // Each member adds all members' numbers, in the same order.
 template <class Wire>
 void group::sum_at_once(std::span<float> values) {
+  invariant(values.size() <= detail::block_floats, "what is summed at once fits a member's room");
   auto const room = [&](int member) { return reinterpret_cast<Wire*>(segment_->room(member, round_)); };
   write_out(view<float>(values), room(rank_));
   last_post_ = ++posts_;
@@ -263,6 +266,7 @@ void group::in_blocks(std::size_t blocks, Write write, Sum sum, Read read) {
     segment_->post(++posts_);
   };
   std::uint64_t const before = posts_;
+  invariant(before >= last_post_, "an operation begins when the one before has posted all");
   last_post_ = before + 2 * blocks;
   post(write, 0);
   await_all(before + 1);
@@ -282,6 +286,7 @@ void group::sum_in_blocks(std::span<float> values) {
   std::size_t const n = links_.size();
   detail::blocks const parts{
       .size = values.size(), .members = n, .most = detail::block_floats - n * detail::line_floats};
+  invariant(parts.share * n <= detail::block_floats, "a block fits a member's room");
   auto const room = [&](int member, std::size_t t) {
     return reinterpret_cast<Wire*>(segment_->room(member, round_ + t));
   };
@@ -317,6 +322,8 @@ template <class Wire>
 void group::sum_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> values) {
   std::size_t const n = links_.size(), each = detail::room_of_term(all, size());
   detail::blocks const parts{.size = values.size(), .members = n, .most = each - n * detail::line_floats};
+  invariant(parts.share * n <= each, "a block of a term fits its part of a member's room");
+  invariant(terms.size() == share_of(all, size(), rank_).count, "a member has its share of the terms");
   auto const room = [&](int member, std::size_t t, std::size_t term) {
     return reinterpret_cast<Wire*>(segment_->room(member, round_ + t)) + term * each;
   };

@@ -15,6 +15,7 @@
 #include "edl/base/net/status.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/collective/meeting.hpp"
 #include "edl/job/collective/topology.hpp"
 
@@ -32,6 +33,7 @@ struct meeting::state {
 
   void put(place where, net::byte_stream link) {
     std::lock_guard const guard(lock);
+    // Nobody waits for what was interrupted, and a peer may open as many as it likes.
     if (where.first <= interrupted || links.size() >= most_waiting) return;
     links.insert_or_assign(where, std::move(link));
     changed.notify_all();
@@ -76,9 +78,10 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
                                                 std::vector<participant> const& all,
                                                 std::chrono::milliseconds timeout, group_options o) {
   int const size = int(all.size());
+  invariant(rank >= 0 && rank < size, "a member's rank is below the size of its group");
   auto const wanted = partners(rank, size);
   for (int const other : wanted) {
-    if (other < rank) continue;
+    if (other < rank) continue;  // of two members the lower one opens the link, and this one waits for it
     participant const& peer = all[std::size_t(other)];
     bool const begun = node_.spawn([this, s = state_, peer, number, rank, other,
                                     timeout]() -> asio::awaitable<void> {
@@ -108,6 +111,7 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
                                number, timeout.count()),
                    other);
     auto const link = state_->links.find({number, other});
+    invariant(link != state_->links.end(), "a link that has come is there until it is taken");
     links[std::size_t(other)] = std::move(link->second);
     state_->links.erase(link);
   }

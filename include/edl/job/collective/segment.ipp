@@ -14,6 +14,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/collective/segment.hpp"
 
 namespace edl::collective {
@@ -62,7 +63,7 @@ EDL_INLINE segment::segment(std::vector<net::descriptor> parts, int rank, int me
       ::mmap(nullptr, total(members), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, parts_[0].get(), 0);
   if (at == MAP_FAILED) throw error(std::string("cannot map shared memory: ") + std::strerror(errno));
   base_ = static_cast<std::byte*>(at);
-  parts_[0] = net::descriptor();
+  parts_[0] = net::descriptor();  // the memory stays mapped without it
 }
 
 EDL_INLINE segment::~segment() { ::munmap(base_, total(members_)); }
@@ -114,6 +115,7 @@ EDL_INLINE void segment::rise() {
 }
 
 EDL_INLINE void segment::give_up(int member) noexcept {
+  invariant(member >= 0 && member < members_, "whoever is given up is a member");
   std::uint64_t nobody = 0;
   if (!place_of(0).lost.compare_exchange_strong(nobody, std::uint64_t(member) + 1)) return;
   for (int i = 0; i < members_; ++i)
