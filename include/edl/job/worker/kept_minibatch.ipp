@@ -13,11 +13,13 @@
 #include "edl/base/wire/message.hpp"
 #include "edl/base/wire/method.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/worker/kept_minibatch.hpp"
 
 namespace edl::worker {
 
 EDL_INLINE void kept_minibatch::keep(std::shared_ptr<inputs const> what, std::size_t most) {
+  invariant(what != nullptr && most > 0, "a minibatch that is kept is there for a while");
   std::lock_guard const guard(lock_);
   // The master has the last one of a task's checked.
   if (!kept_.empty() && kept_.back()->task == what->task) kept_.pop_back();

@@ -15,6 +15,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/worker/remote.hpp"
 
 namespace edl::worker {
@@ -92,6 +93,10 @@ EDL_INLINE bool remote_parameters::refresh() {
   }
   rows_.emplace(tables_, count);
   generation_ = now.generation();
+  invariant(servers_.size() == count, "each range has its server");
+  invariant(
+      servers_.empty() || (servers_.front().range.first == 0 && servers_.back().range.last == elements_),
+      "the ranges are all of the model");
   return true;
 }
 
@@ -124,6 +129,7 @@ void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* wi
     for (server const& s : servers_) calls.all.push_back(net::start(*s.to, make(s)));
     if (with)
       for (server const& s : servers_) calls.all.push_back(net::start(*s.to, rows_call(s, *with)));
+    invariant(calls.all.size() == servers_.size() * (with ? 2 : 1), "each server is asked");
     set_under_way(&calls.all);
     std::optional<net::call_error> failed;
     std::vector<std::string> replies;
@@ -134,6 +140,7 @@ void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* wi
         if (!failed || detail::remedy_of(e) > detail::remedy_of(*failed)) failed = e;
       }
     if (!failed) {
+      invariant(replies.size() == calls.all.size(), "each call that did not fail has its reply");
       for (std::size_t i = 0; i < servers_.size(); ++i) take(servers_[i], replies[i]);
       return;
     }
@@ -169,6 +176,7 @@ EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables
         oldest = std::min(oldest, versions.back());
       },
       with);
+  invariant(versions.size() == servers_.size(), "each server has told its version");
   if (frozen) return oldest;
   doubted_ = false;
   for (std::size_t i = 0; i < servers_.size(); ++i) servers_[i].ahead = versions[i] - oldest;
@@ -228,6 +236,7 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
   minibatch_key const& minibatch = c.key;
   pushed result;
   bool const bfloat16 = !rounded_.empty();
+  invariant(!bfloat16 || rounded_.size() == gradients.size(), "each gradient has room to be rounded");
   if (bfloat16) std::ranges::transform(gradients, rounded_.begin(), to_bfloat16);
   if (generation_ == 0) refresh();
   bool const one = servers_.size() == 1;  // has all rows
@@ -299,7 +308,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   if (held_) {
     assignment const a = *held_;
     held_.reset();
-    if (!parameters_.rests_at()) return a;
+    if (!parameters_.rests_at()) return a;  // it came with the news of a generation, of which it is
     report({.lease = a.lease, .returned = true, .applied = a.applied});  // it came too early
   }
   wire::TaskRequest request;

@@ -22,6 +22,7 @@
 #include "edl/compute/optim/part_rates.hpp"
 #include "edl/compute/optim/rule.hpp"
 #include "edl/core/clock.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/log.hpp"
 #include "edl/core/partition.hpp"
 #include "edl/core/task_kind.hpp"
@@ -92,6 +93,7 @@ class time_account {
   void turn(std::optional<part> next) {
     if (!counts_) return;
     auto const now = clock::now(), since = std::exchange(since_, now);
+    invariant(since <= now, "a session's time goes on");
     if (auto const ends = std::exchange(now_, next)) spent_[*ends] += now - since;
   }
 
@@ -196,7 +198,8 @@ class session {
 
   void tell_damage(data::batch const& b);
   void tell_words() const;
-  lane& here() { return lanes_[turn_]; }
+  lane& here();
+  void check() const;
   int loader_threads() const;
   data::loader& loader_of(lane& in, assignment const& a);
   void lease_ahead();
@@ -206,7 +209,7 @@ class session {
   void idle();
   void work(lease& l, data::batch& b);
   bool train(lease& l, data::batch& b);  // false: the lease is no more
-  void check(lease& l, data::batch& b);
+  void check(lease& l, data::batch& b);  // computes what another has computed
   enum class sample { none, weights, whole };
   sample sample_of_next() const;
   std::shared_ptr<kept_minibatch::inputs const> copy_inputs(minibatch_key const& of);

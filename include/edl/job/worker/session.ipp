@@ -14,6 +14,7 @@
 #include "edl/compute/optim/whole_variables.hpp"
 #include "edl/core/digest.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/random.hpp"
 #include "edl/job/worker/session.hpp"
 
@@ -37,7 +38,10 @@ inline void add_passes(time_account& to, nn::trace const* of, int sign) {
 struct seen_pass {
   explicit seen_pass(progress& of) : shown(of) { ++shown.position; }
   seen_pass(seen_pass const&) = delete;
-  ~seen_pass() { ++shown.position; }
+  ~seen_pass() {
+    std::uint64_t const at = ++shown.position;
+    invariant(at % 2 == 0, "a pass ends before the next one begins");
+  }
   progress& shown;
 };
 
@@ -58,7 +62,10 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
   std::size_t const state = model_.variables().size() - model_.gradients().size();
   state_before_.resize(state);
   change_.resize(state);
-  ready_ = [this](std::size_t first) { parameters_.ready(*at_work_, model_.gradients(), first); };
+  ready_ = [this](std::size_t first) {
+    invariant(at_work_.has_value(), "gradients become ready for a minibatch at work");
+    parameters_.ready(*at_work_, model_.gradients(), first);
+  };
   if (options_.trains) {
     auto const records = [](data::source const* of) {
       std::uint64_t n = 0;
@@ -76,9 +83,28 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
   if (options_.get_model_steps > 1)
     for (std::size_t i = 0; i < rule_.slots().size(); ++i)
       slots_.emplace_back(model_.gradients().size(), rule_.initial(i));
+  check();
 }
 
 EDL_INLINE session::~session() = default;
+
+EDL_INLINE session::lane& session::here() {
+  invariant(turn_ < lanes_.size(), "the lane at work is one of those there are");
+  return lanes_[turn_];
+}
+
+// What holds before and after each minibatch.
+EDL_INLINE void session::check() const {
+  invariant(lanes_.size() == own_.count, "a session has a lane for each that is its own");
+  invariant(turn_ <= lanes_.size(), "the next lane is one of those there are, or a step is due");
+  invariant(state_before_.size() == change_.size(), "a change of the state has a number for each of its own");
+  invariant(steps_since_pull_ >= -1 && steps_since_pull_ <= options_.get_model_steps,
+            "no more local steps are made between two pulls than are allowed");
+  invariant(losses_.size() <= losses_shown, "the newest losses are as many as are shown");
+  invariant(passes_.size() < passes_measured, "passes are measured in rounds");
+  invariant(slots_.empty() || slots_.size() == rule_.slots().size(),
+            "local steps have the slots that the rule wants");
+}
 
 EDL_INLINE int session::loader_threads() const {
   return options_.loader_threads > 0 ? options_.loader_threads : model_.idle_threads();
@@ -151,6 +177,7 @@ EDL_INLINE bool session::run() {
         return loader.next();
       }();
       if (!b) throw error("the loader of records ended by itself");
+      invariant(b->identity.ticket == l.ticket, "the loader gives the minibatches of the lease at work");
       try {
         work(l, *b);
       } catch (...) {
@@ -158,7 +185,9 @@ EDL_INLINE bool session::run() {
         throw;
       }
       loader.recycle(b);
+      // A lane that lost its lease amid the minibatch keeps its turn, for its next lease.
       if (std::exchange(turn_is_over_, false)) ++turn_;
+      check();
     } catch (rolled_back const& e) {
       start_again(e);
     } catch (interrupted const&) {
@@ -177,8 +206,10 @@ EDL_INLINE void session::lease_ahead() {
     own_ = now;
     lanes_.resize(now.count);
   }
+  check();
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lane& in = lanes_[i];
+    invariant(in.leases.size() <= 2, "a lane leases one task ahead");
     while (in.leases.size() < 2 && !finished_ && clock::now() >= in.ask_again) {
       assignment const a = master_.next(own_.first + std::uint32_t(i));
       in.rests = a.rests;
@@ -229,6 +260,7 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
           .minibatches = std::uint32_t((records + size - 1) / size),
           .next = a.applied};
   l.until = a.until > 0 ? std::min(a.until, l.minibatches) : l.minibatches;
+  invariant(l.until <= l.minibatches, "a lease ends within its task");
   bool const training = a.kind == task_kind::training;
   if (a.kind == task_kind::evaluation) l.totals.resize(model_.totals());
   in.leases.push_back(std::move(l));
@@ -249,6 +281,8 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
     if (added.next < added.until) loader.submit(left);
   } catch (data_error const& e) {
     // This lease is not the one at work: report it here, the others go on.
+    invariant(in.leases.back().ticket == added.ticket && added.ticket == ticket_,
+              "the lease that cannot begin is the newest");
     bool const refused = training && tried_evaluation_ && !tried_evaluation_->empty();
     master_.report({.lease = a.lease, .error = e.what(), .applied = added.next, .refused = refused});
     in.leases.pop_back();
@@ -277,6 +311,7 @@ EDL_INLINE void session::try_evaluation() {
       once.submit(
           {.shard = shard, .begin = last ? all - n : 0, .end = last ? all : n, .m = mode::evaluation});
       data::batch* const b = once.next();
+      invariant(b != nullptr, "a loader that was given work gives a minibatch");
       if (!b->error.empty()) *tried_evaluation_ = "what is to be evaluated cannot be used: " + b->error;
       once.recycle(b);
     };
@@ -286,6 +321,9 @@ EDL_INLINE void session::try_evaluation() {
 }
 
 EDL_INLINE void session::work(lease& l, data::batch& b) {
+  invariant(&l == &here().leases.front(), "the first lease of a lane is at work");
+  invariant(l.next < l.until, "a minibatch is computed of what is left of a lease");
+  invariant(b.rows >= 0 && b.rows <= options_.minibatch_size, "a batch has no more rows than a minibatch");
   if (!b.error.empty()) {
     end(b.error, false, b.refused);
     return;
@@ -326,6 +364,7 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     l.records.insert(l.records.end(), b.records.begin(), b.records.begin() + b.rows);
     predicted_.words += b.words, predicted_.unknown += b.unknown;
   }
+  invariant(&l == &here().leases.front(), "a lease that goes on is still the first of its lane");
   ++l.next;
   if (b.skipped > 0) {
     l.skipped += std::uint64_t(b.skipped);
@@ -354,6 +393,7 @@ EDL_INLINE void session::tell_damage(data::batch const& b) {
 EDL_INLINE void session::pull(data::batch& b) {
   time_account::scope const counts(account_, time_account::parameters);
   if (auto const here = parameters_.in_place()) {
+    // Where the variables are computed with they are kept: there is nothing to copy.
     model_.resume();
     version_ = *here;
     pull_rows(b);
@@ -403,6 +443,7 @@ EDL_INLINE double session::pass(data::batch const& b, minibatch_key const& of, g
     seen_.pass = *middle;
     passes_.clear();
   }
+  invariant(passes_.size() < passes_measured, "passes are measured in rounds");
   std::span<float> const state = model_.variables().last(change_.size());
   for (std::size_t i = 0; i < change_.size(); ++i) change_[i] = state[i] - state_before_[i];
   return loss;
@@ -423,6 +464,8 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
       pull(b);
     else
       pull_rows(b);
+    invariant(steps_since_pull_ >= 0 && !frozen_,
+              "a minibatch is trained on variables that were pulled for it");
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
     sample const told = sample_of_next();
     checked.reset(), inputs.reset();
@@ -450,6 +493,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
                       loss, l.task.begin, l.task.end, l.task.shard_name));
     auto const of_rows = model_.row_gradients(b, rows_);
     if (options_.clip.any()) clip_gradients();
+    invariant(!inputs || checked, "inputs are kept of a minibatch whose digests are told");
     if (inputs) checked->gradient = result_digest(loss, of_rows);
     {
       time_account::scope const counts(account_, time_account::step);
@@ -457,6 +501,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     }
     turn_is_over_ = !result.stale;
     if (turn_is_over_) break;
+    // Others were faster: the same minibatch again, on what they have made of the model.
     steps_since_pull_ = -1;
     if (attempt == detail::most_stale_retries) {
       // The others are always faster: one of them does it.
@@ -542,6 +587,7 @@ EDL_INLINE void session::check(lease& l, data::batch& b) {
 }
 
 EDL_INLINE void session::local_step() {
+  invariant(slots_.size() == rule_.slots().size(), "local steps have the slots that the rule wants");
   std::vector<std::span<float>> slots(slots_.size());
   view<float> const gradients = model_.gradients();
   for_each_outside(options_.fixed, {0, gradients.size()}, [&](element_range trained) {
@@ -558,6 +604,8 @@ EDL_INLINE void session::local_step() {
 
 EDL_INLINE void session::end(std::string const& error, bool wrong, bool refused) {
   lane& in = here();
+  invariant(!in.leases.empty(), "a lease that ends was held");
+  // Off the queue first: whatever fails from here on is not told of it twice.
   lease l = std::move(in.leases.front());
   in.leases.pop_front();
   std::string worst;
@@ -571,7 +619,7 @@ EDL_INLINE void session::end(std::string const& error, bool wrong, bool refused)
     worst = inspected_(l.task.task);
   }
   time_account::scope const counts(account_, time_account::tasks);
-  in.ask_again = {};
+  in.ask_again = {};  // what is done may be what the next task waited for
   outcome const o{.lease = l.task.lease,
                   .error = error,
                   .skipped = l.skipped,
@@ -598,6 +646,7 @@ EDL_INLINE void session::report_applied() {
 }
 
 EDL_INLINE void session::give_back() {
+  invariant(!here().leases.empty(), "a lease that is given back was held");
   lease const l = std::move(here().leases.front());
   here().leases.pop_front();
   loader_of(here(), l.task).cancel(l.ticket);
@@ -620,6 +669,7 @@ EDL_INLINE bool session::rests() const {
 EDL_INLINE void session::rest() {
   auto const at = parameters_.rests_at();
   if (!at || at == rested_at_) return;
+  invariant(parameters_.pending() == 0, "a worker that rests has pushed nothing for the next step");
   rested_at_ = at;
   for (lane& in : lanes_)
     for (lease const& l : in.leases)
@@ -639,6 +689,7 @@ EDL_INLINE void session::drop_leases() {
   }
   turn_ = 0;
   turn_is_over_ = false;
+  check();
 }
 
 EDL_INLINE void session::start_again(rolled_back const& why) {
@@ -646,7 +697,7 @@ EDL_INLINE void session::start_again(rolled_back const& why) {
            fmt::format("what was leased is void: {}", why.what()));
   unreported_.clear();
   drop_leases();
-  finished_ = false;
+  finished_ = false;  // what counted as done may have to be done again
   rested_at_.reset();
   steps_since_pull_ = -1;
   next_loss_line_ = 0;
