@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "edl/core/invariant.hpp"
+
 namespace edl::replica {
 
 /// A model's parameters, cut for sums that begin before all gradients are there. Where the cuts are follows
@@ -22,10 +24,16 @@ class buckets {
   }
 
   std::size_t count() const { return count_; }
-  range operator[](std::size_t index) const { return {border(index), border(index + 1)}; }
+  range operator[](std::size_t index) const {
+    invariant(index < count_, "a bucket is one of those there are");
+    range const r{border(index), border(index + 1)};
+    invariant(r.first <= r.last && r.last <= parameters_, "a bucket lies within the parameters");
+    return r;
+  }
 
   /// When gradients from number `first` on are final: the first bucket of which all are, not above `before`.
   std::size_t final_from(std::size_t first, std::size_t before) const {
+    invariant(before <= count_, "what is ready before is a bucket, or none");
     while (before > 0 && border(before - 1) >= first) --before;
     return before;
   }

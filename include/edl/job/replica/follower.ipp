@@ -14,6 +14,7 @@
 #include "edl/base/wire/method.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/ps/copy.hpp"
 #include "edl/job/replica/follower.hpp"
 #include "edl/job/replica/on_node.hpp"
@@ -40,6 +41,7 @@ EDL_INLINE std::string copied_line(std::uint64_t version, std::uint32_t from, st
 }
 
 EDL_INLINE std::string follower::ask(net::channel& source, net::outgoing what, bool for_step) const {
+  invariant(!for_step || has_, "steps are asked for by whoever has a copy");
   net::started_call call = net::start(source, std::move(what));
   auto goes_on = clock::now();  // when the world of the last step did
   while (!call.wait_for(detail::look_again)) {
@@ -58,6 +60,7 @@ EDL_INLINE std::optional<follower::copy> follower::follow(net::channel& source, 
     auto const began = clock::now();
     std::vector<float> values(with_.store->copy_size());
     begin(source, values);
+    invariant(has_.has_value(), "what has been copied is a version of a world");
     with_.log.info(copied_line(has_->version, from, values.size(), began));
     values = std::vector<float>(with_.store->elements().size());
     std::uint64_t const first = has_->version;
@@ -113,6 +116,7 @@ EDL_INLINE void follower::begin(net::channel& source, std::vector<float>& values
 // Makes a step that the source has made. True: with it the others' world ends, for this one to be in the
 // next.
 EDL_INLINE bool follower::make_next(net::channel& source, std::vector<float>& sums) {
+  invariant(has_.has_value(), "steps are made on a copy");
   wire::FollowRequest request;
   request.set_worker(with_.worker);
   request.set_version(has_->version);
@@ -129,6 +133,7 @@ EDL_INLINE bool follower::make_next(net::channel& source, std::vector<float>& su
     with_.store->step(all, sums);
     return with_.store->version();
   });
+  invariant(sums.size() == with_.store->elements().size(), "a step has a sum for each element");
   if (has_->version != next.version())
     throw error(
         fmt::format("a step of {} led to version {}, not {}", source.name(), has_->version, next.version()));

@@ -75,6 +75,7 @@ class gpu_sum {
   enum class refused : std::uint32_t;
   struct member;
 
+  void check() const;
   std::vector<member> introduce(refused why);
   gpu_meeting meet();
   void join();

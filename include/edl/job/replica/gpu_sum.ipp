@@ -9,6 +9,7 @@
 
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/replica/gpu_sum.hpp"
 #include "edl/job/replica/identities.hpp"
 
@@ -51,6 +52,15 @@ EDL_INLINE std::string gpu_sum::describe() const {
   return fmt::format("NCCL {}.{}.{}", version_ / 10000, version_ / 100 % 100, version_ % 100);
 }
 
+EDL_INLINE void gpu_sum::check() const {
+  invariant(!joined_ || group_, "GPUs are joined within a group");
+  invariant(!joined_ || there_, "only a member with a GPU is joined");
+  invariant(!joined_ || link_ || broken_, "GPUs that are joined have a link, or know how it broke");
+  invariant(!link_ || !broken_, "a link that broke is gone");
+  invariant(next_ <= buckets_.count(), "the next bucket to sum is one of those there are");
+  invariant(joined_ || !mine_, "a minibatch is brought to GPUs that are joined");
+}
+
 EDL_INLINE void gpu_sum::leave() {
   joined_ = false;
   broken_.reset();
@@ -58,6 +68,7 @@ EDL_INLINE void gpu_sum::leave() {
   group_.reset();
   mine_.reset();
   next_ = buckets_.count();
+  check();
 }
 
 // ---- Joining ----
@@ -107,6 +118,7 @@ EDL_INLINE gpu_meeting gpu_sum::meet() {
 }
 
 EDL_INLINE void gpu_sum::join() {
+  invariant(there_ && !link_, "a member with a GPU joins once");
   gpu_meeting const where = meet();
   link_ = summands_.gpu->join(where, group_->size(), group_->rank());
   wait([&] { return link_->ready(); }, options_.join_in);
@@ -190,8 +202,10 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
     failed_ = why;
     return refuse(why.empty() ? -1 : group_->rank(), "NCCL has failed on another worker");
   }
+  invariant(link_ != nullptr, "GPUs that have joined have a link");
   weight_ = 0;
   joined_ = true;
+  check();
   return std::nullopt;
 }
 
@@ -247,6 +261,7 @@ EDL_INLINE void gpu_sum::end(collective::broken const& why) {
 
 // The buckets that are left, down to this one.
 EDL_INLINE void gpu_sum::add(std::size_t down_to, float weight, int mark) {
+  invariant(link_ && down_to <= buckets_.count(), "buckets are summed over a link");
   while (next_ > down_to) {
     wait([&] { return link_->ready(); }, options_.sum_in);
     auto const [first, last] = buckets_[--next_];
@@ -257,6 +272,7 @@ EDL_INLINE void gpu_sum::add(std::size_t down_to, float weight, int mark) {
 EDL_INLINE void gpu_sum::ready(contribution const& c, std::size_t first) {
   if (!link_) return;
   std::size_t const to = buckets_.final_from(first, next_);
+  invariant(to <= next_ && !mine_, "a minibatch becomes ready before it is brought");
   weight_ = float(c.records);
   try {
     blaming([&] { add(to, weight_, int(to) + 1); });
@@ -266,6 +282,7 @@ EDL_INLINE void gpu_sum::ready(contribution const& c, std::size_t first) {
 }
 
 EDL_INLINE void gpu_sum::bring(contribution const& c, bool counts) {
+  invariant(joined_ && !mine_, "a member brings one minibatch to a step of GPUs");
   if (!begun()) weight_ = counts ? float(c.records) : 0;
   mine_ = c;
 }
@@ -294,9 +311,11 @@ EDL_INLINE std::vector<contribution> gpu_sum::sum() {
   std::vector<contribution> brought;
   for (std::size_t i = 0; i < size; ++i)
     if (auto const c = detail::read_identity(identity(i))) brought.push_back(*c);
+  invariant(next_ == 0, "a sum that is whole has all buckets");
   mine_.reset();
   weight_ = 0;
   next_ = buckets_.count();
+  check();
   return brought;
 }
 

@@ -14,6 +14,7 @@
 
 #include "edl/base/net/channel.hpp"
 #include "edl/base/net/node.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/collective/group.hpp"
 #include "edl/job/collective/meeting.hpp"
@@ -123,9 +124,14 @@ class replica final : public worker::remote_link {
     std::atomic<int>& count;
     explicit waiting(std::atomic<int>& of) : count(of) { ++count; }
     waiting(waiting const&) = delete;
-    ~waiting() { --count; }
+    ~waiting() {
+      int const left = --count;
+      invariant(left >= 0, "no more waits end than have begun");
+    }
   };
 
+  void check() const;
+  void blame(collective::broken const& e);
   asio::awaitable<void> watch_stop();
   wire::World enter();
   bool take_place(wire::World const& w);

@@ -18,6 +18,7 @@
 #include "edl/core/clock.hpp"
 #include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/job/ps/copy.hpp"
 #include "edl/job/replica/follower.hpp"
@@ -87,9 +88,31 @@ EDL_INLINE replica::~replica() {
   if (group_) group_->abort();
 }
 
+// What holds whenever the worker's thread is not amid a change of worlds.
+EDL_INLINE void replica::check() const {
+  invariant(members_.empty() || (rank_ >= 0 && std::size_t(rank_) < members_.size()),
+            "a member has a rank in its world");
+  invariant(members_.empty() || !members_[std::size_t(rank_)].to, "a member has no channel to itself");
+  invariant(!group_ || std::size_t(group_->size()) == members_.size(),
+            "a world's group has all of its members");
+  invariant(!group_ || group_->rank() == rank_, "a member has one rank in its world and in its group");
+  invariant(!gpus_.joined() || dependencies_.there, "only a member with a GPU sums on it");
+  invariant(!gpus_.joined() || group_, "GPUs are joined within a group");
+  invariant(sum_.brought() == 0 || gpus_.brought() == 0,
+            "a step is summed in one place, by hosts or by GPUs");
+}
+
+// Who breaks a sum is named to the master when the next world is entered.
+EDL_INLINE void replica::blame(collective::broken const& e) {
+  if (e.rank() < 0) return;
+  invariant(std::size_t(e.rank()) < members_.size(), "whoever breaks a sum is a member");
+  suspect_ = members_[std::size_t(e.rank())].id;
+}
+
 // ---- Worlds ----
 
 EDL_INLINE void replica::world_is_over(std::uint64_t next) {
+  // Before anything is interrupted: whoever wakes by it looks here for the reason.
   over_ = next;
   dependencies_.meeting.interrupt(next - 1);
   std::lock_guard const guard(lock_);
@@ -159,6 +182,7 @@ EDL_INLINE void replica::leave() {
   }
   sum_.enter(nullptr);
   gpus_.leave();
+  invariant(!group_ && pending() == 0, "nothing waits for a step outside of a world");
 }
 
 EDL_INLINE bool replica::refresh() {
@@ -223,6 +247,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
                         self ? nullptr : std::make_unique<net::channel>(dependencies_.node, where, name)});
     all.push_back({name, where});
   }
+  invariant(rank_ >= 0, "whoever takes a place in a world is a member of it");
   current_ = members_[std::size_t(rank_)].current || make_pending(w);
   pending_.reset();
   try {
@@ -232,9 +257,11 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
       std::lock_guard const guard(lock_);
       group_ = formed;
     }
+    check();
     sum_.enter(formed);
     rows_.enter(formed->size(), formed->rank());
     shares_.enter(formed->size(), formed->rank(), int(w.wanted()));
+    // The news may have come before there was a group to abort.
     if (over_ > w.number()) throw collective::broken("the next world is being formed");
     copy_from(w);
     if (!share_rows(w)) {
@@ -243,8 +270,9 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     }
     begin(w);
     join_gpus(formed);
+    check();
   } catch (collective::broken const& e) {
-    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    blame(e);
     dependencies_.log.warning(fmt::format("world {} does not begin: {}", count_of(w.number()), e.what()));
     leave();
     return false;
@@ -286,6 +314,8 @@ EDL_INLINE net::reply replica::await(net::started_call& call) {
 
 // Asks other members until they answer. Throws `broken` when the world is over, and where one is lost.
 EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_call> const& calls) {
+  for (member_call const& c : calls)
+    invariant(c.member < members_.size() && members_[c.member].to, "calls go to other members of the world");
   std::vector<net::started_call> started;
   for (member_call const& c : calls) started.push_back(net::start(*members_[c.member].to, c.request));
   std::vector<std::string> answers;
@@ -332,7 +362,9 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
       on_node([&] { dependencies_.server.offers(w.number(), 0, dependencies_.store); });
     return;
   }
+  // Different members copy from different ones, as far as there are enough.
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
+  invariant(from != std::size_t(rank_), "a member that needs a copy takes it from another");
   auto const began = clock::now();
   std::vector<float> values(dependencies_.store->copy_size());
   wire::CopyRequest request;
@@ -354,6 +386,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
 EDL_INLINE bool replica::share_rows(wire::World const& w) {
   if (dependencies_.store->rows().tables() == 0) return true;
   std::shared_ptr<collective::group> const group = group_;
+  invariant(group != nullptr, "rows are shared within a group");
   if (!shares_.gather(*group, w.number())) {
     dependencies_.log.warning(fmt::format(
         "world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
@@ -405,6 +438,7 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
 
 EDL_INLINE void replica::step() {
   go_over();
+  check();
   waiting const others(waits_);
   std::shared_ptr<collective::group> const group = group_;
   std::vector<contribution> all;
@@ -430,6 +464,8 @@ EDL_INLINE void replica::step() {
                       [&](contribution const& c) { return c.key == all[i].key; }))
         throw collective::broken(
             fmt::format("two members did minibatch {} of task {}", all[i].key.index, all[i].key.task.index));
+    // A barrier that breaks may have been passed by others, who then make the step: it is kept
+    // (`make_pending`).
     if (complete = shares_.divided() && !all.empty(); complete) group->barrier();
     complete = false;
     if (!all.empty()) last_ = on_node([&] { return apply(all, rows); });
@@ -437,7 +473,7 @@ EDL_INLINE void replica::step() {
     if (last_step_) end_world(*group);
   } catch (collective::broken const& e) {
     if (complete) pending_.emplace(number_, version_ + 1, all, sum_.sums(), rows);
-    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    blame(e);
     refresh();
     if (!finished_)
       throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), count_of(number_)));
@@ -454,10 +490,13 @@ EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
   }
   ps::push_result const r =
       dependencies_.store->step(all, gpus_.joined() ? std::span<float>() : sum_.sums(), rows);
+  invariant(r.version >= version_, "a step leads no copy back");
   here_ = version_ = r.version;
   shares_.stepped();
   dependencies_.server.stepped();
   made.version = r.version;
+  invariant(!last_step_, "a world makes one last step");
+  // Followers get a world's last step when all members have made it (`end_world`).
   last ? void(last_step_ = std::move(made)) : log_.add(std::move(made));
   if ((r.evaluate || r.checkpoint) && rank_ == 0) dependencies_.frozen(number_, r);
   return r;
@@ -466,6 +505,7 @@ EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
 // A newcomer has caught up. Nobody leaves before all have made the last step, and whoever follows has it
 // after that.
 EDL_INLINE void replica::end_world(collective::group& group) {
+  invariant(last_step_ && !ends_, "a world ends once, with its last step");
   try {
     group.barrier();
   } catch (collective::broken const&) {
@@ -514,9 +554,11 @@ EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint
     gpus_.bring(minibatch, dependencies_.store->segments().not_yet_applied(minibatch));
   } else if (place_ < sum_.own().count) {
     auto const added = sum_.bring(place_, minibatch, gradients, state_change);
+    // A sum that has begun is of a minibatch that nobody has counted (`ready`).
     if (!sum_.begun()) dependencies_.store->segments().leave_out(minibatch, added);
     if (!rows.empty()) rows_.bring(place_, rows, float(minibatch.records));
   }
+  invariant(pending() > 0 || place_ >= sum_.own().count, "what is pushed is counted by the next step");
   if (last_turn_) step();
   return {.stale = false, .version = last_.version};
 }
@@ -554,7 +596,7 @@ EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
   try {
     shares_.pull(rows, number_, version_);
   } catch (collective::broken const& e) {
-    if (e.rank() >= 0) suspect_ = members_[std::size_t(e.rank())].id;
+    blame(e);
     refresh();
     throw worker::rolled_back(fmt::format("{}; world {} follows", e.what(), count_of(number_)));
   }

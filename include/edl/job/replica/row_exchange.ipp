@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/replica/row_exchange.hpp"
 
 namespace edl::replica {
@@ -30,14 +31,19 @@ EDL_INLINE void row_exchange::forget() {
 EDL_INLINE void row_exchange::enter(int size, int rank) {
   places_ = fixed_places_ > 0 ? fixed_places_ : std::size_t(size);
   own_ = collective::share_of(places_, size, rank);
+  invariant(own_.first + own_.count <= places_, "own places are among all places");
   forget();
 }
 
 EDL_INLINE void row_exchange::bring(std::size_t place, std::span<sparse::row_gradients const> rows,
                                     float weight) {
   brought& b = mine_.at(place);
+  invariant(!b.any, "a place of a step takes the rows of one minibatch");
+  invariant(rows.size() == widths_.size(), "a minibatch brings rows of every table");
   b.any = true;
   for (std::size_t t = 0; t < widths_.size(); ++t) {
+    invariant(rows[t].gradients.size() == rows[t].ids.size() * widths_[t],
+              "each row that is brought has a gradient of its table's width");
     b.ids[t].assign(rows[t].ids.begin(), rows[t].ids.end());
     b.gradients[t].resize(rows[t].gradients.size());
     std::ranges::transform(rows[t].gradients, b.gradients[t].begin(), [&](float g) { return g * weight; });
@@ -45,6 +51,7 @@ EDL_INLINE void row_exchange::bring(std::size_t place, std::span<sparse::row_gra
 }
 
 EDL_INLINE std::vector<std::vector<sparse::row_gradients>> row_exchange::exchange(collective::group& with) {
+  invariant(mine_.size() == own_.count, "each own place has its rows");
   // How many rows each place has of each table, in two floats of 16 bits; before them, whether it has any.
   std::size_t const tables = widths_.size(), per_place = 1 + 2 * tables;
   counts_.assign(places_ * per_place, 0);
@@ -106,6 +113,7 @@ EDL_INLINE std::vector<std::vector<sparse::row_gradients>> row_exchange::exchang
                           view<float>(all_).subspan(at + n * detail::floats_per_id, n * widths_[t])});
     next += n;
   });
+  invariant(next <= rows && out.size() <= places_, "rows are exchanged as they were counted");
   return out;
 }
 

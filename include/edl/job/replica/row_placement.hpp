@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "edl/compute/sparse/hash.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/partition.hpp"
 
 namespace edl::replica {
@@ -29,13 +30,17 @@ class row_placement {
   row_placement(std::span<slot_set const> has, int copies, int wanted = 0);
 
   int groups() const { return groups_; }
-  int group_of(int rank) const { return group_[std::size_t(rank)]; }
+  int group_of(int rank) const {
+    invariant(rank >= 0 && std::size_t(rank) < group_.size(), "a rank is below the number of members");
+    return group_[std::size_t(rank)];
+  }
   element_range slots_of(int group) const {
     return partition(sparse::hash_slots, std::uint32_t(groups_), std::uint32_t(group));
   }
 
   /// The member that `rank` asks for rows of another group. Ranks ask different ones.
   int source(int group, int rank) const {
+    invariant(group >= 0 && group < groups_, "a group of rows is one of those there are");
     auto const& of = members_[std::size_t(group)];
     return of[std::size_t(rank) % of.size()];
   }

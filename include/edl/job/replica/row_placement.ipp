@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/replica/row_placement.hpp"
 
 namespace edl::replica {
@@ -43,6 +44,9 @@ EDL_INLINE row_placement::row_placement(std::span<slot_set const> has, int copie
   };
   pass(first, 1, true), pass(first, 1, false);
   pass(has.size(), has.size() / std::size_t(groups_), true), pass(has.size(), has.size(), false);
+  invariant(std::ranges::none_of(group_, [](int g) { return g < 0; }), "each member is in a group");
+  invariant(std::ranges::none_of(members_, [](auto const& of) { return of.empty(); }),
+            "each group of rows has a member");
 }
 
 }  // namespace edl::replica

@@ -12,6 +12,7 @@
 #include "edl/base/net/channel.hpp"
 #include "edl/compute/sparse/divided_rows.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/job/collective/group.hpp"
 #include "edl/job/ps/store.hpp"
@@ -82,7 +83,11 @@ class row_shares {
     std::size_t mebibytes = 0;  // of rows, if they were all
   };
 
-  element_range own() const { return placement_->slots_of(placement_->group_of(rank_)); }
+  element_range own() const {
+    invariant(placement_.has_value(), "a member's share of the rows follows from its world");
+    return placement_->slots_of(placement_->group_of(rank_));
+  }
+  void check() const;
   std::size_t row_bytes() const;
   std::vector<holding> exchange(collective::group& with) const;
   void give_up_all_but(element_range slots);

@@ -15,6 +15,7 @@
 #include "edl/base/wire/row_copy.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/replica/row_shares.hpp"
 
 namespace edl::replica {
@@ -42,10 +43,18 @@ EDL_INLINE std::size_t bytes_of_rows(std::string const& from) {
 
 EDL_INLINE row_shares::row_shares(options o) : options_(std::move(o)) {}
 
+EDL_INLINE void row_shares::check() const {
+  invariant(placement_.has_value() && rows_.has_value(), "rows are shared in a world that was entered");
+  invariant(rank_ >= 0 && rank_ < size_, "a member's rank is below the number of members");
+  invariant(!divided_ || placement_->groups() > 1, "rows are divided among groups");
+  invariant(!divided_ || !due_, "tables that are divided are not due to be");
+}
+
 EDL_INLINE void row_shares::enter(int size, int rank, int wanted) {
   size_ = size, rank_ = rank, wanted_ = wanted;
   placement_.emplace(std::vector<slot_set>(std::size_t(size)), options_.copies, wanted);
   rows_.emplace(options_.tables, std::uint32_t(placement_->groups()));
+  invariant(rank >= 0 && rank < size, "a member's rank is below the number of members");
 }
 
 EDL_INLINE std::size_t row_shares::row_bytes() const {
@@ -56,6 +65,7 @@ EDL_INLINE std::size_t row_shares::row_bytes() const {
 }
 
 EDL_INLINE void row_shares::prepare(std::string const& from) {
+  invariant(placement_.has_value(), "a checkpoint is shared in a world that was entered");
   bool const large = placement_->groups() > 1 && detail::bytes_of_rows(from) > options_.small;
   element_range const slots = large ? own() : detail::all_slots;
   // What is there is of another state.
@@ -137,6 +147,7 @@ EDL_INLINE bool row_shares::gather(collective::group& with, std::uint64_t world)
         {std::min(wanted.first, there_now.first), std::max(wanted.last, there_now.last)});
   });
   fetch(holdings, wanted, world);
+  check();
   return true;
 }
 
@@ -150,10 +161,12 @@ EDL_INLINE void row_shares::give_up_all_but(element_range slots) {
   ps::store& store = *options_.store;
   if (overlap(store.rows().slots(), slots) != store.rows().slots()) {
     auto fewer = store.rows().of(slots);
-    ps::table_rows::table_list old;
+    ps::table_rows::table_list
+        old;  // freed here: that takes long, and the node's thread has others to answer
     options_.on_node([&] { old = store.rows().hold(slots, std::move(fewer)); });
   }
   has_ = slots_in(slots);
+  check();
 }
 
 // Different members ask different ones of those that have the same.
@@ -167,6 +180,7 @@ EDL_INLINE void row_shares::fetch(std::vector<holding> const& from, element_rang
     std::vector<std::size_t> holders;
     for (std::size_t r = 0; r < from.size(); ++r)
       if (from[r].slots[at]) holders.push_back(r);
+    invariant(!holders.empty(), "every hash slot has a holder when all have told what they have");
     std::size_t const source = holders[std::size_t(rank_) % holders.size()];
     element_range part{at, at + 1};
     while (part.last < slots.last && !has_[part.last] && from[source].slots[part.last]) ++part.last;
@@ -184,6 +198,7 @@ EDL_INLINE void row_shares::fetch(std::vector<holding> const& from, element_rang
 }
 
 EDL_INLINE void row_shares::pull(sparse::minibatch_rows& rows, std::uint64_t world, std::uint64_t version) {
+  check();
   ps::store const& here = *options_.store;
   if (!divided_) {
     for (std::size_t t = 0; t < rows.tables(); ++t) here.rows().pull(t, rows.ids(t), rows.rows(t));
@@ -210,6 +225,7 @@ EDL_INLINE void row_shares::pull(sparse::minibatch_rows& rows, std::uint64_t wor
       what.into.push_back(std::as_writable_bytes(rows_->values(std::size_t(g), t)));
     }
     what.message = wire::pack(request);
+    invariant(placement_->source(g, rank_) != rank_, "rows of another group are asked of its members");
     if (wanted > 0) calls.push_back({std::size_t(placement_->source(g, rank_)), std::move(what)});
   }
   for (std::size_t t = 0; t < rows.tables(); ++t)
@@ -224,6 +240,7 @@ EDL_INLINE void row_shares::stepped() {
 
 EDL_INLINE bool row_shares::divide() {
   if (!std::exchange(due_, false)) return false;
+  invariant(!divided_, "tables are divided once in a world");
   give_up_all_but(own());
   return divided_ = true;
 }

@@ -11,6 +11,7 @@
 #include "edl/base/wire/message.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/replica/step_log.hpp"
 
 namespace edl::replica {
@@ -63,14 +64,19 @@ EDL_INLINE void step_log::look() {
   std::uint64_t least = ~std::uint64_t{0};
   for (auto const& [worker, version] : followers_) least = std::min(least, version);
   while (!steps_.empty() && steps_.front()->version <= least) steps_.pop_front();
+  invariant(near_.size() <= followers_.size(), "whoever is near follows");
+  invariant(steps_.empty() || steps_.back()->version <= version_,
+            "no step is kept that the copy has not made");
   wanted_ = !followers_.empty();
   wants_end_ = !near_.empty();
   changed_.notify();
 }
 
 EDL_INLINE void step_log::add(step s) {
+  invariant(s.version >= version_, "a step leads no copy back");
   version_ = s.version;
   if (followers_.empty()) return;
+  invariant(world_ != 0, "only a copy of a world is followed");
   if (s.last) brought_.merge(std::exchange(near_, {}));
   steps_.push_back(std::make_shared<step const>(std::move(s)));
   if (steps_.size() >
@@ -109,6 +115,7 @@ EDL_INLINE asio::awaitable<void> step_log::handle(net::request& r) {
   }
   auto const until = clock::now() + r.time_left();
   std::shared_ptr<step const> found;
+  // `next` throws as soon as it does not follow any more, so that this ends.
   while (!(found = next(worker)))
     if (!co_await changed_.wait_until(until))
       throw net::call_error(net::status::not_ready, fmt::format("{} makes no step", options_.name));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/replica/identities.hpp"
 #include "edl/job/replica/step_sum.hpp"
 
@@ -18,17 +19,20 @@ EDL_INLINE step_sum::~step_sum() {
   {
     std::lock_guard const guard(lock_);
     stopped_ = true;
-    if (busy_) group_->abort();
+    if (busy_) group_->abort();  // or the thread, which is joined, would wait for members that hang
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
 }
 
 EDL_INLINE std::span<float> step_sum::term(std::size_t place) {
+  invariant(place == 0 || place - 1 < more_.size(), "a term is one of this member's own places'");
   return place == 0 ? std::span(values_).first(elements()) : std::span(more_[place - 1]);
 }
 
 EDL_INLINE void step_sum::start_anew() {
+  invariant(!busy_, "a step begins anew while nothing is summed");
+  invariant(own_.first + own_.count <= places_ || own_.count == 0, "own places are among all places");
   mine_.assign(own_.count, std::nullopt);
   brought_ = 0;
   ahead_.reset();
@@ -37,7 +41,7 @@ EDL_INLINE void step_sum::start_anew() {
 
 EDL_INLINE void step_sum::enter(std::shared_ptr<collective::group> group) {
   std::unique_lock guard(lock_);
-  ready_ = summed_;
+  ready_ = summed_;  // no bucket is begun any more
   changed_.wait(guard, [&] { return !busy_; });
   group_ = std::move(group);
   failed_ = nullptr;
@@ -65,12 +69,15 @@ EDL_INLINE void step_sum::ready(std::size_t place, contribution const& c, view<f
     } catch (std::system_error const&) {
       return;  // the system has none to give: afterwards, then
     }
+  invariant(place < own_.count && !mine_[place], "a minibatch becomes ready before it is brought");
+  invariant(!ahead_ || ahead_->place == place, "one minibatch of a step is summed ahead");
   if (!ahead_) {
     ahead_ = {place, float(c.records), gradients};
     fill_gaps();
   }
   std::size_t const before = announced_;
   announced_ = buckets_.final_from(first, announced_);
+  invariant(announced_ <= before, "buckets become ready from the last to the first");
   if (announced_ == before) return;
   std::lock_guard const guard(lock_);
   ready_ = announced_;
@@ -79,6 +86,9 @@ EDL_INLINE void step_sum::ready(std::size_t place, contribution const& c, view<f
 
 EDL_INLINE std::span<float> step_sum::bring(std::size_t place, contribution const& c, view<float> gradients,
                                             view<float> state_change) {
+  invariant(place < mine_.size() && !mine_[place], "a place of a step takes one minibatch");
+  invariant(gradients.size() <= options_.parameters && state_change.size() <= options_.state,
+            "a minibatch brings no more numbers than the model has");
   auto const to = term(place);
   auto const weight = float(c.records);
   if (!ahead_ || ahead_->place != place)
@@ -87,6 +97,7 @@ EDL_INLINE std::span<float> step_sum::bring(std::size_t place, contribution cons
     to[options_.parameters + i] = state_change[i] * weight;
   mine_[place] = c;
   ++brought_;
+  invariant(brought_ <= own_.count, "a member brings one minibatch for each of its places");
   return to;
 }
 
@@ -94,6 +105,7 @@ EDL_INLINE void step_sum::reduce(collective::group& group, range r, bool bfloat1
   auto const of = [&](std::span<float> all) { return all.subspan(r.first, r.last - r.first); };
   if (options_.places > 0) {
     for (std::size_t i = 0; i < own_.count; ++i) views_[i] = of(term(i));
+    invariant(views_.size() == own_.count, "each own place has its term in a sum");
     group.all_reduce_in_order(views_, places_, of(values_), bfloat16);
   } else {
     bfloat16 ? group.all_reduce_bfloat16(of(values_)) : group.all_reduce(of(values_));
@@ -114,7 +126,8 @@ EDL_INLINE void step_sum::run() {
   for (;;) {
     changed_.wait(guard, [&] { return stopped_ || (summed_ > ready_ && !failed_); });
     if (stopped_) return;
-    auto const group = group_;
+    invariant(group_ && summed_ <= buckets_.count(), "a bucket that is ready is summed in a group");
+    auto const group = group_;  // `enter` waits for `busy_`, and the group outlives the sum all the same
     std::size_t const index = summed_ - 1;
     std::exception_ptr why;
     busy_ = true;
@@ -125,6 +138,7 @@ EDL_INLINE void step_sum::run() {
       why = std::current_exception();
     }
     guard.lock();
+    invariant(busy_ && summed_ == index + 1, "one bucket is summed at a time");
     busy_ = false;
     failed_ = why;
     if (!why) summed_ = index;
@@ -138,6 +152,7 @@ EDL_INLINE void step_sum::await_buckets() {
   changed_.notify_all();
   changed_.wait(guard, [&] { return summed_ == 0 || failed_; });
   if (failed_) std::rethrow_exception(failed_);
+  invariant(!busy_, "when all buckets are summed none is at work");
 }
 
 EDL_INLINE std::vector<contribution> step_sum::sum(bool ends) {
@@ -152,6 +167,8 @@ EDL_INLINE std::vector<contribution> step_sum::sum(bool ends) {
   identities.back() = ends ? 1 : 0;
   for (std::size_t i = 0; i < own_.count; ++i)
     if (mine_[i]) detail::write_identity(*mine_[i], identity(own_.first + i));
+  invariant(values_.size() == elements() + places_ * detail::floats_per_contribution + 1,
+            "a sum has room for its elements, its places' identities and its members' wish to end");
   bool const in_order = options_.places > 0, at_once = buckets_.count() == 1 && !options_.bfloat16;
   range const rest{at_once ? 0 : options_.parameters, elements()};
   if (ahead_)
