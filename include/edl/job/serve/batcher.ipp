@@ -12,6 +12,7 @@
 #include "edl/base/http/message.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/serve/batcher.hpp"
 
 namespace edl::serve {
@@ -51,6 +52,7 @@ EDL_INLINE batcher::~batcher() {
 }
 
 EDL_INLINE asio::awaitable<std::vector<float>> batcher::predict(std::shared_ptr<question const> q, model by) {
+  // Only the node's thread adds to `waiting_`, so that nobody comes between the look and the addition.
   if (waiting_ + q->rows > options_.max_queue)
     throw http::failure(429, fmt::format("{} records wait already", waiting_.load()), {{"Retry-After", "1"}});
   waiting_ += q->rows;
@@ -63,6 +65,7 @@ EDL_INLINE asio::awaitable<std::vector<float>> batcher::predict(std::shared_ptr<
   if (!std::exchange(looking_, true)) asio::post(node_.executor(), [this] { look(); });
   while (!r->ended) co_await r->done.wait();
   if (r->failed) throw *r->failed;
+  invariant(r->said.size() == r->query->rows * r->by->output_size(), "each record has its outputs");
   co_return std::move(r->said);
 }
 
@@ -81,9 +84,11 @@ EDL_INLINE void batcher::look() {
   }
   compute(batch);
   for (auto const& r : batch) {
+    invariant(!r->ended, "a request is answered once");
     r->ended = true;
     r->done.notify_here();
   }
+  // What has come meanwhile saw nobody that computes, and so woke nobody.
   std::lock_guard const lock(mutex_);
   if (!queue_.empty()) more_.notify_one();
 }
@@ -100,12 +105,14 @@ EDL_INLINE void batcher::work() {
       more_.wait_until(lock, until);
       continue;
     }
+    invariant(!computing_, "the thread of its own computes one batch at a time");
     auto batch = take();
     computing_ = true;
     lock.unlock();
     compute(batch);
     node_.post([batch = std::move(batch)] {
       for (auto const& r : batch) {
+        invariant(!r->ended, "a request is answered once");
         r->ended = true;
         r->done.notify_here();
       }
@@ -116,6 +123,7 @@ EDL_INLINE void batcher::work() {
 }
 
 EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
+  invariant(!queue_.empty(), "a batch is taken where something waits");
   std::vector<std::shared_ptr<request>> batch;
   std::size_t rows = 0;
   model const by = queue_.front()->by;
@@ -129,6 +137,10 @@ EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
     batch.push_back(std::move(*next));
     next = queue_.erase(next);
   }
+  invariant(!batch.empty(), "the first that waits is in the next batch");
+  invariant(rows <= std::size_t(options_.max_batch) || batch.size() == 1,
+            "a batch is no larger than is allowed, unless by a single request");
+  invariant(rows <= waiting_, "no more records are taken than wait");
   waiting_ -= rows;
   return batch;
 }
@@ -160,9 +172,12 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
     }
     at_work.run();
     std::size_t const each = by.output_size();
+    invariant(first.size() == batch.size(), "each request has its place in the batch");
     for (std::size_t k = 0; k < batch.size(); ++k) {
       request& r = *batch[k];
       if (r.failed) continue;
+      invariant((std::size_t(first[k]) + r.query->rows) * each <= at_work.outputs().size(),
+                "the outputs of a request lie within those of its batch");
       auto const part = at_work.outputs().subspan(std::size_t(first[k]) * each, r.query->rows * each);
       r.said.assign(part.begin(), part.end());
     }

@@ -18,6 +18,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/job/serve/followed_model.hpp"
 #include "edl/job/train/setup/start.hpp"
@@ -92,6 +93,7 @@ EDL_INLINE void followed_model::find_first() {
   loaded_model first{load(options_.path)};
   {
     std::lock_guard const lock(mutex_);
+    invariant(all_.empty(), "the first model is found where there is none");
     all_.push_back(std::move(first));
     missing_.clear();
   }
@@ -243,6 +245,7 @@ EDL_INLINE void followed_model::let_go() {
       all_, [](loaded_model const& m) { return m.kept || m.of.use_count() > 1; });
   gone.assign(std::move_iterator(unused.begin()), std::move_iterator(unused.end()));
   all_.erase(unused.begin(), unused.end());
+  invariant(!all_.empty() && all_.front().kept, "the model at work is kept");
 }
 
 /// Beside one whose sizes alone were right: the newest that is whole, if it is newer than the one at work.
@@ -268,6 +271,7 @@ EDL_INLINE void followed_model::look() {
                                : found == tried_ && again_ == clock::time_point::max() && damaged_.empty();
   {
     std::lock_guard const lock(mutex_);
+    invariant(!all_.empty(), "a newer model is looked for beside the one at work");
     clock::time_point& since = all_.front().newer_since;
     since = is_newest ? never : std::min(since, clock::now());
   }
@@ -283,6 +287,7 @@ EDL_INLINE void followed_model::look() {
     if (!next) throw;
     try_later(fmt::format("{}; {} is taken instead", e.what(), next->path()));
   }
+  invariant(next != nullptr, "the model that is to be served has been read");
   at_ = detail::position_of(next->path());
   log_.info(fmt::format("serves version {} of {}", next->version(), next->path()));
   {
@@ -292,6 +297,8 @@ EDL_INLINE void followed_model::look() {
       m.kept = m.kept && m.of->version() != next->version() && kept++ < options_.keep;
     ++loaded_;  // before anybody sees it
     all_.insert(all_.begin(), loaded_model{std::move(next)});
+    invariant(std::ranges::count_if(all_, &loaded_model::kept) <= std::max(options_.keep, 1),
+              "no more versions are kept than were asked for");
   }
   let_go();
   if (changed_) changed_();

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/serve/service.hpp"
@@ -115,13 +116,16 @@ EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewh
       r->failed = std::current_exception();
     }
     node.post([r, bytes, unread] {
+      invariant(*unread >= bytes, "no more bytes are read than wait to be");
       *unread -= bytes;
+      invariant(!r->ended, "a question is read once");
       r->ended = true;
       r->done.notify_here();
     });
   });
   while (!r->ended) co_await r->done.wait();
   if (r->failed) std::rethrow_exception(r->failed);
+  invariant(r->q != nullptr, "a question that could be read is there");
   co_return r->q;
 }
 
