@@ -21,6 +21,7 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/storage_error.hpp"
 
 namespace edl {
@@ -91,6 +92,7 @@ EDL_INLINE durable_file::~durable_file() { discard(); }
 
 EDL_INLINE void durable_file::discard() noexcept {
   if (fd_ < 0) return;
+  // In this order: the lock, which ends with the descriptor, keeps others from the name until it is gone.
   ::unlink(temporary_.c_str());
   ::close(std::exchange(fd_, -1));
 }
@@ -114,6 +116,8 @@ EDL_INLINE void durable_file::write(bytes data) {
 }
 
 EDL_INLINE void durable_file::overwrite(std::uint64_t at, std::string_view text) {
+  invariant(fd_ >= 0 && at + text.size() <= size_,
+            "only what was written to a file that is open is overwritten");
   while (!text.empty()) {
     auto const n = ::pwrite(fd_, text.data(), text.size(), off_t(at));
     if (n < 0 && errno == EINTR) continue;

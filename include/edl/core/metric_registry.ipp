@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/metric_registry.hpp"
 
 namespace edl {
@@ -52,6 +53,8 @@ EDL_INLINE std::string label_value(std::string_view text) { return detail::escap
 
 EDL_INLINE void metric_registry::describe(std::string const& name, metric_type k, std::string const& help,
                                           std::vector<double> buckets) {
+  invariant(std::ranges::is_sorted(buckets), "the bounds of a histogram ascend");
+  invariant(buckets.empty() || k == metric_type::histogram, "only a histogram has bounds");
   std::lock_guard const lock(mutex_);
   families_[name] = {k, help, std::move(buckets)};
 }
@@ -78,6 +81,7 @@ EDL_INLINE void metric_registry::observe(std::string_view name, double value, st
   std::lock_guard const lock(mutex_);
   series& s = find(name, labels);
   auto const& buckets = families_.find(name)->second.buckets;
+  invariant(s.counts.empty() || s.counts.size() == buckets.size() + 1, "a histogram keeps its bounds");
   s.counts.resize(buckets.size() + 1);
   ++s.counts[std::size_t(std::ranges::lower_bound(buckets, value) - buckets.begin())];
   s.value += value;
