@@ -49,11 +49,31 @@ edl::onnx::value to_onnx(edl::onnx::graph& g, shifted const&, edl::onnx::value c
   return {g.add("Add", {from.name, g.variable("offset")}), x.extents};
 }
 
+/// Own layers without one: all operations, and a number for each sample.
+struct expression {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const one = layer.variable("one", nn::constant{1});
+    auto const t = layer.variable("wide", x.channels(), nn::constant{1}) * x +
+                   layer.variable("tall", x.places(), nn::constant{1});
+    auto const r = nn::where(t > 0.1, nn::exp(t * 0.3), nn::expm1(t)) +
+                   nn::log(t * t + 1) / (2 + nn::abs(t)) + nn::sqrt(nn::abs(t)) +
+                   nn::max(t, one) * nn::min(t, 0.2) + nn::pow(nn::abs(t) + 0.5, 1.5) + nn::gelu(t) +
+                   nn::softplus(t) + (t <= x) * nn::tanh(t) - nn::sigmoid(-t) * nn::equal(t, t);
+    return r * nn::mean(x, nn::places) + nn::softmax(r) / (1 + nn::variance(x, nn::channels)) +
+           nn::logsumexp(x, nn::places | nn::channels) + nn::max(x, nn::channels);
+  }
+};
+struct energy {
+  constexpr auto forward(auto x, auto&) const { return nn::mean(x * x, nn::places | nn::channels); }
+};
+
 constexpr nn::image picture{.height = 7, .width = 9, .channels = 4};
 constexpr nn::padding same = nn::padding::same;
 
 constexpr auto dense = nn::sequential(nn::features{.count = 6}, nn::dense{.units = 5}, shifted{}, nn::relu{},
                                       nn::scale{.factor = 3}, nn::dense{.units = 4, .use_bias = false});
+constexpr auto expressions = nn::sequential(picture, expression{}, nn::conv2d{.filters = 3}, nn::layer_norm{},
+                                            nn::concat(expression{}, nn::tanh{}), energy{});
 constexpr auto conv2d = nn::sequential(
     picture, nn::conv2d{.filters = 6, .kernel = {3, 2}, .stride = {2, 1}, .padding = same, .groups = 2},
     nn::relu{}, nn::conv2d{.filters = 3, .kernel = 2, .use_bias = false}, nn::flatten{},
@@ -498,6 +518,7 @@ int main(int, char** argv) {
   std::string const to = argv[1];
   write<dense>(to, "dense", {{"first", 3}, {"second", 1}});
   write<onnx_networks::conv2d>(to, "conv2d");
+  write<expressions>(to, "expressions");
   write<transpose>(to, "transpose");
   write<pools>(to, "pools");
   write<norms>(to, "norms");
