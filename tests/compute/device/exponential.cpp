@@ -127,7 +127,7 @@ TEST_CASE("far out, at nothing, and of what is no number") {
 }
 
 TEST_CASE("log, exp(x) - 1, square root and power by lanes are those of the library of C") {
-  using vector = edl::detail::lanes<float>::type;
+  using vector = edl::detail::eight_floats;
   auto const of = [](auto f, float x) { return f(vector{} + x)[3]; };
   auto const log = [](vector v) { return edl::detail::logarithm(v); };
   for (int i = 1; i < 20'000; ++i) {

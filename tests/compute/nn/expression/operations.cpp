@@ -84,6 +84,13 @@ TEST_CASE("gradients of reductions over places") {
   check_function<[](auto x) { return nn::mean(x / (2 + nn::mean(x, nn::places)), nn::channels); }>();
 }
 
+TEST_CASE("gradients of results that lack axes, and of what has none") {
+  check_function<[](auto x) { return nn::sum(x, nn::channels); }>();
+  check_function<[](auto x) { return nn::mean(x, nn::places) * 3; }>();
+  check_function<[](auto x) { return nn::mean(x, nn::channels | nn::places); }>();
+  CHECK(at<[](auto x) { return nn::stop_gradient(x); }>(std::array{0.0, 2.0})[1] == std::array{0.0, 0.0});
+}
+
 TEST_CASE("greatest elements that are equal share the gradient") {
   auto const [y, dx] =
       at<[](auto x) { return x + nn::max(x, nn::channels); }>(std::array{1.0, 4.0, 4.0, -1.0});

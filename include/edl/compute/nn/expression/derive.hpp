@@ -11,9 +11,9 @@ namespace edl::nn::expression {
 
 /// The nodes of a forward pass, and behind them those of its gradient.
 struct derivative {
-  node_list<384> nodes{};
+  node_list<most_derived> nodes{};
   int forward = 0;  ///< how many are of the forward pass
-  int input = -1;   ///< the gradient by the input; −1: it is 0
+  int input = -1;   ///< the gradient by the input
   int mean = -1;    ///< of a loss, over all samples
   std::array<int, form::most_variables> variables{};
 };
@@ -40,11 +40,17 @@ class deriver {
       if (slope < 0) continue;
       node const n = d_.nodes[i];
       if (n.what == operation::input)
-        d_.input = own(slope);
+        d_.input = own(slope, n.over);
       else if (n.what == operation::variable)
-        d_.variables[std::size_t(n.index)] = own(slope);
+        d_.variables[std::size_t(n.index)] = own(slope, n.over);
       else
         pass_on(i, n, slope);
+    }
+    for (int i = 0; i < d_.forward; ++i) {  // what has no gradient has zeros
+      node const n = d_.nodes[i];
+      if (n.what != operation::input && n.what != operation::variable) continue;
+      int& gradient = n.what == operation::input ? d_.input : d_.variables[std::size_t(n.index)];
+      if (gradient < 0) gradient = own(literal(0), n.over);
     }
   }
 
@@ -104,10 +110,11 @@ class deriver {
     return sum(of, samples);
   }
 
-  /// A result has memory of its own.
-  constexpr int own(int i) {
-    operation const o = d_.nodes[i].what;
-    return is_leaf(o) || is_reduction(o) ? make(operation::same, i) : i;
+  /// A gradient has memory of its own, with all axes of what it is of.
+  constexpr int own(int i, axes of) {
+    node const n = d_.nodes[i];
+    if (!is_leaf(n.what) && !is_reduction(n.what) && n.over == of) return i;
+    return put({.what = operation::same, .over = of, .a = std::int16_t(i)});
   }
 
   /// Adds to the gradient of node `to`. `slope` is what each element of a tensor over `full` gives.
@@ -194,7 +201,7 @@ class deriver {
   }
 
   derivative d_{};
-  std::array<int, 384> slopes_{};
+  std::array<int, most_derived> slopes_{};
   int dear_ = -1, instead_ = -1;
 };
 

@@ -73,6 +73,9 @@ enum class operation : std::uint8_t {
   peak   ///< the greatest over `along`
 };
 
+/// Nodes of a forward pass and its gradient together.
+inline constexpr std::size_t most_derived = 512;
+
 constexpr bool is_leaf(operation o) { return o <= operation::extent; }
 constexpr bool is_reduction(operation o) { return o >= operation::sum; }
 /// Whether it costs more than to store its result and to load it again.
@@ -119,7 +122,7 @@ struct declared {
 
 /// What the forward pass of a layer is.
 struct form {
-  static constexpr std::size_t most_variables = 8, most_nodes = 96;
+  static constexpr std::size_t most_variables = 8, most_nodes = 128;
 
   node_list<most_nodes> nodes{};
   std::array<declared, most_variables> variables{};

@@ -21,6 +21,10 @@ struct frame {
   std::array<std::size_t, program::most_slots> by_sample, by_row;
 };
 
+/// A vector register's worth of `T`s. Unlike `detail::lanes` it is aligned, as an argument of a template is.
+template <class T>
+using lanes_of __attribute__((vector_size(32))) = T;
+
 /// exp(z), which is 0 where single precision has no normal number for it.
 template <class V>
 [[gnu::always_inline]] inline V exponential(V const& z) {
@@ -204,19 +208,19 @@ struct loops {
     }(std::make_integer_sequence<int, b.numbers>{});
     if constexpr (b.count > 0)
       [&]<int... K>(std::integer_sequence<int, K...>) {
-        using V = typename edl::detail::lanes<T>::type;  // as an argument of a template it counts as aligned
+        using V = lanes_of<T>;
         constexpr std::size_t lanes = edl::detail::lanes<T>::count;
         T* const at[] = {pointer<P.steps[std::size_t(b.first + K)].slot>(f, sample, which)...};
         T const numbers[] = {number<b.first + K>(at[K])...};
-        alignas(sizeof(V)) V sums[b.sums + 1];
+        V sums[b.sums + 1];
         (begin_sum<b.first, K, V, T>(sums), ...);
         std::size_t i = 0;
         for (; i + lanes <= n; i += lanes) {
-          alignas(sizeof(V)) V v[b.count];
+          V v[b.count];
           (one<b.first, K, true>(v, at, numbers, sums, i, lanes), ...);
         }
         if (i < n) {
-          alignas(sizeof(V)) V v[b.count];
+          V v[b.count];
           (one<b.first, K, false>(v, at, numbers, sums, i, n - i), ...);
         }
         (end_sum<b.first, K>(sums, at), ...);
@@ -260,8 +264,7 @@ struct loops {
   [[gnu::always_inline]] static void begin_sample(frame<T> const& f, std::size_t which, std::size_t length) {
     constexpr slot s = P.slots[std::size_t(Slot)];
     constexpr node n = P.nodes.all[std::size_t(s.of)];
-    if constexpr (s.made && is_reduction(n.what) && n.along.has(places) && !n.along.has(samples) &&
-                  n.over.has(samples) == (Run == 1))
+    if constexpr (s.run == Run && is_reduction(n.what) && n.along.has(places) && !n.along.has(samples))
       std::fill_n(f.at[std::size_t(Slot)] + which * f.by_sample[std::size_t(Slot)],
                   s.over.has(channels) ? length : 1, neutral<n.what, T>());
   }

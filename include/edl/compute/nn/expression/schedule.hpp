@@ -34,7 +34,7 @@ struct slot {
   std::int16_t index = -1;
   axes over{};
   std::int16_t of = -1;  ///< the node
-  bool made = false;     ///< by the program itself
+  std::int8_t run = -1;  ///< in which it is made; −1: it is there before
 };
 
 /// When a node is computed. Those without samples are computed before all samples, or behind them where they
@@ -69,10 +69,10 @@ struct block {
 
 /// Loops that compute some nodes.
 struct program {
-  static constexpr int most_slots = 96, most_blocks = 24, most_steps = 480, most_scalars = 160;
+  static constexpr int most_slots = 192, most_blocks = 24, most_steps = 960, most_scalars = 320;
 
-  node_list<384> nodes{};
-  std::array<std::int16_t, 384> slot_of{};  ///< of a node; −1: it has no memory
+  node_list<most_derived> nodes{};
+  std::array<std::int16_t, most_derived> slot_of{};  ///< of a node; −1: it has no memory
   std::array<slot, most_slots> slots{};
   int slot_count = 0;
   std::array<block, most_blocks> blocks{};
@@ -122,10 +122,10 @@ class scheduler {
       s.outputs_[std::size_t(s.output_count_++)] = {d.mean, memory::result, 0};
     else
       s.forward_ = d.forward, s.result_ = f.result;
-    if (d.input >= 0) s.outputs_[std::size_t(s.output_count_++)] = {d.input, memory::input_gradient, 0};
+    s.outputs_[std::size_t(s.output_count_++)] = {d.input, memory::input_gradient, 0};
     for (int v = 0; v < f.variable_count; ++v)
-      if (int const n = d.variables[std::size_t(v)]; n >= 0)
-        s.outputs_[std::size_t(s.output_count_++)] = {n, memory::variable_gradient, v};
+      s.outputs_[std::size_t(s.output_count_++)] = {d.variables[std::size_t(v)], memory::variable_gradient,
+                                                    v};
     s.run({});
     return s.p_;
   }
@@ -209,7 +209,7 @@ class scheduler {
     if (p_.slot_count == program::most_slots) throw error("edl: an expression has too many operations");
     p_.slot_of[std::size_t(n)] = std::int16_t(p_.slot_count);
     p_.slots[std::size_t(p_.slot_count++)] = {where, std::int16_t(index), at(n).over, std::int16_t(n),
-                                              !leaf(n)};
+                                              leaf(n) ? std::int8_t(-1) : when_[std::size_t(n)].run};
   }
 
   constexpr void give_memory() {
@@ -257,7 +257,7 @@ class scheduler {
   constexpr bool is_used_later(int i) const {
     moment const m = when_[std::size_t(i)];
     // What is computed from it alone is computed there again.
-    std::array<bool, 384> made{};
+    std::array<bool, most_derived> made{};
     made[std::size_t(i)] = true;
     for (int k = i + 1; k < p_.nodes.size; ++k) {
       if (!live(k) || leaf(k)) continue;
@@ -280,7 +280,7 @@ class scheduler {
   }
 
   constexpr void make_blocks() {
-    std::array<bool, 384> done{};
+    std::array<bool, most_derived> done{};
     while (true) {  // the earliest moment that is left
       bool any = false;
       moment now{};
@@ -296,10 +296,10 @@ class scheduler {
     }
   }
 
-  constexpr void make_block(moment now, std::array<bool, 384>& done) {
+  constexpr void make_block(moment now, std::array<bool, most_derived>& done) {
     if (p_.block_count == program::most_blocks) throw error("edl: an expression has too many reductions");
     block b{.when = now, .first = std::int16_t(p_.step_count), .outer = std::int16_t(p_.scalar_count)};
-    std::array<bool, 384> wanted{}, vectors{}, numbers{};
+    std::array<bool, most_derived> wanted{}, vectors{}, numbers{};
     for (int i = p_.nodes.size; i-- > 0;) {
       if (live(i) && !leaf(i) && p_.memory_of(i) >= 0 && when_[std::size_t(i)] == now) {
         done[std::size_t(i)] = true;
@@ -318,7 +318,7 @@ class scheduler {
         p_.scalars[std::size_t(p_.scalar_count++)] = std::int16_t(i);
       }
     b.numbers = std::int16_t(p_.scalar_count - b.outer);
-    std::array<std::int16_t, 384> position{};
+    std::array<std::int16_t, most_derived> position{};
     for (int i = 0; i < p_.nodes.size; ++i) {
       if (!wanted[std::size_t(i)]) continue;
       if (p_.step_count == program::most_steps) throw error("edl: an expression has too many operations");
@@ -368,8 +368,8 @@ class scheduler {
   }
 
   program p_{};
-  std::array<bool, 384> live_{}, leaf_{};
-  std::array<moment, 384> when_{};
+  std::array<bool, most_derived> live_{}, leaf_{};
+  std::array<moment, most_derived> when_{};
   std::array<output, 2 + form::most_variables> outputs_{};
   int output_count_ = 0;
   int forward_ = 0, result_ = -1;
