@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include "edl/core/inline.hpp"
 #include "edl/core/wall_time.hpp"
@@ -44,11 +45,11 @@ EDL_INLINE std::optional<double> seconds_of(std::string_view t) {
 EDL_INLINE std::string stamp_of(double seconds, bool micro) {
   // Years of four digits, whatever a clock says.
   double const bounded = std::isfinite(seconds) ? std::fmin(std::fmax(seconds, 0), 253402300799.0) : 0;
-  std::chrono::sys_time<std::chrono::microseconds> const at{
-      std::chrono::microseconds(std::int64_t(bounded * 1e6))};
-  auto const whole = std::chrono::floor<std::chrono::seconds>(at);
-  if (micro) return fmt::format("{:%FT%T}.{:06}Z", whole, (at - whole).count());
-  return fmt::format("{:%FT%TZ}", whole);
+  std::int64_t const micros = std::int64_t(bounded * 1e6);
+  // Of whole seconds: a time point of the system's clock ends in the year 2262.
+  std::tm const at = fmt::gmtime(std::time_t(micros / 1'000'000));
+  if (micro) return fmt::format("{:%FT%T}.{:06}Z", at, micros % 1'000'000);
+  return fmt::format("{:%FT%T}Z", at);
 }
 
 EDL_INLINE double wall_seconds() {

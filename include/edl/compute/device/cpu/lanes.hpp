@@ -9,12 +9,14 @@
 
 namespace edl::detail {
 
-/// A vector register's worth of `T`s, wherever in memory they lie. It has the operators of a number, and a
-/// comparison of two chooses lane by lane: a > b ? c : d.
+/// A vector register's worth of `T`s. It has the operators of a number, and a comparison of two chooses lane
+/// by lane: a > b ? c : d. It is aligned as a register is: a template's argument is, whatever the type says,
+/// so one that is not would be read as if it were. Where numbers lie anywhere, `load` and `store` read and
+/// write them.
 template <class T>
 struct lanes {
   static constexpr std::size_t count = 32 / sizeof(T);
-  typedef T type __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+  typedef T type __attribute__((vector_size(32)));
 };
 
 /// The number that a vector, or a number, is made of.
@@ -27,7 +29,7 @@ struct lane<T> {
   using type = T;
 };
 
-/// A vector wherever it lies. Clang forgets the alignment of one that is an argument of a template.
+/// A vector wherever it lies.
 template <class V>
 struct __attribute__((packed, may_alias)) anywhere {
   V value;

@@ -21,10 +21,6 @@ struct frame {
   std::array<std::size_t, program::most_slots> by_sample, by_row;
 };
 
-/// A vector register's worth of `T`s. Unlike `detail::lanes` it is aligned, as an argument of a template is.
-template <class T>
-using lanes_of __attribute__((vector_size(32))) = T;
-
 /// exp(z), which is 0 where single precision has no normal number for it.
 template <class V>
 [[gnu::always_inline]] inline V exponential(V const& z) {
@@ -208,7 +204,7 @@ struct loops {
     }(std::make_integer_sequence<int, b.numbers>{});
     if constexpr (b.count > 0)
       [&]<int... K>(std::integer_sequence<int, K...>) {
-        using V = lanes_of<T>;
+        using V = typename edl::detail::lanes<T>::type;
         constexpr std::size_t lanes = edl::detail::lanes<T>::count;
         T* const at[] = {pointer<P.steps[std::size_t(b.first + K)].slot>(f, sample, which)...};
         T const numbers[] = {number<b.first + K>(at[K])...};

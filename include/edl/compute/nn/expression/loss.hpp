@@ -88,9 +88,21 @@ struct derived_loss {
 template <is_loss_expression L>
 sample_weighted(L) -> sample_weighted<derived_loss<L>>;
 
-/// A loss as models have it.
+namespace detail {
 template <class L>
-constexpr auto as_loss(L const& l) {
+struct loss_in_models {
+  using type = L;
+};
+template <is_loss_expression L>
+struct loss_in_models<L> {
+  using type = derived_loss<L>;
+};
+}  // namespace detail
+
+/// A loss as models have it. (Its type is said without a look at this body: one that cannot be copied is
+/// refused in a sentence.)
+template <class L>
+constexpr typename detail::loss_in_models<L>::type as_loss(L const& l) {
   if constexpr (is_loss_expression<L>)
     return derived_loss<L>{l};
   else
