@@ -157,7 +157,7 @@ TEST_CASE("kubectl says Terminating, OOMKilled and ErrImageNeverPull, and follow
   };
   make("lost", "debain", "true");
   make("big", "debian", "sleep 600; true");
-  make("deaf", "debian", "sleep 600; true");
+  make("deaf", "debian", "trap '' TERM; sleep 600; true");
   make("talks", "debian", "for i in 1 2 3; do echo $i; sleep 0.1; done");
   CHECK(d.kubectl("logs -f talks") == "1\n2\n3\n");
   CHECK(d.shows("get pod talks", "Completed"));
