@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "edl/compute/optim/optimizer.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
 
