@@ -9,7 +9,7 @@ namespace edl {
 using clock = std::chrono::steady_clock;
 
 /// Time as decisions know it: handed in with each event, never read from a clock, so that a test says what
-/// time it is. What others are told of a moment are seconds since 1970 (`core/wall_time.hpp`).
+/// time it is. Messages and files give a moment as seconds since 1970 (`core/wall_time.hpp`).
 using time_point = clock::time_point;
 using duration = clock::duration;
 

@@ -217,9 +217,9 @@ EDL_INLINE checkpoint_search find_checkpoint(std::string const& directory, check
       found.passed_over.push_back({path, e.what()});
     }
   if (!unfinished.empty())
-    found.unfinished = fmt::format(
-        "checkpoint {} is passed over, as it has no manifest.json: whoever wrote it did not finish; {}",
-        unfinished, found.newest ? *found.newest + " is taken instead" : "there is no older one");
+    found.unfinished =
+        fmt::format("checkpoint {} has no manifest.json, so its writer did not finish it: {}", unfinished,
+                    found.newest ? *found.newest + " is taken instead" : "there is no older one");
   return found;
 }
 

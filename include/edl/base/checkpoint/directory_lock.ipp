@@ -274,8 +274,13 @@ EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) cons
     ::close(fresh);
     throw;
   }
-  if (!taken) ::dup3(fresh, fd_, O_CLOEXEC);
+  int moved = 0;
+  while (!taken && (moved = ::dup3(fresh, fd_, O_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  int const why = errno;
   ::close(fresh);
+  if (moved < 0)
+    throw storage_error(why, fmt::format("cannot lock {} again: {}", path, edl::detail::file_reason(why)));
   if (taken && ours_too) return;  // the very file, on a file system whose numbers change
   if (taken) taken_by = by;
   if (taken)
@@ -349,8 +354,7 @@ EDL_INLINE void directory_lock::keep() {
     } catch (std::exception const&) {
       // Of storage it may pass; else `lost` tells.
     }
-    guard.lock();
-    if (lost_) return;
+    guard.lock();  // a lock that is lost may be claimed anew, and needs its beats then
   }
 }
 

@@ -117,7 +117,7 @@ EDL_INLINE void processes::stop(process_id who, std::chrono::milliseconds grace)
     auto const waits = std::ranges::find(orders_, who, &start_order::who);
     auto const it = children_.find(who);
     if (waits != orders_.end()) {
-      // Where one of that name still runs, its end is the one that is told.
+      // If a process of that name still runs, the observer hears of its end instead.
       if (it == children_.end()) dropped_.push_back(std::move(*waits));
       orders_.erase(waits);
     }

@@ -85,7 +85,8 @@ EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
 
 EDL_INLINE void watcher::run() {
   invariant(to_.listed && to_.changed, "a watcher has somebody to tell");
-  invariant(!to_.begins || to_.one, "a list is told as it comes where its objects are");
+  invariant(!to_.begins || to_.one,
+            "a consumer that takes the beginning of a list takes its objects one by one");
   backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
   trouble t{log_, path_};
   constexpr auto never = time_point::max();
@@ -183,7 +184,7 @@ EDL_INLINE void watcher::list() {
     more = detail::metadata(list, "continue");
   } while (!more.empty());
   if (version.empty()) throw error("the list has no resourceVersion to watch from");
-  invariant(!to_.one || items.empty(), "objects that were told as they came are not told again");
+  invariant(!to_.one || items.empty(), "objects that were passed on one by one are not passed on again");
   // In this order: what `listed` throws leaves no place to go on from, and the objects are listed anew.
   to_.listed(items, version);
   version_ = version;

@@ -163,7 +163,7 @@ struct loader::state {
     invariant(!b.error.empty() || std::size_t(b.rows) == b.records.size(),
               "a batch without an error has a row for each record that is not left out");
     invariant(b.skipped >= 0 && std::size_t(b.skipped) == b.damage.size(),
-              "each record that is left out is told");
+              "the batch has a reason for each record that it leaves out");
     invariant(b.rows >= 0 && b.rows <= b.capacity, "a batch has no more rows than room");
   }
 

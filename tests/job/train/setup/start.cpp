@@ -110,7 +110,7 @@ TEST_CASE("an attempt that was never complete is no damage") {
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   CHECK(count(j.log(),
-              "/version-7 is passed over, as it has no manifest.json: whoever wrote it did not finish; "
+              "/version-7 has no manifest.json, so its writer did not finish it: "
               "there is no older one") == 1);
   CHECK(names_in(dir / "c") == lines{".edl-epoch", ".edl-lock", "history.jsonl", "version-64"});
 }

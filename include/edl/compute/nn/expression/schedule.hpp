@@ -140,7 +140,6 @@ class scheduler {
   constexpr void kept_from(program const& backward) {
     p_.kept = backward.kept;
     p_.kept_count = backward.kept_count;
-    keeping_ = true;
   }
 
   constexpr void run(output only) {
@@ -373,7 +372,6 @@ class scheduler {
   std::array<output, 2 + form::most_variables> outputs_{};
   int output_count_ = 0;
   int forward_ = 0, result_ = -1;
-  bool keeping_ = false;
 };
 
 }  // namespace edl::nn::expression

@@ -262,6 +262,7 @@ struct hinge {
   constexpr bool options_fit(shape) const { return margin > 0; }
   constexpr auto loss(auto output, auto label) const {
     auto const gap = margin - (2 * label - 1) * output, lack = where(gap <= 0, 0, gap);  // a NaN stays
+    // By factors, because an option may change numbers, but not which operations there are.
     return mean(lack * (squared ? 1 : 0) * lack + lack * (squared ? 0 : 1));
   }
 };
