@@ -81,9 +81,9 @@ int32_t edl_predictor_describe(edl_predictor p, edl_model* into);
 int32_t edl_predictor_input(edl_predictor p, int32_t which, edl_feature* into);
 int32_t edl_predictor_output(edl_predictor p, int32_t which, edl_feature* into);
 
-/* Predicts `records` at once, 1 or more. What `inputs` have beyond what `feed` asks for is not looked at.
-   `outputs` has room for `capacity` numbers, records × outputs_size or more. Where it fails nothing of it is
-   written. */
+/* Predicts `records` at once, 1 or more. What `inputs` have beyond what `feed` asks for is not looked at, but where
+   something that it asks for is not given, it may be misspelt: an error. `outputs` has room for `capacity` numbers,
+   records × outputs_size or more. Where it fails nothing of it is written. */
 int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, uint64_t inputs_count, uint64_t records,
                               float* outputs, uint64_t capacity);
 

@@ -50,6 +50,17 @@ TEST_CASE("jobs learn with LAMB and Muon in every strategy, with the same bits f
   }
 }
 
+TEST_CASE("servers follow a schedule that is a share of the training, as a program by itself does") {
+  job::scratch const dir;
+  auto const by_itself = run("planned", dir / "a", train());
+  auto const by_servers = run("planned", dir / "b", cluster(2, 1));
+  CAPTURE(by_servers.log);
+  CHECK(by_itself.code == 0);
+  CHECK(by_servers.code == 0);
+  check_account(by_servers.log, 3);
+  CHECK(by_servers.model == by_itself.model);
+}
+
 TEST_CASE("a job with whole variables goes on with another number of servers") {
   for (std::string const by : {"lamb", "muon"}) {
     job::scratch const dir;

@@ -241,7 +241,10 @@ TEST_CASE("a wrong name, kind or shape is told as C++ tells it, and nothing is w
   REQUIRE(!c({floats("x", two)}, 2, 6));
   CHECK(contains(said(), "record 1: value 1 of 'x' is inf"));
   CHECK(c.outputs == std::vector<float>(6, -77));
-  REQUIRE(c({floats("x", drawn(8)), floats("unknown", {1})}, 1, 3));
+  REQUIRE(c({floats("x", drawn(8)), integers("sign", {1}), floats("unknown", {1})}, 1, 3));
+  // What it does without is not given, and something else is: a name may be misspelt.
+  REQUIRE(!c({floats("x", drawn(8)), integers("sing", {1})}, 1, 3));
+  CHECK(contains(said(), "the model takes no input 'sing'; it takes x, sign"));
 }
 
 TEST_CASE("values come in extents, which are compared, and a record may lack a feature") {

@@ -12,6 +12,9 @@ TEST_CASE("a misspelt name is answered with the one that it is nearest to, and a
   CHECK(nearest("minibach_size", known) == "minibatch_size");
   CHECK(nearest("num_worker", known) == "num_workers");
   CHECK(nearest("sede", known) == "seed");
+  CHECK(nearest("eht", {"the", "and"}) == "");
+  CHECK(nearest("teh", {"and", "the"}) == "the");  // two that changed places are one mistake
+  CHECK(nearest("gae", {"age"}) == "age");
   CHECK(nearest("learning_rate", known).empty());
   CHECK(nearest("x", known).empty());
   CHECK(nearest("", known).empty());

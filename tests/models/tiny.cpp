@@ -176,6 +176,11 @@ struct by_muon : tiny {
   static constexpr edl::muon optimizer{
       .learning_rate = 0.02f, .adamw_for = "dense_1/kernel", .weight_decay = 0.01f};
 };
+/// With TINY_OPTIMIZER=planned: one whose rate reaches 0 at the end of the training, whatever its length.
+struct planned : tiny {
+  static constexpr edl::cosine_decay schedule{.rate = 0.1f, .steps = edl::share_of_training(1)};
+  static constexpr edl::sgd optimizer{.momentum = 0.9f};
+};
 
 /// With TINY_PREPARED: a model that looks at its data before it begins. The kernel that is not trained is the
 /// mean of the records.
@@ -246,7 +251,9 @@ int main(int argc, char** argv) {
   come_late();
   if (std::getenv("TINY_WRONG")) return edl::run<wrong>(argc, argv);
   if (std::getenv("TINY_TABLES")) return edl::run<tabled>(argc, argv);
-  if (char const* by = std::getenv("TINY_OPTIMIZER"))
+  if (char const* by = std::getenv("TINY_OPTIMIZER"); by && by == std::string_view("planned"))
+    return edl::run<planned>(argc, argv);
+  else if (by)
     return by == std::string_view("lamb") ? edl::run<by_lamb>(argc, argv) : edl::run<by_muon>(argc, argv);
   if (std::getenv("TINY_SLOPE")) return edl::run<sloped>(argc, argv);
   if (std::getenv("TINY_PREPARED")) return edl::run<prepared>(argc, argv);

@@ -220,6 +220,7 @@ class Predictor(unittest.TestCase):
             ({"x": [], "text": [], "ids": []}, "a batch for 0 records"),
             ({"y": 1.0, "z": [1j]}, "no input is given"),
             ({"y": [1]}, "the record has no"),
+            ({"x": self.x[:2], "text": ["a", "b"], "idss": [[1], []]}, "idss"),
             ({**good, "text": ["a", "\ud800"]}, "'text' has a text, and '.ud800', which UTF-8 has no bytes for"),
             (["a"], "predict takes arrays by their names, as .*, and not list"),
         ):

@@ -295,12 +295,14 @@ std::int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, st
     if (inputs_count > 0) need(inputs, "input");
     std::span const all(inputs, inputs_count);
     static thread_local std::vector<bool> empty;
-    empty.clear();
+    static thread_local std::vector<std::string_view> names;
+    empty.clear(), names.clear();
     for (edl_values const& v : all) {
       check(v, records);
       auto const& known = of->session->inputs();
       auto const f = std::ranges::find(known, std::string_view(v.name), &record_feature::name);
       empty.push_back(f == known.end() || edl::may_be_empty(*f));
+      names.emplace_back(v.name);
     }
     need(outputs, "place for outputs");
     std::uint64_t const each = of->session->output_size();
@@ -320,6 +322,9 @@ std::int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, st
         throw data_error(fmt::format("record {}: {}", i, e.what()));
       }
     }
+    if (of->session->inputs_unknown().empty())
+      if (std::string const stray = stray_feature(names, of->session->inputs()); !stray.empty())
+        throw error(stray);
     batch.run();
     std::ranges::copy(batch.outputs(), outputs);
     return 0;

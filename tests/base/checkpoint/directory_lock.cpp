@@ -52,6 +52,10 @@ TEST_CASE("the second job is refused, and told who has the directory") {
     CHECK_FALSE(first.lost());
   }
   CHECK_NOTHROW(directory_lock{options(dir, "other")});
+  // Whatever the name is made of, its text fits in.
+  {
+    directory_lock const strange(options(dir, std::string(300, '\x01') + std::string(300, '"') + "\xff"));
+  }
   // No character of a long name is cut.
   directory_lock const long_name(options(dir, std::string(99, 'a') + "\u00e4"));
   CHECK(
@@ -145,6 +149,27 @@ TEST_CASE("where the directory was removed the lock is taken again and told, or 
     }
     CHECK_NOTHROW(other.check());
   }
+}
+
+TEST_CASE("a lock that was taken again beats on, and keeps the epoch that was claimed") {
+  scratch const dir;
+  lock_options mine = options(dir, "mnist");
+  mine.beat = 1ms;
+  directory_lock held(mine);
+  CHECK(held.claim() == 1);
+  std::filesystem::remove(dir / ".edl-epoch");
+  std::filesystem::remove(dir / ".edl-lock");
+  auto const text = [&] {
+    std::error_code none;
+    return std::filesystem::exists(dir / ".edl-lock", none) ? slurp(dir / ".edl-lock") : "";
+  };
+  std::string first;
+  while ((first = text()).find("mnist") == first.npos) std::this_thread::yield();
+  for (std::string next = first; next == first || next.find("mnist") == next.npos; next = text())
+    std::this_thread::yield();
+  CHECK_NOTHROW(held.check());
+  CHECK(slurp(dir / ".edl-epoch").starts_with("1 "));
+  CHECK(held.claim() == 2);
 }
 
 TEST_CASE("a command's master learns by itself that a later one has the directory") {

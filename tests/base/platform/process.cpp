@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <fstream>
 
 namespace process_test {
@@ -73,6 +74,18 @@ TEST_CASE("an instance gets its environment, and its exit code is reported") {
   CHECK(e.all[0].code == 7);
   CHECK(e.all[0].failed());
   CHECK(describe(e.all[0]) == "exited with code 7");
+}
+
+TEST_CASE("an end whose status somebody else took is no success") {
+  endings e;
+  processes p("/bin/sh", {"sh", "-c", "exit 0"}, e.sink());
+  auto* const before = std::signal(SIGCHLD, SIG_IGN);  // the system reaps by itself
+  p.start({role::worker, 3}, {});
+  bool const ended = e.wait(1);
+  std::signal(SIGCHLD, before);
+  REQUIRE(ended);
+  CHECK(e.all[0].failed());
+  CHECK(e.all[0].words == "how it ended is not known: waitpid: No child processes");
 }
 
 TEST_CASE("the end of a process tells what it said at last") {

@@ -149,6 +149,7 @@ struct bench {
   scripted_parameters parameters;
   std::vector<float> predicted;
   std::vector<std::uint64_t> predicted_records;
+  bool refuses_outputs = false;  // of the next task
 
   assignment task(std::uint64_t begin, std::uint64_t end, task_kind what = task_kind::training) {
     assignment a;
@@ -163,6 +164,8 @@ struct bench {
     edl::worker::session s(options, model, rule, {&from, &evaluated, &from}, master, parameters,
                            edl::logger(edl::severity::critical),
                            [this](assignment const&, edl::view<float> y, edl::view<std::uint64_t> records) {
+                             if (std::exchange(refuses_outputs, false))
+                               throw edl::data_error("no such class");
                              predicted.insert(predicted.end(), y.begin(), y.end());
                              predicted_records.insert(predicted_records.end(), records.begin(),
                                                       records.end());

@@ -342,6 +342,19 @@ TEST_CASE("predictions are given out task by task, in the order of the records")
   CHECK(b.parameters.pushes.empty());
 }
 
+TEST_CASE("who gets the predictions may refuse those of one task, and the next one is given out") {
+  bench b;
+  b.refuses_outputs = true;
+  b.master.work = {b.task(4, 8, task_kind::prediction), b.task(8, 12, task_kind::prediction)};
+  CHECK(b.run());
+  REQUIRE(b.master.outcomes.size() == 2);
+  CHECK(b.master.outcomes[0].lease == 104);
+  CHECK(b.master.outcomes[0].error == "no such class");
+  CHECK(b.master.outcomes[1].lease == 108);
+  CHECK(b.master.outcomes[1].error.empty());
+  CHECK(b.predicted == std::vector<float>{8, 9, 10, 11});
+}
+
 TEST_CASE("between pulls it makes its own steps") {
   bench b;
   b.options.get_model_steps = 3;

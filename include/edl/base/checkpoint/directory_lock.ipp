@@ -23,6 +23,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/storage_error.hpp"
@@ -125,8 +126,8 @@ EDL_INLINE void directory_lock::acquire() {
   watch_foreign(decides);
   std::random_device device;
   self_.owner = fmt::format("{:016x}", std::uint64_t{device()} << 32 | device());
-  self_.job = shortened(options_.job, detail::longest_lock_name);
-  self_.host = detail::host_name();
+  self_.job = printable(options_.job, detail::longest_lock_name);
+  self_.host = printable(detail::host_name(), detail::longest_lock_name);
   self_.process = std::uint64_t(::getpid());
   self_.since = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
   try {
@@ -159,7 +160,9 @@ EDL_INLINE std::string directory_lock::text() const {
   nlohmann::json const content{{"job", self_.job},        {"process", self_.process}, {"host", self_.host},
                                {"since", self_.since},    {"owner", self_.owner},     {"beat", self_.beat},
                                {"machine", self_.machine}};
-  return content.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  std::string const all = content.dump();
+  invariant(all.size() < detail::lock_text, "names that are cut, and cannot be printed otherwise, fit in");
+  return all;
 }
 
 EDL_INLINE std::optional<directory_lock::holder> directory_lock::read_from(int fd, std::string* raw) const {

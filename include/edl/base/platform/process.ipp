@@ -217,9 +217,14 @@ EDL_INLINE void processes::spawn(start_order const& order) {
 EDL_INLINE void processes::reap(process_id who, child const& c) {
   invariant(c.pid > 0 && c.handle >= 0, "only a process that was started is waited for");
   int status = 0;
-  ::waitpid(c.pid, &status, 0);
+  pid_t waited = 0;
+  while ((waited = ::waitpid(c.pid, &status, 0)) < 0 && errno == EINTR) {
+  }
+  int const why = errno;
   ending e{.who = who, .stop_requested = c.stop_requested, .words = {}, .order = c.order};
-  if (WIFSIGNALED(status))
+  if (waited < 0)  // SIGCHLD is ignored, or a wait of the author's code took its status
+    e.code = 255, e.words = fmt::format("how it ended is not known: waitpid: {}", std::strerror(why));
+  else if (WIFSIGNALED(status))
     e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.stop_requested && killed_for_memory(c);
   else
     e.code = WEXITSTATUS(status);

@@ -51,8 +51,7 @@ struct tensor {
 tensor tensor_for(std::string const& name, std::span<record_feature const> inputs,
                   example::kind otherwise = example::kind::floats);
 
-/// A feature that the model does not ask for is ignored, as a column of a table is. Where one that it takes
-/// is not given, it may be a misspelt name: throws http::failure (400) that lists the inputs.
+/// Throws http::failure (400) for a `stray_feature`.
 void check_names(std::span<tensor const> given, std::span<record_feature const> inputs);
 
 /// Divides the values among so many records. One all of whose values are null lacks the feature. Throws

@@ -268,21 +268,9 @@ EDL_INLINE tensor tensor_for(std::string const& name, std::span<record_feature c
 }
 
 EDL_INLINE void check_names(std::span<tensor const> given, std::span<record_feature const> inputs) {
-  auto const stray = std::ranges::find_if(given, [&](tensor const& t) {
-    return std::ranges::find(inputs, t.name, &record_feature::name) == inputs.end();
-  });
-  if (stray == given.end()) return;
-  std::string all;
-  bool complete = true;
-  for (record_feature const& f : inputs) {
-    all += (all.empty() ? "" : ", ") + f.name;
-    complete &= std::ranges::find(given, f.name, &tensor::name) != given.end();
-  }
-  if (!complete)
-    throw detail::bad(fmt::format(
-        "the model takes no input '{}'; it takes {}: others are ignored only where all of these are "
-        "given, if as null",
-        printable(stray->name), all));
+  std::vector<std::string_view> names;
+  for (tensor const& t : given) names.emplace_back(t.name);
+  if (std::string const stray = stray_feature(names, inputs); !stray.empty()) throw detail::bad(stray);
 }
 
 EDL_INLINE void share_out(std::span<tensor> inputs, std::size_t rows) {

@@ -608,20 +608,23 @@ EDL_INLINE void session::end(std::string const& error, bool wrong, bool refused)
   // Off the queue first: whatever fails from here on is not told of it twice.
   lease l = std::move(in.leases.front());
   in.leases.pop_front();
-  std::string worst;
-  if (!error.empty()) {
+  std::string worst, failed = error;
+  // What the author's code throws here is of this lease, not of the next one.
+  if (error.empty()) try {
+      if (l.task.kind == task_kind::prediction && sink_) sink_(l.task, l.outputs, l.records);
+      if (l.task.kind == task_kind::evaluation && inspected_) worst = inspected_(l.task.task);
+    } catch (data_error const& e) {
+      failed = e.what();
+    }
+  if (!failed.empty()) {
     if (auto const it = in.loaders.find(from_.of(l.task.kind)); it != in.loaders.end())
       it->second->cancel(l.ticket);
-    log_.debug(error);  // the master tells it
-  } else if (l.task.kind == task_kind::prediction && sink_) {
-    sink_(l.task, l.outputs, l.records);
-  } else if (l.task.kind == task_kind::evaluation && inspected_) {
-    worst = inspected_(l.task.task);
+    log_.debug(failed);  // the master tells it
   }
   time_account::scope const counts(account_, time_account::tasks);
   in.ask_again = {};  // what is done may be what the next task waited for
   outcome const o{.lease = l.task.lease,
-                  .error = error,
+                  .error = failed,
                   .skipped = l.skipped,
                   .metrics = l.totals,
                   .applied = l.next,
@@ -631,7 +634,7 @@ EDL_INLINE void session::end(std::string const& error, bool wrong, bool refused)
                   .checked = l.checked,
                   .wrong = wrong,
                   .refused = refused};
-  if (error.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
+  if (failed.empty() && l.task.kind == task_kind::training && parameters_.pending() > 0)
     unreported_.push_back(o);
   else if (!master_.report(o) && l.task.kind != task_kind::check)
     log_.warning(fmt::format("the master had given task {} of epoch {} to another worker", l.task.task.index,

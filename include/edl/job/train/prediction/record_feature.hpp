@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,10 @@ void check_records(record_facts const& known, data::source const& of);
 /// cannot have, as a warning that begins with `given`; empty: none. Throws data_error where the model needs
 /// one, or where a feature that the model does not take has nearly its name.
 std::string missing_features(record_facts const& known, data::source const& of, std::string_view given);
+
+/// A feature that the model does not take is ignored, as a column of a table is. Where one that it takes is
+/// not given, it may be a misspelt name: a sentence that lists the inputs; empty otherwise.
+std::string stray_feature(std::span<std::string_view const> given, std::span<record_feature const> inputs);
 
 /// `feed` writes another number of values than an input of the network has.
 struct count_error : data_error {

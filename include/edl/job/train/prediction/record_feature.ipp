@@ -396,4 +396,23 @@ EDL_INLINE std::string missing_features(record_facts const& known, data::source 
                                        given, missing);
 }
 
+EDL_INLINE std::string stray_feature(std::span<std::string_view const> given,
+                                     std::span<record_feature const> inputs) {
+  auto const stray = std::ranges::find_if(given, [&](std::string_view name) {
+    return std::ranges::find(inputs, name, &record_feature::name) == inputs.end();
+  });
+  if (stray == given.end()) return {};
+  std::string all;
+  bool complete = true;
+  for (record_feature const& f : inputs) {
+    all += (all.empty() ? "" : ", ") + f.name;
+    complete &= std::ranges::find(given, f.name) != given.end();
+  }
+  if (complete) return {};
+  return fmt::format(
+      "the model takes no input '{}'; it takes {}: others are ignored only where all of these are "
+      "given, if as null",
+      printable(*stray), all);
+}
+
 }  // namespace edl
