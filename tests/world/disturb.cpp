@@ -105,10 +105,14 @@ void job::on_call(world::call const& c) {
   if (auto const at = c.on.rfind("/version-"); c.what == "rename" && c.on.ends_with("/manifest.json") &&
                                                at != c.on.npos &&
                                                std::sscanf(c.on.data() + at, "/version-%llu", &version) == 1)
-    if (process const* const by = find(c.by);
-        version > acknowledged_ + 2 * std::uint64_t(plan_.workers) && !(by && by->replaced))
-      find_fault(fmt::format("a checkpoint of version {} is valid, and the newest step is {}", version,
-                             acknowledged_));
+    if (process const* const by = find(c.by); !(by && by->replaced)) {
+      // One that its master did not live to tell of is valid, and may be written again.
+      std::uint64_t const newest = std::max(acknowledged_, valid_);
+      if (version > newest + 2 * std::uint64_t(plan_.workers))
+        find_fault(
+            fmt::format("a checkpoint of version {} is valid, and the newest step is {}", version, newest));
+      valid_ = std::max<std::uint64_t>(valid_, version);
+    }
   if (aimed_.empty()) return;
   if (process const* const by = find(c.by)) happens(*by, c.what, c.on);
 }

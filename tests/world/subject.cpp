@@ -269,6 +269,9 @@ void job::look_at_size() {
   auto const judge = [&](fault::kind what, std::string const& role, std::size_t wanted) {
     auto const there = std::size_t(std::ranges::count_if(
         all_, [&](process const& p) { return p.role == role && !p.ended && p.wanted; }));
+    // Nobody comes in the place of one that stands still and was told to go, before it is killed.
+    if (std::ranges::any_of(all_, [&](process const& p) { return p.role == role && !p.ended && !p.wanted; }))
+      return;
     // Others are told to go, and come, once the journal knows of it.
     bool const late = world::now() > changed_ + 45s, in_time = late || !slow_seen_,
                more = there > wanted && in_time, less = there < wanted && in_time && !leaving_ && !trained_;
@@ -477,7 +480,7 @@ void job::judge_line(process& who, log_line const& l) {
   if (std::sscanf(l.text.c_str(), "Checkpoint of version %llu written", &version) == 1)
     written_ = std::max<std::uint64_t>(written_, version);
   if (std::sscanf(l.text.c_str(), "Going back to version %llu", &version) == 1) {
-    acknowledged_ = version, void_ = true;
+    acknowledged_ = valid_ = version, void_ = true;
     look_at_history(version);
   }
   // A member of an earlier world may have come back with its copy, to a master that has gone back behind it.

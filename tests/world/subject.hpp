@@ -153,7 +153,7 @@ class job {
   std::map<std::uint64_t, int> passes_;  // of processes, by their numbers
   std::vector<std::string> findings_;
   std::string failure_, refused_;
-  std::uint64_t started_ = 0, steps_ = 0, acknowledged_ = 0;
+  std::uint64_t started_ = 0, steps_ = 0, acknowledged_ = 0, valid_ = 0;
   std::uint64_t written_ = 0;  // version of the newest checkpoint that the master has told of
   std::uint32_t next_worker_ = 0;
   std::set<std::uint64_t> evaluated_;
