@@ -211,7 +211,8 @@ void job::apply(fault const& of) {
       break;
     case old_end:
       ++applied_;
-      if (plan_.latency >= 5ms) touch(f.place);  // 0.2 s are few ways there and back
+      // 0.2 s are few ways there and back, and there is none to a master that is cut off.
+      if (plan_.latency >= 5ms || world::now() < secluded_) touch(f.place);
       world::end_late(f.place, f.other, f.length);
       break;
     case blackout:

@@ -287,6 +287,7 @@ TEST_CASE("whoever claims a later epoch ends the writing of all before") {
   CHECK(contains(said,
                  "has been taken by a later master of the job (epoch 2, this one is of 1); nothing more "
                  "is written there"));
+  CHECK(first.superseded());
   CHECK(first.claim() == 3);  // as a new start would
   CHECK_NOTHROW(first.check());
   // The file may have been lost, or could not be written before.
@@ -305,6 +306,16 @@ TEST_CASE("whoever claims a later epoch ends the writing of all before") {
   example_state().write_at({edl::in_epoch(4, 1), 7}, dir.path(), 1);
   CHECK(contains(complaint([&] { first.check(); }), "(epoch 4, this one is of 3)"));
   CHECK_FALSE(std::filesystem::exists(dir / ".edl-epoch"));
+}
+
+TEST_CASE("a later epoch is a successor's, also where nobody can be read to hold the directory") {
+  scratch const dir;
+  directory_lock held(options(dir, "mnist"));
+  CHECK(held.claim() == 1);
+  spill(dir / ".edl-epoch", "2 another\n");
+  std::filesystem::resize_file(dir / ".edl-lock", 0);
+  CHECK(contains(complaint([&] { held.check(); }), "has been taken by a later master of the job"));
+  CHECK(held.superseded());
 }
 
 TEST_CASE("whoever has lost the directory before it claims an epoch claims none") {

@@ -31,6 +31,10 @@
 namespace edl::checkpoint {
 namespace detail {
 
+struct later_epoch : error {
+  using error::error;
+};
+
 // In bytes. A text is padded and written by one call.
 inline constexpr std::size_t lock_text = 1024, longest_lock_name = 100;
 // Bytes that are locked lie beyond the text: some file systems let nobody read what another has locked.
@@ -240,7 +244,7 @@ EDL_INLINE void directory_lock::check_epoch() const {
   // Where the file is lost, checkpoints say how far others are.
   std::uint64_t const newest = claimed.epoch < epoch_ ? newest_epoch(options_.directory) : claimed.epoch;
   if (newest > epoch_)
-    throw error(
+    throw detail::later_epoch(
         fmt::format("{} has been taken by a later master of the job (epoch {}, this one is of {}); nothing "
                     "more is written there",
                     options_.description, newest, epoch_.load()));
@@ -312,8 +316,10 @@ EDL_INLINE void directory_lock::check() const {
       if (!by) by = read();
     } catch (error const&) {
     }
+    // Where the text cannot be read, or is no holder's any more, the later epoch is a successor's.
+    bool const ours = by ? by->job == self_.job : dynamic_cast<detail::later_epoch const*>(&e) != nullptr;
     // A command's master has no successor but those that the command starts.
-    bool const same = by && by->job == self_.job && options_.holder != lock_options::part::master;
+    bool const same = ours && options_.holder != lock_options::part::master;
     std::lock_guard const guard(mutex_);
     superseded_ = same;
     if (!lost_) lost_ = e.what();

@@ -336,8 +336,9 @@ EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
   auto const until = now() + std::min(r.time_left(), detail::longest_entry);
   wire::World out;
   for (;;) {
-    bool const known = coordinator_.workers().known(m.worker(), m.incarnation());
-    out.set_known(known || stranger(role::worker, m.worker(), m.incarnation()));
+    membership::standing const is = coordinator_.workers().check(m.worker(), m.incarnation());
+    bool const known = is == membership::standing::repeated;
+    out.set_known(is != membership::standing::given_up);  // also of a job that is over, and not yet ended
     out.set_over(coordinator_.over() && loop_.ended());
     if (!out.known() || out.over() || (known && came_early)) break;
     if (world const* const w =
