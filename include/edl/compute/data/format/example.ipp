@@ -19,6 +19,9 @@
 namespace edl {
 namespace data::detail {
 
+// Of table.hpp, which may be on its way to include this.
+EDL_INLINE std::string look_alike(std::string_view wanted, std::vector<std::string_view> const& names);
+
 /// A name from a file, fit for a line of text.
 inline std::string printable(std::string_view name) {
   std::string text(name.substr(0, 64));
