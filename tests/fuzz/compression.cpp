@@ -16,6 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     fuzz::require(raw.size() <= limit, "Zstandard keeps to the limit");
   if (fuzz::takes([&] { unpack_snappy_block(packed, limit, raw); }))
     fuzz::require(raw.size() <= limit, "a snappy block keeps to the limit");
+  if (fuzz::takes([&] { unpack_lz4_block(packed, size * 3, raw); }))
+    fuzz::require(raw.size() == size * 3, "LZ4 has the size that is said");
   if (fuzz::takes([&] { unpack_snappy_frames(packed, limit, raw); })) {
     fuzz::require(raw.size() <= limit, "snappy's frames keep to the limit");
     std::string again, back;

@@ -218,7 +218,7 @@ TEST_CASE("an ending in capitals is the same, and one that is not known says wha
   support::write(dir / "T.JsonL", "{\"label\": 5}\n");
   CHECK(first_label(*open_source(dir / "T.CSV")) == 4);
   CHECK(first_label(*open_source(dir / "T.JsonL")) == 5);
-  for (char const* name : {"t.parquet", "t.json", "t.csv.bz2", "t.csv.bak"}) {
+  for (char const* name : {"t.orc", "t.json", "t.csv.bz2", "t.csv.bak"}) {
     auto const why = refused(support::write(dir / name, "label\n4\n"));
     CHECK(has(why, std::string(name) + ": '." + (std::string(name).substr(std::string(name).rfind('.') + 1)) +
                        "' files are not read"));

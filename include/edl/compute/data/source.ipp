@@ -17,6 +17,7 @@
 #include "edl/compute/data/format/json_lines.hpp"
 #include "edl/compute/data/format/libfm.hpp"
 #include "edl/compute/data/format/numpy.hpp"
+#include "edl/compute/data/format/parquet.hpp"
 #include "edl/compute/data/format/picture_file.hpp"
 #include "edl/compute/data/format/picture_folder.hpp"
 #include "edl/compute/data/format/published_tables.hpp"
@@ -77,13 +78,14 @@ EDL_INLINE std::unique_ptr<source> open_published(std::string const& directory, 
 }
 
 /// What a file is, by its name and, where that says nothing, by its first bytes.
-enum class file_kind { recordio, tfrecord, numpy, archive, csv, tsv, json_lines, libfm, picture };
+enum class file_kind { recordio, tfrecord, numpy, archive, csv, tsv, json_lines, parquet, libfm, picture };
 
 EDL_INLINE file_kind kind_of_file(std::string const& path) {
   auto const plain = without_packing(path);
   if (ends_as(plain, ".csv")) return file_kind::csv;
   if (ends_as(plain, ".tsv")) return file_kind::tsv;
   if (ends_as(plain, ".jsonl") || ends_as(plain, ".ndjson")) return file_kind::json_lines;
+  if (ends_as(path, ".parquet")) return file_kind::parquet;
   if (ends_as(path, ".libfm") || ends_as(path, ".libsvm")) return file_kind::libfm;
   if (ends_as(path, ".npy")) return file_kind::numpy;
   if (ends_as(path, ".npz")) return file_kind::archive;
@@ -115,7 +117,7 @@ EDL_INLINE void refuse_published(std::string const& path) {
 }
 
 inline constexpr std::string_view read_by_ending =
-    ".csv, .tsv, .jsonl and .ndjson (also .gz or .zst), .npy, .npz, .libfm and .libsvm";
+    ".csv, .tsv, .jsonl and .ndjson (also .gz or .zst), .parquet, .npy, .npz, .libfm and .libsvm";
 
 /// Where a name's ending says nothing to us, the first bytes have to be RecordIO's. A file without an ending
 /// may be a damaged one.
@@ -171,6 +173,8 @@ EDL_INLINE std::unique_ptr<source> open_file(std::string const& path, source_opt
       return table({.delimiter = '\t'});
     case file_kind::json_lines:
       return std::make_unique<json_lines_source>(path);
+    case file_kind::parquet:
+      return std::make_unique<parquet_source>(path, options);
     case file_kind::libfm:
       return std::make_unique<libfm_source>(path);
     case file_kind::archive:

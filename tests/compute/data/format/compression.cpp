@@ -2,6 +2,7 @@
 #include "edl/compute/data/format/compression.hpp"
 
 #include <doctest/doctest.h>
+#include <lz4.h>
 
 #include "compute/data/support.hpp"
 
@@ -127,6 +128,22 @@ TEST_CASE("gzip takes the room that a file claims, up to 16 times its own size")
   packed.replace(packed.size() - 4, 4, "\xff\xff\xff\xff");
   CHECK(has(failure([&] { d::unpack_gzip(packed, std::size_t{1} << 40, wide); }), "damaged"));
   CHECK(wide.capacity() <= packed.size() * 16 + 64);
+}
+
+TEST_CASE("a block of LZ4 is unpacked to the size that is said, and no other") {
+  std::string const raw = std::string(1000, 'a') + noise(300);
+  std::string packed(std::size_t(LZ4_compressBound(int(raw.size()))), '\0'), unpacked;
+  packed.resize(
+      std::size_t(LZ4_compress_default(raw.data(), packed.data(), int(raw.size()), int(packed.size()))));
+  d::unpack_lz4_block(packed, raw.size(), unpacked);
+  CHECK(unpacked == raw);
+  for (std::size_t const wrong : {raw.size() - 1, raw.size() + 1})
+    CHECK(failure([&] { d::unpack_lz4_block(packed, wrong, unpacked); }) == "LZ4 block is malformed");
+  CHECK(has(failure([&] { d::unpack_lz4_block(packed.substr(0, 4), 1021, unpacked); }),
+            "LZ4 block of 4 bytes"));
+  CHECK(!failure([&] {
+           d::unpack_lz4_block(packed.substr(0, packed.size() - 9), raw.size(), unpacked);
+         }).empty());
 }
 
 }  // namespace compression_test

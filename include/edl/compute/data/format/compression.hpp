@@ -41,6 +41,9 @@ bool take_snappy_frame(std::string_view stream, std::string_view& left, snappy_f
 void unpack_snappy_frame(snappy_frame const& frame, char* into);
 void unpack_snappy_block(std::string_view packed, std::size_t limit, std::string& into);
 
+/// A block of LZ4 without a frame (lz4/lz4, lz4_Block_format.md), which says its unpacked size elsewhere.
+void unpack_lz4_block(std::string_view packed, std::size_t raw, std::string& into);
+
 void pack_gzip(std::string_view raw, std::string& into);
 
 /// One or more gzip members.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <lz4.h>
 #include <snappy.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -146,6 +147,15 @@ EDL_INLINE void unpack_snappy_block(std::string_view packed, std::size_t limit, 
   into.resize(raw);
   if (!snappy::RawUncompress(packed.data(), packed.size(), into.data()))
     throw data_error("snappy block is malformed");
+}
+
+EDL_INLINE void unpack_lz4_block(std::string_view packed, std::size_t raw, std::string& into) {
+  // A packed byte never makes more than 255.
+  if (packed.size() > LZ4_MAX_INPUT_SIZE || raw > LZ4_MAX_INPUT_SIZE || raw > packed.size() * 255)
+    throw data_error(fmt::format("LZ4 block of {} bytes says {} unpacked bytes", packed.size(), raw));
+  into.resize(raw);
+  if (LZ4_decompress_safe(packed.data(), into.data(), int(packed.size()), int(raw)) != int(raw))
+    throw data_error("LZ4 block is malformed");
 }
 
 /// Ends a zlib stream whatever happens.

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "edl/compute/data/format/compression.hpp"
+#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/parquet.hpp"
+#include "edl/compute/data/format/parquet_page.hpp"
+#include "edl/compute/data/format/parquet_value.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
+#include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
+
+namespace edl::data {
+namespace detail {
+
+inline constexpr std::uint64_t parquet_header_limit = 1u << 20;
+
+/// Pages of a file, unpacked when they are asked for and kept up to a number of bytes, beside the last one of
+/// each column.
+class parquet_pages {
+ public:
+  struct place {
+    std::uint64_t at = 0;  // of its header
+    parquet_page_header header;
+    std::uint64_t first = 0;  // row that begins in it, of the row group
+    parquet_rows rows = {};
+    std::unique_ptr<parquet_page> page = {};
+    std::uint64_t used = 0;
+  };
+  struct chunk {
+    std::vector<place> places;
+    std::shared_ptr<parquet_values const> dictionary;
+  };
+
+  parquet_pages(input_file const& file, parquet_metadata const& of, std::size_t bytes)
+      : file_(file), of_(of), most_(bytes), now_(of.columns.size()) {}
+
+  /// The page in which a row of a row group begins. Valid until the next one of its column is asked for.
+  place& find(std::size_t group, std::size_t column, std::uint64_t row) {
+    current& now = now_[column];
+    if (!now.in || now.group != group) now = {.in = &open(group, column), .group = group};
+    auto& places = now.in->places;
+    bool const here = now.at < places.size() && row >= places[now.at].first &&
+                      (now.at + 1 == places.size() || row < places[now.at + 1].first);
+    if (!here)
+      now.at = std::size_t(std::ranges::upper_bound(places, row, {}, &place::first) - places.begin()) - 1;
+    return load(column);
+  }
+
+  /// The one behind it in the row group; null: it is the last.
+  place* next(std::size_t column) {
+    current& now = now_[column];
+    if (now.at + 1 == now.in->places.size()) return nullptr;
+    ++now.at;
+    return &load(column);
+  }
+
+ private:
+  struct current {
+    chunk* in = nullptr;
+    std::size_t group = 0, at = 0;
+  };
+
+  /// Does something with what lies at a place; an error of it says which place that is.
+  template <class Act>
+  auto at_place(std::size_t group, std::size_t column, std::uint64_t at, Act&& act) const try {
+    return act();
+  } catch (changed_error const&) {
+    throw;
+  } catch (unread_error const&) {
+    throw;
+  } catch (data_error const& e) {
+    throw data_error(fmt::format("{}: row group {}, column '{}', page at byte {}: {}", file_.path(), group,
+                                 edl::printable(of_.columns[column].name, 64), at, e.what()));
+  }
+
+  parquet_chunk const& stored(std::size_t group, std::size_t column) const {
+    return of_.groups[group].chunks[of_.columns[column].leaf];
+  }
+
+  std::string_view read(std::uint64_t at, std::uint64_t count) {
+    bytes_.resize(std::size_t(count));
+    file_.read(at, bytes_.data(), bytes_.size());
+    file_.check_unchanged();
+    return bytes_;
+  }
+
+  /// A page without its header, as it is stored.
+  std::string_view body(place const& p) {
+    auto const bytes = read(p.at + p.header.header, p.header.size);
+    if (auto const found = p.header.has_checksum ? crc32(bytes) : 0;
+        p.header.has_checksum && found != p.header.checksum)
+      throw data_error(
+          fmt::format("has checksum {:#010x}, its bytes have {:#010x}", p.header.checksum, found));
+    return bytes;
+  }
+
+  parquet_page_header header(std::uint64_t at, std::uint64_t end) {
+    // A header may hold texts of any length, as the least and the largest value.
+    for (std::uint64_t count = 128;; count *= 8) {
+      std::uint64_t const now = std::min({count, end - at, parquet_header_limit});
+      try {
+        auto const h = parse_parquet_page_header(read(at, now));
+        if (h.size > end - at - h.header)
+          throw data_error(fmt::format("says {} bytes, the column has {} more", h.size, end - at - h.header));
+        return h;
+      } catch (changed_error const&) {
+        throw;
+      } catch (data_error const&) {
+        if (now < count) throw;
+      }
+    }
+  }
+
+  chunk& open(std::size_t group, std::size_t column) {
+    auto const [it, fresh] = chunks_.try_emplace({group, column});
+    if (!fresh) return it->second;
+    try {
+      list(group, column, it->second);
+    } catch (...) {
+      drop(it);
+      throw;
+    }
+    return it->second;
+  }
+
+  void list(std::size_t group, std::size_t column, chunk& into) {
+    using kind = parquet_page_header::kind;
+    parquet_chunk const& c = stored(group, column);
+    parquet_column const& what = of_.columns[column];
+    std::uint64_t rows = 0, values = 0;
+    for (std::uint64_t at = c.begin; at < c.end && values < c.values;)
+      at_place(group, column, at, [&] {
+        place p{.at = at, .header = header(at, c.end), .first = rows};
+        auto const& h = p.header;
+        at += h.header + h.size;
+        if (h.type == kind::index) return;
+        if (h.type == kind::dictionary) {
+          if (into.dictionary) throw data_error("is a second dictionary");
+          into.dictionary =
+              std::make_shared<parquet_values const>(read_parquet_dictionary(what, c.codec, h, body(p)));
+          held_ += into.dictionary->memory();
+          return;
+        }
+        if (h.values > c.values - values)
+          throw data_error(
+              fmt::format("says {} values, the column has {} more", h.values, c.values - values));
+        values += h.values;
+        parquet_rows in{.begun = h.values};
+        if (what.list_definition > 0) in = count_parquet_rows(what, c.codec, h, body(p));
+        if (in.continued > 0 && rows == 0)
+          throw data_error("goes on with a row, and there is none before it");
+        p.rows = in;
+        rows += in.begun;
+        if (h.values > 0) into.places.push_back(std::move(p));
+      });
+    if (auto const said = of_.groups[group].rows; values != c.values || rows != said)
+      at_place(group, column, c.begin, [&] {
+        throw data_error(
+            fmt::format("it and those behind it hold {} values of {} rows, the metadata says {} of {}",
+                        values, rows, c.values, said));
+      });
+  }
+
+  place& load(std::size_t column) {
+    current const& now = now_[column];
+    place& p = now.in->places[now.at];
+    p.used = ++uses_;
+    if (p.page) return p;
+    at_place(now.group, column, p.at, [&] {
+      auto page = std::make_unique<parquet_page>(read_parquet_page(
+          of_.columns[column], stored(now.group, column).codec, p.header, body(p), now.in->dictionary));
+      // Rows are taken from it by what was counted when its column was opened.
+      if (page->count != p.header.values ||
+          (of_.columns[column].list_definition > 0 && page->rows.size() != p.rows.begun))
+        throw changed_error(fmt::format("{}: was changed while it was being read", file_.path()));
+      held_ += page->memory();
+      p.page = std::move(page);
+    });
+    while (held_ > most_ && forget()) {
+    }
+    return p;
+  }
+
+  /// Drops the page that was used longest ago, and what no page needs; false: all are in use.
+  bool forget() {
+    place* oldest = nullptr;
+    for (auto it = chunks_.begin(); it != chunks_.end();) {
+      chunk& c = it->second;
+      current const& now = now_[it->first.second];
+      bool empty = now.in != &c;
+      for (std::size_t i = 0; i < c.places.size(); ++i) {
+        place& p = c.places[i];
+        if (!p.page) continue;
+        empty = false;
+        if (now.in == &c && now.at == i) continue;
+        if (!oldest || p.used < oldest->used) oldest = &p;
+      }
+      if (!empty) {
+        ++it;
+        continue;
+      }
+      it = drop(it);
+    }
+    if (!oldest) return false;
+    held_ -= oldest->page->memory();
+    oldest->page.reset();
+    return true;
+  }
+
+  using chunks = std::map<std::pair<std::size_t, std::size_t>, chunk>;  // by row group and column
+
+  chunks::iterator drop(chunks::iterator it) {
+    if (auto const& d = it->second.dictionary) held_ -= d->memory();
+    return chunks_.erase(it);
+  }
+
+  input_file const& file_;
+  parquet_metadata const& of_;
+  std::size_t most_, held_ = 0;
+  std::uint64_t uses_ = 0;
+  chunks chunks_;
+  std::vector<current> now_;  // of each column
+  std::string bytes_;
+};
+
+class parquet_reader final : public reader {
+ public:
+  explicit parquet_reader(parquet_source const& from)
+      : from_(from), pages_(from.file_, from.metadata_, from.cache_bytes_) {}
+
+  void read(std::size_t shard, std::uint64_t record, example& into) override {
+    auto const& of = from_.metadata_;
+    if (shard != 0 || record >= of.rows)
+      throw data_error(fmt::format("{}: there is no row {}, it has {}", from_.file_.path(), record, of.rows));
+    auto const group =
+        std::size_t(std::ranges::upper_bound(of.groups, record, {}, &parquet_metadata::row_group::first) -
+                    of.groups.begin()) -
+        1;
+    std::uint64_t const row = record - of.groups[group].first;
+    example_builder build{into};
+    for (std::size_t i = 0; i < of.columns.size(); ++i) {
+      auto& place = pages_.find(group, i, row);
+      if (of.columns[i].list_definition > 0)
+        list(i, place, row, build);
+      else
+        cell(i, *place.page, std::size_t(row - place.first), build);
+    }
+  }
+
+ private:
+  data_error refuse(std::size_t column, std::string_view expected, std::string_view found) const {
+    return data_error(fmt::format("{}: expected {} in column '{}', found {}", from_.file_.path(), expected,
+                                  edl::printable(from_.columns_[column].name, 64), found));
+  }
+
+  std::int64_t integer(std::size_t column, parquet_values const& values, std::size_t i) {
+    auto const& c = from_.metadata_.columns[column];
+    if (auto const n = integer_at(c, values, i)) return *n;
+    throw refuse(column, "a whole number of 64 bits with a sign", text_at(c, values, i, text_));
+  }
+
+  void cell(std::size_t column, parquet_page const& page, std::size_t row, example_builder& build) {
+    auto const& c = from_.metadata_.columns[column];
+    auto const& [name, kind, spelled, says_nothing] = from_.columns_[column];
+    std::uint32_t const at = page.value(row);
+    parquet_values const& values = *page.values;
+    bool missing = at >= parquet_page::no_list;
+    std::string_view text;
+    if (!missing && (kind == example::kind::strings || from_.missing_)) {
+      text = text_at(c, values, at, text_);
+      missing = from_.missing_ && std::ranges::find(*from_.missing_, trimmed(text)) != from_.missing_->end();
+    }
+    if (kind == example::kind::strings) {
+      build.bytes(name, missing ? std::string_view() : text);
+      if (missing) return;
+      if (auto const n = number_from<std::int64_t>(text)) build.also(*n);
+      // Of numbers that are too large for an integer, a float would be another one.
+      if (auto const n = spelled ? std::nullopt : number_from<double>(text)) build.also(float(*n));
+    } else if (missing) {
+      return;
+    } else if (kind == example::kind::integers) {
+      build.integer(name, integer(column, values, at));
+    } else {
+      double const n = number_at(c, values, at);
+      build.floating(name, float(n));
+      constexpr double exact = double(std::int64_t{1} << 53);
+      if (n >= -exact && n <= exact && double(std::int64_t(n)) == n) build.also(std::int64_t(n));
+    }
+  }
+
+  /// A row of a list, which may go on in the pages behind.
+  void list(std::size_t column, parquet_pages::place& first, std::uint64_t row, example_builder& build) {
+    auto const& c = from_.metadata_.columns[column];
+    auto const& [name, kind, spelled, says_nothing] = from_.columns_[column];
+    integers_.clear(), floats_.clear(), texts_.clear();
+    bool null = false;
+    auto const take = [&](parquet_page const& page, std::size_t begin, std::size_t end) {
+      for (std::size_t slot = begin; slot < end; ++slot) {
+        std::uint32_t const at = page.value(slot);
+        null = null || at == parquet_page::no_list;
+        if (at == parquet_page::null) throw refuse(column, "a value in the list", "null");
+        if (at >= parquet_page::no_list) continue;
+        if (kind == example::kind::strings)
+          texts_.emplace_back(text_at(c, *page.values, at, text_));
+        else if (kind == example::kind::integers)
+          integers_.push_back(integer(column, *page.values, at));
+        else
+          floats_.push_back(float(number_at(c, *page.values, at)));
+      }
+    };
+    auto const in_page = std::size_t(row - first.first);
+    auto const& rows = first.page->rows;
+    bool last = in_page + 1 == rows.size();
+    take(*first.page, rows[in_page], last ? first.page->count : rows[in_page + 1]);
+    while (last) {
+      auto const* const more = pages_.next(column);
+      if (!more || more->rows.continued == 0) break;
+      take(*more->page, 0, more->rows.continued);
+      last = more->page->rows.empty();
+    }
+    if (null) return;
+    if (kind == example::kind::strings) {
+      std::vector<std::string_view> const views(texts_.begin(), texts_.end());
+      build.bytes(name, views);
+    } else if (kind == example::kind::integers) {
+      build.integers(name, view<std::int64_t>(integers_));
+    } else {
+      build.floats(name, view<float>(floats_));
+    }
+  }
+
+  parquet_source const& from_;
+  parquet_pages pages_;
+  std::string text_;
+  std::vector<std::int64_t> integers_;
+  std::vector<float> floats_;
+  std::vector<std::string> texts_;
+};
+
+}  // namespace detail
+
+EDL_INLINE parquet_source::parquet_source(std::string const& path, source_options const& options)
+    : file_(path),
+      metadata_(detail::read_parquet_metadata(file_)),
+      missing_(options.missing),
+      cache_bytes_(options.cache_bytes) {
+  for (std::string const& note : metadata_.notes)
+    if (notes_.size() < detail::table_notes) notes_.push_back(fmt::format("{}: {}", path, note));
+  if (auto const all = metadata_.notes.size(); all > notes_.size())
+    notes_.push_back(fmt::format("{}: {} more columns are left out", path, all - notes_.size()));
+  if (metadata_.columns.empty())
+    throw data_error(fmt::format("{}: has no column that is read{}", path,
+                                 metadata_.notes.empty() ? "" : "; " + metadata_.notes.front()));
+  for (auto const& c : metadata_.columns) columns_.push_back({c.name, detail::kind_of(c)});
+  find_large_numbers();
+  for (table_column& c : columns_)
+    if (options.known)
+      if (auto const it = std::ranges::find(*options.known, c.name, &table_column::name);
+          it != options.known->end())
+        c.kind = wider(c.kind, it->kind);
+  shards_.push_back({path.substr(path.find_last_of('/') + 1), metadata_.rows});
+}
+
+EDL_INLINE void parquet_source::find_large_numbers() {
+  detail::parquet_pages pages(file_, metadata_, 0);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    auto const& c = metadata_.columns[i];
+    if (!may_be_too_large(c)) continue;
+    auto const large = [&](detail::parquet_page const& page) -> std::optional<std::string> {
+      for (std::size_t v = 0; v < page.values->size(); ++v)
+        if (std::string text; !integer_at(c, *page.values, v))
+          return std::string(text_at(c, *page.values, v, text));
+      return std::nullopt;
+    };
+    // What is wrong with a page is told when its rows are read.
+    try {
+      for (std::size_t g = 0; g < metadata_.groups.size() && !columns_[i].spelled; ++g) {
+        if (metadata_.groups[g].rows == 0) continue;
+        for (auto* p = &pages.find(g, i, 0); p; p = pages.next(i))
+          if (auto const text = large(*p->page)) {
+            columns_[i] = {.name = c.name, .kind = example::kind::strings, .spelled = true};
+            if (notes_.size() < detail::table_notes)
+              notes_.push_back(
+                  fmt::format("{}: {} does not fit 64 bits with a sign, and makes column '{}' of whole "
+                              "numbers a text",
+                              file_.path(), *text, edl::printable(c.name, 64)));
+            break;
+          }
+      }
+    } catch (changed_error const&) {
+      throw;
+    } catch (data_error const&) {
+    }
+  }
+}
+
+EDL_INLINE void parquet_source::agree(std::vector<table_column> const& with) {
+  for (auto const& [name, what, spelled, says_nothing] : with) {
+    auto const own = std::ranges::find(columns_, name, &table_column::name);
+    if (own == columns_.end()) {
+      std::vector<std::string_view> names;
+      for (table_column const& c : columns_) names.push_back(c.name);
+      throw data_error(fmt::format("{}: lacks the column '{}', which other files of the set have{}",
+                                   file_.path(), edl::printable(name, 64), detail::look_alike(name, names)));
+    }
+    if (what != example::kind::none) own->kind = what;
+    own->spelled |= spelled;
+  }
+}
+
+EDL_INLINE std::unique_ptr<reader> parquet_source::open() const {
+  return std::make_unique<detail::parquet_reader>(*this);
+}
+
+EDL_INLINE std::uint64_t parquet_source::digest(std::size_t shard) const {
+  return shard == 0 ? detail::digest_of(file_) : 0;
+}
+
+}  // namespace edl::data

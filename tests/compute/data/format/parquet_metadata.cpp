@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/compute/data/format/parquet_metadata.hpp"
+
+#include <doctest/doctest.h>
+
+#include "compute/data/format/parquet_file.hpp"
+#include "compute/data/support.hpp"
+
+namespace parquet_metadata_test {
+
+using namespace edl::data::detail;
+using parquet_file::compact, parquet_file::node;
+using support::failure, support::has;
+
+namespace {
+
+parquet_metadata of(std::vector<compact> nodes) {
+  std::int64_t const children = std::int64_t(nodes.size());
+  nodes.insert(nodes.begin(), compact().text(4, "root").number(5, children, 5));
+  return parse_parquet_metadata(compact().list(2, nodes).number(3, 0).list(4, {}).bytes + '\0', 4);
+}
+
+/// With groups: `nodes` begin with the root.
+parquet_metadata tree(std::vector<compact> const& nodes) {
+  return parse_parquet_metadata(compact().list(2, nodes).number(3, 0).list(4, {}).bytes + '\0', 4);
+}
+
+compact group(std::string_view name, int children, int repetition = 0, int converted = -1) {
+  compact g;
+  g.number(3, repetition, 5).text(4, name).number(5, children, 5);
+  return converted < 0 ? g : g.number(6, converted, 5);
+}
+
+}  // namespace
+
+TEST_CASE("logical types are the same in older and in newer terms") {
+  auto const older = of({node("a", 1).number(6, 6, 5), node("b", 2).number(6, 10, 5),
+                         node("c", 1).number(6, 13, 5), node("d", 2).number(6, 5, 5).number(7, 2, 5)});
+  auto const micros = compact().flag(1, false).structure(2, compact().structure(2, {}));
+  auto const newer =
+      of({node("a", 1).structure(10, compact().structure(6, {})),
+          node("b", 2).structure(10, compact().structure(8, micros)),
+          node("c", 1).structure(10, compact().structure(10, compact().number(1, 0, 5).flag(2, false))),
+          node("d", 2).structure(10, compact().structure(5, compact().number(1, 2, 5).number(2, 9, 5)))});
+  REQUIRE(older.columns.size() == 4);
+  CHECK(older.columns == newer.columns);
+  CHECK(older.columns[0].meaning == parquet_meaning::date);
+  CHECK(older.columns[1].digits == 6);
+  CHECK(older.columns[2].meaning == parquet_meaning::is_unsigned);
+  CHECK(older.columns[3].digits == 2);
+}
+
+TEST_CASE("columns of objects and lists are named as in JSON, and deeper ones are left out") {
+  // o.a; l: list<int32>; r: repeated; ll: list<list>; m: map; lo: list of objects
+  auto const m = tree({group("root", 6),
+                       group("o", 1, 1),
+                       node("a", 1, 1),  //
+                       group("l", 1, 1, 3),
+                       group("list", 1, 2),
+                       node("element", 1, 1),  //
+                       node("r", 5, 2),        //
+                       group("ll", 1, 1, 3),
+                       group("list", 1, 2),
+                       group("element", 1, 1, 3),  //
+                       group("list", 1, 2),
+                       node("element", 1, 1),  //
+                       group("m", 1, 1, 1),
+                       group("key_value", 2, 2),
+                       node("key", 6),
+                       node("value", 1, 1),  //
+                       group("lo", 1, 1, 3),
+                       group("list", 1, 2),
+                       group("element", 2, 1),
+                       node("x", 1),
+                       node("y", 1)});
+  REQUIRE(m.columns.size() == 3);
+  CHECK(m.columns[0].name == "o.a");
+  CHECK(m.columns[0].most_definition == 2);
+  CHECK(m.columns[0].list_definition == 0);
+  CHECK(m.columns[1].name == "l");
+  CHECK(m.columns[1].most_definition == 3);
+  CHECK(m.columns[1].list_definition == 2);
+  CHECK(m.columns[2].name == "r");
+  CHECK(m.columns[2].list_definition == 1);
+  CHECK(m.columns[2].leaf == 2);
+  CHECK(m.notes == std::vector<std::string>{"column 'll' is left out: it is a list of lists",
+                                            "column 'm.key' is left out: it is a map",
+                                            "column 'm.value' is left out: it is a map",
+                                            "column 'lo.x' is left out: it is a list of objects",
+                                            "column 'lo.y' is left out: it is a list of objects"});
+}
+
+TEST_CASE("a type that is not read is left out with a reason") {
+  auto const m = of(
+      {node("interval", 7).number(6, 21, 5), node("date", 5).number(6, 6, 5), node("new", 9), node("x", 1)});
+  CHECK(m.columns.size() == 1);
+  REQUIRE(m.notes.size() == 3);
+  CHECK(has(m.notes[1], "column 'date' is left out: its logical type does not go with its physical type"));
+  CHECK(has(m.notes[2], "its type is unknown"));
+}
+
+TEST_CASE("metadata that cannot be is refused") {
+  CHECK(has(failure([] { of({node("x", 1), node("x", 2)}); }), "two columns have the name 'x'"));
+  CHECK(has(failure([] { tree({}); }), "its schema is empty"));
+  CHECK(has(failure([] { tree({group("root", 3), node("x", 1)}); }), "ends within a group"));
+  CHECK(has(failure([] { tree({group("root", 1), node("x", 1), node("y", 1)}); }), "belong to none"));
+  std::vector<compact> deep{group("root", 1)};
+  for (int i = 0; i < 40; ++i) deep.push_back(group("g", 1));
+  CHECK(has(failure([&] { tree(deep); }), "too many groups"));
+  auto const with = [](compact const& chunk, std::int64_t rows, std::int64_t all) {
+    auto const g = compact().list(1, {chunk}).number(3, rows);
+    return failure([&] {
+      parse_parquet_metadata(
+          compact().list(2, {group("root", 1), node("x", 1)}).number(3, all).list(4, {g}).bytes + '\0', 100);
+    });
+  };
+  auto const chunk = [](std::int64_t values, std::int64_t size, std::int64_t begin) {
+    return compact().structure(3,
+                               compact().number(4, 0, 5).number(5, values).number(7, size).number(9, begin));
+  };
+  CHECK(with(chunk(5, 90, 4), 5, 5).empty());
+  CHECK(has(with(chunk(4, 90, 4), 5, 5), "row group 0, column 'x': says 4 values for 5 rows"));
+  CHECK(has(with(chunk(5, 97, 4), 5, 5), "lie in [4, 4 + 97)"));
+  CHECK(has(with(chunk(5, 9, 3), 5, 5), "lie in [3, 3 + 9)"));
+  CHECK(has(with(chunk(5, 90, 4), 5, 6), "says 6 rows, and its row groups say 5 together"));
+  CHECK(has(with(compact().structure(3, {}).structure(8, {}), 5, 5), "encrypted"));
+  CHECK(has(with(compact().text(1, "a").structure(3, {}), 5, 5), "other files"));
+  CHECK(has(with({}, 5, 5), "has no pages"));
+}
+
+}  // namespace parquet_metadata_test
