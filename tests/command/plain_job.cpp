@@ -4,7 +4,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "cluster/kubernetes/wire_server.hpp"
+#include "base/http/client/wire_server.hpp"
 #include "command/tool.hpp"
 
 namespace plain_job_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/base/http/request_parser.hpp"
+#include "edl/base/http/parser.hpp"
 #include "edl/base/http/router.hpp"
 #include "fuzz.hpp"
 

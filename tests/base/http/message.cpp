@@ -32,4 +32,10 @@ TEST_CASE("an error is JSON, whatever it quotes") {
   CHECK(edl::http::reason(404) == "Not Found");
 }
 
+TEST_CASE("all but unreserved characters are escaped") {
+  CHECK(edl::http::percent_encoded("azAZ09-._~") == "azAZ09-._~");
+  CHECK(edl::http::percent_encoded("a=b,c in (d)&/?#%\xc3\xa9") ==
+        "a%3Db%2Cc%20in%20%28d%29%26%2F%3F%23%25%C3%A9");
+}
+
 }  // namespace http_message_test

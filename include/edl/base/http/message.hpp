@@ -14,6 +14,9 @@ namespace edl::http {
 
 using fields = std::vector<std::pair<std::string, std::string>>;
 
+/// The value of the first field of that name, in lower case; empty: there is none.
+std::string_view field(fields const& of, std::string_view name);
+
 struct request {
   std::string method;  ///< as it was sent: "GET"
   std::string path;    ///< as it was sent, without the query
@@ -22,8 +25,7 @@ struct request {
   std::string body = {};
   std::vector<std::string> arguments = {};  ///< what stood for the `{}` of the route's path, decoded
 
-  /// The value of the first field of that name, in lower case; empty: there is none.
-  std::string_view field(std::string_view name) const;
+  std::string_view field(std::string_view name) const { return http::field(headers, name); }
 
   /// The value of a key of the query, decoded; empty: there is none.
   std::string parameter(std::string_view key) const;
@@ -69,6 +71,9 @@ std::string_view reason(int status);
 
 /// `text` without %XX, and with `plus` of '+' as ' '. Throws `failure` (400) when it is cut off or no code.
 std::string decoded(std::string_view text, bool plus = false);
+
+/// `text` with all but unreserved characters as %XX (RFC 3986), and but `plain`.
+std::string percent_encoded(std::string_view text, std::string_view plain = "");
 
 }  // namespace edl::http
 

@@ -12,8 +12,8 @@
 
 namespace edl::http {
 
-EDL_INLINE std::string_view request::field(std::string_view name) const {
-  for (auto const& [key, value] : headers)
+EDL_INLINE std::string_view field(fields const& of, std::string_view name) {
+  for (auto const& [key, value] : of)
     if (key == name) return value;
   return {};
 }
@@ -96,6 +96,19 @@ EDL_INLINE std::string decoded(std::string_view text, bool plus) {
     } else {
       out.push_back(plus && text[i] == '+' ? ' ' : text[i]);
     }
+  }
+  return out;
+}
+
+EDL_INLINE std::string percent_encoded(std::string_view text, std::string_view plain) {
+  std::string out;
+  for (char c : text) {
+    bool const unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                            c == '-' || c == '.' || c == '_' || c == '~';
+    if (unreserved || plain.find(c) != plain.npos)
+      out.push_back(c);
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;
 }

@@ -22,7 +22,7 @@
 
 #include "edl/base/http/connection.hpp"
 #include "edl/base/http/credentials.hpp"
-#include "edl/base/http/request_parser.hpp"
+#include "edl/base/http/parser.hpp"
 #include "edl/base/http/server.hpp"
 #include "edl/base/net/disk.hpp"
 #include "edl/core/error.hpp"

@@ -6,15 +6,13 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
+
+#include "edl/base/net/security/certificates.hpp"
 
 namespace edl::http {
 
-/// The text of a PEM file, and how an error calls it: "--tls_key=FILE".
-struct pem {
-  std::string text, name;
-};
+using net::pem;
 
 /// The certificate that a server shows. Thread safety: shared objects: safe.
 class server_certificate {

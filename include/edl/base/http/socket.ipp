@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-
 #include <array>
 #include <asio/redirect_error.hpp>
 #include <asio/ssl.hpp>
@@ -10,46 +8,18 @@
 #include <asio/write.hpp>
 
 #include "edl/base/http/socket.hpp"
-#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::http {
 
 struct server_certificate::state {
-  asio::ssl::context context{asio::ssl::context::tls_server};
+  std::shared_ptr<ssl_ctx_st> made = net::make_tls_context(true);
+  asio::ssl::context context{(::SSL_CTX_up_ref(made.get()), made.get())};
 };
-
-namespace detail {
-
-/// Instead of OpenSSL's own, which asks at the terminal.
-inline int no_passphrase(char*, int, int, void* asked) {
-  *static_cast<bool*>(asked) = true;
-  return -1;
-}
-
-}  // namespace detail
 
 EDL_INLINE server_certificate::server_certificate(pem const& chain, pem const& key)
     : state_(std::make_shared<state>()) {
-  auto& c = state_->context;
-  c.set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
-  bool encrypted = false;
-  ::SSL_CTX* const native = c.native_handle();
-  ::SSL_CTX_set_default_passwd_cb(native, detail::no_passphrase);
-  ::SSL_CTX_set_default_passwd_cb_userdata(native, &encrypted);
-  asio::error_code no_chain, no_key;
-  c.use_certificate_chain(asio::buffer(chain.text), no_chain);
-  if (!no_chain) c.use_private_key(asio::buffer(key.text), asio::ssl::context::pem, no_key);
-  ::SSL_CTX_set_default_passwd_cb_userdata(native, nullptr);  // which asio would free
-  if (no_chain) throw error(fmt::format("{}: no certificates in PEM: {}", chain.name, no_chain.message()));
-  if (encrypted)
-    throw error(
-        fmt::format("{}: the private key is encrypted, and nobody is asked for its passphrase: give it "
-                    "without one (openssl pkey -in FILE -out NEW)",
-                    key.name));
-  if (no_key || ::SSL_CTX_check_private_key(native) != 1)
-    throw error(fmt::format("{}: no private key of {}{}", key.name, chain.name,
-                            no_key ? ": " + no_key.message() : std::string()));
+  net::use_certificate(*state_->made, chain, key);
 }
 
 struct socket::tls {

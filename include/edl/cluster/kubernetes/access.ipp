@@ -19,6 +19,7 @@
 #include "edl/cluster/kubernetes/files.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/text.hpp"
 
 namespace edl::kubernetes {
 namespace detail {
@@ -28,15 +29,9 @@ inline std::string variable(char const* name) {
   return value ? value : "";
 }
 
-inline std::string without_blanks(std::string text) {
-  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.pop_back();
-  text.erase(0, text.find_first_not_of(" \t\r\n"));
-  return text;
-}
-
 // A token goes into a field of a request, where a line break would begin another.
 inline std::string checked_token(std::string const& text, std::string const& what) {
-  auto token = without_blanks(text);
+  std::string token(trimmed(text));
   if (token.empty()) throw error(what + " is empty");
   for (char c : token)
     if (c <= ' ' || c == 0x7f) throw error(what + " has a blank, a line break or a control character in it");
@@ -302,7 +297,7 @@ EDL_INLINE access in_cluster(std::string const& root) {
     return true;
   };
   if (::access((root + "/namespace").c_str(), F_OK) == 0)
-    a.user_space = detail::without_blanks(read_text(root + "/namespace", a.origin));
+    a.user_space = trimmed(read_text(root + "/namespace", a.origin));
   return a;
 }
 

@@ -3,38 +3,35 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <atomic>
-#include <condition_variable>
-#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 
-#include "edl/cluster/kubernetes/backoff.hpp"
+#include "edl/base/http/client/backoff.hpp"
+#include "edl/base/http/client/client.hpp"
+#include "edl/base/net/security/certificates.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
-#include "edl/cluster/kubernetes/connection.hpp"
 #include "edl/cluster/kubernetes/fields.hpp"
-#include "edl/cluster/kubernetes/http.hpp"
-#include "edl/cluster/kubernetes/trust.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/invariant.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::kubernetes {
 namespace detail {
 
-inline constexpr std::size_t longest_answer = 64 << 20, longest_refusal = 1 << 20, most_idle = 32;
-// Less than any server or balancer in between keeps an idle connection.
-inline constexpr std::chrono::seconds longest_rest{30};
-inline constexpr std::chrono::milliseconds first_pause{100}, longest_pause{5'000}, last_words{200};
+inline constexpr std::size_t longest_answer = 64 << 20, longest_refusal = 1 << 20;
+inline constexpr std::chrono::milliseconds first_pause{100}, longest_pause{5'000};
 
-struct request {
-  std::string method, path, target, type, body;
-  bool harmless = true;  // to carry out twice
+struct request : http::question {
+  std::string path;  // without prefix and query, for messages
+
+  void carry(std::string const& type, std::string text) {
+    headers.emplace_back("Content-Type", type);
+    body = std::move(text);
+  }
 };
 
 struct answer {
@@ -49,16 +46,18 @@ struct reader {
   std::chrono::milliseconds idle;
 };
 
-inline request make_request(endpoint const& to, std::string method, std::string const& path, query const& q) {
+inline request make_request(http::endpoint const& to, std::string method, std::string const& path,
+                            query const& q) {
   // A name that was not checked must not become another request.
   for (char c : path)
     if (c <= ' ' || c == 0x7f || c == '?' || c == '#')
       throw error(fmt::format("'{}' is no path of an API: it has a character that does not belong there",
                               one_line(path, 200)));
-  request r{std::move(method), path, to.prefix + path, {}, {}};
+  request r{{std::move(method), to.prefix + path}, path};
   char separator = '?';
   for (auto const& [key, value] : q) {
-    r.target += std::exchange(separator, '&') + percent_encoded(key) + "=" + percent_encoded(value);
+    r.target +=
+        std::exchange(separator, '&') + http::percent_encoded(key) + "=" + http::percent_encoded(value);
   }
   return r;
 }
@@ -91,26 +90,27 @@ inline bool worth_repeating(int code) { return code == 429 || code == 500 || (co
 struct client::implementation {
   access const given;
   options const set;
-  endpoint const to;
+  http::client line;
   std::atomic<bool> stopped{false};
 
   std::mutex identity_mutex;
   access now;  // `given` with the certificates of the moment
 
-  std::mutex mutex;
-  std::condition_variable stopping;
-  std::shared_ptr<ssl_ctx_st> certificates;
-  struct resting {
-    std::unique_ptr<connection> line;
-    time_point since;
-  };
-  std::vector<resting> pool;
-
   implementation(access a, options o)
-      : given(std::move(a)), set(std::move(o)), to(parse_server(given.server)), now(given) {}
+      : given(std::move(a)),
+        set(std::move(o)),
+        line({.at = http::parse_endpoint(given.server, "an API server"),
+              .name = "the API server",
+              .origin = given.origin,
+              .certified = given.server_name,
+              .other_name = ", or name it as tls-server-name",
+              .other_authority = ", and the certificate-authority that of this cluster"}),
+        now(given) {}
+
+  http::endpoint const& to() const { return line.server().at; }
 
   std::string name(detail::request const& r) const {
-    return fmt::format("{} {}://{}{}", r.method, to.tls ? "https" : "http", to.authority, to.prefix + r.path);
+    return fmt::format("{} {}{}{}", r.method, to().url(), to().prefix, r.path);
   }
 
   // The token to ask with; `refused` is the one that a server has just refused.
@@ -123,83 +123,38 @@ struct client::implementation {
       if (refused && token == *refused) token = given.token(true);
     }
     bool const changed = given.renew && given.renew(now);
-    if (!to.tls || (certificates && !changed)) return token;
-    std::shared_ptr<ssl_ctx_st> fresh;
+    bool const there = line.has_certificates();
+    if (!to().tls || (there && !changed)) return token;
     try {
-      fresh = load_certificates(now);
-    } catch (untrusted const&) {
+      line.use(load_certificates());
+    } catch (error const& e) {
       // Files are replaced one by one: until all fit together, the old ones serve.
-      if (certificates) return token;
-      throw;
+      if (!there) throw untrusted(e.what());
     }
-    std::vector<resting> old;  // closed when nobody waits for the mutex
-    std::lock_guard const pool_lock(mutex);
-    old.swap(pool);
-    certificates = std::move(fresh);
     return token;
   }
 
-  // A connection that has served before, or nothing.
-  std::unique_ptr<connection> reuse() {
-    auto const now_ = clock::now();
-    for (;;) {
-      resting r;
-      {
-        std::lock_guard const lock(mutex);
-        if (pool.empty()) return nullptr;
-        r = std::move(pool.back());
-        pool.pop_back();
-      }
-      if (now_ - r.since < detail::longest_rest && r.line->idle()) return std::move(r.line);
-    }
+  std::shared_ptr<ssl_ctx_st> load_certificates() const {
+    if (now.certificate.empty() != now.key.empty())
+      throw error(fmt::format("{}: there is a client-{}, but no client-{}", now.origin,
+                              now.key.empty() ? "certificate" : "key",
+                              now.key.empty() ? "key" : "certificate"));
+    auto const pem = [&](std::string const& text, char const* what) {
+      return net::pem{text, fmt::format("{}: {}", now.origin, what)};
+    };
+    return net::load_trust({.authorities = pem(now.ca, "certificate-authority"),
+                            .insecure = now.insecure,
+                            .certificate = pem(now.certificate, "client-certificate"),
+                            .key = pem(now.key, "client-key")});
   }
 
-  void keep(std::unique_ptr<connection> line, std::shared_ptr<ssl_ctx_st> const& made_with) {
-    std::lock_guard const lock(mutex);
-    invariant(line != nullptr, "a connection that is kept is there");
-    // One that was made with earlier certificates is closed: it may be of an identity that is no more.
-    if (made_with == certificates && pool.size() < detail::most_idle)
-      pool.push_back({std::move(line), clock::now()});
-    invariant(pool.size() <= detail::most_idle, "no more connections are kept than are allowed");
-  }
-
-  std::string text(detail::request const& r, std::string const& token) const {
-    std::string out =
-        fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\nAccept: application/json\r\n", r.method,
-                    r.target, to.authority, set.agent);
-    if (!token.empty()) out += fmt::format("Authorization: Bearer {}\r\n", token);
-    if (!r.type.empty())
-      out += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", r.type, r.body.size());
-    return out + "\r\n" + r.body;
-  }
-
-  void read(connection& line, limit const& within, detail::reader const* to_reader, response& head,
-            response::sink const& sink) {
-    std::array<char, 16 << 10> buffer;
-    while (!head.done()) {
-      bool const streaming = to_reader && head.headed() && head.code() < 300;
-      auto const n = line.receive(buffer, streaming ? limit::of(to_reader->idle, within.stopped) : within);
-      if (n > 0)
-        head.feed({buffer.data(), n}, sink);
-      else if (!head.end())
-        throw unreachable(fmt::format("the API server {}://{} ({}) broke off its answer",
-                                      to.tls ? "https" : "http", to.authority, given.origin));
-    }
-  }
-
-  // Sends and reads on one connection. `sent`: the request may have reached the server.
-  detail::answer exchange(connection& line, detail::request const& r, std::string const& token,
-                          limit const& within, detail::reader const* to_reader, response& head, bool& sent) {
+  detail::answer ask(detail::request const& r, std::string const& token, http::limit const& within,
+                     detail::reader const* to_reader, bool& sent) {
     detail::answer a;
-    sent = true;
-    // A server that refuses what it is being told, and goes, may have said why.
-    std::exception_ptr broken;
-    try {
-      line.send(text(r, token), within);
-    } catch (unreachable const&) {
-      broken = std::current_exception();
-    }
-    response::sink const sink = [&](std::string_view part) {
+    http::question q = r;
+    q.headers.insert(q.headers.end(), {{"User-Agent", set.agent}, {"Accept", "application/json"}});
+    if (!token.empty()) q.headers.emplace_back("Authorization", "Bearer " + token);
+    auto const take = [&](http::response_parser const& head, std::string_view part) {
       bool const good = head.code() < 300;
       if (to_reader && good) return to_reader->take(part);
       auto const longest = good ? detail::longest_answer : detail::longest_refusal;
@@ -208,45 +163,15 @@ struct client::implementation {
       a.body.append(part);
       return true;
     };
-    try {
-      read(line, broken ? limit::of(detail::last_words, within.stopped) : within, to_reader, head, sink);
-    } catch (unreachable const&) {
-      if (broken && !head.started()) std::rethrow_exception(broken);
-      throw;
-    }
+    auto const head =
+        line.ask(q, within, take, sent, to_reader ? std::optional(to_reader->idle) : std::nullopt);
     a.code = head.code();
     a.retry_after = detail::seconds_of(head.field("retry-after"));
     return a;
   }
 
-  detail::answer ask(detail::request const& r, std::string const& token, limit const& within,
-                     detail::reader const* to_reader, bool& sent) {
-    std::shared_ptr<ssl_ctx_st> with;
-    {
-      std::lock_guard const lock(mutex);
-      with = certificates;
-    }
-    response head;
-    if (auto line = reuse()) {
-      try {
-        auto a = exchange(*line, r, token, within, to_reader, head, sent);
-        if (head.reusable()) keep(std::move(line), with);
-        return a;
-      } catch (unreachable const&) {
-        // Most likely the server closed it just then. An answer that has begun is another matter.
-        if (head.started() || !r.harmless || clock::now() >= within.until) throw;
-      }
-      head = {};
-      sent = false;
-    }
-    auto line = std::make_unique<connection>(to, given, with, within);
-    auto a = exchange(*line, r, token, within, to_reader, head, sent);
-    if (head.reusable()) keep(std::move(line), with);
-    return a;
-  }
-
   // One answer that is no refusal.
-  detail::answer once(detail::request const& r, limit const& within, detail::reader const* to_reader,
+  detail::answer once(detail::request const& r, http::limit const& within, detail::reader const* to_reader,
                       bool& sent) {
     detail::answer a;
     try {
@@ -265,18 +190,10 @@ struct client::implementation {
     return a;
   }
 
-  // Waits, unless that would take longer than there is time.
-  bool pause(std::chrono::milliseconds time, time_point end) {
-    auto const until = clock::now() + time;
-    if (until > end) return false;
-    std::unique_lock lock(mutex);
-    return !stopping.wait_until(lock, until, [&] { return stopped.load(); });
-  }
-
   nlohmann::json call(detail::request const& r) {
     std::function<bool()> const is_stopped = [this] { return stopped.load(); };
     auto const end = clock::now() + set.retry_timeout;
-    backoff pauses(detail::first_pause, detail::longest_pause, std::random_device()());
+    http::backoff pauses(detail::first_pause, detail::longest_pause, std::random_device()());
     for (int times = 1;; ++times) {
       bool sent = false;
       auto const tried = [&] {
@@ -285,7 +202,7 @@ struct client::implementation {
                    : fmt::format("; asked {} times in {} s", times, double(set.retry_timeout.count()) / 1000);
       };
       try {
-        auto within = limit::of(set.timeout, &is_stopped);
+        auto within = http::limit::of(set.timeout, &is_stopped);
         if (times > 1) within.until = std::min(within.until, end);
         auto const a = once(r, within, nullptr, sent);
         if (a.body.empty()) return nullptr;
@@ -298,11 +215,11 @@ struct client::implementation {
       } catch (api_error const& e) {
         bool const again = detail::worth_repeating(e.code()) && (r.harmless || e.code() == 429);
         if (!again) throw;
-        if (!pause(std::max<std::chrono::milliseconds>(pauses.next(), e.retry_after()), end))
+        if (!line.pause(std::max<std::chrono::milliseconds>(pauses.next(), e.retry_after()), end))
           throw api_error(e.code(), e.reason(), e.message(), e.what() + tried(), e.retry_after());
       } catch (unreachable const& e) {
         if (sent && !r.harmless) throw;
-        if (!pause(pauses.next(), end)) throw unreachable(e.what() + tried());
+        if (!line.pause(pauses.next(), end)) throw unreachable(e.what() + tried());
       }
     }
   }
@@ -318,20 +235,18 @@ EDL_INLINE client::~client() = default;
 EDL_INLINE access const& client::via() const { return self_->given; }
 
 EDL_INLINE void client::stop() {
-  std::lock_guard const lock(self_->mutex);
   self_->stopped = true;
-  self_->stopping.notify_all();
+  self_->line.stop();
 }
 
 EDL_INLINE nlohmann::json client::get(std::string const& path, query const& q) {
-  return self_->call(detail::make_request(self_->to, "GET", path, q));
+  return self_->call(detail::make_request(self_->to(), "GET", path, q));
 }
 
 EDL_INLINE nlohmann::json client::create(std::string const& path, nlohmann::json const& object,
                                          query const& q) {
-  auto r = detail::make_request(self_->to, "POST", path, q);
-  r.type = "application/json";
-  r.body = detail::to_body(object);
+  auto r = detail::make_request(self_->to(), "POST", path, q);
+  r.carry("application/json", detail::to_body(object));
   auto const metadata = object.find("metadata");
   r.harmless = metadata != object.end() && metadata->contains("name");
   return self_->call(r);
@@ -339,40 +254,35 @@ EDL_INLINE nlohmann::json client::create(std::string const& path, nlohmann::json
 
 EDL_INLINE nlohmann::json client::patch(std::string const& path, nlohmann::json const& change,
                                         std::string const& kind, query const& q) {
-  auto r = detail::make_request(self_->to, "PATCH", path, q);
-  r.type = detail::patch_type(kind);
-  r.body = detail::to_body(change);
+  auto r = detail::make_request(self_->to(), "PATCH", path, q);
+  r.carry(detail::patch_type(kind), detail::to_body(change));
   r.harmless = kind != "json";
   return self_->call(r);
 }
 
 EDL_INLINE nlohmann::json client::replace(std::string const& path, nlohmann::json const& object,
                                           query const& q) {
-  auto r = detail::make_request(self_->to, "PUT", path, q);
-  r.type = "application/json";
-  r.body = detail::to_body(object);
+  auto r = detail::make_request(self_->to(), "PUT", path, q);
+  r.carry("application/json", detail::to_body(object));
   r.harmless = false;
   return self_->call(r);
 }
 
 EDL_INLINE nlohmann::json client::remove(std::string const& path, nlohmann::json const& how, query const& q) {
-  auto r = detail::make_request(self_->to, "DELETE", path, q);
-  if (!how.empty()) {
-    r.type = "application/json";
-    r.body = detail::to_body(how);
-  }
+  auto r = detail::make_request(self_->to(), "DELETE", path, q);
+  if (!how.empty()) r.carry("application/json", detail::to_body(how));
   return self_->call(r);
 }
 
 EDL_INLINE void client::stream(std::string const& path, query const& q,
                                std::function<bool(std::string_view)> const& take,
                                std::chrono::milliseconds idle, std::function<bool()> const& stopped) {
-  auto const r = detail::make_request(self_->to, "GET", path, q);
+  auto const r = detail::make_request(self_->to(), "GET", path, q);
   std::function<bool()> const enough = [&] { return self_->stopped || (stopped && stopped()); };
   bool sent = false;
   try {
     detail::reader const to{take, idle};
-    self_->once(r, limit::of(self_->set.timeout, &enough), &to, sent);
+    self_->once(r, http::limit::of(self_->set.timeout, &enough), &to, sent);
   } catch (stopped_error const&) {
     if (self_->stopped) throw unreachable(fmt::format("{}: stopped", self_->name(r)));
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "edl/base/http/client/errors.hpp"
 #include "edl/core/error.hpp"
 
 namespace edl::kubernetes {
@@ -33,23 +34,7 @@ class api_error : public error {
   std::string reason_, message_;
 };
 
-/// The server could not be reached, or broke off; the request may have been carried out.
-class unreachable : public error {
- public:
-  using error::error;
-};
-
-/// Somebody answers, but not who should, or the certificates at hand cannot be used: to ask again is no use.
-class untrusted : public error {
- public:
-  using error::error;
-};
-
-/// The caller wanted no more of it (`limit::stopped`).
-class stopped_error : public error {
- public:
-  using error::error;
-};
+using http::stopped_error, http::unreachable, http::untrusted;
 
 /// The refusal that an answer of status `code` says, be its body a Status object or some proxy's page.
 /// `request`: "GET https://host/path"; `origin`: where the credentials are from.

@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -61,43 +63,24 @@ EDL_INLINE std::string const& watched_file::text() {
 }
 
 EDL_INLINE std::string base64_decoded(std::string const& text, std::string const& what) {
-  std::string out;
-  std::uint32_t bits = 0;
-  int held = 0, digits = 0, padding = 0;
-  for (char c : text) {
-    int value = -1;
-    if (c >= 'A' && c <= 'Z') value = c - 'A';
-    if (c >= 'a' && c <= 'z') value = c - 'a' + 26;
-    if (c >= '0' && c <= '9') value = c - '0' + 52;
-    if (c == '+') value = 62;
-    if (c == '/') value = 63;
-    if (c == '\n' || c == '\r' || c == ' ' || c == '\t') continue;
-    if (c == '=') {
-      ++padding;
-      continue;
-    }
-    if (value < 0 || padding) throw error(what + " is damaged: it is no base64");
-    bits = bits << 6 | std::uint32_t(value);
-    ++digits;
-    held += 6;
-    if (held >= 8) out.push_back(char(bits >> (held -= 8)));
-  }
-  if ((digits + padding) % 4 != 0 || padding > 2)
-    throw error(what + " is damaged: it is base64 that was cut off");
+  std::string in = text;
+  std::erase_if(in, [](char c) { return c == '\n' || c == '\r' || c == ' ' || c == '\t'; });
+  auto const padding = in.size() - std::min(in.size(), in.find_last_not_of('=') + 1);
+  std::string out(in.size() / 4 * 3, '\0');
+  // OpenSSL takes '=' anywhere.
+  bool const good = in.size() % 4 == 0 && padding <= 2 && in.find('=') >= in.size() - padding &&
+                    EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                    reinterpret_cast<unsigned char const*>(in.data()), int(in.size())) >= 0;
+  if (!good) throw error(what + " is damaged: it is no base64, or was cut off");
+  out.resize(out.size() - padding);
   return out;
 }
 
 EDL_INLINE std::string base64_encoded(std::string const& bytes) {
-  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  std::uint32_t bits = 0;
-  int held = 0;
-  for (char c : bytes) {
-    bits = bits << 8 | static_cast<unsigned char>(c);
-    for (held += 8; held >= 6;) out.push_back(digits[bits >> (held -= 6) & 63]);
-  }
-  if (held) out.push_back(digits[bits << (6 - held) & 63]);
-  while (out.size() % 4) out.push_back('=');
+  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');
+  out.resize(
+      std::size_t(EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                  reinterpret_cast<unsigned char const*>(bytes.data()), int(bytes.size()))));
   return out;
 }
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "edl/cluster/kubernetes/backoff.hpp"
+#include "edl/base/http/client/backoff.hpp"
 #include "edl/cluster/kubernetes/watcher.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
@@ -87,7 +87,7 @@ EDL_INLINE void watcher::run() {
   invariant(to_.listed && to_.changed, "a watcher has somebody to tell");
   invariant(!to_.begins || to_.one,
             "a consumer that takes the beginning of a list takes its objects one by one");
-  backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
+  http::backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
   trouble t{log_, path_};
   constexpr auto never = time_point::max();
   time_point refused = never;  // since when

@@ -15,19 +15,21 @@
 #include <cstdint>
 #include <ctime>
 
+#include "edl/base/net/security/certificates.hpp"
 #include "edl/base/net/security/openssl.hpp"
-#include "edl/cluster/kubernetes/trust.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 
-namespace edl::kubernetes {
+namespace edl::net {
 namespace detail {
 
 inline std::string text_of(X509_NAME const* name) {
-  net::openssl_ptr<BIO, BIO_free> const out(BIO_new(BIO_s_mem()));
+  openssl_ptr<BIO, BIO_free> const out(BIO_new(BIO_s_mem()));
   X509_NAME_print_ex(out.get(), name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
   char* data = nullptr;
   auto const size = BIO_get_mem_data(out.get(), &data);
-  return one_line({data, std::size_t(size)}, 200);
+  return printable({data, std::size_t(size)}, 200);
 }
 
 inline std::string text_of(ASN1_TIME const* time) {
@@ -39,7 +41,7 @@ inline std::string text_of(ASN1_TIME const* time) {
 
 inline std::string names_of(X509 const* certificate) {
   std::string text;
-  net::openssl_ptr<GENERAL_NAMES, GENERAL_NAMES_free> const names(
+  openssl_ptr<GENERAL_NAMES, GENERAL_NAMES_free> const names(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; i < std::min(sk_GENERAL_NAME_num(names.get()), 20); ++i) {
     auto const* const name = sk_GENERAL_NAME_value(names.get(), i);
@@ -49,7 +51,7 @@ inline std::string names_of(X509 const* certificate) {
     char number[INET6_ADDRSTRLEN] = "";
     if (name->type == GEN_DNS)
       text += fmt::format("{}{}", text.empty() ? "" : ", ",
-                          one_line({reinterpret_cast<char const*>(bytes), std::size_t(size)}, 200));
+                          printable({reinterpret_cast<char const*>(bytes), std::size_t(size)}, 200));
     else if ((size == 4 || size == 16) &&
              ::inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, number, sizeof number))
       text += fmt::format("{}{}", text.empty() ? "" : ", ", number);
@@ -57,7 +59,7 @@ inline std::string names_of(X509 const* certificate) {
   return text.empty() ? "no name" : text;
 }
 
-inline std::string why_untrusted(int code, X509* certificate, std::string const& name) {
+inline std::string why_untrusted(int code, X509* certificate, verification const& v) {
   switch (code) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return fmt::format("the certificate of {} expired on {}: it must be renewed",
@@ -69,9 +71,8 @@ inline std::string why_untrusted(int code, X509* certificate, std::string const&
                          text_of(X509_get0_notBefore(certificate)));
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      return fmt::format(
-          "its certificate is for {}, not for {}: use one of these names, or name it as tls-server-name",
-          names_of(certificate), name);
+      return fmt::format("its certificate is for {}, not for {}: use one of these names{}",
+                         names_of(certificate), v.name, v.other_name);
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
@@ -79,9 +80,9 @@ inline std::string why_untrusted(int code, X509* certificate, std::string const&
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       return fmt::format(
-          "its certificate is signed by {}, an authority that is not trusted here: is this the "
-          "right server, and the certificate-authority that of this cluster?",
-          text_of(X509_get_issuer_name(certificate)));
+          "its certificate is signed by {}, an authority that is not trusted here: is this the right "
+          "server{}?",
+          text_of(X509_get_issuer_name(certificate)), v.other_authority);
     default:
       return fmt::format("its certificate cannot be verified: {}", X509_verify_cert_error_string(code));
   }
@@ -95,7 +96,7 @@ inline int on_certificate(int ok, X509_STORE_CTX* context) {
   auto* const v = static_cast<verification*>(SSL_get_app_data(tls));
   if (v && v->problem.empty())
     v->problem =
-        why_untrusted(X509_STORE_CTX_get_error(context), X509_STORE_CTX_get_current_cert(context), v->name);
+        why_untrusted(X509_STORE_CTX_get_error(context), X509_STORE_CTX_get_current_cert(context), *v);
   return 0;
 }
 
@@ -123,12 +124,12 @@ inline long bio_control(BIO* bio, int what, long, void*) {
 }
 
 inline BIO* socket_bio(int fd) {
-  static net::openssl_ptr<BIO_METHOD, BIO_meth_free> const method = [] {
+  static openssl_ptr<BIO_METHOD, BIO_meth_free> const method = [] {
     auto* const m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket without signals");
     BIO_meth_set_write(m, bio_write);
     BIO_meth_set_read(m, bio_read);
     BIO_meth_set_ctrl(m, bio_control);
-    return net::openssl_ptr<BIO_METHOD, BIO_meth_free>(m);
+    return openssl_ptr<BIO_METHOD, BIO_meth_free>(m);
   }();
   auto* const bio = BIO_new(method.get());
   BIO_set_data(bio, reinterpret_cast<void*>(std::intptr_t(fd)));
@@ -141,82 +142,88 @@ inline bool is_address(std::string const& host) {
   return ::inet_pton(AF_INET, host.c_str(), bytes) == 1 || ::inet_pton(AF_INET6, host.c_str(), bytes) == 1;
 }
 
-inline net::openssl_ptr<BIO, BIO_free> bio_of(std::string const& text) {
-  return net::openssl_ptr<BIO, BIO_free>(BIO_new_mem_buf(text.data(), int(text.size())));
+inline openssl_ptr<BIO, BIO_free> bio_of(std::string const& text) {
+  return openssl_ptr<BIO, BIO_free>(BIO_new_mem_buf(text.data(), int(text.size())));
 }
 
-// Calls `each` with every certificate of a PEM text; returns how many there are, or -1 for a damaged one.
+// Calls `each` with every certificate.
 template <class F>
-int each_certificate(std::string const& pem, F&& each) {
-  auto const in = bio_of(pem);
+void each_certificate(pem const& from, F&& each) {
+  auto const in = bio_of(from.text);
   for (int n = 0;; ++n) {
     ERR_clear_error();
-    net::openssl_ptr<X509, X509_free> const c(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
-    if (!c) {
-      bool const end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-      ERR_clear_error();
-      return end ? n : -1;
+    openssl_ptr<X509, X509_free> const c(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
+    if (c) {
+      each(c.get(), n);
+      continue;
     }
-    each(c.get(), n);
+    bool const end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    ERR_clear_error();
+    if (end && n > 0) return;
+    throw error(fmt::format("{}: {}", from.name, end ? "no certificates in PEM" : "it is damaged"));
   }
 }
 
 // Without it OpenSSL asks the terminal.
-inline int no_password(char*, int, int, void*) { return -1; }
+inline int no_passphrase(char*, int, int, void* asked) {
+  *static_cast<bool*>(asked) = true;
+  return -1;
+}
 
 }  // namespace detail
 
-EDL_INLINE std::shared_ptr<ssl_ctx_st> load_certificates(access const& a) {
-  auto const bad = [&](std::string const& why) { return untrusted(fmt::format("{}: {}", a.origin, why)); };
-  std::shared_ptr<ssl_ctx_st> const context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
-  if (!context) throw bad(fmt::format("TLS cannot be used: {}", net::openssl_errors()));
-  auto* const c = context.get();
-  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
-  SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION);
-  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  if (a.insecure) {
-    SSL_CTX_set_verify(c, SSL_VERIFY_NONE, nullptr);
-  } else if (a.ca.empty()) {
-    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, detail::on_certificate);
-    SSL_CTX_set_default_verify_paths(c);
-  } else {
-    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, detail::on_certificate);
-    auto* const store = SSL_CTX_get_cert_store(c);
-    X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
-    int const n = detail::each_certificate(a.ca, [&](X509* x, int) { X509_STORE_add_cert(store, x); });
-    if (n <= 0)
-      throw bad(n == 0 ? "its certificate-authority holds no certificate (PEM)"
-                       : "its certificate-authority is damaged");
-  }
-  if (a.certificate.empty() != a.key.empty())
-    throw bad(a.key.empty() ? "there is a client-certificate, but no client-key"
-                            : "there is a client-key, but no client-certificate");
-  if (a.certificate.empty()) return context;
-  int const n = detail::each_certificate(a.certificate, [&](X509* x, int i) {
-    if (i == 0)
-      SSL_CTX_use_certificate(c, x);
-    else
-      SSL_CTX_add1_chain_cert(c, x);
-  });
-  if (n <= 0)
-    throw bad(n == 0 ? "its client-certificate holds no certificate (PEM)"
-                     : "its client-certificate is damaged");
-  net::openssl_ptr<EVP_PKEY, EVP_PKEY_free> const key(
-      PEM_read_bio_PrivateKey(detail::bio_of(a.key).get(), nullptr, detail::no_password, nullptr));
-  ERR_clear_error();
-  if (!key)
-    throw bad(a.key.find("ENCRYPTED") != a.key.npos
-                  ? "its client-key is encrypted, and nobody can be asked for the password: decrypt it"
-                  : "its client-key is no private key (PEM)");
-  bool const fits = SSL_CTX_use_PrivateKey(c, key.get()) == 1 && SSL_CTX_check_private_key(c) == 1;
-  ERR_clear_error();
-  if (!fits) throw bad("its client-key does not belong to its client-certificate");
+EDL_INLINE std::shared_ptr<ssl_ctx_st> make_tls_context(bool of_server) {
+  std::shared_ptr<ssl_ctx_st> context(SSL_CTX_new(of_server ? TLS_server_method() : TLS_client_method()),
+                                      SSL_CTX_free);
+  if (!context) throw error("TLS cannot be used: " + openssl_errors());
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   return context;
 }
 
-EDL_INLINE ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v) {
-  auto* const tls = SSL_new(&certificates);
-  if (!tls) throw untrusted(fmt::format("TLS cannot be used: {}", net::openssl_errors()));
+EDL_INLINE void use_certificate(ssl_ctx_st& c, pem const& chain, pem const& key) {
+  detail::each_certificate(chain, [&](X509* x, int i) {
+    if (i == 0)
+      SSL_CTX_use_certificate(&c, x);
+    else
+      SSL_CTX_add1_chain_cert(&c, x);
+  });
+  bool asked = false;
+  openssl_ptr<EVP_PKEY, EVP_PKEY_free> const secret(
+      PEM_read_bio_PrivateKey(detail::bio_of(key.text).get(), nullptr, detail::no_passphrase, &asked));
+  bool const fits =
+      secret && SSL_CTX_use_PrivateKey(&c, secret.get()) == 1 && SSL_CTX_check_private_key(&c) == 1;
+  std::string const why = openssl_errors("");
+  if (asked)
+    throw error(
+        fmt::format("{}: the private key is encrypted, and nobody is asked for its passphrase: give it "
+                    "without one (openssl pkey -in FILE -out NEW)",
+                    key.name));
+  if (!fits)
+    throw error(
+        fmt::format("{}: no private key of {}{}{}", key.name, chain.name, why.empty() ? "" : ": ", why));
+}
+
+EDL_INLINE std::shared_ptr<ssl_ctx_st> load_trust(trust const& t) {
+  auto context = make_tls_context(false);
+  auto* const c = context.get();
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_verify(c, t.insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER,
+                     t.insecure ? nullptr : detail::on_certificate);
+  if (t.authorities.text.empty()) {
+    SSL_CTX_set_default_verify_paths(c);
+  } else {
+    auto* const store = SSL_CTX_get_cert_store(c);
+    X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
+    detail::each_certificate(t.authorities, [&](X509* x, int) { X509_STORE_add_cert(store, x); });
+  }
+  if (!t.certificate.text.empty()) use_certificate(*c, t.certificate, t.key);
+  return context;
+}
+
+EDL_INLINE ssl_st* start_tls(ssl_ctx_st& context, int fd, verification& v) {
+  auto* const tls = SSL_new(&context);
+  if (!tls) throw error("TLS cannot be used: " + openssl_errors());
   auto* const bio = detail::socket_bio(fd);
   SSL_set_bio(tls, bio, bio);
   auto* const parameters = SSL_get0_param(tls);
@@ -233,4 +240,4 @@ EDL_INLINE ssl_st* start_tls(ssl_ctx_st& certificates, int fd, verification& v) 
 
 EDL_INLINE void end_verification(ssl_st& session) { SSL_set_app_data(&session, nullptr); }
 
-}  // namespace edl::kubernetes
+}  // namespace edl::net

@@ -8,25 +8,38 @@
 #include <string>
 #include <string_view>
 
-#include "edl/cluster/kubernetes/access.hpp"
-#include "edl/cluster/kubernetes/errors.hpp"
+#include "edl/base/http/client/errors.hpp"
 #include "edl/core/clock.hpp"
 
 struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 struct ssl_st;      // and SSL
 
-namespace edl::kubernetes {
+namespace edl::http {
 
-/// Where `access::server` points to.
+/// Where a server is.
 struct endpoint {
   bool tls = true;
   std::string host, port;  ///< without brackets
   std::string prefix;      ///< before every path; without a slash at its end
   std::string authority;   ///< "host:port", as in a Host field
+
+  std::string url() const { return (tls ? "https://" : "http://") + authority; }
 };
 
-/// "https://host", "https://[::1]:6443/path", "http://127.0.0.1:8001". Throws error that quotes it.
-endpoint parse_server(std::string const& server);
+/// "https://host", "https://[::1]:6443/path", "http://127.0.0.1:8001". Throws error that quotes it, and says
+/// `what` it should be.
+endpoint parse_endpoint(std::string const& text, std::string_view what);
+
+/// A server, how errors call it, and what its certificate has to say.
+struct peer {
+  endpoint at;
+  std::string name;                           ///< "the API server"
+  std::string origin = {};                    ///< of its address, for errors; may be empty
+  std::string certified = {};                 ///< the name in its certificate, where it is not the host's
+  std::string other_name, other_authority{};  ///< as in `net::verification`
+
+  std::string describe() const;  ///< "the API server https://host (origin)"
+};
 
 /// How far waiting may go.
 struct limit {
@@ -39,18 +52,18 @@ struct limit {
   }
 };
 
-/// Bytes to and from an API server, over TCP or TLS. It is what a general HTTP client does not give. Each
+/// Bytes to and from a server, over TCP or TLS. It is what a general HTTP client does not give. Each
 /// wait, that for a connection and its handshake too, ends in time and can be stopped. Only the given
 /// authorities are trusted, not the system's besides. A certificate's common name counts for nothing (RFC
 /// 9525), and addresses are compared as addresses. Every call throws unreachable, untrusted or stopped_error.
 ///
 /// Thread safety: one thread at a time.
-class connection {
+class client_connection {
  public:
-  connection(endpoint const& to, access const& via, std::shared_ptr<ssl_ctx_st> certificates,
-             limit const& within);
-  connection(connection const&) = delete;
-  ~connection();
+  /// `certificates`: of `net::load_trust`, where it is a server of TLS.
+  client_connection(peer const& to, std::shared_ptr<ssl_ctx_st> certificates, limit const& within);
+  client_connection(client_connection const&) = delete;
+  ~client_connection();
 
   void send(std::string_view bytes, limit const& within);
 
@@ -62,7 +75,7 @@ class connection {
 
  private:
   void open(endpoint const& to, limit const& within);
-  void handshake(endpoint const& to, access const& via, limit const& within);
+  void handshake(peer const& to, limit const& within);
   void wait(int events, limit const& within) const;
   void wait_tls(int result, limit const& within);
   void close();
@@ -75,8 +88,8 @@ class connection {
   ssl_st* tls_ = nullptr;
 };
 
-}  // namespace edl::kubernetes
+}  // namespace edl::http
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/cluster/kubernetes/connection.ipp"
+#include "edl/base/http/client/client_connection.ipp"
 #endif

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/cluster/kubernetes/connection.hpp"
+#include "edl/base/http/client/client_connection.hpp"
 
 #include <doctest/doctest.h>
 
-#include "cluster/kubernetes/support.hpp"
-#include "edl/cluster/kubernetes/trust.hpp"
+#include "base/http/client/support.hpp"
+#include "edl/base/net/security/certificates.hpp"
 
-namespace connection_test {
+namespace client_connection_test {
 
-namespace k8s = edl::kubernetes;
+namespace http = edl::http;
 using test::says, test::thrown;
 
 TEST_CASE("the address of a server is read") {
   auto const parts = [](char const* text) {
-    auto const e = k8s::parse_server(text);
+    auto const e = http::parse_endpoint(text, "an API server");
     return std::string(e.tls ? "tls " : "plain ") + e.host + " " + e.port + " " + e.authority + " " +
            e.prefix;
   };
@@ -44,7 +44,7 @@ TEST_CASE("what is no address of a server says why") {
                                   {"https://x/a?b", "a character too many"},
                                   {"https://x\r\nHost: y", "a character too many"}}) {
     CAPTURE(text);
-    CHECK(says(thrown([&] { k8s::parse_server(text); }),
+    CHECK(says(thrown([&] { http::parse_endpoint(text, "an API server"); }),
                {"is no address of an API server", why, "https://host:port"}));
   }
 }
@@ -55,9 +55,11 @@ TEST_CASE("a connection carries bytes both ways, and knows when it is idle") {
       w.send(r.target);
       if (r.target == "/end") w.close();
     });
-    auto const a = test::to(s);
-    auto const time = k8s::limit::of(std::chrono::seconds(20));
-    k8s::connection c(k8s::parse_server(a.server), a, who ? k8s::load_certificates(a) : nullptr, time);
+    auto const time = http::limit::of(std::chrono::seconds(20));
+    auto const trusted =
+        who ? edl::net::load_trust({.authorities = {test::issued().self.certificate, "a test"}}) : nullptr;
+    http::client_connection c({.at = http::parse_endpoint(s.url(), "a server"), .name = "a server"}, trusted,
+                              time);
     char buffer[100];
     auto const ask = [&](std::string const& target) {
       c.send("GET " + target + " HTTP/1.1\r\n\r\n", time);
@@ -70,11 +72,11 @@ TEST_CASE("a connection carries bytes both ways, and knows when it is idle") {
     CHECK(ask("/end") == "/end");
     // Without a goodbye TLS cannot tell an end from a cut.
     if (who)
-      CHECK_THROWS_AS(c.receive(buffer, time), k8s::unreachable);
+      CHECK_THROWS_AS(c.receive(buffer, time), http::unreachable);
     else
       CHECK(c.receive(buffer, time) == 0);
     CHECK_FALSE(c.idle());
   }
 }
 
-}  // namespace connection_test
+}  // namespace client_connection_test

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/kubernetes/certificates.hpp"
+#include "base/http/client/certificates.hpp"
 
 namespace test {
 

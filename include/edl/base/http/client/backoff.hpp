@@ -9,7 +9,7 @@
 
 #include "edl/core/invariant.hpp"
 
-namespace edl::kubernetes {
+namespace edl::http {
 
 /// Pauses between tries that fail. Each is twice as long as the one before, up to a longest, and drawn from
 /// its upper half. So clients that failed at one moment do not all come back at one moment.
@@ -34,4 +34,4 @@ class backoff {
   std::minstd_rand random_;
 };
 
-}  // namespace edl::kubernetes
+}  // namespace edl::http

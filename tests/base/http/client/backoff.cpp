@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/cluster/kubernetes/backoff.hpp"
+#include "edl/base/http/client/backoff.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 
 namespace backoff_test {
 
-using edl::kubernetes::backoff;
+using edl::http::backoff;
 using namespace std::chrono_literals;
 
 TEST_CASE("pauses double up to the longest, drawn from their upper half") {

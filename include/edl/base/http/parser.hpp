@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -39,8 +40,41 @@ class request_parser {
   std::unique_ptr<state> state_;
 };
 
+/// Reads the answer to a request that was not HEAD, likewise. It takes chunked bodies, sized ones, and those
+/// that end with the connection; it skips interim answers (1xx). A head is at most 64 KiB long.
+class response_parser {
+ public:
+  /// Gets pieces of the body; false: no more of it.
+  using sink = std::function<bool(std::string_view)>;
+
+  response_parser();
+  response_parser(response_parser&&) noexcept;
+  response_parser& operator=(response_parser&&) noexcept;
+  ~response_parser();
+
+  /// Takes all bytes. Throws `untrusted` that says what is wrong with them, when they are no answer, and what
+  /// `take` throws. After that nothing more can be read.
+  void feed(std::string_view bytes, sink const& take);
+
+  /// The server has ended the connection: whether that was the answer's end.
+  bool end();
+
+  bool headed() const;
+  bool done() const;
+
+  int code() const;  ///< of an answer that is `headed`
+  /// The value of the first field of that name (lower case); empty: there is none.
+  std::string_view field(std::string_view name) const;
+  /// Done, and the connection can serve the next request.
+  bool reusable() const;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
 }  // namespace edl::http
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/base/http/request_parser.ipp"
+#include "edl/base/http/parser.ipp"
 #endif

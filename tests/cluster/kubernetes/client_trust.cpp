@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/cluster/kubernetes/trust.hpp"
-
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -8,7 +6,7 @@
 #include "cluster/kubernetes/support.hpp"
 #include "edl/cluster/kubernetes/client.hpp"
 
-namespace trust_test {
+namespace client_trust_test {
 
 namespace k8s = edl::kubernetes;
 using namespace std::chrono_literals;
@@ -117,14 +115,16 @@ TEST_CASE("certificates that cannot be used are named") {
     return thrown<k8s::untrusted>([&] { k8s::client(a).get("/x"); });
   };
   CHECK(says(text([](auto& a) { a.ca = "nothing"; }),
-             {"a test: its certificate-authority holds no certificate"}));
-  CHECK(says(text([](auto& a) { a.ca.resize(a.ca.size() / 2); }), {"its certificate-authority is damaged"}));
-  CHECK(says(text([](auto& a) { a.certificate = "x"; }), {"its client-certificate holds no certificate"}));
-  CHECK(says(text([](auto& a) { a.key = "x"; }), {"its client-key is no private key"}));
+             {"a test: certificate-authority: no certificates in PEM"}));
+  CHECK(says(text([](auto& a) { a.ca.resize(a.ca.size() / 2); }), {"certificate-authority: it is damaged"}));
+  CHECK(says(text([](auto& a) { a.certificate = "x"; }), {"client-certificate: no certificates in PEM"}));
+  CHECK(
+      says(text([](auto& a) { a.key = "x"; }), {"client-key: no private key of a test: client-certificate"}));
   CHECK(says(text([](auto& a) { a.key = ""; }), {"a client-certificate, but no client-key"}));
   CHECK(says(text([](auto& a) { a.certificate = ""; }), {"a client-key, but no client-certificate"}));
-  CHECK(says(text([](auto& a) { a.key = issued().server.key; }), {"does not belong to"}));
+  CHECK(says(text([](auto& a) { a.key = issued().server.key; }),
+             {"client-key: no private key of a test: client-certificate"}));
   CHECK(s.requests() == 0);
 }
 
-}  // namespace trust_test
+}  // namespace client_trust_test

@@ -5,28 +5,54 @@
 
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
+#include <limits>
+#include <optional>
 
-#include "edl/base/http/request_parser.hpp"
+#include "edl/base/http/client/errors.hpp"
+#include "edl/base/http/parser.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::http {
 
-/// Takes the parts of a request from Beast's parser as it finds them.
-struct request_parser::state final : boost::beast::http::basic_parser<true> {
+namespace detail {
+
+/// What Beast's parser tells of a message as it finds it; without trailers.
+template <bool IsRequest>
+struct message_reader : boost::beast::http::basic_parser<IsRequest> {
   using error_code = boost::beast::error_code;
   using text = boost::beast::string_view;
   static std::string_view view_of(text t) { return {t.data(), t.size()}; }
+
+  explicit message_reader(fields& into) : headers(into) {}
+
+  void on_field_impl(boost::beast::http::field, text name, text value, error_code&) override {
+    if (!this->is_header_done()) headers.emplace_back(lower(view_of(name)), view_of(value));
+  }
+  std::size_t on_chunk_body_impl(std::uint64_t, text body, error_code& failed) override {
+    return this->on_body_impl(body, failed);
+  }
+  void on_request_impl(boost::beast::http::verb, text, text, int, error_code&) override {}
+  void on_response_impl(int, text, int, error_code&) override {}
+  void on_header_impl(error_code&) override {}
+  void on_body_init_impl(boost::optional<std::uint64_t> const&, error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t, text, error_code&) override {}
+  void on_finish_impl(error_code&) override {}
+
+  fields& headers;
+};
+
+}  // namespace detail
+
+struct request_parser::state final : detail::message_reader<true> {
+  state() : message_reader(head.headers) {}
 
   void on_request_impl(boost::beast::http::verb, text method, text address, int v, error_code&) override {
     head.method = view_of(method);
     target = view_of(address);
     version = v;
-    head.headers.reserve(8);
-  }
-  void on_field_impl(boost::beast::http::field, text name, text value, error_code&) override {
-    head.headers.emplace_back(lower(view_of(name)), view_of(value));
+    headers.reserve(8);
   }
   void on_body_init_impl(boost::optional<std::uint64_t> const& size, error_code&) override {
     head.body.reserve(std::size_t(std::min<std::uint64_t>(size.value_or(0), most_reserved)));
@@ -35,13 +61,6 @@ struct request_parser::state final : boost::beast::http::basic_parser<true> {
     head.body.append(body.data(), body.size());
     return body.size();
   }
-  std::size_t on_chunk_body_impl(std::uint64_t, text body, error_code& failed) override {
-    return on_body_impl(body, failed);
-  }
-  void on_response_impl(int, text, int, error_code&) override {}
-  void on_header_impl(error_code&) override {}
-  void on_chunk_header_impl(std::uint64_t, text, error_code&) override {}
-  void on_finish_impl(error_code&) override {}
 
   static constexpr std::uint64_t most_reserved = 256 << 10;  // of a length that nobody has proved yet
   std::size_t header_most = 0, body_most = 0;
@@ -143,5 +162,101 @@ EDL_INLINE std::size_t request_parser::held() const { return state_->head.body.s
 EDL_INLINE bool request_parser::keeps_alive() const { return state_->keep_alive(); }
 EDL_INLINE bool request_parser::wants_continue() const { return state_->expects && !done(); }
 EDL_INLINE bool request_parser::chunks() const { return state_->version >= 11; }
+
+struct response_parser::state {
+  struct reader final : detail::message_reader<false> {
+    explicit reader(response_parser::state& s) : message_reader(s.headers), into(s) {
+      header_limit(longest_head);
+      body_limit(std::numeric_limits<std::uint64_t>::max());  // the sink's affair
+    }
+    void on_response_impl(int status, text, int, error_code&) override { into.code = status; }
+    std::size_t on_body_impl(text body, error_code& failed) override {
+      into.enough = !(*into.take)(view_of(body));
+      if (into.enough) failed = boost::beast::http::error::end_of_stream;
+      return body.size();
+    }
+    response_parser::state& into;
+  };
+  static constexpr std::uint32_t longest_head = 64 << 10;
+
+  [[noreturn]] static void refuse(std::string_view what, std::string_view text) {
+    throw untrusted(fmt::format("the answer is no HTTP ({} at '{}'): is this the right server?", what,
+                                printable(text.substr(0, text.find_first_of("\r\n")), 80)));
+  }
+  void read_head();
+
+  fields headers;
+  int code = 0;
+  bool headed = false, enough = false, surplus = false;
+  sink const* take = nullptr;
+  std::size_t interim = 0;  // bytes of interim answers
+  std::string rest;         // the beginning of what Beast reads as a whole: a head, a chunk's line
+  std::optional<reader> now{std::in_place, *this};
+};
+
+EDL_INLINE response_parser::response_parser() : state_(std::make_unique<state>()) {}
+EDL_INLINE response_parser::response_parser(response_parser&&) noexcept = default;
+EDL_INLINE response_parser& response_parser::operator=(response_parser&&) noexcept = default;
+EDL_INLINE response_parser::~response_parser() = default;
+
+EDL_INLINE void response_parser::feed(std::string_view bytes, sink const& take) {
+  state& s = *state_;
+  s.take = &take;
+  std::string const waiting = s.rest.empty() ? std::string() : std::exchange(s.rest, {}).append(bytes);
+  if (!waiting.empty()) bytes = waiting;
+  while (!bytes.empty() && !done()) {
+    constexpr std::string_view http = "HTTP/1.";
+    auto const size = std::min(http.size(), bytes.size());  // a stranger's greeting may be all that comes
+    if (s.code == 0 && bytes.substr(0, size) != http.substr(0, size)) s.refuse("bad version", bytes);
+    boost::beast::error_code failed;
+    auto const taken = s.now->put(boost::asio::const_buffer(bytes.data(), bytes.size()), failed);
+    bool const more = failed == boost::beast::http::error::need_more;
+    if (failed && !more && !s.enough) s.refuse(failed.message(), bytes);
+    bytes.remove_prefix(taken);
+    if (more || s.enough) break;
+    if (s.headed || !s.now->is_header_done()) continue;
+    s.interim += taken;
+    if (s.interim > s.longest_head) s.refuse("header limit exceeded", bytes);
+    s.read_head();
+  }
+  if (done())
+    s.surplus |= !bytes.empty();
+  else if (bytes.size() > s.longest_head)
+    s.refuse("header limit exceeded", bytes);
+  else
+    s.rest = bytes;
+}
+
+EDL_INLINE void response_parser::state::read_head() {
+  if (code < 100) refuse("bad status", std::to_string(code));
+  if (code < 200) {
+    headers.clear();
+    code = 0;
+    now.emplace(*this);
+    return;
+  }
+  headed = true;
+  for (auto const& [name, value] : headers)
+    if (name == "transfer-encoding" && lower(value) != "chunked") refuse("unknown transfer encoding", value);
+}
+
+EDL_INLINE bool response_parser::end() {
+  boost::beast::error_code cut;
+  if (headed() && !done()) state_->now->put_eof(cut);
+  state_->surplus = true;
+  return done() && !cut;
+}
+
+EDL_INLINE bool response_parser::headed() const { return state_->headed; }
+EDL_INLINE bool response_parser::done() const {
+  return state_->enough || (state_->headed && state_->now->is_done());
+}
+EDL_INLINE int response_parser::code() const { return state_->code; }
+EDL_INLINE bool response_parser::reusable() const {
+  return done() && !state_->enough && !state_->surplus && state_->now->keep_alive();
+}
+EDL_INLINE std::string_view response_parser::field(std::string_view name) const {
+  return http::field(state_->headers, name);
+}
 
 }  // namespace edl::http

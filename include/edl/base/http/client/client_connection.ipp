@@ -18,15 +18,16 @@
 #include <mutex>
 #include <thread>
 
+#include "edl/base/http/client/client_connection.hpp"
+#include "edl/base/net/security/certificates.hpp"
 #include "edl/base/net/security/openssl.hpp"
-#include "edl/cluster/kubernetes/connection.hpp"
-#include "edl/cluster/kubernetes/trust.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 
-namespace edl::kubernetes {
+namespace edl::http {
 namespace detail {
 
 inline constexpr std::chrono::milliseconds ask_every{100};
@@ -83,13 +84,13 @@ inline std::shared_ptr<addresses> resolve(std::string const& host, std::string c
 
 }  // namespace detail
 
-EDL_INLINE endpoint parse_server(std::string const& server) {
+EDL_INLINE endpoint parse_endpoint(std::string const& text, std::string_view what) {
   auto const bad = [&](char const* why) {
-    return error(fmt::format("'{}' is no address of an API server ({}): write it as https://host:port",
-                             one_line(server, 200), why));
+    return error(fmt::format("'{}' is no address of {} ({}): write it as https://host:port",
+                             printable(text, 200), what, why));
   };
   endpoint e;
-  std::string_view rest = server;
+  std::string_view rest = text;
   if (rest.starts_with("http://"))
     e.tls = false;
   else if (!rest.starts_with("https://"))
@@ -99,7 +100,7 @@ EDL_INLINE endpoint parse_server(std::string const& server) {
   e.prefix = rest.substr(slash);
   while (e.prefix.ends_with('/')) e.prefix.pop_back();
   rest = rest.substr(0, slash);
-  for (char c : server)
+  for (char c : text)
     if (c <= ' ' || c == 0x7f || c == '?' || c == '#' || c == '@') throw bad("it has a character too many");
   std::string_view port;
   if (rest.starts_with('[')) {
@@ -123,22 +124,25 @@ EDL_INLINE endpoint parse_server(std::string const& server) {
   return e;
 }
 
-EDL_INLINE connection::connection(endpoint const& to, access const& via,
-                                  std::shared_ptr<ssl_ctx_st> certificates, limit const& within)
-    : where_(fmt::format("the API server {}://{} ({})", to.tls ? "https" : "http", to.authority, via.origin)),
-      certificates_(std::move(certificates)) {
+EDL_INLINE std::string peer::describe() const {
+  return fmt::format("{} {}{}", name, at.url(), origin.empty() ? "" : fmt::format(" ({})", origin));
+}
+
+EDL_INLINE client_connection::client_connection(peer const& to, std::shared_ptr<ssl_ctx_st> certificates,
+                                                limit const& within)
+    : where_(to.describe()), certificates_(std::move(certificates)) {
   try {
-    open(to, within);
-    if (to.tls) handshake(to, via, within);
+    open(to.at, within);
+    if (to.at.tls) handshake(to, within);
   } catch (...) {
     close();
     throw;
   }
 }
 
-EDL_INLINE connection::~connection() { close(); }
+EDL_INLINE client_connection::~client_connection() { close(); }
 
-EDL_INLINE void connection::close() {
+EDL_INLINE void client_connection::close() {
   if (tls_) {
     SSL_shutdown(tls_);  // says goodbye, and does not wait for an answer
     SSL_free(tls_);
@@ -161,13 +165,15 @@ inline char const* about_proxy() {
 
 }  // namespace detail
 
-EDL_INLINE void connection::fail(std::string const& why) const { throw unreachable(where_ + " " + why); }
+EDL_INLINE void client_connection::fail(std::string const& why) const {
+  throw unreachable(where_ + " " + why);
+}
 
-EDL_INLINE void connection::late(limit const& within) const {
+EDL_INLINE void client_connection::late(limit const& within) const {
   fail(fmt::format("has not answered for {} s", double(within.time.count()) / 1000));
 }
 
-EDL_INLINE void connection::wait(int events, limit const& within) const {
+EDL_INLINE void client_connection::wait(int events, limit const& within) const {
   for (;;) {
     auto const time = detail::slice(within);
     pollfd p{fd_, short(events), 0};
@@ -178,7 +184,7 @@ EDL_INLINE void connection::wait(int events, limit const& within) const {
   }
 }
 
-EDL_INLINE void connection::open(endpoint const& to, limit const& within) {
+EDL_INLINE void client_connection::open(endpoint const& to, limit const& within) {
   auto const found = detail::resolve(to.host, to.port, within);
   if (found->code != 0)
     fail(fmt::format("cannot be reached: '{}' is not found ({}); is its address right?{}", to.host,
@@ -226,10 +232,10 @@ EDL_INLINE void connection::open(endpoint const& to, limit const& within) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
 }
 
-EDL_INLINE void connection::handshake(endpoint const& to, access const& via, limit const& within) {
+EDL_INLINE void client_connection::handshake(peer const& to, limit const& within) {
   invariant(fd_ >= 0 && !tls_, "a handshake is made once, on a connection that is open");
-  verification v{via.server_name.empty() ? to.host : via.server_name, {}};
-  tls_ = start_tls(*certificates_, fd_, v);
+  net::verification v{to.certified.empty() ? to.at.host : to.certified, to.other_name, to.other_authority};
+  tls_ = net::start_tls(*certificates_, fd_, v);
   for (;;) {
     ERR_clear_error();
     errno = 0;
@@ -238,11 +244,11 @@ EDL_INLINE void connection::handshake(endpoint const& to, access const& via, lim
     if (!v.problem.empty()) throw untrusted(fmt::format("{} is not trusted: {}", where_, v.problem));
     wait_tls(n, within);
   }
-  end_verification(*tls_);
+  net::end_verification(*tls_);
 }
 
 // Returns when the operation whose result was `result` is worth another try.
-EDL_INLINE void connection::wait_tls(int result, limit const& within) {
+EDL_INLINE void client_connection::wait_tls(int result, limit const& within) {
   int const code = errno;
   switch (SSL_get_error(tls_, result)) {
     case SSL_ERROR_WANT_READ:
@@ -266,7 +272,7 @@ EDL_INLINE void connection::wait_tls(int result, limit const& within) {
   fail(fmt::format("broke off: {}", text));
 }
 
-EDL_INLINE void connection::send(std::string_view bytes, limit const& within) {
+EDL_INLINE void client_connection::send(std::string_view bytes, limit const& within) {
   invariant(fd_ >= 0, "bytes are sent over a connection that is open");
   while (!bytes.empty()) {
     if (tls_) {
@@ -289,7 +295,7 @@ EDL_INLINE void connection::send(std::string_view bytes, limit const& within) {
   }
 }
 
-EDL_INLINE std::size_t connection::receive(std::span<char> into, limit const& within) {
+EDL_INLINE std::size_t client_connection::receive(std::span<char> into, limit const& within) {
   invariant(fd_ >= 0 && !into.empty(), "bytes are received over a connection that is open, into some room");
   // A server that always has another byte is never waited for, and yet may take too long.
   if (detail::slice(within).count() == 0) late(within);
@@ -312,7 +318,7 @@ EDL_INLINE std::size_t connection::receive(std::span<char> into, limit const& wi
   }
 }
 
-EDL_INLINE bool connection::idle() const {
+EDL_INLINE bool client_connection::idle() const {
   char byte;
   if (!tls_) return ::recv(fd_, &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
   // A server may send session tickets at any time: OpenSSL takes them, and only data or an end would show.
@@ -321,4 +327,4 @@ EDL_INLINE bool connection::idle() const {
   return n <= 0 && SSL_get_error(tls_, n) == SSL_ERROR_WANT_READ;
 }
 
-}  // namespace edl::kubernetes
+}  // namespace edl::http
