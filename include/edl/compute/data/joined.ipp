@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
+#include "edl/compute/data/choosing_reader.hpp"
 #include "edl/compute/data/format/table.hpp"
 #include "edl/compute/data/joined.hpp"
 #include "edl/core/error.hpp"
@@ -15,7 +17,7 @@
 namespace edl::data {
 namespace detail {
 
-class joined_reader final : public reader {
+class joined_reader final : public choosing_reader {
  public:
   joined_reader(std::vector<std::unique_ptr<source>> const& parts,
                 std::vector<std::pair<std::size_t, std::size_t>> const& places)
@@ -26,15 +28,27 @@ class joined_reader final : public reader {
       throw data_error(fmt::format("there is no shard {}, only {}", shard, places_.size()));
     auto const [part, number] = places_[shard];
     // One at a time: each may hold open files and a cache.
-    if (!in_ || part != open_) in_ = parts_[part]->open();
+    if (!in_ || part != open_) {
+      in_ = parts_[part]->open();
+      chooses_ = dynamic_cast<choosing_reader*>(in_.get());
+      if (chooses_ && chosen_) chooses_->choose(&*chosen_);
+    }
     open_ = part;
     in_->read(number, record, into);
   }
+
+  void choose(feature_names const* names) override {
+    chosen_ = names ? std::optional(*names) : std::nullopt;
+    if (chooses_) chooses_->choose(names);
+  }
+  bool leaves_out(std::string_view name) const override { return chooses_ && chooses_->leaves_out(name); }
 
  private:
   std::vector<std::unique_ptr<source>> const& parts_;
   std::vector<std::pair<std::size_t, std::size_t>> const& places_;
   std::unique_ptr<reader> in_;
+  choosing_reader* chooses_ = nullptr;
+  std::optional<feature_names> chosen_;
   std::size_t open_ = 0;
 };
 

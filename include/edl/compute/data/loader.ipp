@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/compute/data/choosing_reader.hpp"
 #include "edl/compute/data/file.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/loader.hpp"
@@ -143,6 +144,7 @@ struct loader::state {
   struct desk {
     std::unique_ptr<reader> in;
     example record;
+    feature_choice choice;
   };
 
   void fill(batch& b, desk& d) {
@@ -158,8 +160,12 @@ struct loader::state {
       b.rows = int(b.records.size());
       return;
     }
-    if (!d.in) d.in = from.open();
-    read(b, *d.in, d.record);
+    if (!d.in) {
+      d.in = from.open();
+      // Which records are damaged must not depend on what a thread has asked for before.
+      if (!options.skip_damaged) d.choice = feature_choice(dynamic_cast<choosing_reader*>(d.in.get()));
+    }
+    read(b, d);
     invariant(!b.error.empty() || std::size_t(b.rows) == b.records.size(),
               "a batch without an error has a row for each record that is not left out");
     invariant(b.skipped >= 0 && std::size_t(b.skipped) == b.damage.size(),
@@ -167,7 +173,8 @@ struct loader::state {
     invariant(b.rows >= 0 && b.rows <= b.capacity, "a batch has no more rows than room");
   }
 
-  void read(batch& b, reader& in, example& record) {
+  void read(batch& b, desk& d) {
+    auto& [in, record, choice] = d;
     std::string refused;  // by the feed
     auto const leave_out = [&](std::string why) {
       ++b.skipped;
@@ -178,7 +185,7 @@ struct loader::state {
       auto const number = b.records[std::size_t(b.rows)];
       try {
         detail::timed const reading(options.times ? &options.times->reading : nullptr);
-        in.read(b.shard_number, number, record);
+        in->read(b.shard_number, number, record);
       } catch (changed_error const& e) {
         b.error = e.what();
       } catch (data_error const& e) {
@@ -196,7 +203,10 @@ struct loader::state {
       if (!b.error.empty()) break;
       try {
         detail::timed const feeding(options.times ? &options.times->feeding : nullptr);
-        at_record(from, b.shard_number, number, [&] { decode(record, b, b.rows, b.identity.m); });
+        bool complete = true;
+        at_record(from, b.shard_number, number,
+                  [&] { complete = choice.complete([&] { decode(record, b, b.rows, b.identity.m); }); });
+        if (!complete) continue;
         sound.store(true, std::memory_order_relaxed);
       } catch (data_error const& e) {
         b.error = e.what();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "edl/compute/data/choosing_reader.hpp"
 #include "edl/compute/data/file.hpp"
 #include "edl/compute/data/split.hpp"
 #include "edl/core/error.hpp"
@@ -19,10 +20,10 @@ namespace detail {
 
 inline constexpr std::uint64_t million = 1'000'000;
 
-class split_reader final : public reader {
+class split_reader final : public choosing_reader {
  public:
   explicit split_reader(split_source const& of, std::unique_ptr<reader> whole)
-      : source_(of), whole_(std::move(whole)) {}
+      : source_(of), whole_(std::move(whole)), chooses_(dynamic_cast<choosing_reader*>(whole_.get())) {}
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     auto const& shards = source_.shards();
@@ -34,9 +35,15 @@ class split_reader final : public reader {
     whole_->read(source_.whole_shard(shard), source_.place(shard, record), into);
   }
 
+  void choose(feature_names const* names) override {
+    if (chooses_) chooses_->choose(names);
+  }
+  bool leaves_out(std::string_view name) const override { return chooses_ && chooses_->leaves_out(name); }
+
  private:
   split_source const& source_;
   std::unique_ptr<reader> whole_;
+  choosing_reader* chooses_;
 };
 
 }  // namespace detail

@@ -10,6 +10,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "edl/compute/data/choosing_reader.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/table.hpp"
 #include "edl/core/counted.hpp"
@@ -92,13 +93,16 @@ EDL_INLINE void example::clear() {
   text_.clear();
 }
 
-EDL_INLINE std::string_view example::name(std::size_t feature) const { return text_of(features_[feature]); }
+EDL_INLINE std::string_view example::name(std::size_t feature) const {
+  data::feature_choice::list();
+  return text_of(features_[feature]);
+}
 
 EDL_INLINE example::entry const* example::find(std::string_view name) const {
   asked_features::note(name);
-  for (auto const& f : features_)
-    if (text_of(f) == name) return &f;
-  return nullptr;
+  auto const found = std::ranges::find(features_, name, [&](entry const& f) { return text_of(f); });
+  data::feature_choice::ask(name, found != features_.end());
+  return found != features_.end() ? &*found : nullptr;
 }
 
 EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted, kind what, bool one,

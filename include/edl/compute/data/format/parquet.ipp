@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "edl/compute/data/choosing_reader.hpp"
 #include "edl/compute/data/format/compression.hpp"
 #include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/data/format/parquet.hpp"
@@ -55,6 +56,9 @@ class parquet_pages {
       now.at = std::size_t(std::ranges::upper_bound(places, row, {}, &place::first) - places.begin()) - 1;
     return load(column);
   }
+
+  /// Nothing more of this column is asked for, by now.
+  void release(std::size_t column) { now_[column] = {}; }
 
   /// The one behind it in the row group; null: it is the last.
   place* next(std::size_t column) {
@@ -233,10 +237,24 @@ class parquet_pages {
   std::string bytes_;
 };
 
-class parquet_reader final : public reader {
+class parquet_reader final : public choosing_reader {
  public:
   explicit parquet_reader(parquet_source const& from)
-      : from_(from), pages_(from.file_, from.metadata_, from.cache_bytes_) {}
+      : from_(from),
+        pages_(from.file_, from.metadata_, from.cache_bytes_),
+        chosen_(from.columns_.size(), true) {}
+
+  void choose(feature_names const* names) override {
+    for (std::size_t i = 0; i < chosen_.size(); ++i) {
+      chosen_[i] = !names || names->contains(from_.columns_[i].name);
+      if (!chosen_[i]) pages_.release(i);
+    }
+  }
+  bool leaves_out(std::string_view name) const override {
+    auto const& all = from_.columns_;
+    auto const it = std::ranges::find(all, name, &table_column::name);
+    return it != all.end() && !chosen_[std::size_t(it - all.begin())];
+  }
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     auto const& of = from_.metadata_;
@@ -249,6 +267,7 @@ class parquet_reader final : public reader {
     std::uint64_t const row = record - of.groups[group].first;
     example_builder build{into};
     for (std::size_t i = 0; i < of.columns.size(); ++i) {
+      if (!chosen_[i]) continue;
       auto& place = pages_.find(group, i, row);
       if (of.columns[i].list_definition > 0)
         list(i, place, row, build);
@@ -341,6 +360,7 @@ class parquet_reader final : public reader {
 
   parquet_source const& from_;
   parquet_pages pages_;
+  std::vector<bool> chosen_;  // columns
   std::string text_;
   std::vector<std::int64_t> integers_;
   std::vector<float> floats_;
