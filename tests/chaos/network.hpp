@@ -43,7 +43,8 @@ class network {
   }
   network(network const&) = delete;
   ~network() {
-    for (int i = 0; i < places_; ++i) quietly("netns del " + space(i));
+    // The wires first: a namespace takes its own along later, and their names are wanted again.
+    for (int i = 0; i < places_; ++i) quietly("link del " + plug(i)), quietly("netns del " + space(i));
     quietly("link del wire");
   }
 
