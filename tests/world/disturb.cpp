@@ -276,9 +276,10 @@ void job::part(fault const& f) {
   if (!both)
     return after(f.length, [this, half, old_at = master_at_] {
       if (over_) return;
+      // Steps since the cut that it has not written are lost with it.
+      if (std::ranges::any_of(half, world::alive)) acknowledged_ = written_;
       for (world::pid const one : half)
         if (world::alive(one)) world::kill(one, SIGKILL);
-      acknowledged_ = written_;  // steps since the cut that it has not written are lost with it
       for (char const* name : {"", ".before", ".before.new"})
         world::remove_file("master", fmt::format("{}/{}.json{}", directory, old_at, name));
     });

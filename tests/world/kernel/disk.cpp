@@ -316,7 +316,8 @@ long open_file::resize(std::int64_t size) {
 long open_file::force() {
   if (!on) return -EINVAL;
   std::int64_t const mean = on->how.fsync.count();
-  take_time(mean / 2 + std::int64_t(os->storage.exponential(double(mean) / 2)));
+  // At most three times the mean, as who waits for it goes by that.
+  take_time(mean / 2 + std::int64_t(std::min(os->storage.exponential(double(mean) / 2), double(mean) * 2.5)));
   if (fails(*on)) return -EIO;
   os->note("fsync", node->number, node->data.size());
   os->called("fsync", path);
