@@ -126,6 +126,33 @@ TEST_CASE("what lacks is waited for until all are there, and then it is gone") {
   CHECK_FALSE(g.keeping());
 }
 
+TEST_CASE("of a job that is made smaller others are no substitute for the one that lacks") {
+  server_generations g = made(2, 1, 7);
+  g.want(3);
+  g.want(2);
+  g.joined(1, {}, {}, true);
+  g.joined(2, {}, {}, true);
+  CHECK(g.look_at_past({1, 2}, {}, start + 60s) == past::awaited);
+  g.joined(0, {7, 0}, {0, 1}, true);
+  CHECK(g.look_at_past({0, 1, 2}, {}, start + 60s) == past::intact);
+}
+
+TEST_CASE("who is to go since may alone have a range, and is waited for a while") {
+  for (bool const comes : {true, false}) {
+    server_generations g = made(2, 1, 7);
+    g.want(3);
+    g.want(2);
+    g.joined(0, {7, 0}, {0}, true);
+    g.joined(1, {}, {}, true);
+    CHECK(g.look_at_past({0, 1}, {}, start + 9s) == past::awaited);
+    if (comes) g.joined(2, {7, 0}, {1}, true);
+    if (comes)
+      CHECK(g.look_at_past({0, 1, 2}, {}, start + 9s) == past::intact);
+    else
+      CHECK(g.look_at_past({0, 1}, {}, start + 10s) == past::gone);
+  }
+}
+
 TEST_CASE("a state newer than the master knows of replaces the past that it knew") {
   server_generations g = made(2, 1, 7);
   g.joined(0, {7, 0}, {0}, true);

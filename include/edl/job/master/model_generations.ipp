@@ -196,7 +196,7 @@ EDL_INLINE void model_generations::recover_servers(time_point now) {
 }
 
 EDL_INLINE void model_generations::configure_if_complete() {
-  bool const all = members_.servers().all().size() >= servers_.wanted();
+  bool const all = servers_.all_there(servers_there());
   if (!job_.forming() || servers_.awaits_past() || !point_ || !all) return;
   servers_.keep(false);
   configure();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -38,7 +39,10 @@ class server_generations {
 
   std::uint32_t wanted() const { return options_.wanted; }
   std::uint32_t ranges() const { return options_.ranges; }
-  void want(std::uint32_t servers) { options_.wanted = servers; }
+  void want(std::uint32_t servers) {
+    options_.wanted = servers;
+    if (!ever_) of_past_ = std::max(of_past_, servers);
+  }
 
   // ---- While servers gather ----
 
@@ -47,6 +51,9 @@ class server_generations {
   /// generation is configured yet.
   bool joined(std::uint32_t id, position held, std::vector<std::uint32_t> const& ranges, bool forming);
   void lost(std::uint32_t id);
+
+  /// Whether all who are wanted are there.
+  bool all_there(std::set<std::uint32_t> const& there) const;
 
   /// Whether every range has a holder among those that are there.
   bool whole(std::set<std::uint32_t> const& there) const { return covered(ranges(), there, holders_); }
@@ -92,6 +99,7 @@ class server_generations {
  private:
   options options_;
   std::uint64_t past_, past_version_ = 0;
+  std::uint32_t of_past_ = 0;  // servers that were wanted before the first generation, at most
   time_point began_;
   std::set<std::uint32_t> configured_;
   bool keeping_ = false;

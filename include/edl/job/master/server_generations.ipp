@@ -34,14 +34,24 @@ EDL_INLINE void server_generations::lost(std::uint32_t id) {
   for (auto& [range, ids] : holders_) ids.erase(id);
 }
 
+// By number: of a job that is made smaller others may be there as well, and the one that lacks has the state.
+EDL_INLINE bool server_generations::all_there(std::set<std::uint32_t> const& there) const {
+  for (std::uint32_t id = 0; id < wanted(); ++id)
+    if (!there.contains(id)) return false;
+  return true;
+}
+
 EDL_INLINE server_generations::past_state server_generations::look_at_past(
     std::set<std::uint32_t> const& there, position const& checkpoint, time_point now) {
   using enum past_state;
   if (past_ == 0) return none;
-  bool const all = there.size() >= wanted();
-  if (there.empty() || (!all && now < began_ + options_.gathering)) return awaited;
+  bool const all = all_there(there), in_time = now < began_ + options_.gathering;
+  if (there.empty() || (!all && in_time)) return awaited;
   bool const complete = whole(there) && !past().behind(checkpoint);
   if (!complete && !all) return awaited;  // what lacks may still come
+  // So may who is to go since: it alone may have a range.
+  bool const more_may_come = there.size() < of_past_ && in_time;
+  if (!complete && more_may_come) return awaited;
   past_ = 0;
   keeping_ = complete;
   return complete ? past_state::intact : gone;
