@@ -193,6 +193,13 @@ inline void data(table& t) {
   t.flag("prediction_columns", &job::prediction_columns, "workers",
          "features of the records that are written beside their predictions, with ',' between them: id,name")
       .only({predict});
+  t.flag(
+      "data_cache", &job::data_cache, "master, workers",
+      "directory that objects of s3:// paths are copied to, which processes of a machine share; without it "
+      "$XDG_CACHE_HOME/edl or ~/.cache/edl");
+  t.flag(
+      "data_cache_size", &job::data_cache_size, "master, workers",
+      "how large all copies may be together; those that nobody uses are removed, the longest unused first");
   t.flag("overfit_batches", &job::overfit_batches, "master, workers",
          "train on the first so many minibatches of the data only, in every epoch, to look for errors in a "
          "model; 0: on all")

@@ -65,7 +65,9 @@ struct job {
   bool verbose = false;  ///< log flags, addresses and places in the source, too
 
   std::string training_data, validation_data, prediction_data;
-  double validation_split = 0;  ///< share of the training data that is evaluated on and not trained
+  std::string data_cache;                 ///< directory of copies of objects; empty: the user's cache
+  std::string data_cache_size = "100Gi";  ///< of all copies, as `bytes_of` reads it
+  double validation_split = 0;            ///< share of the training data that is evaluated on and not trained
   std::string missing =
       "auto";  ///< cells of tables that count as empty, as `data::read_missing_words` reads them
   bool skip_damaged = false;

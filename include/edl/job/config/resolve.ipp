@@ -12,6 +12,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/quantity.hpp"
 #include "edl/core/text.hpp"
 #include "edl/job/config/idle_flags.hpp"
 #include "edl/job/config/resolve.hpp"
@@ -43,6 +44,26 @@ inline void resolve_split(job& j, std::string const& share) {
   j.validation_split = *n;
   if (j.command == command::train && j.validation_split > 0 && !j.validation_data.empty())
     throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
+}
+
+/// Records are read from buckets; all else lies in directories.
+inline void check_buckets(job const& j) {
+  for (auto const& [flag, path] :
+       {std::pair{"checkpoint_dir", &j.checkpoint_dir},
+        std::pair{"checkpoint_dir_for_init", &j.checkpoint_dir_for_init}, std::pair{"output", &j.output},
+        std::pair{"export_onnx", &j.export_onnx}, std::pair{"prediction_outputs", &j.prediction_outputs},
+        std::pair{"wrong", &j.wrong}, std::pair{"tensorboard_log_dir", &j.tensorboard_log_dir},
+        std::pair{"data_cache", &j.data_cache}})
+    if (path->starts_with("s3://"))
+      throw usage_error(
+          fmt::format("--{}={}: only records are read from buckets: name a directory, of a volume that all "
+                      "processes share (docs/data.md, Buckets)",
+                      flag, *path));
+  try {
+    bytes_of(j.data_cache_size);
+  } catch (error const& e) {
+    throw usage_error(fmt::format("--data_cache_size={}: {}", j.data_cache_size, e.what()));
+  }
 }
 
 inline void resolve_tasks(job& j, std::uint64_t records_per_task) {
@@ -147,6 +168,7 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
   if (j.checkpoint_steps > 0 && j.checkpoint_dir.empty())
     throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
   detail::resolve_split(j, a.validation_split);
+  detail::check_buckets(j);
   if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty() &&
       j.validation_split == 0)
     throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");

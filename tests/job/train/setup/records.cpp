@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/job/train/setup/records.hpp"
 
+#include <cstdlib>
+#include <map>
 #include <sstream>
 
 #include "app/job.hpp"
+#include "base/bucket/unkind_store.hpp"
 #include "compute/data/pictures.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/data/split.hpp"
@@ -11,6 +14,7 @@
 #include "edl/compute/optim/rules.hpp"
 #include "edl/compute/optim/schedule.hpp"
 #include "job/train/files.hpp"
+#include "scratch_directory.hpp"
 
 namespace records_test {
 
@@ -305,6 +309,51 @@ TEST_CASE("records that are sorted by a feature are told, where tasks are smalle
   CHECK(told({"--num_minibatches_per_task=2", "--num_workers=2", "--num_ps_pods=1"}) == 1);
   CHECK(told({"--num_minibatches_per_task=1000"}) == 0);
   CHECK(told({"--num_minibatches_per_task=2", "--shuffle=false"}) == 0);
+}
+
+TEST_CASE("records in a bucket are those of the same file") {
+  scratch const dir;
+  test::unkind_store store;
+  std::string table = "x,label\n";
+  for (int i = 0; i < 100; ++i) table += std::to_string(i) + "," + std::to_string(i % 3) + "\n";
+  store.objects = {{"a/1.csv", table}, {"a/2.csv", table}};
+  std::map<std::string, std::string> const variables{{"AWS_ACCESS_KEY_ID", "A"},
+                                                     {"AWS_SECRET_ACCESS_KEY", "B"},
+                                                     {"AWS_ENDPOINT_URL", store.url()},
+                                                     {"HOME", dir.path()}};
+  std::map<std::string, std::string> before;
+  for (auto const& [name, value] : variables) {
+    if (char const* const old = std::getenv(name.c_str())) before[name] = old;
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  edl::job j;
+  j.data_cache = dir / "cache";
+  edl::logger const quiet(edl::severity::critical);
+  for (auto const& [path, records] : {std::pair{"s3://box/a/1.csv", 100u},
+                                      {"s3://box/a/*.csv", 200u},
+                                      {"s3://box/a/1.csv,s3://box/a/2.csv", 200u}}) {
+    CAPTURE(path);
+    j.training_data = path;
+    auto const r = edl::train::open_records(j, {}, quiet, {});
+    REQUIRE(r.training);
+    CHECK(edl::data::records(*r.training) == records);
+    edl::example last;
+    auto const& shards = r.training->shards();
+    r.training->open()->read(shards.size() - 1, shards.back().records - 1, last);
+    CHECK(last.integer("x") == 99);
+  }
+  // What the model opens by itself stays its own.
+  int asked = 0;
+  j.training_data = "s3://box/a/1.csv";
+  edl::data::opener const own = [&](std::string const& path, edl::data::source_options const& how) {
+    asked += path == j.training_data;
+    std::ofstream(dir / "own.csv") << "x,label\n1,2\n";
+    return edl::data::open_source(dir / "own.csv", how);
+  };
+  CHECK(edl::data::records(*edl::train::open_records(j, own, quiet, {}).training) == 1);
+  CHECK(asked == 1);
+  for (auto const& [name, value] : variables)
+    before.count(name) ? ::setenv(name.c_str(), before[name].c_str(), 1) : ::unsetenv(name.c_str());
 }
 
 }  // namespace records_test

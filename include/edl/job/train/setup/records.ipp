@@ -9,26 +9,50 @@
 #include <string>
 #include <utility>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/compute/data/first_records.hpp"
+#include "edl/compute/data/forwarding_source.hpp"
 #include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/sorted_by.hpp"
 #include "edl/compute/data/split.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/quantity.hpp"
 #include "edl/job/train/setup/records.hpp"
 
 namespace edl::train {
 namespace detail {
 
+/// Records in a copy of objects, which stays for as long as they are read.
+struct copied_source final : data::forwarding_source {
+  copied_source(bucket::local_copy of, data::source_options const& how)
+      : forwarding_source(data::open_source(of.path(), how)), copy(std::move(of)) {}
+  bucket::local_copy copy;
+};
+
+/// What opens objects of buckets, too, but for those that the model opens by itself.
+inline data::opener with_buckets(job const& j, data::opener const& own, logger const& log) {
+  return [&j, &own, &log](std::string const& path, data::source_options const& how) {
+    std::unique_ptr<data::source> opened = own ? own(path, how) : nullptr;
+    if (!opened && bucket::names_objects(path))
+      opened = std::make_unique<copied_source>(
+          bucket::copy_of(path,
+                          {.directory = j.data_cache, .most_bytes = bytes_of(j.data_cache_size), .log = log}),
+          how);
+    return opened;
+  };
+}
+
 inline std::unique_ptr<data::source> open_data(job const& j, std::string const& path, data::opener const& own,
+                                               logger const& log,
                                                std::vector<data::table_column> const& known = {}) {
   if (path.empty()) return nullptr;
   return data::open_source(path,
                            {.skip_damaged = j.skip_damaged,
                             .missing = data::read_missing_words(j.missing),
                             .known = std::make_shared<std::vector<data::table_column>>(known)},
-                           own);
+                           with_buckets(j, own, log));
 }
 
 /// What the labels of a set with named classes mean.
@@ -56,7 +80,7 @@ inline void check_classes(records const& r) {
 EDL_INLINE records open_records(job const& j, data::opener const& own, logger const& log,
                                 std::vector<data::table_column> known) {
   records r;
-  auto whole = detail::open_data(j, j.training_data, own);
+  auto whole = detail::open_data(j, j.training_data, own, log);
   if (whole) known = data::columns_of(*whole);
   auto const tell = [&](data::source const* of) {
     if (!of) return;
@@ -72,13 +96,13 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
     r.evaluation = part(data::split_part::validation);
   } else {
     r.training = std::move(whole);
-    r.evaluation = detail::open_data(j, j.validation_data, own, known);
+    r.evaluation = detail::open_data(j, j.validation_data, own, log, known);
     tell(r.evaluation.get());
     if (j.validation_split > 0 && r.evaluation)
       r.evaluation = std::make_unique<data::split_source>(std::move(r.evaluation), j.validation_split, j.seed,
                                                           data::split_part::validation);
   }
-  r.prediction = detail::open_data(j, j.prediction_data, own, known);
+  r.prediction = detail::open_data(j, j.prediction_data, own, log, known);
   tell(r.prediction.get());
   detail::check_classes(r);
   auto const keep = [&](std::unique_ptr<data::source>& of, std::uint64_t minibatches) {
@@ -174,7 +198,7 @@ EDL_INLINE std::string unused_steps(job const& j, data::source const& training, 
 }
 
 EDL_INLINE std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own) {
-  auto whole = detail::open_data(j, j.training_data, own);
+  auto whole = detail::open_data(j, j.training_data, own, logger(severity::warning));
   if (j.validation_split <= 0) return whole;
   return std::make_unique<data::split_source>(std::move(whole), j.validation_split, j.seed,
                                               data::split_part::training);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ctime>
+#include <string>
+#include <string_view>
+
+#include "edl/base/http/client/client.hpp"
+
+namespace edl::bucket {
+
+struct credentials {
+  std::string key, secret;
+  std::string session = {};  ///< of those that expire; empty: none
+};
+
+/// Adds the fields by which AWS and those that speak like it know who asks (Signature Version 4,
+/// "Authenticating Requests: Using the Authorization Header"). The target is escaped already; all of its
+/// headers are signed.
+void sign(http::question& q, std::string_view host, credentials const& who, std::string_view region,
+          std::time_t now);
+
+/// SHA-256 (FIPS 180-4), in small hexadecimal digits.
+std::string sha256(std::string_view text);
+
+}  // namespace edl::bucket
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/base/bucket/signature.ipp"
+#endif

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/base/bucket/store.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "base/bucket/unkind_store.hpp"
+
+namespace store_test {
+
+using edl::bucket::object;
+using edl::bucket::store;
+using test::request, test::says, test::thrown, test::unkind_store, test::wire;
+
+namespace {
+
+std::string read(store const& s, object const& o) {
+  std::string all;
+  s.read(o, 0, o.size, [&](std::string_view part) { all += part; });
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("objects are found, listed by pages and read by ranges") {
+  unkind_store double_;
+  for (int i = 0; i < 10; ++i) double_.objects["a/" + std::to_string(i)] = std::string(std::size_t(i), 'x');
+  double_.objects["a/b c&<é>"] = "named";
+  double_.objects["a/folder/"] = "";
+  double_.objects["b"] = "other";
+  for (std::size_t const page : {1000, 3, 1}) {
+    double_.page = page;
+    double_.backwards = page == 3;
+    store const s("box", double_.options());
+    auto const all = s.list("a/");
+    REQUIRE(all.size() == 11);
+    for (std::size_t i = 0; i < 10; ++i) {
+      CHECK(all[i].key == "a/" + std::to_string(i));
+      CHECK(all[i].size == i);
+      CHECK(all[i].etag == "\"" + test::md5(std::string(i, 'x')) + "\"");
+    }
+    CHECK(read(s, all[10]) == "named");
+    CHECK(s.list("none").empty());
+    CHECK(s.find("b")->size == 5);
+    CHECK(s.find("a/0")->size == 0);
+    CHECK_FALSE(s.find("a"));
+  }
+}
+
+TEST_CASE("bursts of 503, silence and cut answers are no errors, and no byte comes twice") {
+  std::atomic<int> n{0};
+  unkind_store* self = nullptr;
+  unkind_store double_([&](request const& r, wire& w) {
+    if (r.field("If-Match").empty()) return false;
+    int const i = n++;
+    if (i < 5) return unkind_store::refuse(w, i % 2 ? 500 : 503, "SlowDown"), true;
+    if (i % 2) return false;
+    // Some bytes of the answer, and then none.
+    std::size_t const from = std::stoul(r.field("Range").substr(6));
+    std::string const& all = self->objects.at("k");
+    w.send("HTTP/1.1 206 Partial\r\nETag: " + self->tag_of("k") + "\r\nContent-Range: bytes " +
+           std::to_string(from) + "-" + std::to_string(all.size() - 1) + "/" + std::to_string(all.size()) +
+           "\r\nContent-Length: " + std::to_string(all.size() - from) + "\r\n\r\n" + all.substr(from, 1000));
+    i % 4 ? w.cut() : w.close();
+    return true;
+  });
+  self = &double_;
+  std::string all;
+  for (int i = 0; i < 10'000; ++i) all += char('a' + i % 26);
+  double_.objects["k"] = all;
+  store const s("box", double_.options());
+  CHECK(read(s, *s.find("k")) == all);
+  CHECK(n > 5);
+}
+
+TEST_CASE("what does not pass says bucket, key, status, code and request, and the way out") {
+  struct one {
+    int status;
+    char const *code, *more, *way;
+  };
+  for (auto const& [status, code, more, way] :
+       {one{403, "AccessDenied", "", "needs s3:ListBucket"}, one{403, "RequestTimeTooSkewed", "", "clock"},
+        one{400, "ExpiredToken", "", "the credentials of a test have expired: renew"},
+        one{301, "PermanentRedirect", "x-amz-bucket-region: eu-west-3\r\n", "set AWS_REGION=eu-west-3"},
+        one{404, "NoSuchBucket", "", "AWS_ENDPOINT_URL"}}) {
+    CAPTURE(code);
+    unkind_store double_(
+        [&](request const&, wire& w) { return unkind_store::refuse(w, status, code, more), true; });
+    store const s("box", double_.options());
+    CHECK(says(thrown([&] { s.find("k/l"); }),
+               {"s3://box/k/l: the object store http://127.0.0.1:", std::to_string(status), code, "said so",
+                "(request R1)", way}));
+    CHECK(double_.requests() == 1);
+  }
+  unkind_store busy([&](request const&, wire& w) { return unkind_store::refuse(w, 503, "SlowDown"), true; });
+  auto o = busy.options();
+  o.retry_timeout = std::chrono::milliseconds(20);
+  store const s("box", o);
+  CHECK(says(thrown([&] { s.list("p"); }), {"s3://box/p: the object store", "503 SlowDown", "(request R1)",
+                                            "try again later", "asked ", " times"}));
+  CHECK(busy.requests() > 1);
+  CHECK(says(thrown([&] { store("No_Bucket", busy.options()); }),
+             {"s3://No_Bucket: this is no name of a bucket"}));
+}
+
+TEST_CASE("an object that is another one meanwhile is an error") {
+  unkind_store double_;
+  double_.objects["k"] = "before";
+  store const s("box", double_.options());
+  auto const o = *s.find("k");
+  double_.objects["k"] = "after!";
+  CHECK(says(thrown([&] { read(s, o); }), {"s3://box/k: ", "412 PreconditionFailed", "start again"}));
+  double_.objects.clear();
+  CHECK(says(thrown([&] { read(s, o); }), {"s3://box/k: it was changed"}));
+  // A store that does not know If-Match.
+  unkind_store careless([](request const& r, wire& w) {
+    if (r.field("If-Match").empty()) return false;
+    w.send("HTTP/1.1 206 P\r\nETag: \"x\"\r\nContent-Range: bytes 0-5/6\r\nContent-Length: 6\r\n\r\nafter!");
+    return true;
+  });
+  careless.objects["k"] = "before";
+  store const t("box", careless.options());
+  CHECK(says(thrown([&] { read(t, *t.find("k")); }), {"s3://box/k: it was changed"}));
+}
+
+TEST_CASE("credentials that have expired are looked for again") {
+  unkind_store double_([](request const& r, wire& w) {
+    bool const old = r.field("Authorization").find("Credential=A/") != std::string::npos;
+    if (old) unkind_store::refuse(w, 400, "ExpiredToken");
+    return old;
+  });
+  double_.objects["k"] = "text";
+  double_.user = "N";
+  auto o = double_.options();
+  auto times = std::make_shared<int>(0);
+  o.find = [first = o.find, times] {
+    auto a = first();
+    if ((*times)++ > 0) a.who.key = "N";
+    return a;
+  };
+  store const s("box", o);
+  CHECK(read(s, *s.find("k")) == "text");
+  CHECK(*times == 2);
+}
+
+TEST_CASE("a store that answers nonsense is told apart") {
+  auto const with = [](std::string const& answer, bool list) {
+    unkind_store double_([&](request const& r, wire& w) {
+      if (!list && r.field("If-Match").empty()) return false;
+      return w.send(answer), true;
+    });
+    double_.objects["k"] = "before";
+    store const s("box", double_.options());
+    return thrown([&] {
+      if (list)
+        s.list("k");
+      else
+        read(s, *s.find("k"));
+    });
+  };
+  auto const body = [](std::string const& text) {
+    return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
+  };
+  std::string const tag = "ETag: \"" + test::md5("before") + "\"\r\n";
+  CHECK(says(with(body("<html>"), true), {"s3://box/k: the answer is no list of objects: '<html>'"}));
+  CHECK(says(with(body("<KeyCount>1</KeyCount><Contents><Key>other</Key></Contents>"), true),
+             {"has an entry that is none"}));
+  CHECK(says(with(body("<KeyCount>1</KeyCount><IsTruncated>true</IsTruncated>"), true),
+             {"not where it goes on"}));
+  CHECK(says(with(body("<KeyCount>0</KeyCount><IsTruncated>true</IsTruncated><NextContinuationToken>t"
+                       "</NextContinuationToken>"),
+                  true),
+             {"the same page"}));
+  CHECK(
+      says(with("HTTP/1.1 206 P\r\n" + tag + "Content-Range: bytes 1-6/9\r\nContent-Length: 6\r\n\r\nbefore",
+                false),
+           {"answers 'bytes 1-6/9' where 'bytes 0-5/6'"}));
+  CHECK(
+      says(with("HTTP/1.1 206 P\r\n" + tag + "Content-Range: bytes 0-5/6\r\nContent-Length: 7\r\n\r\nbefore!",
+                false),
+           {"sends more than was asked for"}));
+}
+
+}  // namespace store_test
