@@ -20,6 +20,8 @@ struct credentials {
 void sign(http::question& q, std::string_view host, credentials const& who, std::string_view region,
           std::time_t now);
 
+std::string hexadecimal(std::string_view bytes);  ///< in small digits
+
 /// SHA-256 (FIPS 180-4), in small hexadecimal digits.
 std::string sha256(std::string_view text);
 

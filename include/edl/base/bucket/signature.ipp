@@ -16,13 +16,14 @@
 #include "edl/core/text.hpp"
 
 namespace edl::bucket {
-namespace detail {
 
-inline std::string hexadecimal(std::string_view bytes) {
+EDL_INLINE std::string hexadecimal(std::string_view bytes) {
   std::string out;
   for (char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
   return out;
 }
+
+namespace detail {
 
 inline std::string hmac(std::string const& key, std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> out;
@@ -54,7 +55,7 @@ EDL_INLINE std::string sha256(std::string_view text) {
   unsigned size = 0;
   if (EVP_Digest(text.data(), text.size(), out.data(), &size, EVP_sha256(), nullptr) != 1)
     throw error("OpenSSL makes no SHA-256");
-  return detail::hexadecimal({reinterpret_cast<char const*>(out.data()), size});
+  return hexadecimal({reinterpret_cast<char const*>(out.data()), size});
 }
 
 EDL_INLINE void sign(http::question& q, std::string_view host, credentials const& who,
@@ -83,7 +84,7 @@ EDL_INLINE void sign(http::question& q, std::string_view host, credentials const
   for (std::string_view const part :
        {std::string_view(day), region, std::string_view("s3"), std::string_view("aws4_request")})
     secret = detail::hmac(secret, part);
-  std::string const signature = detail::hexadecimal(
+  std::string const signature = hexadecimal(
       detail::hmac(secret, fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", moment, scope, sha256(request))));
   q.headers.emplace_back("Authorization",
                          fmt::format("AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
