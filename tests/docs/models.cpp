@@ -16,7 +16,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 23, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 24, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -33,19 +33,24 @@ constexpr auto block =
 #include "models-2.inc"
     ;
 
-#include "models-10.inc"
+struct drawn {
+#include "models-3.inc"
+};
+static_assert(edl::model<drawn::network, edl::cpu>::output == edl::shape{1, 1, 10});
+
 #include "models-11.inc"
 #include "models-12.inc"
-#include "models-15.inc"
+#include "models-13.inc"
 #include "models-16.inc"
-#include "models-20.inc"
+#include "models-17.inc"
 #include "models-21.inc"
-#include "models-3.inc"
+#include "models-22.inc"
 #include "models-4.inc"
 #include "models-5.inc"
 #include "models-6.inc"
 #include "models-7.inc"
 #include "models-8.inc"
+#include "models-9.inc"
 
 struct picture {
   static constexpr auto network =
@@ -53,16 +58,16 @@ struct picture {
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
                      trained_swish{}, nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-13.inc"
 #include "models-14.inc"
+#include "models-15.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = record.floats("image", {8, 8, 3});
     into.label = record.integer("label");
   }
-#include "models-17.inc"
-#include "models-22.inc"
-#include "models-9.inc"
+#include "models-10.inc"
+#include "models-18.inc"
+#include "models-23.inc"
 };
 
 struct tuned {
@@ -71,7 +76,7 @@ struct tuned {
   };
   static constexpr auto network = picture::network;
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-18.inc"
+#include "models-19.inc"
   static void feed(edl::example const&, edl::sample<tuned>&, edl::mode) {}
 };
 
@@ -81,7 +86,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-23.inc"
+#include "models-24.inc"
 
 }  // namespace
 
@@ -91,7 +96,7 @@ TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, pi
 }
 
 struct planned {
-#include "models-19.inc"
+#include "models-20.inc"
 };
 
 TEST_CASE("the schedule of the documents warms up for a twentieth of the training, and ends with it") {

@@ -115,6 +115,28 @@ constexpr auto branches = nn::sequential(
                  nn::conv2d{.filters = 6, .stride = 2, .padding = same}),
     nn::repeat<2>(nn::sum(nn::conv2d{.filters = 6}, nn::product(nn::identity{}, nn::sigmoid{}))),
     nn::softmax{}, nn::slice{.first = 1, .count = 4});
+/// Functions: skips, layers that are shared, one of which is given an input and one a result, joints of
+/// inputs.
+constexpr auto functions = nn::graph(picture, [](auto x) {
+  auto const norm =
+      nn::shared<"norm/of/two">(nn::conv2d{.filters = 4, .kernel = 3, .padding = same}, nn::batch_norm{});
+  auto const a = (x | norm | nn::relu{}) + x;
+  auto const b = a | norm | nn::conv2d{.filters = 4} | nn::residual(nn::conv2d{.filters = 4});
+  auto const gate = b | nn::global_average_pool{} | nn::dense{.units = 4} | nn::sigmoid{};
+  auto const c = b * (gate | nn::upsample{.factor = {7, 9}});
+  return nn::concat(c, a, x * x) | nn::graph([](auto in) { return in + (in | nn::tanh{}); }) |
+         nn::dense{.units = 3};
+});
+constexpr auto towers = nn::graph(
+    nn::inputs(nn::input<"read">(nn::ids{.count = 3}), nn::input<"page">(nn::ids{.count = 1}),
+               nn::input<"numbers">(nn::features{.count = 2})),
+    [](auto read, auto page, auto numbers) {
+      auto const titles = nn::shared<"titles">(nn::embedding{.vocabulary = 9, .width = 4});
+      auto const tower = nn::shared<"tower">(nn::dense{.units = 5}, nn::relu{}, nn::dense{.units = 3});
+      auto const user = read | titles | nn::global_average_pool{} | tower;
+      auto const item = page | titles | nn::flatten{} | tower;
+      return nn::concat(user * item, numbers, numbers | nn::dense{.units = 2}) | nn::dense{.units = 2};
+    });
 constexpr auto bags = [] {
   constexpr auto in =
       nn::inputs(nn::input<"weighted">(nn::weighted_ids{.most = 4}), nn::input<"ids">(nn::ids{.count = 3}),
@@ -520,6 +542,8 @@ int main(int, char** argv) {
   write<onnx_networks::conv2d>(to, "conv2d");
   write<expressions>(to, "expressions");
   write<transpose>(to, "transpose");
+  write<functions>(to, "functions");
+  write<towers>(to, "towers");
   write<pools>(to, "pools");
   write<norms>(to, "norms");
   write<foldable>(to, "foldable");

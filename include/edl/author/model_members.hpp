@@ -106,11 +106,16 @@ concept has_hyperparameters = derivable<Model> && requires { typename Model::hyp
 template <class Model>
 concept has_open = derivable<Model> && !requires { &beside<Model, names_open>::open; };
 
+/// Copies an object. GCC 12 does not make a copy constructor that nothing but a `requires` asks for.
+template <class T>
+constexpr T copy_of(T const& object) {
+  return object;
+}
+
 /// The object can be copied by the compiler: it is static and constexpr.
 template <auto const& Object>
-concept constant = requires {
-  typename std::bool_constant<(static_cast<void>(std::remove_cvref_t<decltype(Object)>(Object)), true)>;
-} && std::is_const_v<std::remove_reference_t<decltype(Object)>>;
+concept constant = requires { typename std::bool_constant<(static_cast<void>(copy_of(Object)), true)>; } &&
+                   std::is_const_v<std::remove_reference_t<decltype(Object)>>;
 
 template <class Model>
 concept good_network = requires {

@@ -238,12 +238,31 @@ struct variable_visitor {
   }
 };
 
+/// The children of a container that have variables of their own: all, unless it has `owners`, which is called
+/// as `children` is.
+template <container L, class Visit>
+constexpr void for_each_owner(L const& l, shape in, Visit&& visit) {
+  if constexpr (requires { l.owners(in, visit); })
+    l.owners(in, visit);
+  else
+    l.children(in, visit);
+}
+
+/// Whether variables of a layer have the names that they would have without the container that it is.
+template <class L>
+constexpr bool is_spliced = [] {
+  if constexpr (requires { L::spliced; })
+    return bool(L::spliced);
+  else
+    return false;
+}();
+
 /// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the
 /// arena.
 template <layer L, class Visit>
 constexpr void for_each_variable(L const& l, shape in, Visit&& visit) {
   if constexpr (container<L>)
-    l.children(in, [&](auto const& child, shape s, std::string_view) {
+    for_each_owner(l, in, [&](auto const& child, shape s, std::string_view) {
       for_each_variable(child, s, visit);
       return true;
     });

@@ -133,6 +133,9 @@ memory_plan plan_memory(Chain const& body, shape in, pass_size size, std::size_t
     if constexpr (requires { s.source().asked(from, size); }) {
       all.push_back(stretches_of(s.source(), from, size.of_sides({sides[index], sides[index + 1]}), whole));
       all.back().inner = std::uint16_t(index + 1);
+    } else if constexpr (requires { s.source().stretches(from, size, whole); }) {
+      all.push_back(s.source().stretches(from, size.of_sides({}), whole));
+      all.back().inner = std::uint16_t(index + 1);
     }
     ++index;
   });

@@ -139,14 +139,30 @@ struct misfit {
   }
 };
 
+/// The number of the type of a container's child number `index`, as `child` has it.
+template <container L>
+constexpr int child_code(L const& l, int index) {
+  if constexpr (requires { l.child_code(std::size_t(index)); })
+    return l.child_code(std::size_t(index));
+  else
+    return index;
+}
+
 /// `ids`: its input is the network's, and those are ids. `padded`: of so many places some are padding.
 template <layer L>
 constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0) {
   misfit found{l.check(in), in, 0, {}};
   if (found.why == fit::option_out_of_range) found.missing = missing_option(l);
   if constexpr (requires { l.wrong(in); })
-    if (found.why == fit::tensors_do_not_fit) found.wrong = l.wrong(in);
+    if (found.why == fit::tensors_do_not_fit) {
+      found.wrong = l.wrong(in);
+      if constexpr (requires { l.wrong_child(in); })
+        if (int const child = l.wrong_child(in); child >= 0) return found.within(child);
+      return found;
+    }
   if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
+  if constexpr (requires { l.joins_input(); })
+    if (found.why == fit::fits && ids && l.joins_input()) found.why = fit::takes_no_ids;
   if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l))
     found.why = fit::sees_padding;
   if constexpr (masks_places<L>) {
@@ -158,9 +174,9 @@ constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded 
     int index = 0;
     bool given = ids;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
-      misfit const below = find_misfit(child, s, given, padded);
+      misfit const below = find_misfit(child, s, given && sees_input(l, index), padded);
       if (is_serial<L>) given = gives_ids<std::remove_cvref_t<decltype(child)>>;
-      if (below.why != fit::fits && below.depth < misfit::deepest) found = below.within(index);
+      if (below.why != fit::fits && below.depth < misfit::deepest) found = below.within(child_code(l, index));
       ++index;
       return below.why == fit::fits;
     });
@@ -177,7 +193,7 @@ constexpr misfit find_unfinished(L const& l, shape in) {
     int index = 0;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
       misfit const below = find_unfinished<Device>(child, s);
-      if (!below.none() && below.depth < misfit::deepest) found = below.within(index);
+      if (!below.none() && below.depth < misfit::deepest) found = below.within(child_code(l, index));
       ++index;
       return below.none();
     });
@@ -217,10 +233,11 @@ template <layer L>
 void name_variables(L const& l, shape in, naming& names) {
   auto const add = [&](variable_spec const& v) { names.add(v); };
   if constexpr (container<L>)
-    l.children(in, [&](auto const& child, shape s, std::string_view role) {
-      names.enter(child_name(child, role));
+    for_each_owner(l, in, [&](auto const& child, shape s, std::string_view role) {
+      constexpr bool named = !is_spliced<std::remove_cvref_t<decltype(child)>>;
+      if (named) names.enter(child_name(child, role));
       name_variables(child, s, names);
-      names.leave();
+      if (named) names.leave();
       return true;
     });
   else if constexpr (requires { l.variables(in, variable_visitor{add}); })

@@ -26,6 +26,16 @@ constexpr bool is_serial = [] {
     return false;
 }();
 
+/// Whether a container's child number `index` is given what the container is. Of a serial one that is not
+/// said.
+template <layer L>
+constexpr bool sees_input(L const& l, int index) {
+  if constexpr (requires { l.sees_input(std::size_t(index)); })
+    return l.sees_input(std::size_t(index));
+  else
+    return true;
+}
+
 /// A layer of ids that may have weights beside them, and of which a sample may lack some: those are -1. It
 /// says `takes_weights = true`.
 template <class L>
@@ -98,8 +108,9 @@ constexpr void for_each_ids(L const& l, shape in, id_range seen, Visit const& vi
     if constexpr (masks_places<L>)
       if (l.mask.by_length) visit(id_range{l.mask.first, 1, false, true}, l.mask.count + 1, false);
     id_range next = seen;
+    int index = 0;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
-      for_each_ids(child, s, next, visit);
+      for_each_ids(child, s, sees_input(l, index++) ? next : id_range{}, visit);
       if constexpr (is_serial<L>) {
         next = {};
         if constexpr (gives_ids<std::remove_cvref_t<decltype(child)>>)
@@ -118,8 +129,9 @@ constexpr void for_each_padding(L const& l, shape in, id_range seen, Visit const
     if constexpr (masks_places<L>)
       if (!l.mask.by_length) visit(l.mask.row > 0 ? id_range{l.mask.first, l.mask.count} : seen, l.mask.id);
     id_range next = seen;
+    int index = 0;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
-      for_each_padding(child, s, next, visit);
+      for_each_padding(child, s, sees_input(l, index++) ? next : id_range{}, visit);
       if constexpr (is_serial<L>) {
         next = {};
         if constexpr (gives_ids<std::remove_cvref_t<decltype(child)>>)

@@ -203,15 +203,24 @@ class graph {
   bool ml_ = false;  // it has a node of ONNX's domain for classical models
 };
 
-/// The name of a layer while it adds nodes.
+/// The name of a layer while it adds nodes. That of a shared one may be a path.
 class inside {
  public:
-  inside(graph& g, std::string_view name) : g_(g) { g.enter(name); }
-  ~inside() { g_.leave(); }
+  inside(graph& g, std::string_view name) : g_(g) {
+    for (auto end = name.find('/'); end != name.npos; end = name.find('/'), ++names_) {
+      g.enter(name.substr(0, end));
+      name.remove_prefix(end + 1);
+    }
+    g.enter(name);
+  }
+  ~inside() {
+    for (; names_ > 0; --names_) g_.leave();
+  }
   inside(inside const&) = delete;
 
  private:
   graph& g_;
+  int names_ = 1;
 };
 
 }  // namespace edl::onnx

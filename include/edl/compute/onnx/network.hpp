@@ -13,6 +13,7 @@
 #include "edl/compute/nn/input_place.hpp"
 #include "edl/compute/nn/inputs.hpp"
 #include "edl/compute/nn/layer.hpp"
+#include "edl/compute/nn/layer/graph.hpp"
 #include "edl/compute/nn/layer/masked.hpp"
 #include "edl/compute/nn/layer/parallel.hpp"
 #include "edl/compute/nn/layer/residual.hpp"
@@ -74,6 +75,7 @@ value apply(graph& g, L const& l, value const& x) {
 /// Those of a container's child number `index`.
 template <nn::container C, nn::layer L>
 value apply_child(graph& g, C const& of, std::size_t index, L const& l, value const& row, value const& x) {
+  if constexpr (nn::is_spliced<L>) return apply(g, l, x);
   inside const named(g, nn::child_name(of, row.extents, index));
   return apply(g, l, x);
 }
@@ -111,6 +113,54 @@ value to_onnx(graph& g, nn::shortcut<Body, Projection> const& l, value const& x)
     return join(g, nn::merge::sum, {body, apply_child(g, l, 1, l.projection, x, x)}, body.extents);
   else
     return join(g, nn::merge::sum, {body, x.name.empty() ? g.whole_row() : x}, body.extents);
+}
+
+/// Those of nodes, whose layers are named as those of one chain are.
+template <bool Whole, class... Kinds>
+value to_onnx(graph& g, nn::graph_layer<Whole, Kinds...> const& l, value const& x) {
+  std::vector<value> results;
+  std::vector<std::string> shared(std::size_t(l.size));  // names of nodes that have one
+  std::vector<std::string_view> taken;
+  auto const follow = [&](auto const& layers, value y, std::vector<std::string_view>& names) {
+    auto const one = [&](auto const& layer) {
+      names.push_back(nn::child_name(layer, {}));
+      inside const named(g, nn::numbered(names));
+      y = apply(g, layer, y);
+    };
+    std::apply([&](auto const&... layer) { (one(layer), ...); }, layers);
+    return y;
+  };
+  auto const sizes = l.measure(x.extents);
+  for (int k = 0; k < l.size; ++k)
+    l.node(k).what.visit([&]<class Kind>(Kind const& what) {
+      auto const operand = [&](int i) {
+        int const from = l.node(k).from[std::size_t(i)];
+        return from < 0 ? x : results[std::size_t(from)];
+      };
+      if constexpr (nn::is_joint<Kind>) {
+        std::vector<value> all;
+        for (int i = 0; i < l.node(k).operands; ++i)
+          all.push_back(operand(i).name.empty() ? g.whole_row() : operand(i));
+        results.push_back(join(g, Kind::how, std::move(all), sizes.out[std::size_t(k)]));
+      } else if constexpr (requires { Kind::slices; }) {
+        if (l.node(k).owner == k) {
+          taken.push_back(Kind::name);
+          shared[std::size_t(k)] = nn::numbered(taken);
+        }
+        inside const named(g, shared[std::size_t(l.node(k).owner)]);
+        value y = operand(0);
+        if constexpr (nn::graph_layer<Whole, Kinds...>::template names_one_layer<Kind>) {
+          if constexpr (Kind::slices > 0) y = apply(g, std::get<0>(what.layers), y);
+          results.push_back(apply(g, std::get<Kind::slices>(what.layers), y));
+        } else {
+          std::vector<std::string_view> own;
+          results.push_back(follow(what.layers, y, own));
+        }
+      } else {
+        results.push_back(follow(what.layers, operand(0), taken));
+      }
+    });
+  return results.back();
 }
 
 template <bool Ids>

@@ -5,7 +5,7 @@
 
 namespace edl::nn::expression {
 
-/// What is wrong with a forward pass.
+/// What is wrong with a forward pass, or with the function of an `nn::graph`.
 enum class mistake_kind {
   none,
   length_of_variable,
@@ -17,7 +17,16 @@ enum class mistake_kind {
   loss_is_no_number,
   tensor_of_another_layer,
   too_large,
-  depends_on_options
+  depends_on_options,
+  shapes_of_elements,
+  shapes_beside,
+  shapes_of_shared,
+  unused_result,
+  result_used_after_move,
+  name_of_shared,
+  result_of_another_graph,
+  no_layer_in_graph,
+  too_many_results
 };
 
 /// The first mistake of a forward pass: where it is in the author's file, where that is known, and the shapes
@@ -62,6 +71,31 @@ struct forward_pass_of {
   static_assert(what != depends_on_options,
                 "edl: which operations `forward` of this layer does depends on an option, or on the shape of "
                 "its input: make the option an argument of a template (`template <bool Scaled> struct …`)");
+  static_assert(
+      what != shapes_of_elements,
+      "edl: results that are added up or multiplied have one shape, and these have two (`first` and "
+      "`second` above)");
+  static_assert(
+      what != shapes_beside,
+      "edl: results that `nn::concat` puts side by side have one height and width, and these differ "
+      "(`first` and `second` above)");
+  static_assert(
+      what != shapes_of_shared,
+      "edl: a layer that is shared has other variables for one input (`first` above) than for another "
+      "(`second`)");
+  static_assert(what != unused_result, "edl: a result within `nn::graph` is never used");
+  static_assert(what != result_used_after_move,
+                "edl: a result within `nn::graph` is used again after a std::move of it");
+  static_assert(what != name_of_shared,
+                "edl: two `nn::shared` of `nn::graph` have one name: write the layer once, and use it by "
+                "reference");
+  static_assert(what != result_of_another_graph,
+                "edl: a function of `nn::graph` uses a result of another one");
+  static_assert(what != no_layer_in_graph, "edl: the function of this `nn::graph` has no layer");
+  static_assert(
+      what != too_many_results,
+      "edl: this `nn::graph` has too many results with a name, or uses of them: make parts of it an "
+      "`nn::graph` of their own");
 };
 
 }  // namespace edl::nn::expression

@@ -137,10 +137,16 @@ struct parallel {
 
 namespace detail {
 
+/// Whether it is a result within the function of a graph. Those have `join_results`.
+template <class T>
+concept is_result = requires { requires T::is_result_of_graph; };
+
 template <merge How, class... Branches>
 constexpr auto side_by_side(Branches... branches) {
   static_assert(sizeof...(Branches) > 0, "edl: there is at least one branch");
-  if constexpr ((is_expression<Branches> || ...)) {
+  if constexpr (sizeof...(Branches) > 0 && (is_result<Branches> && ...)) {
+    return join_results<How>(branches...);  // within the function of a graph
+  } else if constexpr ((is_expression<Branches> || ...)) {
     return side_by_side<How>(as_layer(branches)...);
   } else if constexpr (sizeof...(Branches) > 0 && (layer<Branches> && ...)) {
     return parallel<How, Branches...>{{branches...}};

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "edl/compute/nn/expression/layer.hpp"
+#include "edl/compute/nn/inputs.hpp"
+#include "edl/compute/nn/layer/graph.hpp"
+#include "edl/compute/nn/layer/graph_recorder.hpp"
+#include "edl/compute/nn/layer/input_slice.hpp"
+#include "edl/compute/nn/layer/parallel.hpp"
+#include "edl/compute/nn/layer/sequential.hpp"
+#include "edl/compute/nn/layer_parts.hpp"
+
+namespace edl::nn {
+
+/// Layers with a name, whose variables are the same wherever a function uses them. Write it as
+/// `shared<"name">(…)`.
+template <literal Name, layer... Layers>
+struct shared_layers {
+  chain<Layers...> body;
+};
+
+/// Layers that a function of `graph` may use several times, and whose variables have this name:
+/// `auto const tower = nn::shared<"tower">(dense{.units = 8}, relu{});`, then `a | tower` and `b | tower`.
+/// The gradients of its variables add up. What a batch normalisation carries on moves once for each use. Of
+/// one layer the variables are called `tower/kernel`, of several `tower/dense/kernel`.
+template <literal Name, class... Layers>
+constexpr auto shared(Layers... layers) {
+  static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
+  if constexpr ((is_expression<Layers> || ...)) {
+    return shared<Name>(as_layer(layers)...);
+  } else if constexpr ((layer<Layers> && ...)) {
+    return shared_layers<Name, Layers...>{{{layers...}}};
+  } else {
+    detail::explain_layers<Layers...>();
+    return shared_layers<Name, no_layer>{};
+  }
+}
+
+namespace detail {
+
+template <class L>
+inline constexpr bool is_shared = false;
+template <literal Name, class... Layers>
+inline constexpr bool is_shared<shared_layers<Name, Layers...>> = true;
+
+template <class L>
+inline constexpr bool is_slice = false;
+template <bool Ids>
+inline constexpr bool is_slice<input_slice<Ids>> = true;
+
+}  // namespace detail
+
+/// A result within the function of a graph. `x | layer` is what the layer makes of it. Copies are free. A
+/// result with a name may be used any number of times.
+template <class Scope, layer... Pending>
+struct graph_result {
+  static constexpr bool is_result_of_graph = true;
+  static constexpr bool is_input = sizeof...(Pending) == 1 && (detail::is_slice<Pending> && ...);
+
+  Scope* within = nullptr;
+  int source = -1;  ///< the node that the layers follow; -1: the input
+  int number = -1;  ///< of the result; -1: of an input
+  std::tuple<Pending...> pending{};
+
+  /// Its extents. They are known where the graph begins with an input.
+  constexpr edl::shape shape() const
+    requires(Scope::sized)
+  {
+    edl::shape all{};
+    if constexpr (Scope::records) {
+      all = within->shape_of(source);
+      bool fits = true;
+      auto const one = [&](auto const& l) {
+        fits = fits && l.check(all) == fit::fits;
+        if (fits) all = l.output(all);
+      };
+      std::apply([&](auto const&... l) { (one(l), ...); }, pending);
+    }
+    return all;
+  }
+};
+
+namespace detail {
+
+template <class Scope, class... Pending>
+struct committed_scope {
+  using type = typename Scope::template with<unnamed_chain<Pending...>>;
+};
+template <class Scope>
+struct committed_scope<Scope> {
+  using type = Scope;
+};
+/// What a result is made of when it is a node.
+template <class Result>
+struct scope_of;
+template <class Scope, class... Pending>
+struct scope_of<graph_result<Scope, Pending...>> : committed_scope<Scope, Pending...> {};
+
+template <class To, class From>
+constexpr To* same_scope(From* from) {
+  if constexpr (std::same_as<To, From>)
+    return from;
+  else
+    return nullptr;
+}
+template <class Scope>
+constexpr int open(Scope* within) {
+  if constexpr (Scope::records) return within->open();
+  return -1;
+}
+template <class Scope, class... Pending>
+constexpr int commit(graph_result<Scope, Pending...> const& x) {
+  if constexpr (!Scope::records)
+    return -1;
+  else if constexpr (sizeof...(Pending) > 0)
+    return x.within->commit(x.number, x.source, unnamed_chain<Pending...>{{x.pending}});
+  else
+    return x.within->use(x.number), x.source;
+}
+
+/// `Named`: what comes in has a name, and may be used again.
+template <bool Named, class Scope, class... Pending, class L>
+constexpr auto follow(graph_result<Scope, Pending...> const& x, L const& l) {
+  if constexpr (Named || sizeof...(Pending) == 0) {
+    using scope = typename committed_scope<Scope, Pending...>::type;
+    int const node = commit(x);
+    return graph_result<scope, L>{same_scope<scope>(x.within), node, open(x.within), {l}};
+  } else {
+    if constexpr (Scope::records) x.within->extend(x.number);
+    return graph_result<Scope, Pending..., L>{x.within, x.source, open(x.within),
+                                              std::tuple_cat(x.pending, std::tuple<L>(l))};
+  }
+}
+
+template <class Scope, class... Pending, literal Name, class... Layers>
+constexpr auto follow_shared(graph_result<Scope, Pending...> const& x,
+                             shared_layers<Name, Layers...> const& l, void const* object) {
+  auto const with = [&]<class Kind, class Before>(Kind const& kind, std::type_identity<Before>, int source) {
+    using scope = typename Before::template with<Kind>;
+    int node = -1;
+    if constexpr (Scope::records) node = x.within->put_shared(kind, source, object);
+    return graph_result<scope>{same_scope<scope>(x.within), node, open(x.within), {}};
+  };
+  if constexpr (graph_result<Scope, Pending...>::is_input) {
+    using kind = shared_chain<Name, 1, Pending..., Layers...>;
+    return with(kind{{std::tuple_cat(x.pending, l.body.layers)}}, std::type_identity<Scope>{}, -1);
+  } else {
+    using kind = shared_chain<Name, 0, Layers...>;
+    using before = typename committed_scope<Scope, Pending...>::type;
+    return with(kind{l.body}, std::type_identity<before>{}, commit(x));
+  }
+}
+
+/// Instantiated for a layer that is an object with a name of its own. `L` is in the compiler's words.
+template <class L, bool InPlace>
+struct follows_a_result {
+  static constexpr bool in_place = InPlace;
+  static_assert(
+      in_place,
+      "edl: this layer is an object that may be used again, and would have variables of its own each "
+      "time: write it where it is used, or share it by `nn::shared<\"name\">(…)`");
+};
+
+template <class First, class... Others>
+struct merged_scope {
+  using type = First;
+};
+template <class First, class Second, class... Others>
+struct merged_scope<First, Second, Others...>
+    : merged_scope<typename Second::template merged<First>, Others...> {};
+
+template <class Result>
+inline constexpr bool is_ids = false;
+template <class Scope>
+inline constexpr bool is_ids<graph_result<Scope, input_slice<true>>> = true;
+
+template <merge How, class First, class... Others>
+constexpr auto join_results(First const& first, Others const&... others) {
+  using own = typename scope_of<First>::type;
+  constexpr bool whole = own::records || !(is_ids<First> || ... || is_ids<Others>);
+  static_assert(whole, "edl: ids are for an `nn::embedding` or an `nn::embedding_bag`, which stands between");
+  using scope =
+      typename merged_scope<own, typename scope_of<Others>::type...>::type::template with<joint<How>>;
+  constexpr std::size_t n = 1 + sizeof...(Others);
+  static_assert(n <= graph_node<>::most_operands, "edl: at most 16 results become one at a time");
+  int node = -1;
+  if constexpr (scope::records) {
+    (first.within->check_same(others.within), ...);
+    typename scope::layer_type::operands const from{std::int16_t(commit(first)),
+                                                    std::int16_t(commit(others))...};
+    node = first.within->put(joint<How>{}, from, int(n));
+  }
+  return graph_result<scope>{same_scope<scope>(first.within), node, open(first.within), {}};
+}
+
+}  // namespace detail
+
+/// What a layer makes of a result. The layer is written where it is used, or is made by `shared`.
+template <class Result, class L>
+  requires detail::is_result<std::remove_cvref_t<Result>>
+constexpr auto operator|(Result&& x, L&& l) {
+  using from = std::remove_cvref_t<Result>;
+  using to = std::remove_cvref_t<L>;
+  using scope = std::remove_pointer_t<decltype(x.within)>;
+  constexpr bool named = std::is_lvalue_reference_v<Result> && !from::is_input;
+  if constexpr (detail::is_shared<to>) {
+    return detail::follow_shared(x, l, std::is_lvalue_reference_v<L> ? &l : nullptr);
+  } else if constexpr (layer<to> || is_expression<to>) {
+    static_assert(sizeof(detail::follows_a_result < to, !std::is_lvalue_reference_v<L> || scope::records >) >
+                  0);
+    return detail::follow<named>(x, as_layer(l));
+  } else {
+    if constexpr (!scope::records) detail::explain_layers<to>();
+    return detail::follow<named>(x, no_layer{});
+  }
+}
+
+/// The sum of two results of one shape.
+template <detail::is_result A, detail::is_result B>
+constexpr auto operator+(A const& a, B const& b) {
+  return detail::join_results<merge::sum>(a, b);
+}
+
+/// Their product, element by element. It runs on the processor.
+template <detail::is_result A, detail::is_result B>
+constexpr auto operator*(A const& a, B const& b) {
+  return detail::join_results<merge::product>(a, b);
+}
+
+namespace detail {
+
+/// What stands for an input in a call of a function.
+template <class Scope, class... Pending>
+constexpr graph_result<Scope, Pending...> argument(Scope* within, std::tuple<Pending...> const& begin) {
+  return {within, -1, -1, begin};
+}
+
+template <literal... Names, class... Kinds, literal... Tables>
+constexpr auto slices_of(input_list<named_input<Names, Kinds, Tables>...> const& all) {
+  return std::make_tuple(std::make_tuple(input_slice<holds_ids<Kinds>>{
+      all.template first_of<Names>(), all.input(), all.template kind_of<Names>().input()})...);
+}
+template <class Start>
+constexpr auto slices_of(Start const&) {
+  return std::tuple<std::tuple<>>{};
+}
+
+/// Instantiated for the function of a graph.
+template <bool Called, bool Returns>
+struct is_a_function {
+  static constexpr bool called = Called, returns = Returns || !Called;
+  static_assert(called,
+                "edl: the function of an `nn::graph` takes one argument for each input: `[](auto x) { … }`");
+  static_assert(returns,
+                "edl: the function of an `nn::graph` returns a result: `return x | nn::dense{.units = 10};`");
+  static constexpr bool value = called && returns;
+};
+
+template <bool Whole, class Result>
+struct graph_made_of;
+template <bool Whole, bool Sized, class... Kinds>
+struct graph_made_of<Whole, kinds<Sized, Kinds...>> {
+  using type = recorder<Sized, Kinds...>;
+};
+
+template <bool Whole, class F, class... Begin>
+constexpr auto read(F const& f, shape in, std::tuple<Begin...> const& begin) {
+  using first_scope = kinds<Whole>;
+  constexpr bool called = requires { f(argument(std::declval<first_scope*>(), std::declval<Begin>())...); };
+  constexpr auto returned = [] {
+    if constexpr (called)
+      return std::type_identity<std::remove_cvref_t<decltype(std::declval<F const&>()(
+          argument(std::declval<first_scope*>(), std::declval<Begin>())...))>>{};
+    else
+      return std::type_identity<void>{};
+  };
+  using result = typename decltype(returned())::type;
+  if constexpr (!is_a_function<called, is_result<result>>::value) {
+    return no_layer{};
+  } else {
+    typename graph_made_of<Whole, typename scope_of<result>::type>::type notes(in);
+    return notes.finish(
+        std::apply([&](auto const&... b) { return commit(f(argument(&notes, b)...)); }, begin));
+  }
+}
+
+}  // namespace detail
+
+/// A network that is a function of its inputs, each of which is an argument. A result may have a name, and be
+/// used again:
+///
+///     nn::graph(nn::image{.height = 28, .width = 28}, [](auto x) {
+///       auto const a = x | nn::conv2d{.filters = 8, .kernel = 3, .padding = nn::padding::same} | nn::relu{};
+///       auto const b = a | nn::conv2d{.filters = 8, .kernel = 3, .padding = nn::padding::same};
+///       return nn::concat(a, a + b) | nn::dense{.units = 10};
+///     })
+///
+/// The function is a constant expression, and calls what it likes. Layers that follow each other without a
+/// name between them are computed as those of `sequential` are. `concat`, `sum`, `product`, `+` and `*` join
+/// results. Variables are called as in one `sequential` of all layers, in the order in which the result needs
+/// them.
+template <class First, class F>
+  requires requires(First from) {
+    { from.input() } -> std::same_as<shape>;
+  }
+constexpr auto graph(First from, F const& function) {
+  auto const all = detail::read<true>(function, from.input(), detail::slices_of(from));
+  return network<First, std::remove_const_t<decltype(all)>>{from.input(), {{all}}, holds_ids<First>, from};
+}
+
+/// The same as a layer within another container or function, whose argument is what comes into it.
+template <class F>
+constexpr auto graph(F const& function) {
+  return detail::read<false>(function, {}, std::tuple<std::tuple<>>{});
+}
+
+}  // namespace edl::nn

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "edl/compute/nn/layer/graph.hpp"
+
+// A function is called twice. The first call is never evaluated. Its results' types carry the kinds of all
+// nodes that they are made of (`kinds`), so that the type of the function's result has all of the graph's.
+// The second call writes down the nodes (`recorder`).
+
+namespace edl::nn::detail {
+
+template <class All, class... More>
+struct united {
+  using type = All;
+};
+template <class All, class Kind, class... More>
+struct united<All, Kind, More...> : united<typename All::template with<Kind>, More...> {};
+
+/// What the results of a function's first call are made of. `Sized`: the shape of the input is known.
+template <bool Sized, class... Kinds>
+struct kinds {
+  static constexpr bool records = false, sized = Sized;
+  template <class Kind>
+  using with = std::conditional_t<(std::same_as<Kinds, Kind> || ...), kinds, kinds<Sized, Kinds..., Kind>>;
+  template <class... First>
+  using onto = typename united<kinds<Sized, First...>, Kinds...>::type;
+  template <class Other>
+  using merged = typename Other::template onto<Kinds...>;
+};
+
+/// What takes down the nodes of a function's second call. Of mistakes it takes down the first.
+template <bool Sized, class... Kinds>
+class recorder {
+ public:
+  static constexpr bool records = true, sized = Sized;
+  template <class>
+  using with = recorder;
+  template <class>
+  using merged = recorder;
+  using layer_type = graph_layer<Sized, Kinds...>;
+  using mistake_kind = expression::mistake_kind;
+
+  constexpr explicit recorder(shape in) : in_(in) {}
+
+  /// The number of a new result, which has to be used.
+  constexpr int open() {
+    if (opened_ < int(fates_.size())) return opened_++;
+    fail(mistake_kind::too_many_results);
+    return -1;
+  }
+  /// Layers that follow a result without a name belong to it.
+  constexpr void extend(int number) {
+    if (number < 0) return;
+    if (fate(number) != unused) fail(mistake_kind::result_used_after_move);
+    fate(number) = extended;
+  }
+  /// A result that is a node is used.
+  constexpr void use(int number) {
+    if (number >= 0) fate(number) = extended;
+  }
+  /// The node that a result becomes when it is first used.
+  template <class Kind>
+  constexpr int commit(int number, int source, Kind const& of) {
+    if (number < 0) return put(of, {std::int16_t(source)}, 1);
+    if (fate(number) == extended) fail(mistake_kind::result_used_after_move);
+    if (fate(number) == unused) fate(number) = put(of, {std::int16_t(source)}, 1);
+    return fate(number);
+  }
+  template <class Kind>
+  constexpr int put(Kind const& of, typename layer_type::operands const& from, int operands) {
+    constexpr int index = index_of<Kind>();
+    if (built_.size == int(layer_type::most)) fail(mistake_kind::too_many_results);
+    if (index < 0) fail(mistake_kind::unused_result);  // no result of the function is made of it
+    if constexpr (index >= 0)
+      if (built_.size < int(layer_type::most)) {
+        built_.nodes[std::size_t(built_.size)] = {
+            {std::integral_constant<int, index>{}, of}, from, operands, built_.size};
+        return built_.size++;
+      }
+    return -1;
+  }
+  /// The same of layers with a name, which are this object; null: another one each time.
+  template <class Kind>
+  constexpr int put_shared(Kind const& of, int source, void const* object) {
+    for (int k = 0; k < built_.size; ++k)
+      if (names_[std::size_t(k)] == Kind::name && (!object || objects_[std::size_t(k)] != object))
+        fail(mistake_kind::name_of_shared, index_of<Kind>());
+    int const k = put(of, {std::int16_t(source)}, 1);
+    if (k < 0) return k;
+    names_[std::size_t(k)] = Kind::name;
+    objects_[std::size_t(k)] = object;
+    return k;
+  }
+  constexpr void check_same(void const* scope) {
+    if (scope != this) fail(mistake_kind::result_of_another_graph);
+  }
+  constexpr shape shape_of(int node) const {
+    return node < 0 ? in_ : built_.measure(in_).out[std::size_t(node)];
+  }
+
+  /// The graph whose result is that node, in the order in which it needs the others.
+  constexpr layer_type finish(int result) {
+    layer_type ordered;
+    ordered.mistaken = built_.mistaken;
+    ordered.mistaken_kind = built_.mistaken_kind;
+    if (!ordered.mistaken.none()) return ordered;
+    std::array<int, layer_type::most> moved{};
+    moved.fill(-1);
+    std::array<std::string_view, layer_type::most> names{};
+    if (result >= 0) move(result, ordered, moved, names);
+    for (int k = 0; k < built_.size; ++k)
+      if (moved[std::size_t(k)] < 0) fail(mistake_kind::unused_result, built_.node(k).what.index());
+    for (int i = 0; i < opened_; ++i)
+      if (fate(i) == unused) fail(mistake_kind::unused_result);
+    if (result < 0) fail(mistake_kind::no_layer_in_graph);
+    ordered.mistaken = built_.mistaken;
+    ordered.mistaken_kind = built_.mistaken_kind;
+    return ordered;
+  }
+
+ private:
+  static constexpr int unused = -2, extended = -3;  // or the number of a node
+
+  template <class Kind>
+  static constexpr int index_of() {
+    int index = 0, found = -1;
+    ((std::same_as<Kinds, Kind> ? void(found = index++) : void(++index)), ...);
+    return found;
+  }
+  constexpr int& fate(int number) { return fates_[std::size_t(number)]; }
+  constexpr void fail(mistake_kind what, int kind = -1) {
+    if (!built_.mistaken.none()) return;
+    built_.mistaken.what = what;
+    built_.mistaken_kind = kind;
+  }
+  constexpr int move(int from, layer_type& to, std::array<int, layer_type::most>& moved,
+                     std::array<std::string_view, layer_type::most>& names) {
+    int& at = moved[std::size_t(from)];
+    if (at >= 0) return at;
+    auto n = built_.node(from);
+    for (int i = 0; i < n.operands; ++i)
+      if (auto& of = n.from[std::size_t(i)]; of >= 0) of = std::int16_t(move(of, to, moved, names));
+    at = n.owner = to.size;
+    auto const name = names[std::size_t(at)] = names_[std::size_t(from)];
+    for (int k = at; !name.empty() && k-- > 0;)
+      if (names[std::size_t(k)] == name) n.owner = k;
+    to.nodes[std::size_t(to.size++)] = n;
+    return at;
+  }
+
+  shape in_;
+  layer_type built_{};
+  std::array<std::string_view, layer_type::most> names_{};
+  std::array<void const*, layer_type::most> objects_{};
+  std::array<int, 4 * layer_type::most> fates_ = [] {
+    std::array<int, 4 * layer_type::most> all{};
+    all.fill(unused);
+    return all;
+  }();
+  int opened_ = 0;
+};
+
+}  // namespace edl::nn::detail
