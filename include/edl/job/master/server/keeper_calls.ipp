@@ -149,8 +149,10 @@ EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
   }
   if (!claimed) {
     r.evaluate = false;
-    // What the next world was told of, too, is that one's to release.
-    if (!evaluations.wants_frozen(r.version) && claims_.count(r.version) == 1) {
+    // What the next world was told of, too, is that one's to release, and so is what it may yet be told of: a
+    // release that came after that would take away what is evaluated.
+    bool const over = coordinator_.generation() != r.generation;
+    if (!over && !evaluations.wants_frozen(r.version) && claims_.count(r.version) == 1) {
       release_frozen const nothing{r.version, true};
       co_await release(nothing);
     }
