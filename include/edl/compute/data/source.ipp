@@ -24,6 +24,7 @@
 #include "edl/compute/data/format/recordio_source.hpp"
 #include "edl/compute/data/format/text_file.hpp"
 #include "edl/compute/data/format/tfrecord.hpp"
+#include "edl/compute/data/format/web_dataset.hpp"
 #include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/data/synthetic.hpp"
@@ -78,7 +79,19 @@ EDL_INLINE std::unique_ptr<source> open_published(std::string const& directory, 
 }
 
 /// What a file is, by its name and, where that says nothing, by its first bytes.
-enum class file_kind { recordio, tfrecord, numpy, archive, csv, tsv, json_lines, parquet, libfm, picture };
+enum class file_kind {
+  recordio,
+  tfrecord,
+  numpy,
+  archive,
+  csv,
+  tsv,
+  json_lines,
+  parquet,
+  libfm,
+  picture,
+  tar
+};
 
 EDL_INLINE file_kind kind_of_file(std::string const& path) {
   auto const plain = without_packing(path);
@@ -86,6 +99,7 @@ EDL_INLINE file_kind kind_of_file(std::string const& path) {
   if (ends_as(plain, ".tsv")) return file_kind::tsv;
   if (ends_as(plain, ".jsonl") || ends_as(plain, ".ndjson")) return file_kind::json_lines;
   if (ends_as(path, ".parquet")) return file_kind::parquet;
+  if (ends_as(path, ".tar")) return file_kind::tar;
   if (ends_as(path, ".libfm") || ends_as(path, ".libsvm")) return file_kind::libfm;
   if (ends_as(path, ".npy")) return file_kind::numpy;
   if (ends_as(path, ".npz")) return file_kind::archive;
@@ -117,7 +131,7 @@ EDL_INLINE void refuse_published(std::string const& path) {
 }
 
 inline constexpr std::string_view read_by_ending =
-    ".csv, .tsv, .jsonl and .ndjson (also .gz or .zst), .parquet, .npy, .npz, .libfm and .libsvm";
+    ".csv, .tsv, .jsonl and .ndjson (also .gz or .zst), .parquet, .npy, .npz, .tar, .libfm and .libsvm";
 
 /// Where a name's ending says nothing to us, the first bytes have to be RecordIO's. A file without an ending
 /// may be a damaged one.
@@ -146,6 +160,7 @@ EDL_INLINE std::unique_ptr<source> open_together(std::vector<std::string> const&
   }
   if (kind == file_kind::tfrecord) return std::make_unique<tfrecord_source>(paths, options);
   if (kind == file_kind::numpy) return std::make_unique<numpy_source>(paths);
+  if (kind == file_kind::tar) return std::make_unique<web_dataset>(paths);
   return nullptr;
 }
 
