@@ -169,14 +169,14 @@ TEST_CASE("a peer that does not even say whether it serves a call is lost, and t
 
 TEST_CASE("nothing is asked behind a request that is half sent") {
   raw_port port;
-  client c(port.where(), {.ask = 100ms, .silence = 50ms});
+  client c(port.where(), {.ask = 100ms, .silence = 500ms});
   std::string const large(16u << 20, 'x');  // more than sockets hold
   auto first = start(c.channel, {.method = 1, .idempotent = true});
   raw slow(port.acceptor);
   slow.greet_as_server();
   auto const asked = slow.read_frame();
   auto second = start(c.channel, {.method = 2, .payload = {std::as_bytes(std::span(large))}});
-  std::this_thread::sleep_for(200ms);
+  std::this_thread::sleep_for(700ms);
   for (;;) {
     auto const f = slow.read_frame();
     if (f.head.method == edl::wire::method::ask) continue;  // that was sent before
