@@ -147,7 +147,7 @@ struct chain {
       call.batch = a.batch.of_step(index, narrow);
       call.saved = a.saved.subspan(m.saved_at[index], s.saved(in, call.batch));
       auto const arena = arena_of(p, a.saved, m.live[index]);
-      if (index + 1 < length) {
+      if (length > 1 && index + 1 < length) {  // GCC 12 warns of a chain of one step without the former
         auto const& behind = m.between[index + 1];
         kepts[index] = a.saved.subspan(behind.at, behind.kept);
         call.y = results[index] = behind.result_in(kepts[index], arena)
