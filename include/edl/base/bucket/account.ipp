@@ -24,7 +24,8 @@ inline void read_profile(std::string const& file, std::string const& profile,
   bool ours = false;
   std::size_t bytes = 0;
   for (std::string line; std::getline(in, line);) {
-    if ((bytes += line.size()) > 1 << 20) throw error(fmt::format("{}: it is larger than 1 MiB", file));
+    bytes += line.size();
+    if (bytes > 1 << 20) throw error(fmt::format("{}: it is larger than 1 MiB", file));
     auto const text = trimmed(line);
     if (text.starts_with('[')) {
       auto name = trimmed(text.substr(1, text.find(']') - 1));
