@@ -270,11 +270,12 @@ void job::look_at_size() {
     auto const there = std::size_t(std::ranges::count_if(
         all_, [&](process const& p) { return p.role == role && !p.ended && p.wanted; }));
     // Nobody comes in the place of one that stands still and was told to go, before it is killed.
-    if (std::ranges::any_of(all_, [&](process const& p) { return p.role == role && !p.ended && !p.wanted; }))
-      return;
+    bool const leaves =
+        std::ranges::any_of(all_, [&](process const& p) { return p.role == role && !p.ended && !p.wanted; });
     // Others are told to go, and come, once the journal knows of it.
     bool const late = world::now() > changed_ + 45s, in_time = late || !slow_seen_,
-               more = there > wanted && in_time, less = there < wanted && in_time && !leaving_ && !trained_;
+               more = there > wanted && in_time,
+               less = there < wanted && in_time && !leaves && !leaving_ && !trained_;
     if (unsure_.contains(what) || (!more && !less)) return;
     find_fault(fmt::format("the job has {} of {}, and {} are wanted", there, name_of(what), wanted));
     changed_ = world::now() + 1h;

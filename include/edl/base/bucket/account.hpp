@@ -8,7 +8,7 @@
 
 namespace edl::bucket {
 
-/// Who asks, and where the store is, as the tools of AWS find it.
+/// The credentials of a store and its address, as the tools of AWS find them.
 struct account {
   credentials who;
   std::string region = "us-east-1";

@@ -293,6 +293,7 @@ EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) tr
     return local_copy((what.shown.empty() ? copy : copy / what.shown).string(), lock.release());
   };
   std::string const shown = printable(url, 300);
+  if (!lock.take(LOCK_SH | LOCK_NB)) o.log.info(shown + ": waits for another process, which fetches it");
   for (;;) {
     lock.take(LOCK_SH);
     if (fs::exists(copy)) {

@@ -14,8 +14,8 @@ struct credentials {
   std::string session = {};  ///< of those that expire; empty: none
 };
 
-/// Adds the fields by which AWS and those that speak like it know who asks (Signature Version 4,
-/// "Authenticating Requests: Using the Authorization Header"). The target is escaped already; all of its
+/// Signs a request: adds the fields by which AWS and compatible stores verify its sender (Signature Version
+/// 4, "Authenticating Requests: Using the Authorization Header"). The target is escaped already; all of its
 /// headers are signed.
 void sign(http::question& q, std::string_view host, credentials const& who, std::string_view region,
           std::time_t now);

@@ -74,7 +74,7 @@ EDL_INLINE std::vector<listed_checkpoint> by_position(std::string const& directo
     all.back().at = position_of(all.back().path);
     if (all.back().at) newest = std::max(newest, all.back().at->generation);
   }
-  std::ranges::stable_sort(all, std::greater<>(), [&](listed_checkpoint const& one) {
+  std::ranges::sort(all, std::greater<>(), [&](listed_checkpoint const& one) {
     return one.at.value_or(position{newest, one.version});
   });
   return all;

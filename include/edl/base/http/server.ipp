@@ -196,8 +196,8 @@ EDL_INLINE bool server::state::make_room() {
 
 EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
   asio::error_code ignored;
-  s.set_option(asio::ip::tcp::no_delay(true), ignored);
-  s.set_option(asio::socket_base::keep_alive(true), ignored);
+  ignored = s.set_option(asio::ip::tcp::no_delay(true), ignored);
+  ignored = s.set_option(asio::socket_base::keep_alive(true), ignored);
   // Some more are told that there are too many.
   std::size_t const most = options.bounds.connections;
   bool const surplus = open.size() >= most && !make_room();
@@ -347,13 +347,13 @@ EDL_INLINE void server::state::begin_drain() {
   parting = draining = true;
   asio::error_code ignored, failed;
   // Whom the system has connected already is heard, too.
-  acceptor.non_blocking(true, failed);
+  failed = acceptor.non_blocking(true, failed);
   for (int i = 0; i < SOMAXCONN && !failed && !closed; ++i) {
     asio::ip::tcp::socket s(executor);
-    acceptor.accept(s, failed);
+    failed = acceptor.accept(s, failed);
     if (!failed) take(std::move(s));
   }
-  acceptor.close(ignored);
+  ignored = acceptor.close(ignored);
   for (auto const& c : open) {
     // What has come already is answered.
     bool const asks = c->now == phase::idle && c->socket.plain().available(ignored) > 0;

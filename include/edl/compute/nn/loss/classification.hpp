@@ -111,11 +111,11 @@ struct sequence_cross_entropy {
   template <class T>
   double operator()(shape output, int batch, view<T> outputs, view<label> truth,
                     std::span<std::type_identity_t<T>> gradients) const {
-    auto const classes = std::size_t(output.channels), places = std::size_t(batch) * labels(output);
-    auto const counted = double(places) - double(std::ranges::count(truth.first(places), ignored));
+    auto const classes = std::size_t(output.channels), count = std::size_t(batch) * labels(output);
+    auto const counted = double(count) - double(std::ranges::count(truth.first(count), ignored));
     double const smooth = double(label_smoothing), spread = smooth / double(classes);
     double total = 0;
-    for (std::size_t i = 0; i < places; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       view<T> const x = outputs.subspan(i * classes, classes);
       auto const dx = gradients.empty() ? gradients : gradients.subspan(i * classes, classes);
       if (truth[i] == ignored) {
