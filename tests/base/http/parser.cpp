@@ -40,6 +40,26 @@ TEST_CASE("a request is read in whatever pieces it comes") {
   }
 }
 
+TEST_CASE("a chunked body without a chunk is read byte by byte, too") {
+  std::string const request = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                    answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+  request_parser p(1000, 10);
+  std::string waiting;
+  for (char c : request) {
+    CHECK(!p.done());
+    waiting.erase(0, p.feed(waiting += c));
+  }
+  CHECK(p.done());
+  CHECK(waiting.empty());
+  response_parser r;
+  for (char c : answer) {
+    CHECK(!r.done());
+    r.feed({&c, 1}, [](std::string_view) { return true; });
+  }
+  CHECK(r.done());
+  CHECK(r.reusable());
+}
+
 TEST_CASE("the form of proxies is taken, and what is no path is not") {
   request_parser p(1000, 10);
   p.feed("GET HTTP://h:1/x?y HTTP/1.1\r\nHost: h\r\n\r\n");

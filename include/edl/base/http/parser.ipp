@@ -18,6 +18,11 @@ namespace edl::http {
 
 namespace detail {
 
+// Of a first chunk that is the last one Beast asserts that it is given all of "0\r\n\r\n".
+inline bool may_be_empty_body(std::string_view chunks) {
+  return chunks.size() < 5 && chunks.starts_with('0');
+}
+
 /// What Beast's parser tells of a message as it finds it; without trailers.
 template <bool IsRequest>
 struct message_reader : boost::beast::http::basic_parser<IsRequest> {
@@ -86,6 +91,9 @@ EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
   auto& p = *state_;
   std::size_t taken = 0;
   while (!p.is_done()) {
+    if (p.is_header_done() && p.chunked() && p.head.body.empty() &&
+        detail::may_be_empty_body(bytes.substr(taken)))
+      break;
     boost::beast::error_code failed;
     taken += p.put(boost::asio::const_buffer(bytes.data() + taken, bytes.size() - taken), failed);
     // With a length that is too long the head has come, too: who asked for what is known.
@@ -171,6 +179,7 @@ struct response_parser::state {
     }
     void on_response_impl(int status, text, int, error_code&) override { into.code = status; }
     std::size_t on_body_impl(text body, error_code& failed) override {
+      into.begun = true;
       into.enough = !(*into.take)(view_of(body));
       if (into.enough) failed = boost::beast::http::error::end_of_stream;
       return body.size();
@@ -187,7 +196,7 @@ struct response_parser::state {
 
   fields headers;
   int code = 0;
-  bool headed = false, enough = false, surplus = false;
+  bool headed = false, begun = false, enough = false, surplus = false;
   sink const* take = nullptr;
   std::size_t interim = 0;  // bytes of interim answers
   std::string rest;         // the beginning of what Beast reads as a whole: a head, a chunk's line
@@ -208,6 +217,7 @@ EDL_INLINE void response_parser::feed(std::string_view bytes, sink const& take) 
     constexpr std::string_view http = "HTTP/1.";
     auto const size = std::min(http.size(), bytes.size());  // a stranger's greeting may be all that comes
     if (s.code == 0 && bytes.substr(0, size) != http.substr(0, size)) s.refuse("bad version", bytes);
+    if (s.headed && s.now->chunked() && !s.begun && detail::may_be_empty_body(bytes)) break;
     boost::beast::error_code failed;
     auto const taken = s.now->put(boost::asio::const_buffer(bytes.data(), bytes.size()), failed);
     bool const more = failed == boost::beast::http::error::need_more;

@@ -28,7 +28,7 @@ struct socket::tls {
 
 EDL_INLINE socket::socket(asio::ip::tcp::socket s, server_certificate const* with) : plain_(std::move(s)) {
   asio::error_code failed;
-  plain_.non_blocking(true, failed);  // for `write`
+  failed = plain_.non_blocking(true, failed);  // for `write`
   if (with) tls_.reset(new tls{{plain_, with->state_->context}});
 }
 EDL_INLINE socket::~socket() = default;
@@ -70,12 +70,12 @@ EDL_INLINE asio::awaitable<void> socket::end() {
   if (tls_)
     co_await tls_->stream.async_shutdown(asio::redirect_error(asio::use_awaitable, failed));
   else
-    plain_.shutdown(asio::ip::tcp::socket::shutdown_send, failed);
+    failed = plain_.shutdown(asio::ip::tcp::socket::shutdown_send, failed);
 }
 
 EDL_INLINE void socket::close() {
   asio::error_code ignored;
-  plain_.close(ignored);
+  ignored = plain_.close(ignored);
 }
 
 }  // namespace edl::http

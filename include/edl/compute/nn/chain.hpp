@@ -134,7 +134,7 @@ struct chain {
     backward_shares shares(a);
     std::array<backward_args<T>, length> calls;
     std::array<std::span<T>, length> results, kepts;
-    std::array<std::size_t, length> places;
+    std::array<std::size_t, length> at;
     auto x = a.x;
     std::size_t index = 0, place = 0;
     bool wanted = !a.dx.empty();  // nothing before the first trained layer needs a gradient
@@ -159,7 +159,7 @@ struct chain {
         call.dx = m.between[index].gradient_in(arena, results[index - 1], kepts[index]).first(x.size());
       wanted = wanted || !call.gradients.empty();
       if (index > 0) calls[index - 1].dy = call.dx;
-      places[index++] = place;
+      at[index++] = place;
       place += s.width;
       x = call.y;
     });
@@ -172,7 +172,7 @@ struct chain {
                                  c.x,        c.parameters, a.saved.subspan(m.state_at[I], c.state.size()),
                                  results[I], c.saved,      c.narrow};
       pass<D> own = p.child(p.random, m.below(I, arena_of(p, a.saved, m.live[I])));
-      forward_child(own, child_of{*this, a.in, places[I]}, std::get<I>(all), call);
+      forward_child(own, child_of{*this, a.in, at[I]}, std::get<I>(all), call);
       if (m.between[I + 1].bfloat16) p.device.store_bfloat16(call.y, std::as_writable_bytes(kepts[I]));
     };
     auto const group = [&]<std::size_t... I>([[maybe_unused]] std::size_t end, std::index_sequence<I...>) {
@@ -198,7 +198,7 @@ struct chain {
             recompute(p, std::get<I - 1>(all), calls[I - 1], results[I - 1], kept_as_bfloat16, room);
           }
       }
-      child_of const which{*this, a.in, places[I]};
+      child_of const which{*this, a.in, at[I]};
       auto const below = m.below(I, arena_of(p, a.saved, m.live[I]));
       if constexpr (std::tuple_element_t<I, steps_type>::splits_backward)
         if (m.between[I].over_result && !calls[I].dx.empty()) {

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,7 +27,7 @@ class byte_cursor {
   template <class T>
   T number() {  // the little end first
     T n;
-    std::memcpy(&n, take(sizeof n).data(), sizeof n);
+    std::ranges::copy(take(sizeof n), reinterpret_cast<char*>(&n));
     return n;
   }
   std::uint64_t varint();

@@ -377,11 +377,11 @@ struct graph_layer {
   void part(pass<D>& p, sizes const& s, int k, shape in, int i, view<typename D::scalar> dy,
             std::span<typename D::scalar> to, Operand const& operand) const {
     if constexpr (How == merge::concat) {
-      auto const channels = [&](int j) { return std::size_t(extents(s, in, node(k).from[at(j)]).channels); };
+      auto const width = [&](int j) { return std::size_t(extents(s, in, node(k).from[at(j)]).channels); };
       std::size_t first = 0;
-      for (int j = 0; j < i; ++j) first += channels(j);
-      p.device.copy_columns(to.size() / channels(i), channels(i), dy, first,
-                            std::size_t(s.out[at(k)].channels), to, 0, channels(i));
+      for (int j = 0; j < i; ++j) first += width(j);
+      p.device.copy_columns(to.size() / width(i), width(i), dy, first, std::size_t(s.out[at(k)].channels), to,
+                            0, width(i));
     } else {
       p.device.copy(dy, to);
       for (int j = 0; How == merge::product && j < node(k).operands; ++j)
