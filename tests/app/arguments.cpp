@@ -17,10 +17,10 @@ edl::job job(std::vector<std::string> line) { return parse("mnist", line).run.va
 }  // namespace
 
 TEST_CASE("a boolean flag stands alone or has a value") {
-  CHECK(job({"train", "--training_data=d", "--use_async"}).use_async);
-  CHECK(job({"train", "--use_async", "--training_data=d"}).use_async);
-  CHECK(job({"train", "--training_data=d", "--use_async=Yes"}).use_async);
-  CHECK_FALSE(job({"train", "--training_data=d", "--use_async=false"}).use_async);
+  CHECK(job({"train", "--training_data=d", "--use_async"}).training.use_async);
+  CHECK(job({"train", "--use_async", "--training_data=d"}).training.use_async);
+  CHECK(job({"train", "--training_data=d", "--use_async=Yes"}).training.use_async);
+  CHECK_FALSE(job({"train", "--training_data=d", "--use_async=false"}).training.use_async);
   CHECK(contains(refusal({"train", "--training_data=d", "--use_async=maybe"}), "--use_async"));
 }
 
@@ -137,14 +137,14 @@ TEST_CASE("export is a command of its own, and a flag of train beside the model 
   auto const run =
       parse("mnist", {"export", "--checkpoint=c", "--export_onnx=m.onnx", "--set", "rate=1"}).run.value();
   REQUIRE(run.exported);
-  CHECK(run.job.export_onnx == "m.onnx");
-  CHECK(!run.job.export_fold_batch_norm);
-  CHECK(run.job.checkpoint_dir_for_init == "c");
+  CHECK(run.job.outputs.export_onnx == "m.onnx");
+  CHECK(!run.job.outputs.export_fold_batch_norm);
+  CHECK(run.job.checkpoints.checkpoint_dir_for_init == "c");
   CHECK(run.job.set == "rate=1");
   CHECK(contains(refusal({"export", "--checkpoint=c"}), "--export_onnx"));
   CHECK(contains(refusal({"train", "--training_data=d", "--export_onnx=m.onnx"}), "needs --output"));
   CHECK(parse("mnist", {"train", "--training_data=d", "--output=o", "--export_onnx=m.onnx"})
-            .run->job.export_onnx == "m.onnx");
+            .run->job.outputs.export_onnx == "m.onnx");
   CHECK(contains(refusal({"sweep", "--training_data=d", "--export_onnx=m.onnx"}), "is of one model"));
 }
 
@@ -155,9 +155,9 @@ TEST_CASE("what an ONNX file is to have are flags of export and of train, and me
     auto all = line;
     all.insert(all.end(), {"--export_fold_batch_norm", "--export-preprocess", "--export_rows_as_inputs=yes"});
     auto const job = parse("mnist", all).run.value().job;
-    CHECK(job.export_fold_batch_norm);
-    CHECK(job.export_preprocess);
-    CHECK(job.export_rows_as_inputs);
+    CHECK(job.outputs.export_fold_batch_norm);
+    CHECK(job.outputs.export_preprocess);
+    CHECK(job.outputs.export_rows_as_inputs);
     all.push_back("--export_preprocess");
     CHECK(contains(refusal(all), "--export_preprocess is given twice"));
     all.back() = "--export_fold_batch_norms";
@@ -174,7 +174,7 @@ TEST_CASE("what an ONNX file is to have are flags of export and of train, and me
   for (std::string const flag : {"export_fold_batch_norm", "export_preprocess", "export_rows_as_inputs"}) {
     CHECK(contains(refusal({"train", "--training_data=d", "--" + flag}),
                    "--" + flag + " is of the file that --export_onnx=FILE writes"));
-    CHECK(!job({"train", "--training_data=d", "--" + flag + "=false"}).export_preprocess);
+    CHECK(!job({"train", "--training_data=d", "--" + flag + "=false"}).outputs.export_preprocess);
     CHECK(contains(refusal({"sweep", "--training_data=d", "--" + flag}), "is of one model"));
     CHECK(contains(refusal({"evaluate", "--validation_data=d", "--" + flag}), "--" + flag));
   }
@@ -209,7 +209,7 @@ TEST_CASE("a number out of bounds is refused with bounds that can be read") {
       CHECK(said.size() < 200);
       if (!value.empty()) CHECK(contains(said, "expected a whole number"));
     }
-  CHECK(job({"train", "--training_data=d", "--num_epochs=-1"}).num_epochs == -1);
+  CHECK(job({"train", "--training_data=d", "--num_epochs=-1"}).data.num_epochs == -1);
   CHECK(job({"train", "--training_data=d", "--seed=18446744073709551615"}).seed == ~std::uint64_t{0});
   for (std::string const fraction : {"0", "-1", "1.5", "nan", "all"}) {
     std::string const said = refusal({"data", "--from=a", "--to=b", "--fraction=" + fraction});

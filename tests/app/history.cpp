@@ -176,7 +176,7 @@ TEST_CASE("the command takes a directory or none, a form and a picture") {
 TEST_CASE("results are for people, or JSON on standard output alone") {
   auto const how = [](std::vector<std::string> line) {
     auto const p = edl::app::parse("mnist", line);
-    return p.run->sweep ? p.run->sweep->format : p.run->job.format;
+    return p.run->sweep ? p.run->sweep->format : p.run->job.evaluation.format;
   };
   std::vector<std::string> evaluate{"evaluate", "--validation_data=v", "--checkpoint_dir_for_init=c"};
   CHECK(how(evaluate) == edl::result_format::text);

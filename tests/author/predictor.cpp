@@ -161,19 +161,20 @@ struct trained {
 
   trained() {
     auto p = edl::author::make_program<tabled>();
-    edl::job j{.name = "words", .training_data = job::data().training, .minibatch_size = 32};
-    j.checkpoint_dir = dir / "checkpoints";
-    j.output = dir / "exported";
+    edl::job j{.name = "words", .data = {.training_data = job::data().training, .minibatch_size = 32}};
+    j.checkpoints.checkpoint_dir = dir / "checkpoints";
+    j.outputs.output = dir / "exported";
     edl::logger const log(edl::severity::critical);
     edl::train::local_context const around{.interrupted = [] { return false; }};
     REQUIRE(edl::train::run_local(p, j, log, around) == 0);
-    edl::job k{.command = edl::command::predict, .name = "words", .prediction_data = job::data().training};
-    k.minibatch_size = 32;
-    k.kernels = edl::kernels::fixed;
-    k.num_threads = 1;
-    k.checkpoint_dir_for_init = dir / "checkpoints";
-    k.prediction_outputs = dir / "predictions";
-    k.prediction_format = edl::prediction_format::jsonl;
+    edl::job k{
+        .command = edl::command::predict, .name = "words", .data = {.prediction_data = job::data().training}};
+    k.data.minibatch_size = 32;
+    k.compute.kernels = edl::kernels::fixed;
+    k.compute.num_threads = 1;
+    k.checkpoints.checkpoint_dir_for_init = dir / "checkpoints";
+    k.outputs.prediction_outputs = dir / "predictions";
+    k.outputs.prediction_format = edl::prediction_format::jsonl;
     REQUIRE(edl::train::run_local(p, k, log, around) == 0);
     predictions = slurp(dir / "predictions/predictions.jsonl");
     auto const from = edl::data::open_source(job::data().training);

@@ -343,12 +343,12 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   } else if (name == "export") {
     check_export_file(l);
     a.exported = true;
-    a.job.export_onnx = l.text("export_onnx");
-    a.job.export_fold_batch_norm = l.truth("export_fold_batch_norm");
-    a.job.export_preprocess = l.truth("export_preprocess");
-    a.job.export_rows_as_inputs = l.truth("export_rows_as_inputs");
+    a.job.outputs.export_onnx = l.text("export_onnx");
+    a.job.outputs.export_fold_batch_norm = l.truth("export_fold_batch_norm");
+    a.job.outputs.export_preprocess = l.truth("export_preprocess");
+    a.job.outputs.export_rows_as_inputs = l.truth("export_rows_as_inputs");
     a.job.command = command::evaluate;
-    a.job.checkpoint_dir_for_init = l.text("checkpoint_dir_for_init");
+    a.job.checkpoints.checkpoint_dir_for_init = l.text("checkpoint_dir_for_init");
     a.job.set = fmt::format("{}", fmt::join(l.all("set"), ";"));
   } else if (name == "serve") {
     a.serving = serving_of(l);

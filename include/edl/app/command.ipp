@@ -79,12 +79,13 @@ inline logger open_log(job const& j, process_environment const& s,
   std::string const name = s.role.empty() || s.role == "master" ? s.role : fmt::format("{}-{}", s.role, s.id);
   // The logs of pods, and of roles that were started by hand, are read later, by somebody who knows less.
   bool const by_itself = !s.role.empty() && !is_of_a_command(s);
-  log_target where{.detailed = j.verbose || j.log_level == severity::debug || by_itself, .to = terminal};
-  if (j.log_file_path.empty()) return logger(j.log_level, name, where);
-  where.also = ::open(j.log_file_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  log_target where{.detailed = j.log.verbose || j.log.log_level == severity::debug || by_itself,
+                   .to = terminal};
+  if (j.log.log_file_path.empty()) return logger(j.log.log_level, name, where);
+  where.also = ::open(j.log.log_file_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (where.also < 0)
-    throw usage_error(fmt::format("--log_file_path={}: {}", j.log_file_path, std::strerror(errno)));
-  return logger(j.log_level, name, where);
+    throw usage_error(fmt::format("--log_file_path={}: {}", j.log.log_file_path, std::strerror(errno)));
+  return logger(j.log.log_level, name, where);
 }
 
 /// Where a job tells how far it is, line by redrawn line; empty: there is no such place.
@@ -156,12 +157,13 @@ inline int run_locally(train::program& p, arguments const& a, process_environmen
 /// Makes the program the one that a model was trained with, as far as the user has not set something else.
 inline std::vector<train::trained_note> take_trained(train::program& p, job const& j,
                                                      process_environment const& s) {
-  if (j.command == command::train || j.checkpoint_dir_for_init.empty()) return {};
+  if (j.command == command::train || j.checkpoints.checkpoint_dir_for_init.empty()) return {};
   // What one command starts on this machine takes what the command has found: the directory may change.
   static constexpr char const* variable = "EDL_TRAINED_WITH";
   char const* const from_environment = is_of_a_command(s) ? std::getenv(variable) : nullptr;
-  std::string const trained =
-      from_environment ? from_environment : train::trained_hyperparameters(j.checkpoint_dir_for_init);
+  std::string const trained = from_environment
+                                  ? from_environment
+                                  : train::trained_hyperparameters(j.checkpoints.checkpoint_dir_for_init);
   if (s.role.empty()) ::setenv(variable, trained.c_str(), 1);
   train::settings values;
   try {
@@ -169,10 +171,11 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
   } catch (usage_error const&) {  // a file that another program wrote
     return {
         {false, fmt::format("{} holds hyperparameters that are not of the form of --set: they are not used",
-                            j.checkpoint_dir_for_init)}};
+                            j.checkpoints.checkpoint_dir_for_init)}};
   }
   train::hyperparameters all = p.set;
-  auto notes = train::set_trained(all, values, train::read_settings(j.set), j.checkpoint_dir_for_init);
+  auto notes =
+      train::set_trained(all, values, train::read_settings(j.set), j.checkpoints.checkpoint_dir_for_init);
   if (train::values_of(all) != train::values_of(p.set)) p = p.with(all);
   return notes;
 }
@@ -226,17 +229,17 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     logger const log(severity::info, s.role, log_target{.detailed = false});
     for (std::string const& warning : train::check_onnx(p, a.job)) log.warning(warning);
     a.job.hyperparameters = train::write_settings(train::values_of(p.set));
-    std::string const from = train::find_model(a.job.checkpoint_dir_for_init, log);
+    std::string const from = train::find_model(a.job.checkpoints.checkpoint_dir_for_init, log);
     fmt::print("{}\n", train::export_onnx(p, a.job, from, log));
     return 0;
   }
   if (a.job.explain_plan) {
     for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, printable(note.text));
-    print_variables(std::cout, p.layout, a.job.freeze);
-    p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.num_workers), 0));
+    print_variables(std::cout, p.layout, a.job.training.freeze);
+    p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.processes.num_workers), 0));
     return 0;
   }
-  if (!a.job.export_onnx.empty() && (s.role.empty() || s.role == "master"))
+  if (!a.job.outputs.export_onnx.empty() && (s.role.empty() || s.role == "master"))
     for (std::string& warning : train::check_onnx(p, a.job)) a.notes.push_back(std::move(warning));
   ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
   if (s.job_name.empty()) s.job_name = a.job.name;

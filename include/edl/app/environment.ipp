@@ -38,7 +38,7 @@ EDL_INLINE net::node_options node_options_of(process_environment const& s, job c
           .log = log,
           .self = {.name = master ? s.role : fmt::format("{}-{}", s.role, s.id),
                    .incarnation = master ? 0 : draw_incarnation()},
-          .security = j.transport_security};
+          .security = j.processes.transport_security};
 }
 
 EDL_INLINE process_environment read_environment() {

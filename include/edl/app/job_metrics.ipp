@@ -158,15 +158,15 @@ EDL_INLINE std::unique_ptr<http::server> serve_metrics(net::node& on, job const&
                                                        process_environment const& s,
                                                        std::function<void(metric_registry&)> collect,
                                                        logger const& log) {
-  if (!j.metrics_port) return nullptr;
+  if (!j.processes.metrics_port) return nullptr;
   bool const any = is_of_a_command(s) && s.role != "master";
-  auto made =
-      std::make_unique<http::server>(on,
-                                     http::server_options{.host = s.host.empty() ? j.host : s.host,
-                                                          .port = any ? std::uint16_t(0) : *j.metrics_port,
-                                                          .bounds = {.body = 1024, .connections = 64},
-                                                          .log = log},
-                                     std::vector<http::route>{metrics_route(s, std::move(collect))});
+  auto made = std::make_unique<http::server>(
+      on,
+      http::server_options{.host = s.host.empty() ? j.processes.host : s.host,
+                           .port = any ? std::uint16_t(0) : *j.processes.metrics_port,
+                           .bounds = {.body = 1024, .connections = 64},
+                           .log = log},
+      std::vector<http::route>{metrics_route(s, std::move(collect))});
   log.info(fmt::format("metrics: {}/metrics", made->address()));
   return made;
 }

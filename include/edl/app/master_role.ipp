@@ -41,7 +41,9 @@ using namespace std::chrono_literals;
 /// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
 inline std::string journal_path(job const& j, process_environment const& s) {
   if (!s.journal.empty()) return s.journal;
-  return j.command == command::train && !j.checkpoint_dir.empty() ? j.checkpoint_dir + "/master.json" : "";
+  return j.command == command::train && !j.checkpoints.checkpoint_dir.empty()
+             ? j.checkpoints.checkpoint_dir + "/master.json"
+             : "";
 }
 
 /// What tells this run of a job from others, without telling its token.
@@ -157,7 +159,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       // A successor goes on with versions that are newer than the newest checkpoint.
       reporter_(p, j, before_ ? ~std::uint64_t{0} : options_.start.version, std::move(show), log,
                 detail::page_of(s, cluster_)),
-      worst_(j.worst),
+      worst_(j.evaluation.worst),
       node_(node_options_of(s, j, log)),
       server_(node_,
               {.job = options_,
@@ -165,16 +167,17 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                                         [this] {
                                           if (lock_) lock_->check();
                                         }),
-               .output = j.output,
+               .output = j.outputs.output,
                .best = train::best_path(j),
                .journal = journal_,
                .before = detail::with_evaluations(before_, reporter_),
-               .ignore_damaged_checkpoints = j.ignore_damaged_checkpoints,
+               .ignore_damaged_checkpoints = j.checkpoints.ignore_damaged_checkpoints,
                .relaunch = !cluster_ || cluster_->relaunch,
-               .anew = j.ignore_damaged_checkpoints ? train::beginning(j, log) : master::restore_point()},
+               .anew = j.checkpoints.ignore_damaged_checkpoints ? train::beginning(j, log)
+                                                                : master::restore_point()},
               {.evaluated =
                    [this](master::evaluation_result const& r) {
-                     if (job_.worst > 0) reporter_.worst(r.evaluated.version, worst_.take());
+                     if (job_.evaluation.worst > 0) reporter_.worst(r.evaluated.version, worst_.take());
                      return reporter_.evaluated(r, server_.decisions());
                    },
                .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); },
@@ -190,8 +193,8 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
   // What workers would refuse is refused before anything is removed.
   train::hard_records::check(j, p);
   train::predictions_of(j, p, records_.prediction.get(), 0);
-  if (std::ostringstream untold; j.memory_budget > 0)
-    p.explain(untold, train::trainer_options_of(j, p, std::max(1, j.num_workers), 0));
+  if (std::ostringstream untold; j.compute.memory_budget > 0)
+    p.explain(untold, train::trainer_options_of(j, p, std::max(1, j.processes.num_workers), 0));
   if (!owned() || before_) train::clean_outputs(j, before_.has_value(), log);
   if (before_)
     reporter_.say({severity::warning, "another master has ended before its job: this one takes its place",
@@ -204,7 +207,8 @@ EDL_INLINE master_role::~master_role() { node_.stop(); }
 
 EDL_INLINE void master_role::listen() {
   process_environment const& s = environment_;
-  auto where = listen_at(s.host.empty() ? job_.host : s.host, job_.port ? job_.port : s.port, s.directory);
+  auto where = listen_at(s.host.empty() ? job_.processes.host : s.host,
+                         job_.processes.port ? job_.processes.port : s.port, s.directory);
   if (before_ && !before_->addresses.empty()) where = net::parse_addresses(before_->addresses);
   // Another process may have taken a port that was free for a moment: members find this master at the rest.
   listener_ = std::make_unique<net::listener>(
@@ -216,7 +220,7 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
   process_environment const& s = environment_;
   if (cluster_) {
     kubernetes::job_spec spec = *cluster_;
-    spec.server_copies = std::uint32_t(job_.ps_replicas);
+    spec.server_copies = std::uint32_t(job_.processes.ps_replicas);
     return std::make_unique<kubernetes::cluster>(
         node_, kubernetes::find_access(), std::move(spec), kubernetes::owner{s.pod_name, s.pod_uid},
         server_.processes(), log_,
@@ -230,7 +234,7 @@ EDL_INLINE std::unique_ptr<platform::platform> master_role::make_platform() {
                             {"EDL_JOB_TOKEN", s.token},
                             {"EDL_PLATFORM", "process"},
                             {"MASTER_ADDR", joined(listener_->addresses())},
-                            {"WORKER_NUM", std::to_string(job_.num_workers)}},
+                            {"WORKER_NUM", std::to_string(job_.processes.num_workers)}},
       before_ ? before_->events : 0, server_.processes());
 }
 
@@ -270,7 +274,7 @@ EDL_INLINE void master_role::report() {
   reported_workers_ = workers;
   platform_->report(job_report(
       server_.decisions(),
-      {.epochs = job_.num_epochs, .evaluation = reporter_.evaluation(), .history = reporter_.recent()}));
+      {.epochs = job_.data.num_epochs, .evaluation = reporter_.evaluation(), .history = reporter_.recent()}));
 }
 
 EDL_INLINE void master_role::show(std::string const& status, std::string const& line) {
@@ -370,7 +374,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   }
   // Whoever shows the job's progress later has this one's last word.
   if (cluster_ && platform_)
-    platform_->report(job_report(server_.decisions(), {.epochs = job_.num_epochs,
+    platform_->report(job_report(server_.decisions(), {.epochs = job_.data.num_epochs,
                                                        .evaluation = reporter_.evaluation(),
                                                        .history = reporter_.recent(),
                                                        .over = good && !server_.decisions().suspended()}));
@@ -385,8 +389,8 @@ EDL_INLINE int master_role::run(signals const& stop) {
   show(good ? "Finished" : "Failed", good ? train::outcome(server_.decisions().progress()) : end.failure);
   if (!good) throw error(end.failure);
   // Who is killed meanwhile has a successor that does only this.
-  if (!job_.export_onnx.empty())
-    log_.info(train::export_onnx(program_, job_, job_.output + "/model.safetensors", log_));
+  if (!job_.outputs.export_onnx.empty())
+    log_.info(train::export_onnx(program_, job_, job_.outputs.output + "/model.safetensors", log_));
   // Who gives the same command with the same token again begins anew.
   journal_.remove();
   reporter_.complete(server_.decisions(), users_command(),

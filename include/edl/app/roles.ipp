@@ -84,7 +84,7 @@ inline void report_frozen(net::node& node, net::channel& master, std::uint64_t g
 
 /// Where a server or worker listens.
 inline std::vector<net::address> own_addresses(job const& j, process_environment const& s) {
-  return listen_at(s.host.empty() ? j.host : s.host, s.port);
+  return listen_at(s.host.empty() ? j.processes.host : s.host, s.port);
 }
 
 /// What a member says when it takes part. Where it listens is of use to few.
@@ -135,13 +135,13 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
                           logger const& log, signals const& stop) {
   using namespace detail;
   job const& j = a.job;
-  auto const count = std::uint32_t(j.ps_ranges);
+  auto const count = std::uint32_t(j.processes.ps_ranges);
   if (s.id >= count)
     throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers, and at most --ps_ranges={}",
-                                  s.id, j.num_ps_pods, count));
+                                  s.id, j.processes.num_ps_pods, count));
   auto const when = train::policy_of(j);
   // Steps of whole variables have much to do; the others are bounded by memory.
-  int const side_by_side = s.platform == "process" ? j.num_ps_pods : 1;
+  int const side_by_side = s.platform == "process" ? j.processes.num_ps_pods : 1;
   thread_team team(p.layout.borders.empty() ? 1 : train::threads_of(j, side_by_side));
   p.rule->share([&team](std::function<void(int)> const& work) { team.run(team.size(), work); });
   net::node node(node_options_of(s, j, log));
@@ -151,7 +151,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
       {.name = fmt::format("ps-{}", s.id),
        .ranges = count,
        .layout = p.layout,
-       .delta_checkpoints = j.delta_checkpoints,
+       .delta_checkpoints = j.checkpoints.delta_checkpoints,
        .make =
            [&](std::uint32_t range) {
              return std::make_shared<ps::store>(train::store_options_of(j, p, *when, range, count));
@@ -177,7 +177,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
   auto const metrics = serve_metrics(node, j, s, [&](metric_registry& to) { collect(to, server); }, log);
-  member self(node, master, role::server, s.id, std::chrono::seconds(j.master_timeout));
+  member self(node, master, role::server, s.id, std::chrono::seconds(j.processes.master_timeout));
   self.started_with(train::shared_flags(j, false));
   self.watch([&server] { return server.version(); });
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
@@ -228,7 +228,7 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   worker::remote_master work(w.master, {id, self.incarnation()}, parameters);
   worker::session session(train::session_options_of(j, w.p), w.trainer, *w.p.rule, w.r.view(), work,
                           parameters, log, train::predictions_of(j, w.p, w.r.prediction.get(), int(id)));
-  if (j.verify_gradients > 0)
+  if (j.training.verify_gradients > 0)
     session.check_with(w.kept, [&](worker::assignment const& check, std::span<float> variables,
                                    std::span<std::span<float> const> rows) {
       return w.kept.fetch(w.node, id, check, variables, rows);
@@ -284,10 +284,10 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
 EDL_INLINE void try_pass(job const& j, worker::trainer& trainer, data::source const& from) try {
   if (from.shards().empty() || from.shards().front().records == 0) return;
   data::loader once(
-      from, {.threads = 0, .ring = 2, .minibatch_size = j.minibatch_size, .skip_damaged = true},
+      from, {.threads = 0, .ring = 2, .minibatch_size = j.data.minibatch_size, .skip_damaged = true},
       [&] { return trainer.make_batch(); },
       [&](example const& record, data::batch& b, int row, mode m) { trainer.feed(record, b, row, m); });
-  std::uint64_t const n = std::min(from.shards().front().records, std::uint64_t(j.minibatch_size));
+  std::uint64_t const n = std::min(from.shards().front().records, std::uint64_t(j.data.minibatch_size));
   once.submit({.shard = 0, .begin = 0, .end = n, .m = mode::training});
   data::batch* const b = once.next();
   if (b->error.empty()) trainer.train(*b, 0, {});
@@ -306,7 +306,7 @@ EDL_INLINE int run_replica(worker_process& w) {
   ps::server server(node,
                     {.name = fmt::format("worker-{}", s.id),
                      .layout = p.layout,
-                     .delta_checkpoints = j.delta_checkpoints,
+                     .delta_checkpoints = j.checkpoints.delta_checkpoints,
                      .make = [](std::uint32_t) -> std::shared_ptr<ps::store> {
                        throw error("a worker's copy of the model is not made by a call");
                      },
@@ -315,7 +315,7 @@ EDL_INLINE int run_replica(worker_process& w) {
                      .cut_off = {}},
                     log);
   collective::meeting meeting(node);
-  member self(node, w.master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
+  member self(node, w.master, role::worker, s.id, std::chrono::seconds(j.processes.master_timeout));
   replica::replica parameters({s.id, self.incarnation()},
                               {.node = node,
                                .master = w.master,
@@ -325,7 +325,7 @@ EDL_INLINE int run_replica(worker_process& w) {
                                .model = p,
                                .job = j,
                                // There all parameters are trained.
-                               .there = j.freeze.empty() ? w.trainer.arena() : nullptr,
+                               .there = j.training.freeze.empty() ? w.trainer.arena() : nullptr,
                                .log = log,
                                .frozen =
                                    [&](std::uint64_t generation, ps::push_result const& result) {
@@ -359,14 +359,14 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   job const& j = a.job;
   std::optional<early_stop> early;
   early.emplace(stop, log, [](int) { return 0; });
-  if (j.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
+  if (j.training.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
   train::records r;
   if (unless_stopped([&] { r = train::open_records(j, p.open, log, train::trained_columns(j)); }, stop, log))
     return 0;
   train::plan_training(*p.rule, j, r);
   bool const side_by_side = s.platform == "process";
   worker::trainer_options options =
-      train::trainer_options_of(j, p, side_by_side ? j.num_workers : 1, int(s.id));
+      train::trainer_options_of(j, p, side_by_side ? j.processes.num_workers : 1, int(s.id));
   options.cuda.alone = side_by_side;
   auto const trainer = p.make_trainer(options);
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
@@ -382,23 +382,24 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   early.reset();
   worker_process w{p, j, s, r, *trainer, node, master, log, stop, std::move(kind)};
   // Only where it could be started elsewhere.
-  if (j.leave_bad_nodes && s.platform == "kubernetes" && may_measure(master)) {
+  if (j.training.leave_bad_nodes && s.platform == "kubernetes" && may_measure(master)) {
     std::error_code none;
     std::string const place =
-        on_disk({std::filesystem::temp_directory_path(none), "/var/tmp", j.checkpoint_dir});
+        on_disk({std::filesystem::temp_directory_path(none), "/var/tmp", j.checkpoints.checkpoint_dir});
     w.disk = disk_speed(place);
     w.network = network_speed(master);
     log.info(speeds_in_words(w.disk, place, w.network));
   }
   if (j.strategy == strategy::allreduce) return run_replica(w);
   worker::identity const me{s.id, node.options().self.incarnation};
-  worker::remote_parameters parameters(node, master, me, p.layout, j.gradients == gradient_format::bfloat16);
-  member self(node, master, role::worker, s.id, std::chrono::seconds(j.master_timeout));
+  worker::remote_parameters parameters(node, master, me, p.layout,
+                                       j.training.gradients == gradient_format::bfloat16);
+  member self(node, master, role::worker, s.id, std::chrono::seconds(j.processes.master_timeout));
   w.introduce(self);
   self.watch_generation([&] { return parameters.generation(); },
                         [&](std::uint64_t now) { parameters.generation_is_over(now); });
   std::optional<net::listener> listener;
-  if (j.verify_gradients > 0) {
+  if (j.training.verify_gradients > 0) {
     listener.emplace(node, own_addresses(j, s), [&](net::request& q) { return w.kept.handle(q); });
   }
   if (!self.join(checkpoint::layout_digest(p.layout),
@@ -419,7 +420,7 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
   std::string const journal = journal_in(own);
   net::node node({.job = a.job.name, .secret = net::token(token), .log = log});
   try {
-    announce(own, a.job.name, token, a.job.checkpoint_dir);
+    announce(own, a.job.name, token, a.job.checkpoints.checkpoint_dir);
   } catch (error const& e) {
     log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
   }

@@ -49,13 +49,13 @@ TEST_CASE("a flag's value arrives in the job as its own type") {
   put("port", "65535");
   put("log_level", "warning");
   CHECK(a.job.seed == ~std::uint64_t{0});
-  CHECK(a.job.num_epochs == -1);
-  CHECK(a.job.use_async);
-  CHECK(a.job.device == edl::worker::device_kind::cuda);
-  CHECK(a.job.sync_version_tolerance == 3);
+  CHECK(a.job.data.num_epochs == -1);
+  CHECK(a.job.training.use_async);
+  CHECK(a.job.compute.device == edl::worker::device_kind::cuda);
+  CHECK(a.job.training.sync_version_tolerance == 3);
   CHECK(a.strategy == edl::strategy::allreduce);
-  CHECK(a.job.port == 65535);
-  CHECK(a.job.log_level == edl::severity::warning);
+  CHECK(a.job.processes.port == 65535);
+  CHECK(a.job.log.log_level == edl::severity::warning);
 }
 
 TEST_CASE("a number that the flag's type cannot hold is refused, and becomes no other") {

@@ -16,12 +16,12 @@ edl::job job(std::vector<std::string> const& line) { return resolved(line).job; 
 
 TEST_CASE("defaults are those of the published flags") {
   auto const j = job({"train", "--training_data=d"});
-  CHECK(j.minibatch_size == 64);
-  CHECK(j.num_minibatches_per_task == 8);
-  CHECK(j.num_epochs == 1);
-  CHECK(j.log_loss_steps == 100);
-  CHECK(j.grads_to_wait == 1);
-  CHECK_FALSE(j.use_async);
+  CHECK(j.data.minibatch_size == 64);
+  CHECK(j.data.num_minibatches_per_task == 8);
+  CHECK(j.data.num_epochs == 1);
+  CHECK(j.observe.log_loss_steps == 100);
+  CHECK(j.training.grads_to_wait == 1);
+  CHECK_FALSE(j.training.use_async);
   CHECK(j.strategy == edl::strategy::local);
   CHECK(j.name == "mnist");
 }
@@ -32,22 +32,22 @@ TEST_CASE("the tutorials' flags are understood") {
                       "--num_ps_pods=1", "--num_workers=1", "--evaluation_steps=50", "--job_name=test-mnist",
                       "--distribution_strategy=ParameterServerStrategy"});
   CHECK(j.strategy == edl::strategy::parameter_server);
-  CHECK(j.num_workers == 1);
-  CHECK(j.evaluation_steps == 50);
-  CHECK(j.records_per_task() == 128);
-  CHECK(job({"train", "--training_data_dir=d", "--evaluation_data_dir=e"}).validation_data == "e");
-  CHECK(job({"train", "--training_data=d", "--records_per_task=640"}).num_minibatches_per_task == 10);
+  CHECK(j.processes.num_workers == 1);
+  CHECK(j.evaluation.evaluation_steps == 50);
+  CHECK(j.data.records_per_task() == 128);
+  CHECK(job({"train", "--training_data_dir=d", "--evaluation_data_dir=e"}).data.validation_data == "e");
+  CHECK(job({"train", "--training_data=d", "--records_per_task=640"}).data.num_minibatches_per_task == 10);
 }
 
 TEST_CASE("a moving average keeps less than all, and is not made by GPUs that sum") {
-  CHECK(job({"train", "--training_data=d"}).moving_average == 0);
-  CHECK(job({"train", "--training_data=d", "--max_damaged=0.5"}).max_damaged == 0.5f);
+  CHECK(job({"train", "--training_data=d"}).training.moving_average == 0);
+  CHECK(job({"train", "--training_data=d", "--max_damaged=0.5"}).data.max_damaged == 0.5f);
   for (char const* bad : {"1.5", "-1", "nan", "inf"})
     CHECK(refusal({"train", "--training_data=d", std::string("--max_damaged=") + bad}) ==
           "--max_damaged=" + std::string(bad) + ": expected a number from 0 to 1");
   CHECK(refusal({"train", "--training_data=d", "--clip_norm=nan"}) ==
         "--clip_norm=nan: expected a number from 0 to 3.4e+38");
-  CHECK(job({"train", "--training_data=d", "--moving_average=0.999"}).moving_average == 0.999f);
+  CHECK(job({"train", "--training_data=d", "--moving_average=0.999"}).training.moving_average == 0.999f);
   CHECK(refusal({"train", "--training_data=d", "--moving_average=1"}) ==
         "--moving_average=1: expected at least 0 and less than 1");
   CHECK(contains(refusal({"train", "--training_data=d", "--moving_average=-0.1"}), "--moving_average"));
@@ -57,7 +57,7 @@ TEST_CASE("a moving average keeps less than all, and is not made by GPUs that su
 }
 
 TEST_CASE("records are read from buckets, and nothing else is") {
-  CHECK(job({"train", "--training_data=s3://b/k", "--data_cache_size=1Gi"}).data_cache_size == "1Gi");
+  CHECK(job({"train", "--training_data=s3://b/k", "--data_cache_size=1Gi"}).data.data_cache_size == "1Gi");
   for (char const* flag :
        {"checkpoint_dir", "checkpoint_dir_for_init", "output", "tensorboard_log_dir", "data_cache"})
     CHECK(contains(
@@ -73,22 +73,23 @@ TEST_CASE("records are read from buckets, and nothing else is") {
 TEST_CASE("workers or servers ask for a cluster of processes") {
   auto const j = job({"train", "--training_data=d", "--num_workers=4"});
   CHECK(j.strategy == edl::strategy::parameter_server);
-  CHECK(j.num_ps_pods == 1);
+  CHECK(j.processes.num_ps_pods == 1);
   CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=4", "--distribution_strategy=Local"}),
                  "--num_workers"));
 }
 
 TEST_CASE("asynchronous and synchronous training settle what belongs to the other") {
-  CHECK(job({"train", "--training_data=d", "--use_async", "--grads_to_wait=4"}).grads_to_wait == 1);
-  CHECK(job({"train", "--training_data=d", "--get_model_steps=4"}).get_model_steps == 1);
-  CHECK(job({"train", "--training_data=d", "--use_async", "--get_model_steps=4"}).get_model_steps == 4);
+  CHECK(job({"train", "--training_data=d", "--use_async", "--grads_to_wait=4"}).training.grads_to_wait == 1);
+  CHECK(job({"train", "--training_data=d", "--get_model_steps=4"}).training.get_model_steps == 1);
+  CHECK(job({"train", "--training_data=d", "--use_async", "--get_model_steps=4"}).training.get_model_steps ==
+        4);
 }
 
 TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
   std::vector<std::string> const line{"train", "--training_data=d",
                                       "--distribution_strategy=AllreduceStrategy",
                                       "--allreduce_transport=nccl"};
-  CHECK(job(line).allreduce_transport == edl::allreduce_transport::nccl);
+  CHECK(job(line).training.allreduce_transport == edl::allreduce_transport::nccl);
   for (char const* with : {"--fixed_global_batch", "--gradients=bfloat16", "--freeze"}) {
     auto more = line;
     more.emplace_back(with == std::string("--freeze") ? "--freeze=dense*" : with);
@@ -98,35 +99,36 @@ TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
 }
 
 TEST_CASE("a share of gradients that are verified is small") {
-  CHECK(job({"train", "--training_data=d", "--verify_gradients=0.01"}).verify_gradients == 0.01f);
+  CHECK(job({"train", "--training_data=d", "--verify_gradients=0.01"}).training.verify_gradients == 0.01f);
   for (char const* share : {"0.2", "1", "nan", "1e-12"})
     CHECK(contains(refusal({"train", "--training_data=d", std::string("--verify_gradients=") + share}),
                    "--verify_gradients"));
 }
 
 TEST_CASE("rates for parts are names and factors") {
-  CHECK(job({"train", "--training_data=d", "--rates=conv2d*=0.1,dense=2"}).rates == "conv2d*=0.1,dense=2");
+  CHECK(job({"train", "--training_data=d", "--rates=conv2d*=0.1,dense=2"}).training.rates ==
+        "conv2d*=0.1,dense=2");
   for (char const* rates : {"--rates=conv2d*", "--rates=conv2d*=0"})
     CHECK(contains(refusal({"train", "--training_data=d", rates}), "--freeze leaves variables as they are"));
 }
 
 TEST_CASE("servers keep a range at least, and a part of it in as many copies as there are servers") {
   auto const j = job({"train", "--training_data=d", "--num_ps_pods=2", "--ps_replicas=2"});
-  CHECK(j.ps_ranges == 2);
-  CHECK(j.num_workers == 2);
+  CHECK(j.processes.ps_ranges == 2);
+  CHECK(j.processes.num_workers == 2);
   CHECK(contains(refusal({"train", "--training_data=d", "--num_workers=2", "--ps_replicas=2"}),
                  "--num_ps_pods=2"));
   CHECK(
       contains(refusal({"train", "--training_data=d", "--num_ps_pods=3", "--ps_ranges=2"}), "--ps_ranges=2"));
   CHECK(job({"train", "--training_data=d", "--distribution_strategy=AllreduceStrategy", "--ps_replicas=2"})
-            .ps_replicas == 1);
+            .processes.ps_replicas == 1);
 }
 
 TEST_CASE("a share of the training data is a number below 1, and stands in the place of other records") {
-  CHECK(job({"train", "--training_data=d"}).validation_split == 0);
-  CHECK(job({"train", "--training_data=d", "--validation_split=0.25"}).validation_split == 0.25);
+  CHECK(job({"train", "--training_data=d"}).data.validation_split == 0);
+  CHECK(job({"train", "--training_data=d", "--validation_split=0.25"}).data.validation_split == 0.25);
   CHECK(job({"train", "--training_data=d", "--validation_split=0.25", "--evaluation_steps=5"})
-            .evaluation_steps == 5);
+            .evaluation.evaluation_steps == 5);
   for (char const* share : {"1", "-0.1", "x", "0.1x", "", "nan"})
     CHECK(contains(refusal({"train", "--training_data=d", std::string("--validation_split=") + share}),
                    "--validation_split"));
@@ -146,11 +148,11 @@ TEST_CASE("int8 is refused to who trains, and to who insists on a GPU") {
 TEST_CASE("an array of predictions has no columns of the records") {
   std::vector<std::string> line{"predict", "--prediction_data=d", "--checkpoint_dir_for_init=c",
                                 "--prediction_columns=id,name", "--prediction_format=jsonl"};
-  CHECK(job(line).prediction_columns == "id,name");
+  CHECK(job(line).outputs.prediction_columns == "id,name");
   auto wrong = line;
   wrong[3] = "--prediction_columns=id,,";
   CHECK(refusal(wrong) == "--prediction_columns=id,,: a part of the list is empty");
-  CHECK(job(line).prediction_format == edl::prediction_format::jsonl);
+  CHECK(job(line).outputs.prediction_format == edl::prediction_format::jsonl);
   line.back() = "--prediction_format=npy";
   CHECK(contains(refusal(line), "an array has numbers of the model alone; take jsonl"));
 }

@@ -197,8 +197,8 @@ submission read_submission(std::string const& command, words const& line, std::s
   j.worker_image = l.text("worker_image");
   j.command = {program_of(l.text("model_def"))};
   j.command.insert(j.command.end(), program.begin(), program.end());
-  j.num_workers = std::uint32_t(parsed.job.num_workers);
-  j.num_servers = std::uint32_t(parsed.job.num_ps_pods);
+  j.num_workers = std::uint32_t(parsed.job.processes.num_workers);
+  j.num_servers = std::uint32_t(parsed.job.processes.num_ps_pods);
   for (std::string& word : j.command)  // as the program's parser settled them
     if (word.starts_with("--num_ps_pods="))
       word = fmt::format("--num_ps_pods={}", j.num_servers);

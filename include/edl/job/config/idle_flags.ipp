@@ -13,14 +13,14 @@ inline bool is_local(parsed_flags const& a) { return a.job.strategy == strategy:
 inline bool sums(parsed_flags const& a) { return a.job.strategy == strategy::allreduce; }
 inline bool no_sums(parsed_flags const& a) { return !sums(a); }
 inline bool no_servers(parsed_flags const& a) { return a.job.strategy != strategy::parameter_server; }
-inline bool asynchronous_servers(parsed_flags const& a) { return !no_servers(a) && a.job.use_async; }
-inline bool synchronous_servers(parsed_flags const& a) { return !no_servers(a) && !a.job.use_async; }
+inline bool asynchronous_servers(parsed_flags const& a) { return !no_servers(a) && a.job.training.use_async; }
+inline bool synchronous_servers(parsed_flags const& a) { return !no_servers(a) && !a.job.training.use_async; }
 inline bool without_checkpoints(parsed_flags const& a) {
-  return a.job.command == command::train && a.job.checkpoint_dir.empty();
+  return a.job.command == command::train && a.job.checkpoints.checkpoint_dir.empty();
 }
 inline bool does_not_train(parsed_flags const& a) { return a.job.command != command::train; }
-inline bool on_processor(parsed_flags const& a) { return a.job.device == worker::device_kind::cpu; }
-inline bool no_page(parsed_flags const& a) { return !a.job.dashboard || a.job.dry_run; }
+inline bool on_processor(parsed_flags const& a) { return a.job.compute.device == worker::device_kind::cpu; }
+inline bool no_page(parsed_flags const& a) { return !a.job.observe.dashboard || a.job.dry_run; }
 
 }  // namespace detail
 
@@ -35,7 +35,8 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
                                     of_a_gpu = "it is of a GPU, and --device=cpu computes without one";
   static std::vector<idle_flag> const all{
       {"use_async", sums, one_step},
-      {"use_async", [](parsed_flags const& a) { return is_local(a) && a.job.get_model_steps == 1; }, at_once},
+      {"use_async", [](parsed_flags const& a) { return is_local(a) && a.job.training.get_model_steps == 1; },
+       at_once},
       {"grads_to_wait", sums,
        "all-reduce sums the gradients of all workers into each step; --fixed_global_batch keeps their "
        "number"},
@@ -46,7 +47,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"lr_staleness_modulation", sums, "all-reduce's gradients are all of the newest version"},
       {"lr_staleness_modulation", is_local, "Local's gradients are all of the newest version"},
       {"get_model_steps", sums, "all-reduce's workers have the model themselves"},
-      {"get_model_steps", [](parsed_flags const& a) { return is_local(a) && !a.job.use_async; },
+      {"get_model_steps", [](parsed_flags const& a) { return is_local(a) && !a.job.training.use_async; },
        "only with --use_async does a worker train a copy of its own between pulls"},
       {"get_model_steps", synchronous_servers,
        "only with --use_async does a worker train a copy of its own between pulls"},
@@ -69,7 +70,8 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"keep_checkpoint_max", without_checkpoints, none_kept},
       {"history_steps",
        [](parsed_flags const& a) {
-         return without_checkpoints(a) && a.job.tensorboard_log_dir.empty() && !a.job.dashboard;
+         return without_checkpoints(a) && a.job.observe.tensorboard_log_dir.empty() &&
+                !a.job.observe.dashboard;
        },
        "nothing is kept without --checkpoint_dir or --tensorboard_log_dir, or shown without --dashboard"},
       {"dashboard", [](parsed_flags const& a) { return a.job.dry_run; }, "--dry_run is over too soon"},
@@ -77,18 +79,22 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"dashboard_certificate", no_page, no_page_is_served},
       {"dashboard_key", no_page, no_page_is_served},
       {"ignore_damaged_checkpoints", without_checkpoints, none_kept},
-      {"skip_mismatch", [](parsed_flags const& a) { return a.job.checkpoint_dir_for_init.empty(); },
+      {"skip_mismatch",
+       [](parsed_flags const& a) { return a.job.checkpoints.checkpoint_dir_for_init.empty(); },
        "there is no --checkpoint_dir_for_init to take variables from"},
       {"activations",
-       [](parsed_flags const& a) { return does_not_train(a) && a.job.precision != precision::bfloat16; },
+       [](parsed_flags const& a) {
+         return does_not_train(a) && a.job.compute.precision != precision::bfloat16;
+       },
        "only training keeps results for the backward pass"},
       {"precision",
-       [](parsed_flags const& a) { return on_processor(a) && a.job.precision == precision::tf32; },
+       [](parsed_flags const& a) { return on_processor(a) && a.job.compute.precision == precision::tf32; },
        "tf32 is of a GPU, and --device=cpu computes without one"},
       {"keep_samples", on_processor, of_a_gpu},
       {"kernel_cache",
        [](parsed_flags const& a) {
-         return a.job.deterministic || a.job.verify_gradients > 0 || a.job.kernels != kernels::measured;
+         return a.job.compute.deterministic || a.job.training.verify_gradients > 0 ||
+                a.job.compute.kernels != kernels::measured;
        },
        "nothing is measured with --deterministic or --verify_gradients, or other --kernels than measured"},
       {"num_minibatches_per_task", [](parsed_flags const& a) { return a.records_per_task > 0; },

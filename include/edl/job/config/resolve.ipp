@@ -21,117 +21,125 @@ namespace edl {
 namespace detail {
 
 inline void resolve_processes(job& j) {
-  if (j.strategy == strategy::allreduce && j.num_ps_pods > 0)
+  if (j.strategy == strategy::allreduce && j.processes.num_ps_pods > 0)
     throw usage_error("--distribution_strategy=AllreduceStrategy has no servers: leave out --num_ps_pods");
-  if (j.strategy == strategy::local && (j.num_workers > 0 || j.num_ps_pods > 0))
+  if (j.strategy == strategy::local && (j.processes.num_workers > 0 || j.processes.num_ps_pods > 0))
     throw usage_error(
         "--distribution_strategy=Local is one process: leave out --num_workers and --num_ps_pods");
-  if (j.strategy != strategy::local && j.num_workers == 0) j.num_workers = 2;
-  if (j.strategy == strategy::parameter_server && j.num_ps_pods == 0) j.num_ps_pods = 1;
-  if (j.strategy != strategy::parameter_server) j.ps_replicas = 1;  // of servers, which there are none of
-  if (j.ps_replicas > std::max(1, j.num_ps_pods))
+  if (j.strategy != strategy::local && j.processes.num_workers == 0) j.processes.num_workers = 2;
+  if (j.strategy == strategy::parameter_server && j.processes.num_ps_pods == 0) j.processes.num_ps_pods = 1;
+  if (j.strategy != strategy::parameter_server)
+    j.processes.ps_replicas = 1;  // of servers, which there are none of
+  if (j.processes.ps_replicas > std::max(1, j.processes.num_ps_pods))
     throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
-                                  j.ps_replicas, j.ps_replicas));
-  if (j.ps_ranges == 0) j.ps_ranges = j.num_ps_pods;
-  if (j.ps_ranges < j.num_ps_pods)
-    throw usage_error(fmt::format("--ps_ranges={}: fewer than --num_ps_pods={}", j.ps_ranges, j.num_ps_pods));
+                                  j.processes.ps_replicas, j.processes.ps_replicas));
+  if (j.processes.ps_ranges == 0) j.processes.ps_ranges = j.processes.num_ps_pods;
+  if (j.processes.ps_ranges < j.processes.num_ps_pods)
+    throw usage_error(fmt::format("--ps_ranges={}: fewer than --num_ps_pods={}", j.processes.ps_ranges,
+                                  j.processes.num_ps_pods));
 }
 
 inline void resolve_split(job& j, std::string const& share) {
   auto const n = number_from<double>(share);
   if (!n || !(*n >= 0 && *n < 1))
     throw usage_error(fmt::format("--validation_split={}: expected at least 0 and less than 1", share));
-  j.validation_split = *n;
-  if (j.command == command::train && j.validation_split > 0 && !j.validation_data.empty())
+  j.data.validation_split = *n;
+  if (j.command == command::train && j.data.validation_split > 0 && !j.data.validation_data.empty())
     throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
 }
 
 /// Records are read from buckets; all else lies in directories.
 inline void check_buckets(job const& j) {
   for (auto const& [flag, path] :
-       {std::pair{"checkpoint_dir", &j.checkpoint_dir},
-        std::pair{"checkpoint_dir_for_init", &j.checkpoint_dir_for_init}, std::pair{"output", &j.output},
-        std::pair{"export_onnx", &j.export_onnx}, std::pair{"prediction_outputs", &j.prediction_outputs},
-        std::pair{"wrong", &j.wrong}, std::pair{"tensorboard_log_dir", &j.tensorboard_log_dir},
-        std::pair{"data_cache", &j.data_cache}})
+       {std::pair{"checkpoint_dir", &j.checkpoints.checkpoint_dir},
+        std::pair{"checkpoint_dir_for_init", &j.checkpoints.checkpoint_dir_for_init},
+        std::pair{"output", &j.outputs.output}, std::pair{"export_onnx", &j.outputs.export_onnx},
+        std::pair{"prediction_outputs", &j.outputs.prediction_outputs},
+        std::pair{"wrong", &j.evaluation.wrong},
+        std::pair{"tensorboard_log_dir", &j.observe.tensorboard_log_dir},
+        std::pair{"data_cache", &j.data.data_cache}})
     if (path->starts_with("s3://"))
       throw usage_error(
           fmt::format("--{}={}: only records are read from buckets: name a directory, of a volume that all "
                       "processes share (docs/data.md, Buckets)",
                       flag, *path));
   try {
-    bytes_of(j.data_cache_size);
+    bytes_of(j.data.data_cache_size);
   } catch (error const& e) {
-    throw usage_error(fmt::format("--data_cache_size={}: {}", j.data_cache_size, e.what()));
+    throw usage_error(fmt::format("--data_cache_size={}: {}", j.data.data_cache_size, e.what()));
   }
 }
 
 inline void resolve_tasks(job& j, std::uint64_t records_per_task) {
   if (records_per_task == 0) return;
-  auto const minibatch = std::uint64_t(j.minibatch_size);
+  auto const minibatch = std::uint64_t(j.data.minibatch_size);
   if (records_per_task % minibatch != 0 || records_per_task / minibatch > 1 << 20)
     throw usage_error(fmt::format("--records_per_task={}: expected a multiple of --minibatch_size={}",
-                                  records_per_task, j.minibatch_size));
-  j.num_minibatches_per_task = int(records_per_task / minibatch);
+                                  records_per_task, j.data.minibatch_size));
+  j.data.num_minibatches_per_task = int(records_per_task / minibatch);
 }
 
 inline void resolve_steps(job& j) {
-  bool const nccl = j.strategy == strategy::allreduce && j.allreduce_transport == allreduce_transport::nccl;
-  if (nccl && (j.fixed_global_batch || j.gradients == gradient_format::bfloat16))
+  bool const nccl =
+      j.strategy == strategy::allreduce && j.training.allreduce_transport == allreduce_transport::nccl;
+  if (nccl && (j.training.fixed_global_batch || j.training.gradients == gradient_format::bfloat16))
     throw usage_error(
         fmt::format("--allreduce_transport=nccl has no sums in a fixed order, nor of bfloat16: leave out {}",
-                    j.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
-  if (!(j.moving_average < 1))
+                    j.training.fixed_global_batch ? "--fixed_global_batch" : "--gradients=bfloat16"));
+  if (!(j.training.moving_average < 1))
     throw usage_error(
-        fmt::format("--moving_average={}: expected at least 0 and less than 1", j.moving_average));
-  if (!(j.verify_gradients <= 0.1f) || (j.verify_gradients > 0 && j.verify_gradients < 1e-9f))
+        fmt::format("--moving_average={}: expected at least 0 and less than 1", j.training.moving_average));
+  if (!(j.training.verify_gradients <= 0.1f) ||
+      (j.training.verify_gradients > 0 && j.training.verify_gradients < 1e-9f))
     throw usage_error(
         fmt::format("--verify_gradients={}: expected 0, or 1e-9 to 0.1; 0.01 is one minibatch in a hundred",
-                    j.verify_gradients));
-  if (nccl && j.moving_average > 0)
+                    j.training.verify_gradients));
+  if (nccl && j.training.moving_average > 0)
     throw usage_error(
         "--allreduce_transport=nccl makes steps on GPUs, and the hosts keep an average of the weights: leave "
         "out --moving_average");
-  if (nccl && !j.freeze.empty())
+  if (nccl && !j.training.freeze.empty())
     throw usage_error(
         "--allreduce_transport=nccl makes steps on the GPUs, which train all variables: leave out --freeze");
-  read_rates(j.rates);
-  if (j.use_async) j.grads_to_wait = 1;
-  if (!j.use_async || j.strategy == strategy::allreduce) j.get_model_steps = 1;
-  bool const together = !j.use_async && (j.grads_to_wait > 1 || j.sync_version_tolerance);
-  if (j.lr_staleness_modulation && j.strategy == strategy::parameter_server && together)
+  read_rates(j.training.rates);
+  if (j.training.use_async) j.training.grads_to_wait = 1;
+  if (!j.training.use_async || j.strategy == strategy::allreduce) j.training.get_model_steps = 1;
+  bool const together =
+      !j.training.use_async && (j.training.grads_to_wait > 1 || j.training.sync_version_tolerance);
+  if (j.training.lr_staleness_modulation && j.strategy == strategy::parameter_server && together)
     throw usage_error(
         "--lr_staleness_modulation is for gradients that are steps by themselves: add --use_async");
 }
 
 inline void resolve_precision(job const& j) {
-  if (j.precision != precision::int8) return;
+  if (j.compute.precision != precision::int8) return;
   if (j.command == command::train)
     throw usage_error(
         "--precision=int8 is of evaluate and predict: train with bfloat16, or leave it out for float32");
-  if (j.device == worker::device_kind::cuda)
+  if (j.compute.device == worker::device_kind::cuda)
     throw usage_error("--precision=int8 is computed by processors: leave out --device=cuda");
 }
 
 inline void resolve_metrics(job& j, parsed_flags const& a) {
-  if (!a.save_best.empty()) j.save_best = read_monitor("save_best", a.save_best);
-  if (!a.early_stopping.empty()) j.early_stopping = read_early_stopping("early_stopping", a.early_stopping);
-  if (!j.save_best && !j.early_stopping) return;
-  char const* const flag = j.save_best ? "save_best" : "early_stopping";
-  if (j.evaluation_steps == 0)
+  if (!a.save_best.empty()) j.evaluation.save_best = read_monitor("save_best", a.save_best);
+  if (!a.early_stopping.empty())
+    j.evaluation.early_stopping = read_early_stopping("early_stopping", a.early_stopping);
+  if (!j.evaluation.save_best && !j.evaluation.early_stopping) return;
+  char const* const flag = j.evaluation.save_best ? "save_best" : "early_stopping";
+  if (j.evaluation.evaluation_steps == 0)
     throw usage_error(
         fmt::format("--{} needs --evaluation_steps=N and --validation_data: what is to be compared?", flag));
-  if (j.save_best && j.checkpoint_dir.empty())
+  if (j.evaluation.save_best && j.checkpoints.checkpoint_dir.empty())
     throw usage_error("--save_best needs --checkpoint_dir: where should the best model go?");
 }
 
 inline void resolve_export(job const& j, cli::command_line const& given) {
   if (j.command != command::train) return;
   check_export_file(given);
-  if (!j.export_onnx.empty() && j.output.empty())
+  if (!j.outputs.export_onnx.empty() && j.outputs.output.empty())
     throw usage_error("--export_onnx needs --output: the model that is exported lies there");
   for (char const* const flag : {"export_fold_batch_norm", "export_preprocess", "export_rows_as_inputs"})
-    if (given.truth(flag) && j.export_onnx.empty())
+    if (given.truth(flag) && j.outputs.export_onnx.empty())
       throw usage_error(fmt::format("--{} is of the file that --export_onnx=FILE writes: name one", flag));
 }
 
@@ -158,42 +166,44 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
   }
   job& j = a.job;
   j.command = what;
-  bool const processes = j.num_workers > 0 || j.num_ps_pods > 0;
+  bool const processes = j.processes.num_workers > 0 || j.processes.num_ps_pods > 0;
   j.strategy = a.strategy.value_or(processes ? strategy::parameter_server : strategy::local);
   resolved s;
   s.notes = idle_notes(a, given);
   detail::resolve_processes(j);
   detail::resolve_tasks(j, a.records_per_task);
   detail::resolve_steps(j);
-  if (j.checkpoint_steps > 0 && j.checkpoint_dir.empty())
+  if (j.checkpoints.checkpoint_steps > 0 && j.checkpoints.checkpoint_dir.empty())
     throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
   detail::resolve_split(j, a.validation_split);
   detail::check_buckets(j);
-  if (j.evaluation_steps > 0 && what == command::train && j.validation_data.empty() &&
-      j.validation_split == 0)
+  if (j.evaluation.evaluation_steps > 0 && what == command::train && j.data.validation_data.empty() &&
+      j.data.validation_split == 0)
     throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
   detail::resolve_export(j, given);
-  if (j.tensorboard_histograms > 0 || j.tensorboard_pictures > 0) {
+  if (j.observe.tensorboard_histograms > 0 || j.observe.tensorboard_pictures > 0) {
     std::string const flag =
-        j.tensorboard_histograms > 0 ? "--tensorboard_histograms" : "--tensorboard_pictures";
-    if (j.tensorboard_log_dir.empty())
+        j.observe.tensorboard_histograms > 0 ? "--tensorboard_histograms" : "--tensorboard_pictures";
+    if (j.observe.tensorboard_log_dir.empty())
       throw usage_error(flag + " needs --tensorboard_log_dir: where should they go?");
     if (j.strategy != strategy::local)
       throw usage_error(
           flag + " is of one process, which has the whole model: leave out --num_workers and --num_ps_pods");
   }
-  if (what == command::train && j.worst > 0 && (!j.dashboard || j.evaluation_steps == 0))
+  if (what == command::train && j.evaluation.worst > 0 &&
+      (!j.observe.dashboard || j.evaluation.evaluation_steps == 0))
     throw usage_error(
         "--worst: a training shows these records on its page: add --dashboard=PORT and --evaluation_steps=N, "
         "or evaluate a version of it");
-  if (what == command::evaluate && j.worst > 0 && j.wrong.empty() && j.strategy != strategy::local)
+  if (what == command::evaluate && j.evaluation.worst > 0 && j.evaluation.wrong.empty() &&
+      j.strategy != strategy::local)
     throw usage_error(
         "--worst in several processes needs --wrong=DIR, a directory that all of them see: what each finds "
         "is put together there");
-  if (j.dashboard_certificate.empty() != j.dashboard_key.empty())
+  if (j.observe.dashboard_certificate.empty() != j.observe.dashboard_key.empty())
     throw usage_error("--dashboard_certificate and --dashboard_key belong together: give both, or none");
-  cli::list_of("prediction_columns", j.prediction_columns);
-  if (j.prediction_format == prediction_format::npy && !j.prediction_columns.empty())
+  cli::list_of("prediction_columns", j.outputs.prediction_columns);
+  if (j.outputs.prediction_format == prediction_format::npy && !j.outputs.prediction_columns.empty())
     throw usage_error(
         "--prediction_columns and --prediction_format=npy: an array has numbers of the model alone; take "
         "jsonl");

@@ -44,15 +44,16 @@ inline constexpr std::chrono::milliseconds least_patience{1000}, most_patience{1
 
 /// Why a job's sums are the host's wherever it runs; empty: they need not be.
 EDL_INLINE std::string keeps_to_ring(job const& j) {
-  if (j.allreduce_transport == allreduce_transport::ring) return "--allreduce_transport=ring";
-  if (j.fixed_global_batch) return "--fixed_global_batch fixes the order of sums, which NCCL does not";
-  if (j.gradients == gradient_format::bfloat16) return "--gradients=bfloat16 is the ring's";
-  if (j.moving_average > 0) return "--moving_average is kept by the hosts";
+  if (j.training.allreduce_transport == allreduce_transport::ring) return "--allreduce_transport=ring";
+  if (j.training.fixed_global_batch)
+    return "--fixed_global_batch fixes the order of sums, which NCCL does not";
+  if (j.training.gradients == gradient_format::bfloat16) return "--gradients=bfloat16 is the ring's";
+  if (j.training.moving_average > 0) return "--moving_average is kept by the hosts";
   return {};
 }
 
 EDL_INLINE std::size_t fixed_places(job const& j) {
-  return j.fixed_global_batch ? std::size_t(j.num_workers) : 0;
+  return j.training.fixed_global_batch ? std::size_t(j.processes.num_workers) : 0;
 }
 
 }  // namespace detail
@@ -67,12 +68,12 @@ EDL_INLINE replica::replica(worker::identity self, dependencies with)
       dependencies_(std::move(with)),
       sum_({.parameters = dependencies_.model.layout.parameters,
             .state = dependencies_.model.layout.state,
-            .bfloat16 = dependencies_.job.gradients == gradient_format::bfloat16,
+            .bfloat16 = dependencies_.job.training.gradients == gradient_format::bfloat16,
             .places = detail::fixed_places(dependencies_.job)}),
       rows_(dependencies_.model.layout.tables, detail::fixed_places(dependencies_.job)),
       shares_({.tables = dependencies_.model.layout.tables,
-               .copies = dependencies_.job.table_copies,
-               .small = std::size_t(dependencies_.job.small_tables_mib) << 20,
+               .copies = dependencies_.job.training.table_copies,
+               .small = std::size_t(dependencies_.job.training.small_tables_mib) << 20,
                .store = dependencies_.store,
                .on_node = [this](std::function<void()> const& work) { on_node(work); },
                .call = [this](std::vector<member_call> const& calls) { return call_members(calls); },
@@ -391,7 +392,7 @@ EDL_INLINE bool replica::share_rows(wire::World const& w) {
     dependencies_.log.warning(fmt::format(
         "world {}: rows of tables are lost with the workers that had them (--table_copies={}); the "
         "job goes back to its last checkpoint, if it has one",
-        count_of(w.number()), dependencies_.job.table_copies));
+        count_of(w.number()), dependencies_.job.training.table_copies));
     copied_ = false;
     return false;
   }
@@ -423,7 +424,7 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
           fmt::format("world {}: {} GPUs sum by {}", count_of(number_), group->size(), gpus_.describe()));
     return;
   }
-  if (dependencies_.job.allreduce_transport == allreduce_transport::nccl)
+  if (dependencies_.job.training.allreduce_transport == allreduce_transport::nccl)
     throw error(fmt::format("--allreduce_transport=nccl cannot be, because of worker {}: {}",
                             not_joined->rank < 0 ? self_.id : members_[std::size_t(not_joined->rank)].id,
                             not_joined->why));
@@ -532,7 +533,7 @@ EDL_INLINE worker::lane_range replica::lanes() const {
 
 EDL_INLINE std::optional<std::uint64_t> replica::rests_at() const {
   bool const rests = number_ > 0 && version_ > 0 && pending() == 0 && dependencies_.job.rests_to_evaluate() &&
-                     version_ % dependencies_.job.evaluation_steps == 0;
+                     version_ % dependencies_.job.evaluation.evaluation_steps == 0;
   return rests ? std::optional(version_) : std::nullopt;
 }
 

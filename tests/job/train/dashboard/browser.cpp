@@ -31,7 +31,7 @@ TEST_CASE("a browser shows how a job does, what happens when it happens, and cur
   std::ofstream(dir / "b/history.jsonl") << line(10) << "{\"step\":10,\"metrics\":{\"accuracy\":0.5}}\n";
   edl::job j;
   j.name = "<b>digits</b>";
-  j.dashboard = 0;
+  j.observe.dashboard = 0;
   j.strategy = edl::strategy::parameter_server;
   edl::master::coordinator decisions({.training = {{"t", 640}}, .num_workers = 1, .num_servers = 1}, {});
   edl::train::dashboard page(j, dir / "a/history.jsonl", {}, edl::logger(edl::severity::critical));

@@ -29,8 +29,8 @@ std::string body_of(std::string const& answer) { return answer.substr(answer.fin
 edl::job on(std::string const& host) {
   edl::job j;
   j.name = "</script><img src=x>";
-  j.dashboard = 0;
-  j.dashboard_host = host;
+  j.observe.dashboard = 0;
+  j.observe.dashboard_host = host;
   return j;
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("lines of a history that goes on are there from the start, and go wher
 TEST_CASE("a port that is taken is an error that names it, and a look too soon is not due") {
   shown_job s;
   edl::job j = on("127.0.0.1");
-  j.dashboard = s.page->port();
+  j.observe.dashboard = s.page->port();
   std::string const address = "127.0.0.1:" + std::to_string(s.page->port());
   try {
     edl::train::dashboard const second(j, "", {}, edl::logger(edl::severity::critical));

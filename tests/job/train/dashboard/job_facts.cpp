@@ -25,7 +25,7 @@ struct asked {
             {.training = {{"t", 6400}}, .num_epochs = 3, .num_workers = workers, .num_servers = servers},
             start) {
     j.name = "digits";
-    j.num_epochs = 3;
+    j.data.num_epochs = 3;
     j.strategy = servers + workers > 1 ? edl::strategy::parameter_server : edl::strategy::local;
   }
   json facts(edl::master::time_point now, bool stopped = false, bool known = false) const {

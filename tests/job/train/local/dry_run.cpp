@@ -98,18 +98,19 @@ TEST_CASE("what a dry run writes goes with it") {
 
 TEST_CASE("a dry run has a minibatch for each worker, and for each gradient of a step") {
   edl::job j;
-  j.training_data = "data", j.num_workers = 2, j.grads_to_wait = 5, j.checkpoint_dir = "c", j.max_step = 9;
-  j.tensorboard_log_dir = "t", j.export_onnx = "m.onnx";
+  j.data.training_data = "data", j.processes.num_workers = 2, j.training.grads_to_wait = 5,
+  j.checkpoints.checkpoint_dir = "c", j.data.max_step = 9;
+  j.observe.tensorboard_log_dir = "t", j.outputs.export_onnx = "m.onnx";
   edl::train::make_dry(j, "/tmp/d");
-  CHECK(j.overfit_batches == 5);
-  CHECK(j.num_epochs == 1);
-  CHECK(j.max_step == 0);
-  CHECK(j.validation_data == "data");
-  CHECK(j.checkpoint_dir == "/tmp/d/checkpoints");
-  CHECK(j.output == "/tmp/d/model");
-  CHECK(j.tensorboard_log_dir == "/tmp/d/tensorboard");
-  CHECK(j.export_onnx == "/tmp/d/model.onnx");
-  CHECK(j.profile.empty());
+  CHECK(j.data.overfit_batches == 5);
+  CHECK(j.data.num_epochs == 1);
+  CHECK(j.data.max_step == 0);
+  CHECK(j.data.validation_data == "data");
+  CHECK(j.checkpoints.checkpoint_dir == "/tmp/d/checkpoints");
+  CHECK(j.outputs.output == "/tmp/d/model");
+  CHECK(j.observe.tensorboard_log_dir == "/tmp/d/tensorboard");
+  CHECK(j.outputs.export_onnx == "/tmp/d/model.onnx");
+  CHECK(j.compute.profile.empty());
 }
 
 }  // namespace dry_run_test

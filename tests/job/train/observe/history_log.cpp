@@ -142,10 +142,10 @@ TEST_CASE("a job has the files that its flags name") {
   edl::train::program const p;
   edl::job j;
   CHECK(edl::train::history_options(j, p).path.empty());
-  j.tensorboard_log_dir = "t";
+  j.observe.tensorboard_log_dir = "t";
   CHECK(edl::train::history_options(j, p).events == "t");
   CHECK(edl::train::history_options(j, p).path.empty());
-  j.checkpoint_dir = "c";
+  j.checkpoints.checkpoint_dir = "c";
   CHECK(edl::train::history_options(j, p).path == "c/history.jsonl");
   j.dry_run = true;
   CHECK(edl::train::history_options(j, p).events.empty());

@@ -142,7 +142,7 @@ TEST_CASE("a metric that the model has not, and a file that is none, are refused
 TEST_CASE("that no version was the best is said, and why") {
   auto h = history("");
   edl::job j;
-  j.save_best = monitor{"accuracy", true};
+  j.evaluation.save_best = monitor{"accuracy", true};
   CHECK(train::history_lines(j, h).empty());
   h.add(10, accuracy(std::nan("")));
   CHECK(train::history_lines(j, h) ==

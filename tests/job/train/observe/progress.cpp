@@ -49,7 +49,7 @@ TEST_CASE("a job that stands still has no rate, and nobody tells when it will be
 TEST_CASE("on a terminal it says what is known, and how long it will take as soon as somebody can tell") {
   using edl::cli::fit;
   edl::job j;
-  j.num_epochs = 2;
+  j.data.num_epochs = 2;
   edl::train::progress_numbers n;
   n.records = 120'000;
   CHECK(fit(status_of(j, n), 79) == "epoch 1/2  0 %  -- records/s  --:-- left");
@@ -60,7 +60,7 @@ TEST_CASE("on a terminal it says what is known, and how long it will take as soo
   CHECK(fit(status_of(j, n), 100) ==
         "epoch 2/2  75 %  1873 records/s  loss 0.1135  accuracy 0.9712  auc 0.5  0:16 left");
   CHECK(fit(status_of(j, n), 39) == "epoch 2/2  75 %  loss 0.1135  0:16 left");
-  j.num_epochs = 0, n.records = {};
+  j.data.num_epochs = 0, n.records = {};
   CHECK(fit(status_of(j, n), 50) == "epoch 2  1873 records/s  loss 0.1135");
   j.command = edl::command::predict, n.records = 100'000, n.loss = 0, n.metrics.clear();
   CHECK(fit(status_of(j, n), 50) == "90 %  1873 records/s  0:05 left");
@@ -77,7 +77,7 @@ TEST_CASE("a line is drawn from the first look on, a few times a second, and goe
   using namespace std::chrono_literals;
   std::vector<edl::cli::status_line> drawn;
   edl::job j;
-  j.max_step = 10;  // of 64 records each
+  j.data.max_step = 10;  // of 64 records each
   edl::master::job_progress p;
   p.total_records = 100'000;
   edl::time_point now{1h};

@@ -29,8 +29,8 @@ TEST_CASE("an evaluation is the best until a better one was judged, and the last
   scratch const dir;
   auto p = with_metrics();
   edl::job j;
-  j.checkpoint_dir = dir.path();
-  j.save_best = edl::monitor{"accuracy", true};
+  j.checkpoints.checkpoint_dir = dir.path();
+  j.evaluation.save_best = edl::monitor{"accuracy", true};
   edl::train::reporter r(p, j, 0, {}, silent);
   edl::master::coordinator const decisions({.training = {{"t", 20}}}, {});
   CHECK_FALSE(r.evaluation());

@@ -81,8 +81,8 @@ TEST_CASE("the records with the highest loss are told, the highest first") {
   pictures const from;
   auto const p = of_classes({2, 2, 1});
   for (bool const json : {false, true}) {
-    edl::job j{.command = edl::command::evaluate, .worst = 3};
-    j.format = json ? edl::result_format::json : edl::result_format::text;
+    edl::job j{.command = edl::command::evaluate, .evaluation = {.worst = 3}};
+    j.evaluation.format = json ? edl::result_format::json : edl::result_format::text;
     CHECK(edl::train::hard_records::wanted(j));
     edl::train::hard_records hard(j, p, from);
     told by;
@@ -107,7 +107,7 @@ TEST_CASE("the probability of a yes or no is that of predictions, whatever was s
   auto p = of_classes({2, 2, 1});
   p.outputs = 1;
   p.heads = {{"output", {1, 1, 1}, 0, edl::output_meaning::probabilities}};
-  edl::job const j{.command = edl::command::evaluate, .worst = 3};
+  edl::job const j{.command = edl::command::evaluate, .evaluation = {.worst = 3}};
   edl::train::hard_records hard(j, p, from);
   told by;
   by.outputs = {-2, 0, 2};
@@ -127,8 +127,8 @@ TEST_CASE("records that are files of their own are told by their names") {
   edl::logger const quiet(edl::severity::critical);
   for (bool const parts : {false, true}) {
     scratch const dir;
-    edl::job j{.command = edl::command::evaluate, .worst = 1};
-    j.wrong = dir / "";
+    edl::job j{.command = edl::command::evaluate, .evaluation = {.worst = 1}};
+    j.evaluation.wrong = dir / "";
     if (parts) j.strategy = edl::strategy::parameter_server;
     edl::train::hard_records hard(j, p, from);
     told by;
@@ -147,7 +147,7 @@ TEST_CASE("records that are files of their own are told by their names") {
 TEST_CASE("what workers find in an evaluation's tasks is put together, each task's last word once") {
   pictures const from;
   auto const p = of_classes({2, 2, 1});
-  edl::job j{.command = edl::command::train, .worst = 2};
+  edl::job j{.command = edl::command::train, .evaluation = {.worst = 2}};
   j.strategy = edl::strategy::parameter_server;
   auto const found_in = [&](std::size_t shard) {
     edl::train::hard_records hard(j, p, from);
@@ -177,7 +177,7 @@ TEST_CASE("records of which a wrong class is said are written, pictures as PNG")
     scratch const dir;
     auto const p = of_classes(picture ? edl::shape{2, 2, 1} : edl::shape{1, 1, 4});
     edl::job j{.command = edl::command::evaluate};
-    j.wrong = dir / "";
+    j.evaluation.wrong = dir / "";
     std::ofstream(dir / "17-is-1-said-2.png") << "old";
     std::ofstream(dir / "mine.png") << "mine";
     edl::train::clean_outputs(j, false, edl::logger(edl::severity::critical));
@@ -210,7 +210,7 @@ TEST_CASE("a model that says no class has none that is wrong") {
   auto p = of_classes({1, 1, 4});
   p.heads[0].meaning = edl::output_meaning::numbers;
   edl::job j{.command = edl::command::evaluate};
-  j.wrong = dir / "";
+  j.evaluation.wrong = dir / "";
   CHECK_THROWS_WITH_AS(edl::train::hard_records(j, p, from),
                        doctest::Contains("--wrong is for models that say"), edl::usage_error);
 }
@@ -238,9 +238,9 @@ TEST_CASE("parts of several processes are joined to what one process tells and w
   auto const p = of_classes({2, 2, 1});
   edl::logger const quiet(edl::severity::critical);
   scratch const one, many;
-  edl::job j{.command = edl::command::evaluate, .worst = 3};
+  edl::job j{.command = edl::command::evaluate, .evaluation = {.worst = 3}};
   auto const run = [&](std::string const& directory, bool parts) {
-    j.wrong = directory;
+    j.evaluation.wrong = directory;
     j.strategy = parts ? edl::strategy::parameter_server : edl::strategy::local;
     std::ostringstream out;
     told by;
@@ -268,12 +268,12 @@ TEST_CASE("parts of several processes are joined to what one process tells and w
     return out.str();
   };
   for (auto const format : {edl::result_format::text, edl::result_format::json}) {
-    j.format = format;
+    j.evaluation.format = format;
     CHECK(run(one / "", false) == run(many / "", true));
     CHECK(names_in(one / "") == names_in(many / ""));
     for (std::string const& name : names_in(one / "")) CHECK(slurp(one / name) == slurp(many / name));
     for (scratch const* of : {&one, &many}) {
-      j.wrong = *of / "";
+      j.evaluation.wrong = *of / "";
       edl::train::clean_outputs(j, false, quiet);
       CHECK(names_in(*of / "").empty());
     }

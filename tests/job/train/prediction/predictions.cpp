@@ -45,9 +45,9 @@ edl::train::program two_heads() {
 
 edl::job into(scratch const& dir, edl::prediction_format format, std::string columns = "id,name") {
   edl::job j{.command = edl::command::predict};
-  j.prediction_outputs = dir / "";
-  j.prediction_format = format;
-  j.prediction_columns = std::move(columns);
+  j.outputs.prediction_outputs = dir / "";
+  j.outputs.prediction_format = format;
+  j.outputs.prediction_columns = std::move(columns);
   return j;
 }
 

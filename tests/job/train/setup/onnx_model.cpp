@@ -56,7 +56,7 @@ TEST_CASE(
   auto const p = edl::author::make_program<turned>(set);
   edl::job j;
   j.hyperparameters = "slope=0.25";
-  j.export_onnx = dir / "m.onnx";
+  j.outputs.export_onnx = dir / "m.onnx";
   edl::logger const quiet(edl::severity::critical);
   edl::train::export_onnx(p, j, dir / "m.safetensors", quiet);
 
@@ -71,7 +71,7 @@ TEST_CASE(
         std::vector(wanted.outputs().begin(), wanted.outputs().end()));
 
   // What feed does to a record, and rows, are no weights.
-  j.export_preprocess = true;
+  j.outputs.export_preprocess = true;
   edl::train::export_onnx(p, j, dir / "m.safetensors", quiet);
   CHECK(edl::predictor<turned>(dir / "m.onnx").version() == 17);
 }
@@ -85,8 +85,8 @@ TEST_CASE(
   edl::checkpoint::export_model(dir / "m.safetensors", layout, values, {}, 3, {});
   auto const p = edl::author::make_program<folds>();
   edl::job j;
-  j.export_onnx = dir / "m.onnx";
-  j.export_fold_batch_norm = true;
+  j.outputs.export_onnx = dir / "m.onnx";
+  j.outputs.export_fold_batch_norm = true;
   for (int time = 0; time < 2; ++time) {  // a model may be replaced
     CHECK(edl::train::check_onnx(p, j).empty());
     edl::train::export_onnx(p, j, dir / "m.safetensors", edl::logger(edl::severity::critical));
@@ -101,7 +101,7 @@ TEST_CASE(
   edl::job j;
   p.to_onnx = [](edl::onnx::graph&) {};
   auto const check = [&](std::string const& file) {
-    j.export_onnx = file;
+    j.outputs.export_onnx = file;
     return edl::train::check_onnx(p, j);
   };
   CHECK(check("model.onnx").empty());
@@ -112,8 +112,8 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(check("/tmp"), "--export_onnx=/tmp: that is a directory; name a file in it",
                        edl::error);
   CHECK_THROWS_WITH_AS(check("new/"), doctest::Contains("that is a directory"), edl::error);
-  j.output = "no/./out";
-  j.checkpoint_dir = std::filesystem::current_path() / "no/checkpoints";
+  j.outputs.output = "no/./out";
+  j.checkpoints.checkpoint_dir = std::filesystem::current_path() / "no/checkpoints";
   CHECK(check("no/out/model.onnx").empty());
   CHECK(check(std::filesystem::current_path() / "no/out/model.onnx").empty());
   CHECK_THROWS_WITH_AS(check("no/out"), doctest::Contains("that is the directory of --output"), edl::error);
@@ -121,7 +121,7 @@ TEST_CASE(
                        doctest::Contains("that is the directory of --checkpoint_dir"), edl::error);
   CHECK_THROWS_WITH_AS(check("no/out/" + std::string(250, 'n')), doctest::Contains("may have 220 bytes"),
                        edl::error);
-  j.output = j.checkpoint_dir = {};
+  j.outputs.output = j.checkpoints.checkpoint_dir = {};
   CHECK_THROWS_WITH_AS(check("/dev/full"),
                        "--export_onnx=/dev/full: cannot replace /dev/full: it is no regular file",
                        edl::error);
@@ -144,7 +144,7 @@ TEST_CASE(
                        doctest::Contains("link: that is a link; name what it leads to, "), edl::error);
   std::filesystem::create_symlink("nowhere", dir / "broken");
   CHECK_THROWS_WITH_AS(check(dir / "broken"), doctest::Contains("that is a link"), edl::error);
-  j.output = dir / "made later";
+  j.outputs.output = dir / "made later";
   CHECK(check(dir / "made later/model.onnx").empty());
   p.to_onnx = [](edl::onnx::graph& g) { g.refuse("doubled"); };
   CHECK_THROWS_WITH_AS(check("model.onnx"), doctest::Contains("layer 'doubled'"), edl::error);
@@ -152,8 +152,8 @@ TEST_CASE(
 
 TEST_CASE("flags of a file that do nothing for a model are told before a job begins") {
   edl::job j;
-  j.export_onnx = "model.onnx";
-  j.export_fold_batch_norm = j.export_rows_as_inputs = true;
+  j.outputs.export_onnx = "model.onnx";
+  j.outputs.export_fold_batch_norm = j.outputs.export_rows_as_inputs = true;
   CHECK(edl::train::check_onnx(edl::author::make_program<turned>(), j) ==
         std::vector<std::string>{
             "--export_rows_as_inputs does nothing here: the model has no embedding tables",

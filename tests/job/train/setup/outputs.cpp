@@ -130,15 +130,15 @@ TEST_CASE("a directory of results whose earlier files may be the data is refused
   for (char const* data : {"predictions.csv", "link/predictions.csv", "", "*.csv"}) {
     CAPTURE(data);
     edl::job j{.command = edl::command::predict};
-    j.prediction_data = "nowhere," + (dir / data);
-    j.prediction_outputs = dir / "link/";
+    j.data.prediction_data = "nowhere," + (dir / data);
+    j.outputs.prediction_outputs = dir / "link/";
     CHECK_THROWS_WITH_AS(edl::train::make_directories(j), doctest::Contains(" lies there, where files of "),
                          edl::usage_error);
   }
   edl::job apart{.command = edl::command::predict};
-  apart.prediction_outputs = dir / "p";
+  apart.outputs.prediction_outputs = dir / "p";
   for (char const* data : {"predictions.csv", "people.csv", ""}) {
-    apart.prediction_data = dir / data;
+    apart.data.prediction_data = dir / data;
     CHECK_NOTHROW(edl::train::make_directories(apart));
   }
   CHECK(slurp(dir / "predictions.csv") == "mine");
@@ -149,28 +149,27 @@ TEST_CASE("a link is nobody's but the user's: where it would be removed or repla
   for (char const* folder : {"data", "there"}) std::filesystem::create_directory(dir / folder);
   for (char const* file : {"data/mine.csv", "there/predictions.csv"}) std::ofstream(dir / file) << "mine";
   edl::job j{.command = edl::command::predict};
-  j.prediction_outputs = dir / "there";
-  j.prediction_data = dir / "data";
+  j.outputs.prediction_outputs = dir / "there";
+  j.data.prediction_data = dir / "data";
   auto const said = [&] { return complaint([&] { edl::train::make_directories(j); }); };
   CHECK(said().empty());
   std::filesystem::create_symlink(dir / "there/predictions.csv", dir / "data/linked.csv");
   for (char const* data : {"data", "data/*.csv", "data/linked.csv"}) {
-    j.prediction_data = dir / data;
+    j.data.prediction_data = dir / data;
     CHECK(has(said(), " lies there, where files of "));
   }
-  j.prediction_data = dir / "data/mine.csv";
+  j.data.prediction_data = dir / "data/mine.csv";
   CHECK(said().empty());
   std::filesystem::create_symlink("../data/mine.csv", dir / "there/other.csv");
   CHECK(said().empty());
-  j.prediction_data = dir / "there/part-1.csv";
-  std::filesystem::create_symlink("../data/mine.csv", j.prediction_data);
+  j.data.prediction_data = dir / "there/part-1.csv";
+  std::filesystem::create_symlink("../data/mine.csv", j.data.prediction_data);
   CHECK(has(said(), "part-1.csv there is a link, and files of such names are removed"));
   for (char const* name : {"1-is-2-said-3.png", "local.txt"})
     std::filesystem::create_symlink("../data/mine.csv", dir / "data" + ("/" + std::string(name)));
-  edl::job of{.command = edl::command::evaluate};
-  for (std::string edl::job::* const place : {&edl::job::wrong, &edl::job::profile}) {
-    edl::job one = of;
-    one.*place = dir / "data";
+  edl::job const wrong{.command = edl::command::evaluate, .evaluation = {.wrong = dir / "data"}};
+  edl::job const profile{.command = edl::command::evaluate, .compute = {.profile = dir / "data"}};
+  for (edl::job const& one : {wrong, profile}) {
     CHECK(has(complaint([&] { edl::train::make_directories(one); }), " there is a link, and files of such"));
   }
   CHECK(std::filesystem::is_symlink(dir / "there/part-1.csv"));
@@ -182,7 +181,7 @@ TEST_CASE("pictures of an earlier evaluation are removed, and other people's are
                            "wrong.jsonl", "part-00000.jsonl"})
     std::ofstream(dir / name) << "old";
   edl::job j{.command = edl::command::evaluate};
-  j.wrong = dir / "";
+  j.evaluation.wrong = dir / "";
   edl::train::clean_outputs(j, false, edl::logger(edl::severity::critical));
   CHECK(names_in(dir / "") == lines{"-is-3-said-5.png", "17-is-3.png", "mine-is-3-said-5.png"});
 }
@@ -193,7 +192,7 @@ TEST_CASE("two evaluations do not keep their wrong records in one directory") {
   edl::logger const log(edl::severity::critical);
   using part = edl::checkpoint::lock_options::part;
   CHECK_FALSE(edl::train::lock_outputs(j, part::whole, log));
-  j.wrong = dir / "";
+  j.evaluation.wrong = dir / "";
   auto const first = edl::train::lock_outputs(j, part::whole, log);
   CHECK_THROWS_WITH_AS(edl::train::lock_outputs(j, part::whole, log), doctest::Contains("is in use by "),
                        edl::checkpoint::directory_taken);

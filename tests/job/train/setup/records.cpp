@@ -205,7 +205,7 @@ TEST_CASE("a table of one row is evaluated as the training's table was read") {
   job::scratch const dir;
   std::ofstream(dir / "all.csv") << "x,label\n1,0\nNA,1\n";
   std::ofstream(dir / "one.csv") << "x,label\nNA,1\n";
-  edl::job j{.training_data = dir / "all.csv", .validation_data = dir / "one.csv"};
+  edl::job j{.data = {.training_data = dir / "all.csv", .validation_data = dir / "one.csv"}};
   edl::logger const quiet(edl::severity::critical);
   auto const lacks_x = [](edl::train::records const& of) {
     edl::example e;
@@ -215,7 +215,7 @@ TEST_CASE("a table of one row is evaluated as the training's table was read") {
   lacks_x(edl::train::open_records(j, {}, quiet));
   // A model says what it was trained with.
   j.command = edl::command::evaluate;
-  j.training_data = {};
+  j.data.training_data = {};
   lacks_x(edl::train::open_records(j, {}, quiet, {{.name = "x", .kind = edl::example::kind::floats}}));
 }
 
@@ -238,20 +238,20 @@ TEST_CASE("a schedule that ends long before the job is told, one that ends with 
     return edl::train::unused_steps(j, records_of({64'000}), rule);
   };
   edl::job j;
-  j.num_epochs = 47;
-  j.minibatch_size = 64;
+  j.data.num_epochs = 47;
+  j.data.minibatch_size = 64;
   CHECK(told(4'000, j) ==
         "the learning rate is 0 in about 91 % of this job's 47000 steps, first at about step 4112, and such "
         "steps train nothing: give the schedule the steps of the whole job, or train for fewer");
   CHECK(told(47'000, j).empty());
-  j.max_step = 4'000;
+  j.data.max_step = 4'000;
   CHECK(told(4'000, j).empty());
-  j.max_step = 0;
-  j.num_epochs = 0;  // without end
+  j.data.max_step = 0;
+  j.data.num_epochs = 0;  // without end
   CHECK(told(4'000, j).empty());
-  j.num_epochs = 47;
+  j.data.num_epochs = 47;
   j.strategy = edl::strategy::allreduce;
-  j.num_workers = 10;
+  j.processes.num_workers = 10;
   CHECK(told(4'000, j).empty());
   j.command = edl::command::evaluate;
   CHECK(told(1, j).empty());
@@ -261,28 +261,28 @@ TEST_CASE("a schedule that depends on the training's steps is told them, as far 
   edl::train::records r;
   r.training = std::make_unique<counted_source>(records_of({100, 30, 64}));
   edl::job j;
-  j.minibatch_size = 64;
-  j.num_epochs = 5;
+  j.data.minibatch_size = 64;
+  j.data.num_epochs = 5;
   CHECK(edl::train::training_steps(j, *r.training) == 5 * (2 + 1 + 1));
-  j.grads_to_wait = 3;
+  j.training.grads_to_wait = 3;
   CHECK(edl::train::training_steps(j, *r.training) == 7);
-  j.max_step = 6;
+  j.data.max_step = 6;
   CHECK(edl::train::training_steps(j, *r.training) == 6);
-  j.max_step = 0, j.grads_to_wait = 1;
+  j.data.max_step = 0, j.training.grads_to_wait = 1;
 
   edl::rule rule(edl::sgd{}, edl::cosine_decay{.rate = 1, .steps = edl::share_of_training(1)});
   edl::train::plan_training(rule, j, r);
   CHECK(rule.learning_rate(0) == 1);
   CHECK(rule.learning_rate(10) == doctest::Approx(0.5));
   CHECK(rule.learning_rate(20) == 0);
-  j.num_epochs = 0;
+  j.data.num_epochs = 0;
   CHECK_THROWS_WITH_AS(edl::train::plan_training(rule, j, r), doctest::Contains("this training has no end"),
                        edl::usage_error);
-  j.num_epochs = 5, j.num_workers = 4;
+  j.data.num_epochs = 5, j.processes.num_workers = 4;
   j.strategy = edl::strategy::allreduce;
   CHECK_THROWS_WITH_AS(edl::train::plan_training(rule, j, r), doctest::Contains("add --fixed_global_batch"),
                        edl::usage_error);
-  j.fixed_global_batch = true;
+  j.training.fixed_global_batch = true;
   edl::train::plan_training(rule, j, r);
   CHECK(rule.learning_rate(5) == 0);
 }
@@ -327,13 +327,13 @@ TEST_CASE("records in a bucket are those of the same file") {
     ::setenv(name.c_str(), value.c_str(), 1);
   }
   edl::job j;
-  j.data_cache = dir / "cache";
+  j.data.data_cache = dir / "cache";
   edl::logger const quiet(edl::severity::critical);
   for (auto const& [path, records] : {std::pair{"s3://box/a/1.csv", 100u},
                                       {"s3://box/a/*.csv", 200u},
                                       {"s3://box/a/1.csv,s3://box/a/2.csv", 200u}}) {
     CAPTURE(path);
-    j.training_data = path;
+    j.data.training_data = path;
     auto const r = edl::train::open_records(j, {}, quiet, {});
     REQUIRE(r.training);
     CHECK(edl::data::records(*r.training) == records);
@@ -344,9 +344,9 @@ TEST_CASE("records in a bucket are those of the same file") {
   }
   // What the model opens by itself stays its own.
   int asked = 0;
-  j.training_data = "s3://box/a/1.csv";
+  j.data.training_data = "s3://box/a/1.csv";
   edl::data::opener const own = [&](std::string const& path, edl::data::source_options const& how) {
-    asked += path == j.training_data;
+    asked += path == j.data.training_data;
     std::ofstream(dir / "own.csv") << "x,label\n1,2\n";
     return edl::data::open_source(dir / "own.csv", how);
   };

@@ -18,7 +18,7 @@ TEST_CASE("one gradient for a step: none is too old, unless a tolerance is given
                        .run.value()
                        .job;
     auto const when = edl::train::policy_of(j);
-    CHECK(when->group() == std::uint32_t(j.grads_to_wait));
+    CHECK(when->group() == std::uint32_t(j.training.grads_to_wait));
     return when->stale(1000, 1000 - behind);
   };
   for (lines const& one : {lines{}, lines{"--grads_to_wait=1"}}) CHECK_FALSE(old_by(one, 900));
@@ -78,7 +78,7 @@ TEST_CASE("metrics that are no numbers are told, and what they do not decide") {
   CHECK(edl::train::odd_metrics(j, p, {.evaluated = {7}, .totals = {1, 2}, .records = 40}).empty());
   CHECK(edl::train::odd_metrics(j, p, {.evaluated = {7}, .totals = {1, nan}, .records = 40}) ==
         "version 7, evaluated on 40 records: auc is nan");
-  j.save_best = edl::monitor{"auc", true};
+  j.evaluation.save_best = edl::monitor{"auc", true};
   CHECK(edl::train::odd_metrics(j, p, {.evaluated = {7}, .totals = {nan, nan}, .records = 1}) ==
         "version 7, evaluated on 1 record: loss is nan, auc is nan; --save_best and --early_stopping take it "
         "for no "

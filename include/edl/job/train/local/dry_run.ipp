@@ -32,20 +32,21 @@ EDL_INLINE dry_run_directory::~dry_run_directory() {
 
 EDL_INLINE void make_dry(job& j, std::string const& directory) {
   // Servers that average need so many minibatches for a step, and a world with lanes one for each.
-  j.overfit_batches = std::max({1, j.num_workers, j.use_async ? 1 : j.grads_to_wait});
-  j.num_minibatches_per_task = 1;
-  j.num_epochs = 1;
-  j.max_step = 0;
+  j.data.overfit_batches =
+      std::max({1, j.processes.num_workers, j.training.use_async ? 1 : j.training.grads_to_wait});
+  j.data.num_minibatches_per_task = 1;
+  j.data.num_epochs = 1;
+  j.data.max_step = 0;
   // What it has to say stands in its report.
-  if (j.log_level == severity::info && !j.verbose) j.log_level = severity::warning;
-  j.evaluation_steps = 0;
-  if (j.validation_data.empty()) j.validation_data = j.training_data;
-  j.checkpoint_dir = directory + "/checkpoints";
-  j.checkpoint_steps = 0;
-  j.output = directory + "/model";
-  if (!j.export_onnx.empty()) j.export_onnx = directory + "/model.onnx";
-  if (!j.profile.empty()) j.profile = directory + "/profile";
-  if (!j.tensorboard_log_dir.empty()) j.tensorboard_log_dir = directory + "/tensorboard";
+  if (j.log.log_level == severity::info && !j.log.verbose) j.log.log_level = severity::warning;
+  j.evaluation.evaluation_steps = 0;
+  if (j.data.validation_data.empty()) j.data.validation_data = j.data.training_data;
+  j.checkpoints.checkpoint_dir = directory + "/checkpoints";
+  j.checkpoints.checkpoint_steps = 0;
+  j.outputs.output = directory + "/model";
+  if (!j.outputs.export_onnx.empty()) j.outputs.export_onnx = directory + "/model.onnx";
+  if (!j.compute.profile.empty()) j.compute.profile = directory + "/profile";
+  if (!j.observe.tensorboard_log_dir.empty()) j.observe.tensorboard_log_dir = directory + "/tensorboard";
 }
 
 }  // namespace edl::train

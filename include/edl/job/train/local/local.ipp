@@ -49,8 +49,8 @@ inline ps::store_options shared_by(ps::store_options o, worker::trainer& trainer
 /// Not what would need host memory between steps: --get_model_steps, steps of several minibatches, servers'
 /// differing histories, and a moving average. Nor what is trained in part: there all is.
 inline bool may_move(ps::store const& s, job const& j) {
-  return s.segments().size() == 1 && j.get_model_steps == 1 && minibatches_of_a_step(j) == 1 &&
-         j.moving_average == 0 && j.freeze.empty();
+  return s.segments().size() == 1 && j.training.get_model_steps == 1 && minibatches_of_a_step(j) == 1 &&
+         j.training.moving_average == 0 && j.training.freeze.empty();
 }
 
 /// The master of a job that has one worker, in this process, and one store: decides, and carries out by calls
@@ -139,7 +139,7 @@ class local_master final : public worker::master_link {
 
   /// The gradients that it has pushed.
   void learned(std::uint64_t version, view<float> gradients) {
-    if (version / job_.tensorboard_histograms == shown_ / job_.tensorboard_histograms) return;
+    if (version / job_.observe.tensorboard_histograms == shown_ / job_.observe.tensorboard_histograms) return;
     shown_ = version;
     std::vector<std::pair<std::string, view<float>>> all;
     view<float> const variables = store_.current();
@@ -165,10 +165,10 @@ class local_master final : public worker::master_link {
     close_history();
     if (!complete && keeps_state(job_) && coordinator_.versions().checkpoints().newest() != store_.version())
       retry("the final checkpoint", [this] { write(store_.full_snapshot()); });
-    if (complete && !job_.output.empty())
-      retry("the model", [this] { export_model(job_.output, store_.averaged()); });
-    if (complete && !job_.export_onnx.empty())
-      log_.info(export_onnx(program_, job_, job_.output + "/model.safetensors", log_));
+    if (complete && !job_.outputs.output.empty())
+      retry("the model", [this] { export_model(job_.outputs.output, store_.averaged()); });
+    if (complete && !job_.outputs.export_onnx.empty())
+      log_.info(export_onnx(program_, job_, job_.outputs.output + "/model.safetensors", log_));
     reporter_.view().update(progress(), now());
     reporter_.view().clear();
     if (std::string const line = store_.rows().describe(); !line.empty()) log_.info(line);
@@ -237,8 +237,8 @@ class local_master final : public worker::master_link {
 
   void write(ps::full_snapshot const& what) {
     auto one = files_.begin(what.version(), coordinator_.generation());
-    one.contents.files = ps::write_snapshot(what, one.path, program_.layout,
-                                            {.most_changes = std::size_t(job_.delta_checkpoints)});
+    one.contents.files = ps::write_snapshot(
+        what, one.path, program_.layout, {.most_changes = std::size_t(job_.checkpoints.delta_checkpoints)});
     reporter_.history().flush();  // before the checkpoint is valid
     files_.commit(one);
     files_.prune(log_);
@@ -351,9 +351,9 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
   if (j.command == command::train && !trainer->device().empty() &&
-      (j.tensorboard_histograms > 0 || j.worst > 0))
+      (j.observe.tensorboard_histograms > 0 || j.evaluation.worst > 0))
     throw usage_error(fmt::format("--{} is of what the processor computes: add --device=cpu",
-                                  j.worst > 0 ? "worst" : "tensorboard_histograms"));
+                                  j.evaluation.worst > 0 ? "worst" : "tensorboard_histograms"));
   if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });
   auto const policy = policy_of(j);
@@ -371,7 +371,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
         master.pushed(pushed);
       },
       [&master] { master.pushing(); });
-  if (j.tensorboard_histograms > 0)
+  if (j.observe.tensorboard_histograms > 0)
     parameters.watch(
         [&](std::uint64_t version, view<float> gradients) { master.learned(version, gradients); });
   worker::prediction_sink const sink = predictions_of(j, p, r.prediction.get(), 0);
@@ -379,7 +379,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   if (hard_records::wanted(j)) hard.emplace(j, p, *r.evaluation);
   master.begin();
   clean_outputs(j, false, log);  // nothing is refused from here on
-  if (j.tensorboard_pictures > 0) master.show(sample_pictures(j, p, r, *trainer));
+  if (j.observe.tensorboard_pictures > 0) master.show(sample_pictures(j, p, r, *trainer));
   worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,
                           sink);
   spent = &session.account();

@@ -53,9 +53,10 @@ EDL_INLINE std::string history_path(std::string const& checkpoint_dir) {
 EDL_INLINE history_log::options history_options(job const& j, program const& p) {
   if (j.command != command::train || j.dry_run) return {};
   return {
-      .path = j.checkpoint_dir.empty() ? std::string() : history_path(j.checkpoint_dir),
-      .events = j.tensorboard_log_dir,
-      .steps = j.history_steps,
+      .path =
+          j.checkpoints.checkpoint_dir.empty() ? std::string() : history_path(j.checkpoints.checkpoint_dir),
+      .events = j.observe.tensorboard_log_dir,
+      .steps = j.observe.history_steps,
       .rate = [rule = p.rule.get()](std::uint64_t version) { return double(rule->learning_rate(version)); },
       .clock = {}};
 }

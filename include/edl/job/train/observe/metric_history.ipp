@@ -157,24 +157,27 @@ EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& 
 }
 
 EDL_INLINE std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from) {
-  if (j.command != command::train || (!j.save_best && !j.early_stopping)) return std::nullopt;
-  return metric_history(j.checkpoint_dir, from, j.save_best, j.early_stopping, p.metric_names);
+  if (j.command != command::train || (!j.evaluation.save_best && !j.evaluation.early_stopping))
+    return std::nullopt;
+  return metric_history(j.checkpoints.checkpoint_dir, from, j.evaluation.save_best,
+                        j.evaluation.early_stopping, p.metric_names);
 }
 
-EDL_INLINE std::string best_path(job const& j) { return j.checkpoint_dir + "/best"; }
+EDL_INLINE std::string best_path(job const& j) { return j.checkpoints.checkpoint_dir + "/best"; }
 
 EDL_INLINE std::vector<std::string> history_lines(job const& j, metric_history const& h) {
   std::vector<std::string> lines;
   if (auto const at = h.stopped_at())
     lines.push_back(fmt::format("Early stopping: {} has made no progress in the {} up to version {}",
-                                j.early_stopping->monitor.metric,
-                                counted(j.early_stopping->patience, "evaluation"), *at));
-  if (j.save_best && !h.best() && !h.entries().empty())
-    lines.push_back(fmt::format("No best version is kept: {} was never a number", j.save_best->metric));
+                                j.evaluation.early_stopping->monitor.metric,
+                                counted(j.evaluation.early_stopping->patience, "evaluation"), *at));
+  if (j.evaluation.save_best && !h.best() && !h.entries().empty())
+    lines.push_back(
+        fmt::format("No best version is kept: {} was never a number", j.evaluation.save_best->metric));
   if (auto const& best = h.best())
-    lines.push_back(fmt::format("Best {}: {:.6g} at version {}, in {}", j.save_best->metric,
-                                metric_history::value_of(best->values, j.save_best->metric), best->version,
-                                best_path(j)));
+    lines.push_back(fmt::format("Best {}: {:.6g} at version {}, in {}", j.evaluation.save_best->metric,
+                                metric_history::value_of(best->values, j.evaluation.save_best->metric),
+                                best->version, best_path(j)));
   return lines;
 }
 

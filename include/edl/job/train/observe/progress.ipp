@@ -15,9 +15,9 @@ namespace detail {
 /// Records after which the job ends; nothing: it is without end. Where a step limit ends it, a step of a
 /// whole minibatch is assumed.
 inline std::optional<std::uint64_t> goal(job const& j, std::optional<std::uint64_t> of_epochs) {
-  if (j.command != command::train || j.max_step == 0) return of_epochs;
-  auto const minibatches = double(j.max_step) * double(minibatches_of_a_step(j));
-  double const records = minibatches * j.minibatch_size;
+  if (j.command != command::train || j.data.max_step == 0) return of_epochs;
+  auto const minibatches = double(j.data.max_step) * double(minibatches_of_a_step(j));
+  double const records = minibatches * j.data.minibatch_size;
   return records < double(of_epochs.value_or(~std::uint64_t{0} >> 1)) ? std::uint64_t(records) : of_epochs;
 }
 
@@ -53,8 +53,8 @@ EDL_INLINE cli::status_line status_of(job const& j, progress_numbers const& n) {
   cli::status_line line;
   std::uint64_t const done = n.at.done.records_done + n.at.done.records_skipped;
   if (j.command == command::train)
-    line.push_back({j.num_epochs > 0 ? fmt::format("epoch {}/{}", n.at.epoch + 1, j.num_epochs)
-                                     : fmt::format("epoch {}", n.at.epoch + 1),
+    line.push_back({j.data.num_epochs > 0 ? fmt::format("epoch {}/{}", n.at.epoch + 1, j.data.num_epochs)
+                                          : fmt::format("epoch {}", n.at.epoch + 1),
                     2});
   if (n.records && *n.records > 0)
     line.push_back({fmt::format("{} %", std::min<std::uint64_t>(100, done * 100 / *n.records)), 0});

@@ -23,7 +23,7 @@ namespace detail {
 
 inline std::unique_ptr<dashboard> page_of(job const& j, history_log::options const& o, dashboard_context c,
                                           logger const& log) {
-  if (!j.dashboard || j.dry_run) return nullptr;
+  if (!j.observe.dashboard || j.dry_run) return nullptr;
   return std::make_unique<dashboard>(j, o.path, std::move(c), log);
 }
 
@@ -81,7 +81,7 @@ EDL_INLINE bool reporter::evaluated(master::evaluation_result const& r,
   auto const metrics = program_.metrics(r.totals);
   view_.evaluated(metrics, r.evaluated.version, r.records);
   log_of_steps_.evaluated(decisions, r.evaluated.version, metrics, r.records);
-  std::string const line = evaluation_line(program_, r, job_.format);
+  std::string const line = evaluation_line(program_, r, job_.evaluation.format);
   tell_evaluation(job_, line, view_, log_);
   if (page_) page_->happened({severity::info, line, master::topic::evaluation});
   if (std::string const odd = odd_metrics(job_, program_, r); !odd.empty()) log_.warning(odd);
@@ -136,8 +136,9 @@ EDL_INLINE void reporter::complete(master::coordinator const& decisions,
     hard_records::join(job_, view_.last_evaluation().records, std::cout, log_);
   if (!last.empty()) log_.info(last);
   std::string plan;
-  if (std::ostringstream untold; job_.dry_run && job_.memory_budget > 0)
-    plan = program_.explain(untold, trainer_options_of(job_, program_, std::max(1, job_.num_workers), 0));
+  if (std::ostringstream untold; job_.dry_run && job_.compute.memory_budget > 0)
+    plan = program_.explain(untold,
+                            trainer_options_of(job_, program_, std::max(1, job_.processes.num_workers), 0));
   tell({job_, decisions, view_, command, stopped_at().has_value(), plan}, clock::now(), log_);
 }
 

@@ -35,8 +35,8 @@ inline std::string numbers(metric_values const& of) {
 
 /// The newest checkpoint. To be told is not worth an error: the job itself is done.
 inline std::optional<std::string> newest_of(job const& j) try {
-  if (j.checkpoint_dir.empty()) return std::nullopt;
-  return checkpoint::newest_valid(j.checkpoint_dir, checkpoint::check::sizes);
+  if (j.checkpoints.checkpoint_dir.empty()) return std::nullopt;
+  return checkpoint::newest_valid(j.checkpoints.checkpoint_dir, checkpoint::check::sizes);
 } catch (error const&) {
   return std::nullopt;
 }
@@ -53,14 +53,14 @@ inline std::string account(master::coordinator const& c) {
 /// Which of two ends came first, where a job has two.
 inline std::string step_line(ended_job const& j) {
   master::job_progress const p = j.decisions.progress();
-  if (j.job.max_step == 0 || j.early || !p.total_records) return {};
+  if (j.job.data.max_step == 0 || j.early || !p.total_records) return {};
   std::uint64_t const done = p.done.records_done + p.done.records_skipped;
   if (done < *p.total_records)
-    return fmt::format("--max_step={} is reached: {} of --num_epochs={} are not trained", j.job.max_step,
-                       counted(*p.total_records - done, "record"), j.job.num_epochs);
-  if (p.version >= j.job.max_step) return {};
-  return fmt::format("--max_step={} is not reached: --num_epochs={} ends at version {}", j.job.max_step,
-                     j.job.num_epochs, p.version);
+    return fmt::format("--max_step={} is reached: {} of --num_epochs={} are not trained", j.job.data.max_step,
+                       counted(*p.total_records - done, "record"), j.job.data.num_epochs);
+  if (p.version >= j.job.data.max_step) return {};
+  return fmt::format("--max_step={} is not reached: --num_epochs={} ends at version {}", j.job.data.max_step,
+                     j.job.data.num_epochs, p.version);
 }
 
 inline std::string model_line(ended_job const& j) {
@@ -92,10 +92,10 @@ inline std::vector<std::string> settings_of(std::vector<std::string> const& comm
 /// weights, the exported model alone has it.
 inline std::string model_to_use(job const& j, std::string const& newest, std::string const& exported) {
   std::error_code failed;
-  if ((j.save_best || j.early_stopping) && !j.checkpoint_dir.empty() &&
+  if ((j.evaluation.save_best || j.evaluation.early_stopping) && !j.checkpoints.checkpoint_dir.empty() &&
       std::filesystem::exists(best_path(j), failed))
     return best_path(j);
-  return newest.empty() || (j.moving_average > 0 && !exported.empty()) ? exported : newest;
+  return newest.empty() || (j.training.moving_average > 0 && !exported.empty()) ? exported : newest;
 }
 
 /// Epochs that a checkpoint has records of, which may be more than this command's.
@@ -110,32 +110,33 @@ inline std::int64_t epochs_of(std::string const& checkpoint) try {
 inline std::vector<std::string> next_commands(ended_job const& j, std::string const& model,
                                               std::string const& newest) {
   std::vector<std::string> lines;
-  bool const splits = j.job.validation_data.empty() && j.job.validation_split > 0;
-  std::string const& data = j.job.validation_data.empty() ? j.job.training_data : j.job.validation_data;
+  bool const splits = j.job.data.validation_data.empty() && j.job.data.validation_split > 0;
+  std::string const& data =
+      j.job.data.validation_data.empty() ? j.job.data.training_data : j.job.data.validation_data;
   for (auto const& [what, flag] :
        {std::pair{"evaluate", "--validation_data="}, {"predict", "--prediction_data="}}) {
     std::vector<std::string> words{j.command.front(), what, flag + data};
     if (splits && std::string_view(what) == "evaluate") {
-      words.push_back(fmt::format("--validation_split={}", j.job.validation_split));
+      words.push_back(fmt::format("--validation_split={}", j.job.data.validation_split));
       if (j.job.seed != job{}.seed) words.push_back(fmt::format("--seed={}", j.job.seed));
     }
     words.push_back("--checkpoint_dir_for_init=" + model);
-    if (j.job.missing != job{}.missing) words.push_back("--missing=" + j.job.missing);
-    if (j.job.skip_damaged) words.push_back("--skip_damaged");
-    if (j.job.skip_damaged && j.job.max_damaged != job{}.max_damaged)
-      words.push_back(fmt::format("--max_damaged={}", j.job.max_damaged));
+    if (j.job.data.missing != job{}.data.missing) words.push_back("--missing=" + j.job.data.missing);
+    if (j.job.data.skip_damaged) words.push_back("--skip_damaged");
+    if (j.job.data.skip_damaged && j.job.data.max_damaged != job{}.data.max_damaged)
+      words.push_back(fmt::format("--max_damaged={}", j.job.data.max_damaged));
     for (std::string const& word : settings_of(j.command)) words.push_back(word);
     lines.push_back(shell_line(words));
   }
   // An early end stands in the checkpoints, and would be decided again at once.
-  if (j.job.checkpoint_dir.empty() || j.early) return lines;
+  if (j.job.checkpoints.checkpoint_dir.empty() || j.early) return lines;
   auto more = j.command;
-  if (j.job.num_epochs > 0)
+  if (j.job.data.num_epochs > 0)
     more = with_flag(more, "num_epochs",
-                     std::to_string(2 * std::max<std::int64_t>(j.job.num_epochs, epochs_of(newest))));
-  if (j.job.max_step > 0)
+                     std::to_string(2 * std::max<std::int64_t>(j.job.data.num_epochs, epochs_of(newest))));
+  if (j.job.data.max_step > 0)
     more = with_flag(more, "max_step",
-                     std::to_string(2 * std::max(j.job.max_step, j.decisions.progress().version)));
+                     std::to_string(2 * std::max(j.job.data.max_step, j.decisions.progress().version)));
   lines.push_back(shell_line(more));
   return lines;
 }
@@ -176,13 +177,13 @@ EDL_INLINE std::vector<std::string> summary(ended_job const& j, time_point now) 
   if (std::string const end = detail::step_line(j); !end.empty()) lines.push_back(end);
   auto const newest = detail::newest_of(of);
   if (newest) lines.push_back(fmt::format("checkpoint: {}", *newest));
-  std::string const exported = of.output.empty() ? "" : of.output + "/model.safetensors";
+  std::string const exported = of.outputs.output.empty() ? "" : of.outputs.output + "/model.safetensors";
   if (!exported.empty()) lines.push_back(fmt::format("exported model: {}", exported));
   std::string const model = detail::model_to_use(of, newest.value_or(""), exported);
   std::string const way = ": --checkpoint_dir=DIR keeps checkpoints and the history";
   if (model.empty())
     lines.push_back("nothing is kept" + way + ", --output=DIR the model");
-  else if (of.checkpoint_dir.empty())
+  else if (of.checkpoints.checkpoint_dir.empty())
     lines.push_back("no checkpoint and no history is kept" + way);
   if (model.empty() || j.command.empty()) return lines;
   lines.push_back("next:");
@@ -193,22 +194,22 @@ EDL_INLINE std::vector<std::string> summary(ended_job const& j, time_point now) 
 
 EDL_INLINE std::vector<std::string> dry_run_report(ended_job const& j) {
   job const& of = j.job;
-  auto const found = checkpoint::find_checkpoint(of.checkpoint_dir);
+  auto const found = checkpoint::find_checkpoint(of.checkpoints.checkpoint_dir);
   if (!found.newest)
     throw error("--dry_run: the checkpoint that was written cannot be read: " + found.warning());
-  std::string const exported = of.output + "/model.safetensors";
+  std::string const exported = of.outputs.output + "/model.safetensors";
   std::uint64_t const version = checkpoint::model_version(exported);
   std::error_code unknown;
   auto const& e = j.seen.last_evaluation();
   std::vector<std::string> lines{
       "dry run: everything works, and nothing is kept",
       fmt::format("  data: {} read of {}", counted(j.decisions.progress().done.records_done, "record"),
-                  of.training_data),
+                  of.data.training_data),
       fmt::format("  step: {} made, in minibatches of at most {}", j.decisions.progress().version,
-                  of.minibatch_size)};
+                  of.data.minibatch_size)};
   if (j.seen.loss() != 0) lines.back() += fmt::format(", loss {:.4g}", j.seen.loss());
   lines.push_back(fmt::format("  evaluation: {} over {} of {}", detail::numbers(e.metrics),
-                              counted(e.records, "record"), of.validation_data));
+                              counted(e.records, "record"), of.data.validation_data));
   lines.push_back(fmt::format("  checkpoint: version {} written and read",
                               std::filesystem::path(*found.newest).filename().native().substr(8)));
   lines.push_back(fmt::format("  exported model: version {}, {} bytes", version,

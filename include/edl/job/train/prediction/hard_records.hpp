@@ -36,7 +36,7 @@ class hard_records {
  public:
   static constexpr std::uint64_t most_wrong = 10'000;
 
-  static bool wanted(job const& j) { return j.worst > 0 || !j.wrong.empty(); }
+  static bool wanted(job const& j) { return j.evaluation.worst > 0 || !j.evaluation.wrong.empty(); }
 
   /// Throws usage_error where --wrong is asked for and the loss says no class.
   static void check(job const& j, program const& p);

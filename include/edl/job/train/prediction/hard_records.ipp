@@ -46,7 +46,8 @@ EDL_INLINE std::string png_of(shape of, view<float> features) {
 
 EDL_INLINE void hard_records::check(job const& j, program const& p) {
   // In several processes the directory may be for the parts of --worst alone.
-  if (j.wrong.empty() || detail::says_class(p) || (detail::in_parts(j) && j.worst > 0)) return;
+  if (j.evaluation.wrong.empty() || detail::says_class(p) || (detail::in_parts(j) && j.evaluation.worst > 0))
+    return;
   throw usage_error(
       "--wrong is for models that say a class: their loss is softmax cross-entropy, or sigmoid "
       "cross-entropy of one output");
@@ -55,9 +56,9 @@ EDL_INLINE void hard_records::check(job const& j, program const& p) {
 EDL_INLINE hard_records::hard_records(job const& j, program const& p, data::source const& from)
     : job_(j), program_(p), from_(from) {
   check(j, p);
-  if (j.wrong.empty() || !detail::says_class(p)) return;
+  if (j.evaluation.wrong.empty() || !detail::says_class(p)) return;
   reader_ = from.open();
-  if (!detail::in_parts(j)) lines_ = std::make_unique<durable_file>(j.wrong + "/wrong.jsonl");
+  if (!detail::in_parts(j)) lines_ = std::make_unique<durable_file>(j.evaluation.wrong + "/wrong.jsonl");
 }
 
 EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, double loss,
@@ -107,7 +108,7 @@ EDL_INLINE void hard_records::look(worker::trainer& by, data::batch const& b) {
       else
         to.lines.push_back(std::move(line));
     }
-    to.keep(std::move(s), job_.worst);
+    to.keep(std::move(s), job_.evaluation.worst);
   });
 }
 
@@ -124,7 +125,7 @@ EDL_INLINE std::string hard_records::end_task(task_key const& task) {
                                  reader_ ? std::to_string(of.wrong) : "null");
   for (seen const& s : of.worst) text += fmt::format("{{\"worst\":{}}}\n", s.json());
   for (std::string const& line : of.lines) text += line;
-  replace_file(fmt::format("{}/part-{:012}.jsonl", job_.wrong, of.first), text);
+  replace_file(fmt::format("{}/part-{:012}.jsonl", job_.evaluation.wrong, of.first), text);
   by_task_.erase(it);
   return {};
 }
@@ -137,7 +138,7 @@ EDL_INLINE std::string hard_records::write(data::batch const& b, int row, seen c
   std::size_t const n = of.size();
   if (of.height > 1 && of.width > 1 && (of.channels == 1 || of.channels == 3) && n == b.feature_size) {
     std::string const name = fmt::format("{}-is-{}-said-{}.png", what.record, *what.label, *what.said);
-    replace_file(job_.wrong + "/" + name,
+    replace_file(job_.evaluation.wrong + "/" + name,
                  png_of(of, view<float>(b.features).subspan(std::size_t(row) * n, n)), forced::nothing);
     line += fmt::format(",\"picture\":\"{}\"", name);
   } else {
@@ -211,7 +212,7 @@ EDL_INLINE std::string hard_records::worst_of_tasks::take() {
 
 EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger const& log) {
   std::ranges::sort(worst, seen::harder);
-  if (j.format != result_format::json)
+  if (j.evaluation.format != result_format::json)
     for (seen const& s : worst)
       fmt::print(to, "loss {}, {}{}{}\n",
                  s.loss < 1e6 ? fmt::format("{:.4f}", s.loss) : fmt::format("{:.4e}", s.loss),
@@ -219,14 +220,14 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
                  !s.said ? ""
                          : fmt::format(": label {}, said {} (probability {:.3f})", *s.label, *s.said,
                                        s.probability));
-  else if (j.worst > 0)
+  else if (j.evaluation.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();
-  if (j.wrong.empty() || !std::filesystem::exists(j.wrong + "/wrong.jsonl")) return;
+  if (j.evaluation.wrong.empty() || !std::filesystem::exists(j.evaluation.wrong + "/wrong.jsonl")) return;
   if (wrong == 0) return log.info("no record is of a wrong class");
-  log.info(
-      fmt::format("{} of a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
-                  wrong > most_wrong ? fmt::format("the first {} are", most_wrong) : "they are", j.wrong));
+  log.info(fmt::format(
+      "{} of a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
+      wrong > most_wrong ? fmt::format("the first {} are", most_wrong) : "they are", j.evaluation.wrong));
 }
 
 EDL_INLINE void hard_records::tell(std::ostream& to, logger const& log) {
@@ -237,7 +238,7 @@ EDL_INLINE void hard_records::tell(std::ostream& to, logger const& log) {
 
 EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ostream& to, logger const& log) {
   std::vector<std::string> parts;
-  for (auto const& entry : std::filesystem::directory_iterator(j.wrong))
+  for (auto const& entry : std::filesystem::directory_iterator(j.evaluation.wrong))
     if (std::string const name = entry.path().filename().native();
         name.starts_with("part-") && name.ends_with(".jsonl"))
       parts.push_back(entry.path().native());
@@ -255,23 +256,23 @@ EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ost
   if (all.records != records)
     return log.warning(
         fmt::format("--worst and --wrong: this process sees parts of {} of {} in {}: they stay as they are",
-                    all.records, counted(records, "record"), j.wrong));
+                    all.records, counted(records, "record"), j.evaluation.wrong));
   std::unique_ptr<durable_file> lines;  // none: the model says no class
   for (std::string const& path : parts) {
     std::ifstream in(path);
     std::uint64_t left = most_wrong - std::min(all.wrong, most_wrong);
     if (auto const wrong = head(in).at("wrong"); !wrong.is_null()) {
-      if (!lines) lines = std::make_unique<durable_file>(j.wrong + "/wrong.jsonl");
+      if (!lines) lines = std::make_unique<durable_file>(j.evaluation.wrong + "/wrong.jsonl");
       all.wrong += wrong.get<std::uint64_t>();
     }
     while (std::getline(in, line))
       if (line.starts_with("{\"worst\":")) {
-        all.keep(seen::of_json(nlohmann::json::parse(line).at("worst")), j.worst);
+        all.keep(seen::of_json(nlohmann::json::parse(line).at("worst")), j.evaluation.worst);
       } else if (lines && left > 0) {
         lines->write(line + "\n");
         --left;
       } else if (auto const one = nlohmann::json::parse(line); one.contains("picture")) {
-        std::filesystem::remove(j.wrong + "/" + one["picture"].get<std::string>());
+        std::filesystem::remove(j.evaluation.wrong + "/" + one["picture"].get<std::string>());
       }
   }
   if (lines) lines->commit();

@@ -34,7 +34,8 @@ using text = fmt::memory_buffer;
 inline void append(text& to, std::string_view what) { to.append(what.data(), what.data() + what.size()); }
 
 inline std::string path_of_part(job const& j, std::uint32_t task) {
-  return fmt::format("{}/part-{:05}.{}", j.prediction_outputs, task, name_of(j.prediction_format));
+  return fmt::format("{}/part-{:05}.{}", j.outputs.prediction_outputs, task,
+                     name_of(j.outputs.prediction_format));
 }
 
 /// Names of what is said of an output begin so; its values have its own name.
@@ -289,7 +290,10 @@ EDL_INLINE std::vector<std::uint64_t> numbers_among_all(data::source const& from
 }
 
 EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, data::source const& from)
-    : job_(j), program_(p), from_(from), columns_(cli::list_of("prediction_columns", j.prediction_columns)) {
+    : job_(j),
+      program_(p),
+      from_(from),
+      columns_(cli::list_of("prediction_columns", j.outputs.prediction_columns)) {
   if (columns_.empty()) return;
   std::vector<std::string> own{"record"};
   for (model_output const& o : p.heads) own.push_back(o.name);
@@ -300,7 +304,7 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
       throw usage_error(
           fmt::format("--prediction_columns={}: the predictions have a column '{}' of their own; "
                       "give that of the records another name",
-                      printable(job_.prediction_columns), printable(c)));
+                      printable(job_.outputs.prediction_columns), printable(c)));
   reader_ = from.open();
   // A record may lack what another one has.
   constexpr int most_looked_at = 1000;
@@ -323,7 +327,7 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
     }
   if (looked_at > 0 && !missing.empty())
     throw usage_error(
-        fmt::format("--prediction_columns={}: {} no '{}'; they have {}", job_.prediction_columns,
+        fmt::format("--prediction_columns={}: {} no '{}'; they have {}", job_.outputs.prediction_columns,
                     looked_at == most_looked_at ? "the first 1000 records have" : "the records have",
                     missing.front(), printable(fmt::format("{}", fmt::join(has, ", ")))));
 }
@@ -345,16 +349,17 @@ EDL_INLINE void prediction_parts::write(std::uint32_t task, std::size_t shard, v
     ++i;
     return true;
   };
-  if (job_.prediction_format == prediction_format::recordio)
+  if (job_.outputs.prediction_format == prediction_format::recordio)
     return detail::write_recordio(path, program_, columns_, next);
   detail::text text;
-  if (job_.prediction_format == prediction_format::csv) detail::append_header(text, program_, columns_);
-  if (job_.prediction_format == prediction_format::npy)
+  if (job_.outputs.prediction_format == prediction_format::csv)
+    detail::append_header(text, program_, columns_);
+  if (job_.outputs.prediction_format == prediction_format::npy)
     detail::append(text, detail::npy_header(detail::npy_fields(program_), records.size()));
   for (predicted_record r; next(r);)
-    if (job_.prediction_format == prediction_format::csv)
+    if (job_.outputs.prediction_format == prediction_format::csv)
       detail::append_line(text, program_, columns_, r);
-    else if (job_.prediction_format == prediction_format::jsonl)
+    else if (job_.outputs.prediction_format == prediction_format::jsonl)
       detail::append_json(text, program_, columns_, r);
     else
       detail::append_npy(text, program_, r);
@@ -368,25 +373,25 @@ EDL_INLINE std::string join_predictions(job const& j, std::uint32_t tasks) {
       return fmt::format(
           "the predictions are in the directory {}, of each task's records in a part-NNNNN.{} of its own: "
           "this process does not see {}, so that they stay parts",
-          j.prediction_outputs, name_of(j.prediction_format), part);
+          j.outputs.prediction_outputs, name_of(j.outputs.prediction_format), part);
   std::string const path =
-      fmt::format("{}/predictions.{}", j.prediction_outputs, name_of(j.prediction_format));
+      fmt::format("{}/predictions.{}", j.outputs.prediction_outputs, name_of(j.outputs.prediction_format));
   durable_file file(path);
   std::string header;
-  if (j.prediction_format == prediction_format::csv) {
+  if (j.outputs.prediction_format == prediction_format::csv) {
     header = detail::first_line(input_file(detail::path_of_part(j, 0)));
     file.write(header);
-  } else if (j.prediction_format == prediction_format::npy) {
+  } else if (j.outputs.prediction_format == prediction_format::npy) {
     detail::part_body all;
     for (std::uint32_t i = 0; i < tasks; ++i) {
-      auto one = detail::body_of(input_file(detail::path_of_part(j, i)), j.prediction_format, 0);
+      auto one = detail::body_of(input_file(detail::path_of_part(j, i)), j.outputs.prediction_format, 0);
       all = {.records = all.records + one.records, .fields = std::move(one.fields)};
     }
     file.write(detail::npy_header(all.fields, all.records));
   }
   for (std::uint32_t i = 0; i < tasks; ++i) {
     input_file const part(detail::path_of_part(j, i));
-    detail::copy_from(part, detail::body_of(part, j.prediction_format, header.size()).begin, file);
+    detail::copy_from(part, detail::body_of(part, j.outputs.prediction_format, header.size()).begin, file);
   }
   file.commit();
   for (std::uint32_t i = 0; i < tasks; ++i) std::filesystem::remove(detail::path_of_part(j, i), code);

@@ -28,12 +28,12 @@ EDL_INLINE std::vector<std::pair<std::string, event_picture>> sample_pictures(jo
   example record;
   for (std::size_t shard = 0; shard < source.shards().size(); ++shard)
     for (std::uint64_t i = 0; i < source.shards()[shard].records; ++i) {
-      if (all.size() == j.tensorboard_pictures) return all;
+      if (all.size() == j.observe.tensorboard_pictures) return all;
       try {
         reader->read(shard, i, record);
         by.feed(record, b, 0, mode::evaluation);
       } catch (data_error const&) {
-        if (!j.skip_damaged) throw;
+        if (!j.data.skip_damaged) throw;
         continue;  // whoever trains tells of it
       }
       all.emplace_back(fmt::format("{}/record-{}", from.evaluation ? "validation" : "training", all.size()),

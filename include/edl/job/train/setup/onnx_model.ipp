@@ -51,20 +51,21 @@ inline std::vector<onnx::table_rows> tables_of(program const& p) {
 inline std::map<std::string, onnx::preprocessing> add_model(onnx::graph& g, program const& p, job const& j,
                                                             record_facts const& known) {
   std::map<std::string, onnx::preprocessing> made;
-  if (j.export_preprocess) made = arithmetic_of_feed(p, known);
+  if (j.outputs.export_preprocess) made = arithmetic_of_feed(p, known);
   for (auto const& [input, of] : made) g.prepare(input, of);
-  if (j.export_rows_as_inputs) g.leave_tables_out();
+  if (j.outputs.export_rows_as_inputs) g.leave_tables_out();
   p.to_onnx(g);
   return made;
 }
 
 /// What the model takes of a record, before a job has trained it, or as it says itself.
 inline record_facts known_facts(program const& p, job const& j) {
-  if (!j.export_preprocess) return {};
-  if (j.command == command::train && !j.training_data.empty())
+  if (!j.outputs.export_preprocess) return {};
+  if (j.command == command::train && !j.data.training_data.empty())
     return facts_of(p, *open_training_data(j, p.open));
-  if (j.checkpoint_dir_for_init.empty()) return {};
-  return facts_at(find_model(j.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag).path);
+  if (j.checkpoints.checkpoint_dir_for_init.empty()) return {};
+  return facts_at(
+      find_model(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag).path);
 }
 
 /// Whether a file begins as writers of ONNX begin: the version of the format, which other formats of Protocol
@@ -92,7 +93,7 @@ inline std::string staying(std::vector<std::string> const& layers) {
 }  // namespace detail
 
 EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
-  std::string const& file = j.export_onnx;
+  std::string const& file = j.outputs.export_onnx;
   std::error_code code;
   if (file.ends_with('/') || std::filesystem::is_directory(file, code))
     throw error(fmt::format("--export_onnx={}: that is a directory; name a file in it", file));
@@ -110,14 +111,14 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
     return (std::filesystem::current_path() / path / "").lexically_normal();
   };
   for (auto const& [flag, directory] :
-       {std::pair("output", j.output), std::pair("checkpoint_dir", j.checkpoint_dir)})
+       {std::pair("output", j.outputs.output), std::pair("checkpoint_dir", j.checkpoints.checkpoint_dir)})
     if (!directory.empty() && whole(directory) == whole(file))
       throw error(
           fmt::format("--export_onnx={}: that is the directory of --{}; name a file in it", file, flag));
   constexpr std::size_t longest = 220;  // with room for what a temporary has besides, and what lies beside it
   if (std::filesystem::path(file).filename().native().size() > longest)
     throw error(fmt::format("--export_onnx={}: a file's name may have {} bytes", file, longest));
-  bool const made_here = !j.output.empty() && whole(parent) == whole(j.output);
+  bool const made_here = !j.outputs.output.empty() && whole(parent) == whole(j.outputs.output);
   if (!parent.empty() && !made_here && !std::filesystem::is_directory(parent, code))
     throw error(
         fmt::format("--export_onnx={}: there is no directory {}; make it first", file, parent.native()));
@@ -127,13 +128,14 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
       throw error(fmt::format("--export_onnx={}: {}", file, e.what()));
     }
   auto const tables = detail::tables_of(p);
-  std::vector<float> const any(j.export_fold_batch_norm ? p.layout.size() : 0);  // weights that are folded
+  std::vector<float> const any(j.outputs.export_fold_batch_norm ? p.layout.size()
+                                                                : 0);  // weights that are folded
   onnx::graph g(p.layout, any, tables);
   detail::add_model(g, p, j, detail::known_facts(p, j));
   std::vector<std::string> notes;
-  if (j.export_rows_as_inputs && tables.empty())
+  if (j.outputs.export_rows_as_inputs && tables.empty())
     notes.emplace_back("--export_rows_as_inputs does nothing here: the model has no embedding tables");
-  if (!j.export_fold_batch_norm) return notes;
+  if (!j.outputs.export_fold_batch_norm) return notes;
   if (auto const [gone, stay] = onnx::fold_batch_norms(g); gone.empty())
     notes.push_back("--export_fold_batch_norm does nothing here: " +
                     (stay.empty() ? "the model has no batch normalisation" : detail::staying(stay)));
@@ -142,7 +144,7 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
 
 EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string const& from,
                                    logger const& log) {
-  std::string const& file = j.export_onnx;
+  std::string const& file = j.outputs.export_onnx;
   job reads;  // as an evaluation does, whatever the job was
   reads.command = edl::command::evaluate;
   reads.seed = j.seed;
@@ -152,7 +154,7 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
   ps::snapshot const what = store.averaged();
   ps::full_snapshot const snapshot = store.full_snapshot();
   auto tables = detail::tables_of(p);
-  for (std::size_t t = 0; t < tables.size() && !j.export_rows_as_inputs; ++t) {
+  for (std::size_t t = 0; t < tables.size() && !j.outputs.export_rows_as_inputs; ++t) {
     auto const rows = checkpoint::rows_of(*snapshot.tables[t]);
     rows.each([&](view<std::uint64_t> ids, view<float>) {
       tables[t].ids.insert(tables[t].ids.end(), ids.begin(), ids.end());
@@ -179,10 +181,10 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
       log.info(fmt::format("input '{}' is made of the record's '{}'{}, which the file takes", input,
                            printable(r.name, 64),
                            r.extents.empty() ? "" : fmt::format(" ({})", fmt::join(r.extents, " × "))));
-  if (j.export_rows_as_inputs)
+  if (j.outputs.export_rows_as_inputs)
     for (auto const& t : tables)
       log.info(fmt::format("table '{}': its rows are inputs of the file, {} numbers each", t.name, t.width));
-  if (j.export_fold_batch_norm)
+  if (j.outputs.export_fold_batch_norm)
     if (auto const [gone, stay] = onnx::fold_batch_norms(g); !gone.empty()) {
       g.note("folded_batch_norms", std::to_string(gone.size()));
       log.info(fmt::format("{} folded into the layers before{}",

@@ -146,30 +146,31 @@ EDL_INLINE void make_directories(job const& j) {
     if (!path.empty() && ::access(path.c_str(), W_OK) != 0)
       throw usage_error(fmt::format("{}={}: cannot write there: {}", flag, path, std::strerror(errno)));
   };
-  make("--profile", j.profile);
-  make("--wrong", j.wrong);
-  if (!j.profile.empty()) detail::check_apart("--profile", j.profile, detail::is_profile);
-  if (!j.wrong.empty())
-    detail::check_apart("--wrong", j.wrong, detail::is_wrong, "--validation_data", j.validation_data);
+  make("--profile", j.compute.profile);
+  make("--wrong", j.evaluation.wrong);
+  if (!j.compute.profile.empty()) detail::check_apart("--profile", j.compute.profile, detail::is_profile);
+  if (!j.evaluation.wrong.empty())
+    detail::check_apart("--wrong", j.evaluation.wrong, detail::is_wrong, "--validation_data",
+                        j.data.validation_data);
   if (j.command == command::train) {
-    make("--checkpoint_dir", j.checkpoint_dir);
-    make("--output", j.output);
-    make("--tensorboard_log_dir", j.tensorboard_log_dir);
+    make("--checkpoint_dir", j.checkpoints.checkpoint_dir);
+    make("--output", j.outputs.output);
+    make("--tensorboard_log_dir", j.observe.tensorboard_log_dir);
   } else if (j.command == command::predict) {
-    make("--prediction_outputs", j.prediction_outputs);
-    if (!j.prediction_outputs.empty())
-      detail::check_apart("--prediction_outputs", j.prediction_outputs, detail::is_prediction,
-                          "--prediction_data", j.prediction_data);
+    make("--prediction_outputs", j.outputs.prediction_outputs);
+    if (!j.outputs.prediction_outputs.empty())
+      detail::check_apart("--prediction_outputs", j.outputs.prediction_outputs, detail::is_prediction,
+                          "--prediction_data", j.data.prediction_data);
   }
 }
 
 EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j,
                                                                     checkpoint::lock_options::part of,
                                                                     logger const& log) {
-  auto const [flag, directory] = j.command == command::train ? std::pair{"--checkpoint_dir", j.checkpoint_dir}
-                                 : j.command == command::predict
-                                     ? std::pair{"--prediction_outputs", j.prediction_outputs}
-                                     : std::pair{"--wrong", j.wrong};
+  auto const [flag, directory] =
+      j.command == command::train     ? std::pair{"--checkpoint_dir", j.checkpoints.checkpoint_dir}
+      : j.command == command::predict ? std::pair{"--prediction_outputs", j.outputs.prediction_outputs}
+                                      : std::pair{"--wrong", j.evaluation.wrong};
   if (directory.empty()) return nullptr;
   return std::make_unique<checkpoint::directory_lock>(
       checkpoint::lock_options{.directory = directory,
@@ -184,32 +185,34 @@ EDL_INLINE std::uint64_t begin_epoch(job const& j, checkpoint::directory_lock* h
   std::uint64_t const epoch = held->claim();
   try {
     auto const allowed = [&] { held->check(); };
-    if (std::string const aside = checkpoint::set_aside_strays(j.checkpoint_dir, allowed); !aside.empty())
+    if (std::string const aside = checkpoint::set_aside_strays(j.checkpoints.checkpoint_dir, allowed);
+        !aside.empty())
       log.warning(aside);
   } catch (error const& e) {  // they are not the newest, and are set aside later
-    log.warning(fmt::format("--checkpoint_dir={}: {}", j.checkpoint_dir, e.what()));
+    log.warning(fmt::format("--checkpoint_dir={}: {}", j.checkpoints.checkpoint_dir, e.what()));
   }
   return epoch;
 }
 
 EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
-  if (!j.profile.empty()) {
-    remove_dead_temporaries(j.profile);
-    if (!goes_on) detail::remove_earlier("--profile", j.profile, detail::is_profile, log);
+  if (!j.compute.profile.empty()) {
+    remove_dead_temporaries(j.compute.profile);
+    if (!goes_on) detail::remove_earlier("--profile", j.compute.profile, detail::is_profile, log);
   }
-  if (!j.wrong.empty()) {
-    remove_dead_temporaries(j.wrong);
-    if (!goes_on) detail::remove_earlier("--wrong", j.wrong, detail::is_wrong, log);
+  if (!j.evaluation.wrong.empty()) {
+    remove_dead_temporaries(j.evaluation.wrong);
+    if (!goes_on) detail::remove_earlier("--wrong", j.evaluation.wrong, detail::is_wrong, log);
   }
   if (j.command == command::train) {
-    if (!j.output.empty()) remove_dead_temporaries(j.output);
-    if (j.checkpoint_dir.empty()) return;
-    remove_dead_temporaries(j.checkpoint_dir);
-    checkpoint::remove_litter(j.checkpoint_dir, !goes_on);
-  } else if (j.command == command::predict && !j.prediction_outputs.empty()) {
-    remove_dead_temporaries(j.prediction_outputs);
+    if (!j.outputs.output.empty()) remove_dead_temporaries(j.outputs.output);
+    if (j.checkpoints.checkpoint_dir.empty()) return;
+    remove_dead_temporaries(j.checkpoints.checkpoint_dir);
+    checkpoint::remove_litter(j.checkpoints.checkpoint_dir, !goes_on);
+  } else if (j.command == command::predict && !j.outputs.prediction_outputs.empty()) {
+    remove_dead_temporaries(j.outputs.prediction_outputs);
     if (!goes_on)
-      detail::remove_earlier("--prediction_outputs", j.prediction_outputs, detail::is_prediction, log);
+      detail::remove_earlier("--prediction_outputs", j.outputs.prediction_outputs, detail::is_prediction,
+                             log);
   }
 }
 
@@ -259,7 +262,7 @@ EDL_INLINE void write_profile(job const& j, worker::trainer const& t, worker::se
   table << table_of(of.account(), j.strategy, of.seen().trained().minibatches) << '\n';
   trace->write_table(table);
   trace->write_events(events);
-  std::string const path = j.profile + "/" + name;
+  std::string const path = j.compute.profile + "/" + name;
   replace_file(path + ".txt", table.str(), forced::nothing);
   replace_file(path + ".json", events.str(), forced::nothing);
   log.info(fmt::format("where the time went is written to {0}.txt, a trace for Perfetto to {0}.json", path));

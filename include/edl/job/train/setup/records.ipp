@@ -37,8 +37,9 @@ inline data::opener with_buckets(job const& j, data::opener const& own, logger c
     std::unique_ptr<data::source> opened = own ? own(path, how) : nullptr;
     if (!opened && bucket::names_objects(path))
       opened = std::make_unique<copied_source>(
-          bucket::copy_of(path,
-                          {.directory = j.data_cache, .most_bytes = bytes_of(j.data_cache_size), .log = log}),
+          bucket::copy_of(
+              path,
+              {.directory = j.data.data_cache, .most_bytes = bytes_of(j.data.data_cache_size), .log = log}),
           how);
     return opened;
   };
@@ -49,8 +50,8 @@ inline std::unique_ptr<data::source> open_data(job const& j, std::string const& 
                                                std::vector<data::table_column> const& known = {}) {
   if (path.empty()) return nullptr;
   return data::open_source(path,
-                           {.skip_damaged = j.skip_damaged,
-                            .missing = data::read_missing_words(j.missing),
+                           {.skip_damaged = j.data.skip_damaged,
+                            .missing = data::read_missing_words(j.data.missing),
                             .known = std::make_shared<std::vector<data::table_column>>(known)},
                            with_buckets(j, own, log));
 }
@@ -80,37 +81,37 @@ inline void check_classes(records const& r) {
 EDL_INLINE records open_records(job const& j, data::opener const& own, logger const& log,
                                 std::vector<data::table_column> known) {
   records r;
-  auto whole = detail::open_data(j, j.training_data, own, log);
+  auto whole = detail::open_data(j, j.data.training_data, own, log);
   if (whole) known = data::columns_of(*whole);
   auto const tell = [&](data::source const* of) {
     if (!of) return;
     for (std::string const& line : of->damage()) log.warning(line);
   };
   tell(whole.get());
-  if (j.validation_split > 0 && whole) {
+  if (j.data.validation_split > 0 && whole) {
     std::shared_ptr<data::source const> const shared = std::move(whole);
     auto const part = [&](data::split_part p) {
-      return std::make_unique<data::split_source>(shared, j.validation_split, j.seed, p);
+      return std::make_unique<data::split_source>(shared, j.data.validation_split, j.seed, p);
     };
     r.training = part(data::split_part::training);
     r.evaluation = part(data::split_part::validation);
   } else {
     r.training = std::move(whole);
-    r.evaluation = detail::open_data(j, j.validation_data, own, log, known);
+    r.evaluation = detail::open_data(j, j.data.validation_data, own, log, known);
     tell(r.evaluation.get());
-    if (j.validation_split > 0 && r.evaluation)
-      r.evaluation = std::make_unique<data::split_source>(std::move(r.evaluation), j.validation_split, j.seed,
-                                                          data::split_part::validation);
+    if (j.data.validation_split > 0 && r.evaluation)
+      r.evaluation = std::make_unique<data::split_source>(std::move(r.evaluation), j.data.validation_split,
+                                                          j.seed, data::split_part::validation);
   }
-  r.prediction = detail::open_data(j, j.prediction_data, own, log, known);
+  r.prediction = detail::open_data(j, j.data.prediction_data, own, log, known);
   tell(r.prediction.get());
   detail::check_classes(r);
   auto const keep = [&](std::unique_ptr<data::source>& of, std::uint64_t minibatches) {
     if (of && minibatches > 0)
-      of =
-          std::make_unique<data::first_records>(std::move(of), minibatches * std::uint64_t(j.minibatch_size));
+      of = std::make_unique<data::first_records>(std::move(of),
+                                                 minibatches * std::uint64_t(j.data.minibatch_size));
   };
-  keep(r.training, std::uint64_t(j.overfit_batches));
+  keep(r.training, std::uint64_t(j.data.overfit_batches));
   keep(r.evaluation, j.dry_run ? 1 : 0);
   return r;
 }
@@ -126,26 +127,26 @@ EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule,
   notes(r.training);
   std::size_t damaged = 0;
   for (auto const* of : {&r.training, &r.evaluation, &r.prediction})
-    if (*of && (of != &r.evaluation || !r.training || j.validation_split <= 0))
+    if (*of && (of != &r.evaluation || !r.training || j.data.validation_split <= 0))
       damaged += (*of)->damage().size();
   if (damaged > 0)
     log.warning(fmt::format(
         "what {} from its damaged place on is left out whole: how many records that are nobody "
         "knows, and --max_damaged={} does not count them",
-        damaged == 1 ? "a file holds" : fmt::format("each of {} files holds", damaged), j.max_damaged));
-  if (auto const tasks = j.records_per_task();
-      r.training && j.command == command::train && j.shuffle && data::records(*r.training) > tasks)
+        damaged == 1 ? "a file holds" : fmt::format("each of {} files holds", damaged), j.data.max_damaged));
+  if (auto const tasks = j.data.records_per_task();
+      r.training && j.command == command::train && j.data.shuffle && data::records(*r.training) > tasks)
     if (auto const by = data::sorted_by(*r.training); !by.empty())
       log.warning(
           fmt::format("--training_data={} is sorted by '{}', and --shuffle mixes records within tasks of {} "
                       "only: mix the "
                       "records before, or make tasks larger (--num_minibatches_per_task)",
-                      j.training_data, printable(by, 64), tasks));
-  if (!r.training || j.validation_split <= 0) notes(r.evaluation);
+                      j.data.training_data, printable(by, 64), tasks));
+  if (!r.training || j.data.validation_split <= 0) notes(r.evaluation);
   notes(r.prediction);
   if (r.training && !r.training->classes().empty())
     log.info(fmt::format("classes: {}", detail::described_classes(r.training->classes())));
-  if (j.validation_split > 0 && r.training && r.evaluation)
+  if (j.data.validation_split > 0 && r.training && r.evaluation)
     log.info(fmt::format("{} of {} records are held out for evaluation", data::records(*r.evaluation),
                          data::records(*r.evaluation) + data::records(*r.training)));
   if (r.training)
@@ -153,20 +154,21 @@ EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule,
 }
 
 EDL_INLINE std::uint64_t training_steps(job const& j, data::source const& training) {
-  std::uint64_t const size = std::uint64_t(j.minibatch_size),
-                      workers =
-                          j.strategy == strategy::allreduce ? std::uint64_t(std::max(1, j.num_workers)) : 1,
+  std::uint64_t const size = std::uint64_t(j.data.minibatch_size),
+                      workers = j.strategy == strategy::allreduce
+                                    ? std::uint64_t(std::max(1, j.processes.num_workers))
+                                    : 1,
                       of_a_step = minibatches_of_a_step(j) * workers;
   std::uint64_t minibatches = 0;  // of an epoch: a shard's last one may not be full
   for (data::shard const& s : training.shards()) minibatches += (s.records + size - 1) / size;
   std::uint64_t const steps =
-      (minibatches * std::uint64_t(std::max(0, j.num_epochs)) + of_a_step - 1) / of_a_step;
-  return j.max_step > 0 && (j.num_epochs <= 0 || j.max_step < steps) ? j.max_step : steps;
+      (minibatches * std::uint64_t(std::max(0, j.data.num_epochs)) + of_a_step - 1) / of_a_step;
+  return j.data.max_step > 0 && (j.data.num_epochs <= 0 || j.data.max_step < steps) ? j.data.max_step : steps;
 }
 
 EDL_INLINE void plan_training(update_rule& rule, job const& j, records const& r) {
   if (!rule.depends_on_training() || j.command != command::train || !r.training) return;
-  if (j.strategy == strategy::allreduce && !j.fixed_global_batch)
+  if (j.strategy == strategy::allreduce && !j.training.fixed_global_batch)
     throw usage_error(
         "the schedule has steps that are a share of the training, and how many steps all-reduce takes "
         "depends on "
@@ -198,9 +200,9 @@ EDL_INLINE std::string unused_steps(job const& j, data::source const& training, 
 }
 
 EDL_INLINE std::unique_ptr<data::source> open_training_data(job const& j, data::opener const& own) {
-  auto whole = detail::open_data(j, j.training_data, own, logger(severity::warning));
-  if (j.validation_split <= 0) return whole;
-  return std::make_unique<data::split_source>(std::move(whole), j.validation_split, j.seed,
+  auto whole = detail::open_data(j, j.data.training_data, own, logger(severity::warning));
+  if (j.data.validation_split <= 0) return whole;
+  return std::make_unique<data::split_source>(std::move(whole), j.data.validation_split, j.seed,
                                               data::split_part::training);
 }
 

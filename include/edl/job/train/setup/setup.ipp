@@ -38,11 +38,12 @@ inline std::uint64_t times(std::uint64_t a, std::uint64_t b) {
 /// begun: two tasks each. None of these versions is to be given up where they decide on something.
 inline std::size_t frozen_versions(job const& j) {
   constexpr std::size_t usual = 2, most = 64;
-  if (!(j.save_best || j.early_stopping) || j.evaluation_steps == 0) return usual;
+  if (!(j.evaluation.save_best || j.evaluation.early_stopping) || j.evaluation.evaluation_steps == 0)
+    return usual;
   std::uint64_t const pushing =
-      j.strategy == strategy::parameter_server ? std::uint64_t(std::max(1, j.num_workers)) : 1;
-  std::uint64_t const steps = 2 * std::uint64_t(j.num_minibatches_per_task) * pushing;
-  return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation_steps));
+      j.strategy == strategy::parameter_server ? std::uint64_t(std::max(1, j.processes.num_workers)) : 1;
+  std::uint64_t const steps = 2 * std::uint64_t(j.data.num_minibatches_per_task) * pushing;
+  return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation.evaluation_steps));
 }
 
 /// --max_step in minibatches of the whole job. What an earlier run applied may have been more or fewer of
@@ -51,26 +52,27 @@ inline std::uint64_t last_minibatch(job const& j, master::restore_point const& f
   std::uint64_t const of_a_step = minibatches_of_a_step(j);
   std::uint64_t applied = 0;
   for (auto const& [epoch, t] : from.applied.tallies()) applied += t.minibatches;
-  if (j.max_step == 0 || applied == 0 || j.strategy == strategy::allreduce)
-    return times(j.max_step, of_a_step);
-  std::uint64_t const left = times(j.max_step - std::min(j.max_step, from.version), of_a_step);
+  if (j.data.max_step == 0 || applied == 0 || j.strategy == strategy::allreduce)
+    return times(j.data.max_step, of_a_step);
+  std::uint64_t const left = times(j.data.max_step - std::min(j.data.max_step, from.version), of_a_step);
   return left > ~std::uint64_t{0} - applied ? left : applied + left;
 }
 
 inline constexpr std::size_t most_account_lines = 8;  // with a line for each epoch
 
 inline part_rates rates_of(job const& j, program const& p) {
-  return j.command == command::train ? rates_of_parts(p.layout, p.rates, j.rates) : part_rates{};
+  return j.command == command::train ? rates_of_parts(p.layout, p.rates, j.training.rates) : part_rates{};
 }
 
 inline kernels kernels_of(job const& j) {
-  bool const same_bits = j.deterministic || j.verify_gradients > 0;
-  return same_bits && j.kernels == kernels::measured ? kernels::fixed : j.kernels;
+  bool const same_bits = j.compute.deterministic || j.training.verify_gradients > 0;
+  return same_bits && j.compute.kernels == kernels::measured ? kernels::fixed : j.compute.kernels;
 }
 
 /// The file of measurements: as told, or where a user's caches are; empty where the user has no place.
 inline std::string kernel_cache_of(job const& j) {
-  if (!j.kernel_cache.empty()) return j.kernel_cache == "none" ? std::string() : j.kernel_cache;
+  if (!j.compute.kernel_cache.empty())
+    return j.compute.kernel_cache == "none" ? std::string() : j.compute.kernel_cache;
   if (char const* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
     return std::string(cache) + "/edl/kernels";
   if (char const* const home = std::getenv("HOME"); home && *home)
@@ -91,37 +93,37 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.training = detail::shards_of(r.training.get());
   o.validation = detail::shards_of(r.evaluation.get());
   o.prediction = detail::shards_of(r.prediction.get());
-  o.minibatch_size = std::uint64_t(j.minibatch_size);
-  o.minibatches_per_task = std::uint64_t(j.num_minibatches_per_task);
-  o.num_epochs = j.num_epochs;
+  o.minibatch_size = std::uint64_t(j.data.minibatch_size);
+  o.minibatches_per_task = std::uint64_t(j.data.num_minibatches_per_task);
+  o.num_epochs = j.data.num_epochs;
   if (p.rule->depends_on_training() && r.training) o.steps = training_steps(j, *r.training);
   // Zero is the end only to the user, and never to the master.
-  o.evaluation_steps = j.evaluation_steps > 0 ? j.evaluation_steps : ~std::uint64_t{0};
-  o.judges = j.save_best || j.early_stopping;
-  o.checkpoint = o.final_checkpoint = j.command == command::train && !j.checkpoint_dir.empty();
+  o.evaluation_steps = j.evaluation.evaluation_steps > 0 ? j.evaluation.evaluation_steps : ~std::uint64_t{0};
+  o.judges = j.evaluation.save_best || j.evaluation.early_stopping;
+  o.checkpoint = o.final_checkpoint = j.command == command::train && !j.checkpoints.checkpoint_dir.empty();
   o.seed = j.seed;
-  o.shuffle = j.shuffle;
+  o.shuffle = j.data.shuffle;
   o.flags = shared_flags(j, true);
-  o.max_retries = std::uint32_t(j.max_task_retries);
-  o.max_damaged = j.max_damaged;
-  o.num_workers = std::uint32_t(std::max(1, j.num_workers));
-  o.num_servers = std::uint32_t(j.num_ps_pods);
-  o.ranges = std::uint32_t(j.ps_ranges);
-  o.server_copies = unsigned(j.ps_replicas);
+  o.max_retries = std::uint32_t(j.data.max_task_retries);
+  o.max_damaged = j.data.max_damaged;
+  o.num_workers = std::uint32_t(std::max(1, j.processes.num_workers));
+  o.num_servers = std::uint32_t(j.processes.num_ps_pods);
+  o.ranges = std::uint32_t(j.processes.ps_ranges);
+  o.server_copies = unsigned(j.processes.ps_replicas);
   o.replicas = j.strategy == strategy::allreduce;
-  o.lanes = o.replicas && j.fixed_global_batch ? o.num_workers : 0;
+  o.lanes = o.replicas && j.training.fixed_global_batch ? o.num_workers : 0;
   o.rests_to_evaluate = o.lanes > 0 && j.rests_to_evaluate();
-  o.worker_failures = std::uint32_t(j.relaunch_on_worker_failure);
-  o.checks = j.verify_gradients > 0;
-  o.leave_bad_nodes = j.leave_bad_nodes;
+  o.worker_failures = std::uint32_t(j.processes.relaunch_on_worker_failure);
+  o.checks = j.training.verify_gradients > 0;
+  o.leave_bad_nodes = j.training.leave_bad_nodes;
   o.start = start_of(j, p, r, log);
   o.max_step = detail::last_minibatch(j, o.start);
   std::uint64_t applied = 0;
   for (auto const& [epoch, t] : o.start.applied.tallies()) applied += t.minibatches;
-  if (j.command == command::train && j.max_step > 0 && applied >= o.max_step)
+  if (j.command == command::train && j.data.max_step > 0 && applied >= o.max_step)
     log.warning(fmt::format(
         "--max_step={} is reached already: {} is at version {}, and nothing is trained; a larger one goes on",
-        j.max_step, o.start.directory, o.start.version));
+        j.data.max_step, o.start.directory, o.start.version));
   return o;
 }
 
@@ -129,73 +131,78 @@ EDL_INLINE std::vector<std::string> shared_flags(job const& j, bool reads_record
   if (j.command != command::train) return {};
   std::vector<std::string> all{fmt::format("--seed={}", j.seed)};
   if (!reads_records) return all;
-  all.push_back(fmt::format("--shuffle={}", j.shuffle));
-  all.push_back(fmt::format("--minibatch_size={}", j.minibatch_size));
+  all.push_back(fmt::format("--shuffle={}", j.data.shuffle));
+  all.push_back(fmt::format("--minibatch_size={}", j.data.minibatch_size));
   return all;
 }
 
 EDL_INLINE int threads_of(job const& j, int processes) {
-  return j.num_threads > 0 ? j.num_threads : std::max(1, granted_cores() / std::max(1, processes));
+  return j.compute.num_threads > 0 ? j.compute.num_threads
+                                   : std::max(1, granted_cores() / std::max(1, processes));
 }
 
 EDL_INLINE std::string precision_note(job const& j, worker::trainer const& from) {
   std::string const device = from.device();
   bool const processor = device.empty() || device.starts_with("the processor");
   // --device=cpu is told of before there is a trainer.
-  if (j.precision != precision::tf32 || j.device != worker::device_kind::any || !processor) return {};
+  if (j.compute.precision != precision::tf32 || j.compute.device != worker::device_kind::any || !processor)
+    return {};
   return "--precision=tf32 does nothing: it is of a GPU, and the processor computes in float32 here";
 }
 
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id) {
   // What may throw comes first: GCC 12 destroys twice what half an aggregate has.
   auto rated = detail::rates_of(j, p).elements;
-  return {.max_batch = j.minibatch_size,
+  return {.max_batch = j.data.minibatch_size,
           .seed = j.seed,
-          .on = j.device,
+          .on = j.compute.device,
           .device = {.threads = threads_of(j, workers),
                      .kernels = detail::kernels_of(j),
                      .kernel_cache = detail::kernel_cache_of(j),
-                     .precision = j.precision == precision::tf32 ? precision::float32 : j.precision},
+                     .precision =
+                         j.compute.precision == precision::tf32 ? precision::float32 : j.compute.precision},
           .cuda = {.index = workers > 1 ? id : 0,
-                   .precision = j.precision,
+                   .precision = j.compute.precision,
                    .measured = detail::kernels_of(j) == kernels::measured},
-          .keep = j.activations.value_or(j.precision == precision::bfloat16 ? nn::storage::compact
-                                                                            : nn::storage::recomputed),
-          .memory_budget = std::size_t(j.memory_budget) * 1'000'000,
-          .samples = j.keep_samples,
+          .keep = j.compute.activations.value_or(
+              j.compute.precision == precision::bfloat16 ? nn::storage::compact : nn::storage::recomputed),
+          .memory_budget = std::size_t(j.compute.memory_budget) * 1'000'000,
+          .samples = j.compute.keep_samples,
           .rated = std::move(rated),
-          .profile = !j.profile.empty(),
+          .profile = !j.compute.profile.empty(),
           .compares = j.command == command::evaluate};
 }
 
 EDL_INLINE worker::session_options session_options_of(job const& j, program const& p) {
-  auto fixed = fixed_elements(p.layout, j.freeze);
+  auto fixed = fixed_elements(p.layout, j.training.freeze);
   auto rated = detail::rates_of(j, p).elements;
   return {.trains = j.command == command::train,
-          .one_pass = j.num_epochs == 1,
-          .evaluates = j.evaluation_steps != 0,
-          .minibatch_size = j.minibatch_size,
-          .loader_threads = j.loader_threads,
+          .one_pass = j.data.num_epochs == 1,
+          .evaluates = j.evaluation.evaluation_steps != 0,
+          .minibatch_size = j.data.minibatch_size,
+          .loader_threads = j.data.loader_threads,
           .seed = j.seed,
-          .shuffle = j.shuffle,
-          .skip_damaged = j.skip_damaged,
-          .get_model_steps = j.get_model_steps,
-          .clip = {.value = j.clip_value, .norm = j.clip_norm},
+          .shuffle = j.data.shuffle,
+          .skip_damaged = j.data.skip_damaged,
+          .get_model_steps = j.training.get_model_steps,
+          .clip = {.value = j.training.clip_value, .norm = j.training.clip_norm},
           .fixed = std::move(fixed),
           .rated = std::move(rated),
-          .log_loss_steps = j.log_loss_steps,
-          .checks = {.period = j.verify_gradients > 0 ? std::uint64_t(1 / j.verify_gradients) : 0,
-                     .common = j.strategy == strategy::allreduce,
-                     .weights = j.checkpoint_steps}};
+          .log_loss_steps = j.observe.log_loss_steps,
+          .checks = {
+              .period = j.training.verify_gradients > 0 ? std::uint64_t(1 / j.training.verify_gradients) : 0,
+              .common = j.strategy == strategy::allreduce,
+              .weights = j.checkpoints.checkpoint_steps}};
 }
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
   // One gradient is enough for a step: to refuse those that others overtook would only throw work away.
   bool const one_is_enough =
-      j.grads_to_wait == 1 && (j.strategy == strategy::local || !j.sync_version_tolerance);
-  if (j.use_async || one_is_enough) return std::make_unique<ps::asynchronous>(j.lr_staleness_modulation);
-  return std::make_unique<ps::synchronous>(std::uint32_t(j.grads_to_wait),
-                                           j.sync_version_tolerance.value_or(0));
+      j.training.grads_to_wait == 1 && (j.strategy == strategy::local || !j.training.sync_version_tolerance);
+  if (j.training.use_async || one_is_enough)
+    return std::make_unique<ps::asynchronous>(j.training.lr_staleness_modulation);
+  return std::make_unique<ps::synchronous>(std::uint32_t(j.training.grads_to_wait),
+                                           j.training.sync_version_tolerance.value_or(0));
 }
 
 EDL_INLINE std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table) {
@@ -205,18 +212,19 @@ EDL_INLINE std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table) {
 EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when,
                                               std::uint32_t part, std::uint32_t parts) {
   p.rule->check(p.layout);
-  bool const watches_memory =
-      j.command == command::train && j.verify_gradients > 0 && j.strategy == strategy::parameter_server;
+  bool const watches_memory = j.command == command::train && j.training.verify_gradients > 0 &&
+                              j.strategy == strategy::parameter_server;
   std::vector<sparse::table_options> tables;
   for (std::size_t t = 0; t < p.embeddings.tables.size(); ++t)
     tables.push_back({.width = p.embeddings.tables[t].width,
                       .initial = p.embeddings.initials[t],
                       .seed = table_seed(j.seed, t),
                       .policy = p.embeddings.policies[t],
-                      .remembers_removed =
-                          j.command == command::train && !j.checkpoint_dir.empty() && j.delta_checkpoints > 0,
+                      .remembers_removed = j.command == command::train &&
+                                           !j.checkpoints.checkpoint_dir.empty() &&
+                                           j.checkpoints.delta_checkpoints > 0,
                       .watches_memory = watches_memory});
-  auto fixed = fixed_elements(p.layout, j.freeze);
+  auto fixed = fixed_elements(p.layout, j.training.freeze);
   auto rates = detail::rates_of(j, p);
   return {.layout = p.layout,
           .elements = partition(p.layout.size(), parts, part, p.layout.borders),
@@ -224,11 +232,11 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
           .tables = std::move(tables),
           .rule = *p.rule,
           .when = when,
-          .evaluation_steps = j.command == command::train ? j.evaluation_steps : 0,
-          .checkpoint_steps = j.command == command::train ? j.checkpoint_steps : 0,
+          .evaluation_steps = j.command == command::train ? j.evaluation.evaluation_steps : 0,
+          .checkpoint_steps = j.command == command::train ? j.checkpoints.checkpoint_steps : 0,
           .most_frozen = detail::frozen_versions(j),
           .rests_to_evaluate = j.rests_to_evaluate(),
-          .moving_average = j.command == command::train ? j.moving_average : 0,
+          .moving_average = j.command == command::train ? j.training.moving_average : 0,
           .fixed = std::move(fixed),
           .rates = std::move(rates),
           .watches_memory = watches_memory};
@@ -247,7 +255,7 @@ EDL_INLINE std::string odd_metrics(job const& j, program const& p, master::evalu
   for (auto const& [name, value] : p.metrics(r.totals))
     if (!std::isfinite(value)) odd.push_back(fmt::format("{} is {}", name, value));
   if (odd.empty()) return {};
-  bool const decides = j.save_best || j.early_stopping;
+  bool const decides = j.evaluation.save_best || j.evaluation.early_stopping;
   return fmt::format("version {}, evaluated on {}: {}{}", r.evaluated.version, counted(r.records, "record"),
                      fmt::join(odd, ", "),
                      decides ? "; --save_best and --early_stopping take it for no progress" : "");

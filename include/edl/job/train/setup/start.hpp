@@ -74,7 +74,9 @@ master::restore_point beginning(job const& j, logger const& log);
 void configure(ps::store& s, job const& j, program const& p, std::string const& directory);
 
 /// Whether a stop leaves a checkpoint to go on from: the job trains and knows a place for one.
-inline bool keeps_state(job const& j) { return j.command == command::train && !j.checkpoint_dir.empty(); }
+inline bool keeps_state(job const& j) {
+  return j.command == command::train && !j.checkpoints.checkpoint_dir.empty();
+}
 
 /// What a stop leaves to start from, for a log.
 std::string way_on(job const& j);

@@ -33,7 +33,7 @@ inline bool is_model_file(std::string const& path) {
 
 inline master::restore_point point_of(job const& j, std::string const& path) {
   // A new job counts its steps from the start; only who does not train speaks of the version.
-  if (j.skip_mismatch) return {path, 0, {}};
+  if (j.checkpoints.skip_mismatch) return {path, 0, {}};
   if (is_model_file(path))
     return {path, j.command == command::train ? 0 : checkpoint::model_version(path), {}};
   checkpoint::manifest const m = checkpoint::read_manifest(path);
@@ -72,7 +72,7 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
     throw error(
         fmt::format("--checkpoint_dir={} holds checkpoints of {}; give the same to go on, or name another "
                     "directory",
-                    j.checkpoint_dir, what));
+                    j.checkpoints.checkpoint_dir, what));
   for (std::size_t i = 0; i < ours.shards.size(); ++i)
     if (std::uint64_t const was = theirs.shards[i].digest, is = ours.shards[i].digest; was && is && was != is)
       throw error(
@@ -80,7 +80,7 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
                       "ones; put the "
                       "old file back to go on, or start a new job: another --checkpoint_dir, with "
                       "--checkpoint_dir_for_init={} to begin with its values",
-                      ours.shards[i].name, j.training_data, checkpoint, checkpoint));
+                      ours.shards[i].name, j.data.training_data, checkpoint, checkpoint));
 }
 
 /// Tells of a job whose epochs are all done, which ends at once.
@@ -90,11 +90,11 @@ inline void tell_if_done(job const& j, checkpoint::manifest const& ours, ledger 
   for (auto const& shard : ours.shards) all += shard.records;
   for (auto const& [epoch, t] : applied.tallies()) done += t.records;
   for (auto const& [task, records] : applied.skipped()) done += records;
-  if (all > 0 && j.num_epochs > 0 && done >= all * std::uint64_t(j.num_epochs))
+  if (all > 0 && j.data.num_epochs > 0 && done >= all * std::uint64_t(j.data.num_epochs))
     log.warning(
         fmt::format("nothing is left to train: --num_epochs={} are done already; give a larger number, or "
                     "another --checkpoint_dir",
-                    j.num_epochs));
+                    j.data.num_epochs));
 }
 
 /// Tells of hyperparameters that had other values in the checkpoint.
@@ -112,11 +112,11 @@ inline void tell_other_values(checkpoint::manifest const& theirs, checkpoint::ma
 inline checkpoint::manifest describe(job const& j, records const& r) {
   checkpoint::manifest m;
   m.job = j.name;
-  m.minibatch_size = std::uint64_t(j.minibatch_size);
-  m.records_per_task = j.records_per_task();
+  m.minibatch_size = std::uint64_t(j.data.minibatch_size);
+  m.records_per_task = j.data.records_per_task();
   m.seed = j.seed;
-  m.shuffle = j.shuffle;
-  m.epochs = std::uint64_t(std::max(0, j.num_epochs));
+  m.shuffle = j.data.shuffle;
+  m.epochs = std::uint64_t(std::max(0, j.data.num_epochs));
   m.hyperparameters = j.hyperparameters;
   if (r.training)
     for (data::shard const& s : r.training->shards())
@@ -126,9 +126,10 @@ inline checkpoint::manifest describe(job const& j, records const& r) {
 
 /// The newest checkpoint in --checkpoint_dir, as far as the command line allows to look for it.
 inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
-  return checkpoint::find_checkpoint(
-      j.checkpoint_dir, checkpoint::check::checksums,
-      j.ignore_damaged_checkpoints ? checkpoint::unreadable::passed_over : checkpoint::unreadable::refused);
+  return checkpoint::find_checkpoint(j.checkpoints.checkpoint_dir, checkpoint::check::checksums,
+                                     j.checkpoints.ignore_damaged_checkpoints
+                                         ? checkpoint::unreadable::passed_over
+                                         : checkpoint::unreadable::refused);
 } catch (storage_error const& e) {
   throw storage_error(e.code(),
                       fmt::format("{}; give the command again when it can be read, or pass it over with "
@@ -138,15 +139,15 @@ inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
 
 /// Where the job's own checkpoints left off, if it has any.
 inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
-  if (j.checkpoint_dir.empty()) return std::nullopt;
+  if (j.checkpoints.checkpoint_dir.empty()) return std::nullopt;
   auto const found = own_checkpoints(j);
   if (!found.unfinished.empty()) log.warning(found.unfinished);
   if (!found.newest && found.passed_over.empty()) return std::nullopt;
-  if (!found.newest && !j.ignore_damaged_checkpoints)
-    throw error(
-        fmt::format("--checkpoint_dir={} holds no checkpoint that can be used ({}: {}); name another "
-                    "directory, or start anew with --ignore_damaged_checkpoints",
-                    j.checkpoint_dir, found.passed_over.front().path, found.passed_over.front().why));
+  if (!found.newest && !j.checkpoints.ignore_damaged_checkpoints)
+    throw error(fmt::format(
+        "--checkpoint_dir={} holds no checkpoint that can be used ({}: {}); name another "
+        "directory, or start anew with --ignore_damaged_checkpoints",
+        j.checkpoints.checkpoint_dir, found.passed_over.front().path, found.passed_over.front().why));
   if (!found.passed_over.empty()) log.warning(found.warning());
   if (!found.newest) return std::nullopt;
   checkpoint::manifest const theirs = checkpoint::read_manifest(*found.newest);
@@ -154,10 +155,10 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   check_same_job(j, *found.newest, theirs, ours);
   log.info(fmt::format("going on from {}", *found.newest));
   tell_other_values(theirs, ours, log);
-  if (j.moving_average > 0 && !ps::has_average(*found.newest))
+  if (j.training.moving_average > 0 && !ps::has_average(*found.newest))
     log.warning(
         fmt::format("{} has no moving average of the weights: --moving_average={} begins one at its weights",
-                    *found.newest, j.moving_average));
+                    *found.newest, j.training.moving_average));
   tell_if_done(j, ours, theirs.applied(), log);
   return master::restore_point{*found.newest, theirs.version, theirs.applied(), theirs.generation};
 }
@@ -166,31 +167,31 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
 inline bool is_own(job const& j, std::string const& path) {
   namespace fs = std::filesystem;
   auto const plain = [](fs::path const& p) { return (p / "").lexically_normal(); };
-  return j.command == command::train && !j.checkpoint_dir.empty() &&
-         plain(fs::path(path).parent_path()) == plain(j.checkpoint_dir);
+  return j.command == command::train && !j.checkpoints.checkpoint_dir.empty() &&
+         plain(fs::path(path).parent_path()) == plain(j.checkpoints.checkpoint_dir);
 }
 
 /// Checks and tells what a new job finds of its model in the one that it is to begin from.
 inline void tell_what_fits(job const& j, program const& p, std::string const& path, logger const& log) {
   auto const from = open_other_model(p, path);
   auto const match = from.match(p.layout, p.weight_names);
-  std::string const what =
-      fmt::format("--checkpoint_dir_for_init={}: {}", j.checkpoint_dir_for_init, match.describe());
+  std::string const what = fmt::format("--checkpoint_dir_for_init={}: {}",
+                                       j.checkpoints.checkpoint_dir_for_init, match.describe());
   if (match.found.empty() && !p.layout.variables.empty())
     throw error(what + "; a file of others needs weight_names in the model");
-  if (!match.whole() && !j.skip_mismatch)
+  if (!match.whole() && !j.checkpoints.skip_mismatch)
     throw error(what + "; --skip_mismatch takes what fits, and leaves the rest at its initial values");
-  if (!j.skip_mismatch && is_model_file(path))
+  if (!j.checkpoints.skip_mismatch && is_model_file(path))
     for (table_shape const& t : p.layout.tables)
       if (!from.has_rows(t))
         throw error(fmt::format(
             "--checkpoint_dir_for_init={}: {} for table '{}': give a checkpoint, or what --output "
             "writes, or add --skip_mismatch, with which the table begins without rows",
-            j.checkpoint_dir_for_init,
+            j.checkpoints.checkpoint_dir_for_init,
             checkpoint::is_onnx(path) ? "of an ONNX file no rows are read"
                                       : fmt::format("it has no rows of {} values", t.width),
             t.name));
-  if (!j.skip_mismatch) return;
+  if (!j.checkpoints.skip_mismatch) return;
   log.info("beginning with what fits of " + what);
   for (table_shape const& t : p.layout.tables)
     if (!from.has_rows(t))
@@ -217,7 +218,7 @@ inline initial_variables prepared(job const& j, program const& p) {
                     "able to read it, too",
                     e.what()));
   }
-  p.prepare(*from, j.skip_damaged, all);
+  p.prepare(*from, j.data.skip_damaged, all);
   return all;
 }
 
@@ -286,8 +287,9 @@ EDL_INLINE record_facts facts_at(std::string const& path) {
 
 EDL_INLINE std::vector<data::table_column> trained_columns(job const& j) try {
   std::vector<data::table_column> all;
-  if (j.command == command::train || j.checkpoint_dir_for_init.empty()) return all;
-  auto const model = detail::model_at(j.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag);
+  if (j.command == command::train || j.checkpoints.checkpoint_dir_for_init.empty()) return all;
+  auto const model =
+      detail::model_at(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag);
   for (record_feature const& f : facts_at(model.path).inputs) all.push_back({.name = f.name, .kind = f.kind});
   return all;
 } catch (error const&) {
@@ -312,15 +314,15 @@ EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, record
   checkpoint::manifest described = detail::describe(j, r);
   if (r.training && j.command == command::train) described.record = to_text(facts_of(p, *r.training));
   return {.layout = p.layout,
-          .directory = j.command == command::train ? j.checkpoint_dir : "",
-          .keep = std::uint64_t(j.keep_checkpoint_max),
+          .directory = j.command == command::train ? j.checkpoints.checkpoint_dir : "",
+          .keep = std::uint64_t(j.checkpoints.keep_checkpoint_max),
           .described = std::move(described),
           .allowed = std::move(allowed)};
 }
 
 EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
-  if (j.checkpoint_dir_for_init.empty()) return {};
-  master::restore_point point = detail::point_of(j, find_model(j.checkpoint_dir_for_init, log));
+  if (j.checkpoints.checkpoint_dir_for_init.empty()) return {};
+  master::restore_point point = detail::point_of(j, find_model(j.checkpoints.checkpoint_dir_for_init, log));
   point.applied = {};  // its values, not its past
   return point;
 }
@@ -329,10 +331,11 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
                                           logger const& log) {
   checkpoint::check_weight_names(p.layout, p.weight_names);
   std::array const all{
-      std::tuple("training_data", &j.training_data, r.training.get()),
-      std::tuple(j.validation_data.empty() ? "training_data" : "validation_data",
-                 j.validation_data.empty() ? &j.training_data : &j.validation_data, r.evaluation.get()),
-      std::tuple("prediction_data", &j.prediction_data, r.prediction.get())};
+      std::tuple("training_data", &j.data.training_data, r.training.get()),
+      std::tuple(j.data.validation_data.empty() ? "training_data" : "validation_data",
+                 j.data.validation_data.empty() ? &j.data.training_data : &j.data.validation_data,
+                 r.evaluation.get()),
+      std::tuple("prediction_data", &j.data.prediction_data, r.prediction.get())};
   auto const compare_features = [&](record_facts const& known) {
     for (auto const& [flag, path, of] : all)
       if (of)
@@ -348,7 +351,7 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
   if (point.directory.empty()) return point;
   if (j.command == command::train)
     detail::tell_what_fits(j, p, point.directory, log);
-  else if (!j.skip_mismatch)
+  else if (!j.checkpoints.skip_mismatch)
     detail::check_whole(p, point.directory);
   record_facts const known = facts_at(point.directory);
   if (j.command != command::train) compare_features(known);
@@ -356,7 +359,8 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
       if (of) check_records(known, *of);
     } catch (data_error const& other) {
       if (j.command != command::train) throw;
-      log.warning(fmt::format("--checkpoint_dir_for_init={}: {}", j.checkpoint_dir_for_init, other.what()));
+      log.warning(fmt::format("--checkpoint_dir_for_init={}: {}", j.checkpoints.checkpoint_dir_for_init,
+                              other.what()));
     }
   return point;
 }
@@ -397,7 +401,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
   };
   if (directory.empty())
     s.configure(initialise);
-  else if (j.skip_mismatch && !detail::is_own(j, directory))
+  else if (j.checkpoints.skip_mismatch && !detail::is_own(j, directory))
     detail::begin_with_what_fits(s, p, directory, initialise);
   else if (detail::is_model_file(directory)) {
     auto const from = open_other_model(p, directory);
@@ -416,15 +420,16 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
 
 EDL_INLINE std::string way_on(job const& j) {
   if (j.command != command::train) return "the same command begins anew";
-  if (j.checkpoint_dir.empty()) return "nothing was kept, because there is no --checkpoint_dir";
+  if (j.checkpoints.checkpoint_dir.empty()) return "nothing was kept, because there is no --checkpoint_dir";
   try {
-    if (auto const newest = checkpoint::newest_valid(j.checkpoint_dir, checkpoint::check::sizes))
+    if (auto const newest = checkpoint::newest_valid(j.checkpoints.checkpoint_dir, checkpoint::check::sizes))
       return fmt::format("the same command goes on from {}", *newest);
   } catch (error const& e) {
     return fmt::format("whether there is a checkpoint to go on from is not known: {}", e.what());
   }
-  return fmt::format("no checkpoint was complete, so that the same command begins anew{}",
-                     j.checkpoint_steps > 0 ? "" : "; --checkpoint_steps=N writes one every N versions");
+  return fmt::format(
+      "no checkpoint was complete, so that the same command begins anew{}",
+      j.checkpoints.checkpoint_steps > 0 ? "" : "; --checkpoint_steps=N writes one every N versions");
 }
 
 }  // namespace edl::train
