@@ -466,6 +466,17 @@ void job::judge_line(process& who, log_line const& l) {
     find_fault(fmt::format("{} was not hit, and says: {}", who.name, l.text));
   // No disk here alters what it has.
   if (l.text.find(" is passed over (") != l.text.npos) find_fault(who.name + ": " + l.text);
+  if (who.role == "ps" && l.text.starts_with("generation ")) {
+    // A new master, without a journal or a checkpoint, begins anew where no server lives that had any state.
+    bool const had_state = std::ranges::any_of(all_, [&](process const& p) {
+      return p.role == "ps" && !p.ended && p.configured_by != 0 && p.configured_by != who.joined;
+    });
+    if (l.text.ends_with("from the seed") && !had_state) {
+      acknowledged_ = valid_ = 0;
+      look_at_history(0);
+    }
+    who.configured_by = who.joined;
+  }
   if (l.text.starts_with("generation ") || l.text.starts_with("World ")) void_ = false;
   if (l.text.starts_with("cannot follow ")) passes_[who.number] = 0;  // the next one may take long again
   if (who.role != "master" || who.replaced) return;

@@ -28,13 +28,14 @@ struct process {
   world::duration started{};
   std::optional<world::ending> ended;
   bool hit = false;  ///< something was done to it, or to its network: whatever becomes of it is no wonder
-  bool given_up = false;           ///< by the master
-  bool replaced = false;           ///< while it lived
-  std::uint64_t joined = 0;        ///< the number of the master that it has joined last
-  world::duration told_to_stop{};  ///< by a fault, when
-  int hits = 0;                    ///< faults that met it
-  bool wanted = true;              ///< nobody has told it to stop
-  std::string last;                ///< of its lines
+  bool given_up = false;            ///< by the master
+  bool replaced = false;            ///< while it lived
+  std::uint64_t joined = 0;         ///< the number of the master that it has joined last
+  std::uint64_t configured_by = 0;  ///< of a server: the master that gave it its ranges last; 0: none
+  world::duration told_to_stop{};   ///< by a fault, when
+  int hits = 0;                     ///< faults that met it
+  bool wanted = true;               ///< nobody has told it to stop
+  std::string last;                 ///< of its lines
 };
 
 /// A job in the world: its processes, and who starts them again. What starts them is a launcher, which the
