@@ -153,72 +153,69 @@ constexpr std::uint64_t most_processes = 10'000, most_records = 1 << 20;
 inline void data(table& t) {
   using enum command;
   t.group("Data");
-  t.flag(
-       "training_data", &job_options::data::training_data, "master, workers",
-       "records to train on: a folder of pictures, a table, a directory of RecordIO files, or the published "
-       "MNIST or CIFAR-10 files; also a list or a pattern of paths")
+  t.flag("training_data", &job_options::data::training_data, "master, workers",
+         "records to train on: a folder of pictures, a table, a directory of RecordIO files, or the "
+         "published MNIST or CIFAR-10 files; a list or a pattern of such paths works, too")
       .alias("training_data_dir")
       .only({train})
       .needed_by({train})
       .elasticdl();
   t.flag("validation_data", &job_options::data::validation_data, "master, workers",
-         "records to evaluate on, in any of these formats")
+         "records to evaluate on, in any format of --training_data")
       .alias("evaluation_data_dir")
       .only({train, evaluate})
       .needed_by({evaluate})
       .elasticdl();
   t.flag("validation_split", &parsed_flags::validation_split, "master, workers",
-         "share of --training_data that is evaluated on and not trained, in place of --validation_data: 0.1 "
-         "holds out one record of ten in a row, drawn from --seed; evaluate: that share of --validation_data")
+         "share of --training_data to hold out for evaluation, in place of --validation_data: 0.1 holds out "
+         "one of every ten consecutive records, drawn from --seed; evaluate: use that share of "
+         "--validation_data")
       .only({train, evaluate});
   t.flag("worst", &job_options::evaluation::worst, "master, workers",
-         "tell the records with the highest loss, so many of them, the highest first; train: of the last "
-         "evaluation, on the page of --dashboard; 0: none")
+         "report this many records with the highest loss, highest first; train: of the last evaluation, on "
+         "the page of --dashboard; 0: none")
       .from(0, 10'000)
       .only({train, evaluate});
-  t.flag("wrong", &job_options::evaluation::wrong, "workers",
-         "directory for the records of which the model says a wrong class: pictures as PNG, others in "
-         "wrong.jsonl")
+  t.flag(
+       "wrong", &job_options::evaluation::wrong, "workers",
+       "directory for the records that the model classifies wrongly: pictures as PNG, others in wrong.jsonl")
       .only({evaluate});
-  t.flag("prediction_data", &job_options::data::prediction_data, "master, workers",
-         "records to apply the model to")
+  t.flag("prediction_data", &job_options::data::prediction_data, "master, workers", "records to predict")
       .only({predict})
       .needed_by({predict})
       .elasticdl();
   t.flag("prediction_outputs", &job_options::outputs::prediction_outputs, "workers",
-         "directory that the predictions are written to, as one file in the order of the data")
+         "directory for the predictions, which are written as one file in the order of the data")
       .only({predict});
-  t.flag(
-       "prediction_format", &job_options::outputs::prediction_format, "master, workers",
-       "what the predictions are written as: a table with a header, JSON lines, an array of NumPy, RecordIO")
+  t.flag("prediction_format", &job_options::outputs::prediction_format, "master, workers",
+         "format of the predictions: a table with a header, JSON lines, a NumPy array, or RecordIO")
       .only({predict});
   t.flag("prediction_columns", &job_options::outputs::prediction_columns, "workers",
-         "features of the records that are written beside their predictions, with ',' between them: id,name")
+         "features of each record to write beside its prediction, separated by ',': id,name")
       .only({predict});
-  t.flag(
-      "data_cache", &job_options::data::data_cache, "master, workers",
-      "directory that objects of s3:// paths are copied to, which processes of a machine share; without it "
-      "$XDG_CACHE_HOME/edl or ~/.cache/edl");
-  t.flag(
-      "data_cache_size", &job_options::data::data_cache_size, "master, workers",
-      "how large all copies may be together; those that nobody uses are removed, the longest unused first");
+  t.flag("data_cache", &job_options::data::data_cache, "master, workers",
+         "directory for cached objects of s3:// paths, shared by the processes of a machine; without the "
+         "flag $XDG_CACHE_HOME/edl or ~/.cache/edl");
+  t.flag("data_cache_size", &job_options::data::data_cache_size, "master, workers",
+         "largest total size of the cached objects; beyond it those not in use are removed, least recently "
+         "used first");
   t.flag("overfit_batches", &job_options::data::overfit_batches, "master, workers",
-         "train on the first so many minibatches of the data only, in every epoch, to look for errors in a "
-         "model; 0: on all")
+         "train on only the first so many minibatches of the data, in every epoch, to debug a model; 0: on "
+         "all of them")
       .from(0, most_records)
       .only({train});
   t.flag("num_epochs", &job_options::data::num_epochs, "master, workers",
-         "passes over the records; 0 or less: without end")
+         "passes over the records; 0 or less: no limit")
       .from(-1'000'000'000, 1'000'000'000)
       .only({train})
       .elasticdl();
   t.flag("max_step", &job_options::data::max_step, "master",
-         "stop after exactly so many steps, also amid a task; all-reduce: after so many minibatches; 0: no "
-         "limit")
+         "stop after exactly this many steps, even in the middle of a task; all-reduce: after this many "
+         "minibatches; 0: no limit")
       .only({train})
       .elasticdl();
   t.flag("shuffle", &job_options::data::shuffle, "master, workers",
-         "visit tasks and their records in an order drawn from the seed")
+         "visit tasks, and the records of each task, in an order drawn from --seed")
       .only({train});
   t.flag("minibatch_size", &job_options::data::minibatch_size, "master, workers",
          "records in one step of one worker")
@@ -229,150 +226,152 @@ inline void data(table& t) {
       .from(1, most_records)
       .elasticdl();
   t.flag("records_per_task", &parsed_flags::records_per_task, "master",
-         "the same in records, a multiple of --minibatch_size; 0: by that flag")
+         "--num_minibatches_per_task in records: a multiple of --minibatch_size; 0: use that flag")
       .only({train})
       .elasticdl();
   t.flag("missing", &job_options::data::missing, "master, workers", missing_flag().help);
   t.flag("skip_damaged", &job_options::data::skip_damaged, "master, workers",
-         "leave damaged records and files out, and count them, instead of stopping");
-  t.flag(
-       "max_damaged", &job_options::data::max_damaged, "master",
-       "with --skip_damaged: the share of the records that may be left out, and always one; more of them end "
-       "the job with an error")
+         "skip and count damaged records and files instead of stopping");
+  t.flag("max_damaged", &job_options::data::max_damaged, "master",
+         "with --skip_damaged: largest share of the records that may be skipped (one record always may); "
+         "beyond it the job ends with an error")
       .upto(1);
   t.flag("loader_threads", &job_options::data::loader_threads, "workers",
-         "threads that read and decode ahead, for each data set; 0: the computing ones do, between steps "
-         "(beside a GPU: as many as cores)")
+         "threads that read and decode ahead, for each data set; 0: the compute threads do so between steps "
+         "(with a GPU: one thread for each core)")
       .from(0, 256);
   t.flag("max_task_retries", &job_options::data::max_task_retries, "master",
-         "how often a task that fails is tried, but for what a record holds: then one other worker tries it, "
-         "if any")
+         "attempts at a task that fails; if the content of a record is the cause, only one other worker "
+         "tries it again, if there is one")
       .from(1, 1000);
 }
 
 inline void computing(table& t) {
   t.group("Computing");
-  t.flag(
-       "num_threads", &job_options::compute::num_threads, "workers",
-       "threads that a worker computes with; 0: the cores that its cgroup grants, shared with other workers "
-       "of a local job")
+  t.flag("num_threads", &job_options::compute::num_threads, "workers",
+         "compute threads of a worker; 0: the cores that its cgroup grants, shared with the other workers of "
+         "a local job")
       .from(0, 1024);
   t.flag("device", &job_options::compute::device, "workers", "what computes; auto: a GPU where there is one");
   t.flag("precision", &job_options::compute::precision, "workers",
-         "how exactly products are computed; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with "
-         "factors rounded to 8 bits, and what lies between convolutions, on a GPU between all layers; int8: "
-         "with factors quantised to 8 bits, of evaluate and predict on a processor");
+         "precision of products; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with factors "
+         "rounded to 8 bits, and so are the samples between convolutions, on a GPU between all layers; int8: "
+         "with factors quantised to 8 bits, for evaluate and predict on a processor");
   t.flag("kernels", &job_options::compute::kernels, "workers",
-         "how kernels are chosen; measured: the fastest for every shape; fixed: by rule; direct: by rule and "
+         "how kernels are chosen; measured: the fastest for each shape; fixed: by rule; direct: by rule, "
          "without Winograd's algorithm; own: without a library");
   t.flag("kernel_cache", &job_options::compute::kernel_cache, "workers",
-         "file that remembers what was measured; none: no file; without the flag: edl/kernels in the user's "
-         "cache");
+         "file that stores the measurements of kernels; none: no file; without the flag: edl/kernels in the "
+         "user's cache directory");
   t.flag("deterministic", &job_options::compute::deterministic, "workers",
-         "the same bits from every run on such a machine with as many threads: --kernels=fixed for measured");
+         "give the same bits in every run on the same kind of machine with the same number of threads: uses "
+         "--kernels=fixed in place of measured");
   t.flag("keep_samples", &job_options::compute::keep_samples, "workers",
-         "keep samples in a GPU's memory after the first epoch; auto: where a quarter of its free memory is "
-         "enough; on: an error where they do not fit");
+         "keep samples in GPU memory after the first epoch; auto: if a quarter of the free memory is enough; "
+         "on: fail if they do not fit");
   t.flag("activations", &job_options::compute::activations, "workers",
-         "how results between layers are kept for the backward pass; recomputed: all but those of "
+         "which results between layers are kept for the backward pass; recomputed: all but those of "
          "normalisations and gelus, on a GPU with room all; float32: all; bfloat16: all, in half the memory; "
-         "compact: as recomputed, and what is kept as bfloat16, on a GPU as recomputed; without the flag: "
-         "compact with --precision=bfloat16, else recomputed; float32 keeps samples between layers in "
-         "float32 for any --precision of a processor");
+         "compact: like recomputed, but kept as bfloat16, on a GPU like recomputed; without the flag: "
+         "compact with --precision=bfloat16, otherwise recomputed; float32 also keeps samples between layers "
+         "in float32 for any --precision of a processor");
   t.flag("memory_budget", &job_options::compute::memory_budget, "workers",
-         "MB that the network may take, as --explain_plan counts them; results are computed again in the "
-         "backward pass where that saves enough (activation checkpointing), as few as possible, and without "
-         "another bit; of processors; 0: no bound")
+         "MB that the network may take, as --explain_plan counts them; to stay within it, as few results as "
+         "possible are recomputed in the backward pass (activation checkpointing), with the same bits; on "
+         "processors only; 0: no limit")
       .from(0, 1'000'000'000)
       .only({command::train});
   t.flag("explain_plan", &job::explain_plan, "the command itself",
-         "print how the network is computed (variables, steps, memory, kernels), and end");
+         "print how the network is computed (variables, steps, memory, kernels), and exit");
   t.flag("dry_run", &job::dry_run, "all",
-         "try data, a step, an evaluation, a checkpoint and the exported model with one minibatch for each "
-         "worker, say what was done, and keep nothing")
+         "try the data, a step, an evaluation, a checkpoint and the export with one minibatch for each "
+         "worker, report what was done, and keep nothing")
       .only({command::train});
-  t.flag(
-      "profile", &job_options::compute::profile, "workers",
-      "directory for where each worker's time goes: reading, layers, loss, optimiser, evaluation, waiting, "
-      "and each layer, as a table and as a trace for Perfetto; such files of an earlier run are removed");
+  t.flag("profile", &job_options::compute::profile, "workers",
+         "directory for a profile of each worker: the time for reading, each layer, the loss, the optimiser, "
+         "evaluation and waiting, as a table and as a trace for Perfetto; profiles of an earlier run are "
+         "removed");
 }
 
 inline void training(table& t) {
   std::vector<command> const train{command::train};
   t.group("Training");
-  t.flag("use_async", &job_options::training::use_async, "servers, workers", "apply every gradient at once")
+  t.flag("use_async", &job_options::training::use_async, "servers, workers",
+         "apply each gradient as soon as it arrives")
       .only(train)
       .elasticdl();
   t.flag("gradients", &job_options::training::gradients, "workers",
-         "how gradients travel; bfloat16: in half the bytes, rounded to 8 bits; they are added in float32")
+         "format in which gradients travel; bfloat16: half the bytes, rounded to 8 bits; they are summed in "
+         "float32")
       .only(train);
   t.flag("grads_to_wait", &job_options::training::grads_to_wait, "master, servers",
-         "synchronous: minibatches whose gradients are averaged into one step; with 1 each gradient is a "
-         "step as soon as it arrives, also one of an older version")
+         "synchronous training: minibatches whose gradients are averaged into one step; with 1, each "
+         "gradient is a step as soon as it arrives, even one computed from an older version")
       .from(1, most_records)
       .only(train)
       .elasticdl();
   t.flag("sync_version_tolerance", &job_options::training::sync_version_tolerance, "servers",
-         "synchronous: versions that a gradient may be behind, or it is computed again; without the flag 0, "
-         "and with --grads_to_wait=1 any number")
-      .only(train)
-      .elasticdl();
-  t.flag("lr_staleness_modulation", &job_options::training::lr_staleness_modulation, "servers",
-         "asynchronous: divide the learning rate by the versions that a gradient is behind")
+         "synchronous training: versions that a gradient may be behind before it must be computed again; "
+         "without the flag 0, and with --grads_to_wait=1 no limit")
       .only(train)
       .elasticdl();
   t.flag(
-       "fixed_global_batch", &job_options::training::fixed_global_batch, "master, workers",
-       "all-reduce: a step has --num_workers minibatches, and the same bits, however many workers there are")
+       "lr_staleness_modulation", &job_options::training::lr_staleness_modulation, "servers",
+       "asynchronous training: divide the learning rate by the number of versions that a gradient is behind")
+      .only(train)
+      .elasticdl();
+  t.flag("fixed_global_batch", &job_options::training::fixed_global_batch, "master, workers",
+         "all-reduce: a step always has --num_workers minibatches and gives the same bits, however many "
+         "workers there are")
+      .only(train);
+  t.flag("allreduce_transport", &job_options::training::allreduce_transport, "workers",
+         "all-reduce: what sums gradients; auto: the workers' GPUs by NCCL if all of them can join, "
+         "otherwise the hosts; ring: the hosts")
       .only(train);
   t.flag(
-       "allreduce_transport", &job_options::training::allreduce_transport, "workers",
-       "all-reduce: what sums gradients; auto: the workers' GPUs by NCCL where all can be joined, the hosts "
-       "otherwise; ring: the hosts")
-      .only(train);
-  t.flag("table_copies", &job_options::training::table_copies, "workers",
-         "all-reduce: workers that have each row of the tables, once these are not small; the loss of all of "
-         "them takes the job back to a checkpoint; 0: every worker has all rows")
+       "table_copies", &job_options::training::table_copies, "workers",
+       "all-reduce: workers that hold each row of the embedding tables once these exceed --small_tables_mib; "
+       "if all of them are lost, the job goes back to a checkpoint; 0: every worker holds all rows")
       .from(0, most_processes);
   t.flag("small_tables_mib", &job_options::training::small_tables_mib, "workers",
-         "all-reduce: mebibytes of rows in all tables, optimiser's slots included, up to which every worker "
-         "has all of them")
+         "all-reduce: size of all embedding tables, optimiser slots included, in MiB, up to which every "
+         "worker holds all rows")
       .from(0, 1 << 20);
   t.flag("get_model_steps", &job_options::training::get_model_steps, "workers",
-         "asynchronous: pull the model every so many minibatches; between them train on the own copy")
+         "asynchronous training: pull the model every so many minibatches, and train on the local copy in "
+         "between")
       .from(1, most_records)
       .only(train)
       .elasticdl();
   t.flag("clip_value", &job_options::training::clip_value, "workers",
-         "cut each element of a minibatch's gradient to at most this, either way; 0: none")
+         "limit the absolute value of each element of a minibatch's gradient; 0: no limit")
       .only(train);
   t.flag("clip_norm", &job_options::training::clip_norm, "workers",
-         "scale a minibatch's gradient, rows of tables included, to at most this Euclidean norm; 0: none")
+         "scale a minibatch's gradient, rows of tables included, to at most this Euclidean norm; 0: no limit")
       .only(train);
   t.flag("verify_gradients", &job_options::training::verify_gradients, "master, workers",
-         "share of the minibatches, up to 0.1, that a second worker of the same kind of processor computes "
-         "again: a worker whose gradients are wrong is replaced, and what it did is undone; 0: none")
+         "share of the minibatches, at most 0.1, that a second worker with the same kind of processor "
+         "computes again; a worker whose gradients are wrong is replaced, and its work is undone; 0: none")
       .only(train);
-  t.flag(
-       "leave_bad_nodes", &job_options::training::leave_bad_nodes, "master, workers",
-       "a worker tries its machine before it begins, and ends where that computes or remembers wrongly; one "
-       "that is slow beside its siblings hands over to another, in a cluster on another node")
+  t.flag("leave_bad_nodes", &job_options::training::leave_bad_nodes, "master, workers",
+         "each worker tests its machine first, and exits if that computes or stores data wrongly; a worker "
+         "that is much slower than the others is replaced, in a cluster on another node")
       .only(train);
   t.flag("moving_average", &job_options::training::moving_average, "servers, workers",
-         "share of a moving average of the weights that each step keeps, less than 1; evaluations, --output "
-         "and --save_best take the average in place of the weights; 0: none")
+         "decay of a moving average of the weights, less than 1; evaluations, --output and --save_best use "
+         "the average in place of the weights; 0: no average")
       .only(train);
   t.flag("evaluation_steps", &job_options::evaluation::evaluation_steps, "master, workers",
-         "evaluate every so many versions of the model, and the last; 0: the last only")
+         "evaluate every so many versions of the model, and the last one; 0: only the last one")
       .only(train)
       .elasticdl();
   t.flag("save_best", &parsed_flags::save_best, "master",
-         "METRIC[:max|min]: keep the model of the version with the best value, as "
+         "METRIC[:max|min]: keep the model with the best value of this metric, as "
          "CHECKPOINT_DIR/best/model.safetensors")
       .only(train);
   t.flag("early_stopping", &parsed_flags::early_stopping, "master",
-         "METRIC[:max|min][,patience=N][,min_delta=X]: end the job when N evaluations in a row (3) were not "
-         "better by more than X (0)")
+         "METRIC[:max|min][,patience=N][,min_delta=X]: end the job after N evaluations in a row (3) that did "
+         "not improve the metric by more than X (0)")
       .only(train);
   t.flag("log_loss_steps", &job_options::observe::log_loss_steps, "workers",
          "log the loss every so many versions")
@@ -380,21 +379,21 @@ inline void training(table& t) {
       .only(train)
       .elasticdl();
   t.flag("history_steps", &job_options::observe::history_steps, "master",
-         "with --checkpoint_dir: a line of history.jsonl every so many versions, and for each evaluation; 0: "
-         "for evaluations only")
+         "with --checkpoint_dir: write a line of history.jsonl every so many versions and at each "
+         "evaluation; 0: only at evaluations")
       .only(train);
   t.flag("tensorboard_log_dir", &job_options::observe::tensorboard_log_dir, "master",
-         "directory for TensorBoard's event files, with the scalars of the history")
+         "directory for TensorBoard event files with the scalars of the history")
       .only(train)
       .elasticdl();
-  t.flag(
-       "tensorboard_histograms", &job_options::observe::tensorboard_histograms, "master",
-       "with --tensorboard_log_dir: a histogram of each variable and of its gradient every so many versions, "
-       "in a job of one process (Local) on the processor; 0: none")
+  t.flag("tensorboard_histograms", &job_options::observe::tensorboard_histograms, "master",
+         "with --tensorboard_log_dir: write a histogram of each variable and of its gradient every so many "
+         "versions, in a job of one process (Local) on a processor; 0: none")
       .only(train);
   t.flag("tensorboard_pictures", &job_options::observe::tensorboard_pictures, "master",
-         "with --tensorboard_log_dir: the first so many records that are evaluated, or else trained, as the "
-         "network sees them, in a job of one process (Local) whose network takes pictures")
+         "with --tensorboard_log_dir: write the first so many records of the evaluation data, or else of the "
+         "training data, as the network sees them, in a job of one process (Local) whose network takes "
+         "pictures")
       .from(0, 1000)
       .only(train);
 }
@@ -403,76 +402,72 @@ inline void model(table& t) {
   using enum command;
   t.group("Model");
   t.flag("checkpoint_dir", &job_options::checkpoints::checkpoint_dir, "master",
-         "directory of checkpoints, and of the newest one that the job goes on from")
-      .only({train})
-      .elasticdl();
-  t.flag("checkpoint_steps", &job_options::checkpoints::checkpoint_steps, "master",
-         "write a checkpoint every so many versions of the model, and of the last; 0: of the last only")
+         "directory for checkpoints; the job resumes from the newest one in it")
       .only({train})
       .elasticdl();
   t.flag(
-       "delta_checkpoints", &job_options::checkpoints::delta_checkpoints, "all",
-       "so many checkpoints in a row have of embedding tables what has changed, before one has all again; 0: "
-       "each has all")
+       "checkpoint_steps", &job_options::checkpoints::checkpoint_steps, "master",
+       "write a checkpoint every so many versions of the model, and of the last one; 0: only of the last one")
+      .only({train})
+      .elasticdl();
+  t.flag("delta_checkpoints", &job_options::checkpoints::delta_checkpoints, "all",
+         "checkpoints in a row that store only the changed rows of embedding tables, before the next one "
+         "stores all; 0: each stores all")
       .from(0, 1000)
       .only({train});
   t.flag("keep_checkpoint_max", &job_options::checkpoints::keep_checkpoint_max, "master",
-         "newest checkpoints that stay; 0: all")
+         "number of newest checkpoints to keep; 0: all")
       .from(0, 1'000'000'000)
       .only({train})
       .elasticdl();
   t.flag("ignore_damaged_checkpoints", &job_options::checkpoints::ignore_damaged_checkpoints, "master",
-         "start anew when no checkpoint in --checkpoint_dir can be used any more, instead of stopping")
+         "if no checkpoint in --checkpoint_dir is usable any more, start anew instead of stopping")
       .only({train});
-  t.flag(
-       "checkpoint_dir_for_init", &job_options::checkpoints::checkpoint_dir_for_init, "master",
-       "what to start from: a checkpoint (version-N); a --checkpoint_dir, whose newest checkpoint is taken; "
-       "an exported model.safetensors, or the --output directory that holds one")
+  t.flag("checkpoint_dir_for_init", &job_options::checkpoints::checkpoint_dir_for_init, "master",
+         "where initial values come from: a checkpoint (version-N); a --checkpoint_dir, which means its "
+         "newest checkpoint; an exported model.safetensors, or an --output directory that contains one")
       .needed_by({evaluate, predict})
       .elasticdl();
   t.flag("skip_mismatch", &job_options::checkpoints::skip_mismatch, "master, servers, workers",
-         "with --checkpoint_dir_for_init: take variables of the same name and shape, and leave the others at "
-         "their initial values")
+         "with --checkpoint_dir_for_init: load variables that match in name and shape, and leave the others "
+         "at their initial values")
       .only({train});
   t.flag("freeze", &job_options::training::freeze, "all",
-         "names of variables that are not trained, or patterns of them as of a shell (*, ?, [ab]), with ',' "
-         "between them")
+         "variables that are not trained: names or shell patterns (*, ?, [ab]), separated by ','")
       .only({train});
   t.flag("rates", &job_options::training::rates, "all",
          "factors of the learning rate for parts of the model, as conv2d*=0.1,dense/kernel=2; names of "
-         "variables and tables, or patterns as for --freeze; behind those of the model, and the last match "
-         "counts")
+         "variables and tables, or patterns as in --freeze; they come after those of the model, and the last "
+         "match counts")
       .only({train});
   t.flag("output", &job_options::outputs::output, "master",
-         "directory that the trained model is written to, model.safetensors")
+         "directory for the trained model, model.safetensors")
       .only({train})
       .elasticdl();
   t.flag("export_onnx", &job_options::outputs::export_onnx, "master",
-         "file that the trained model of --output is written to as ONNX, too; where it is larger than 1 GiB, "
-         "its tensors lie beside it in FILE.CRC32.data")
+         "also write the trained model of --output to this file as ONNX; if it exceeds 1 GiB, its tensors "
+         "are stored beside it in FILE.CRC32.data")
       .only({train});
   t.flag("export_fold_batch_norm", &job_options::outputs::export_fold_batch_norm, "master",
-         "with --export_onnx: put batch normalisation into the weights of the convolution or dense layer "
-         "before "
-         "it")
+         "with --export_onnx: fold batch normalisation into the weights of the convolution or dense layer "
+         "before it")
       .only({train});
-  t.flag(
-       "export_preprocess", &job_options::outputs::export_preprocess, "master",
-       "with --export_onnx: the file takes the record's numbers, and has the factors and constants by which "
-       "`feed` makes inputs of them")
+  t.flag("export_preprocess", &job_options::outputs::export_preprocess, "master",
+         "with --export_onnx: the file takes the raw numbers of a record, and contains the factors and "
+         "constants by which `feed` turns them into inputs")
       .only({train});
   t.flag("export_rows_as_inputs", &job_options::outputs::export_rows_as_inputs, "master",
-         "with --export_onnx: leave embedding tables out of the file, which takes their rows in place of ids")
+         "with --export_onnx: leave embedding tables out of the file, which then takes their rows in place "
+         "of ids")
       .only({train});
   t.flag("output_format", &job_options::evaluation::format, "master",
-         "how the metrics are printed: a line for a person, or an object of JSON")
+         "format of the printed metrics: a line for a person, or a JSON object")
       .alias("o")
       .only({evaluate});
-  t.flag("seed", &job::seed, "all", "of initial values, shuffling and dropout");
-  t.flag(
-       "set", &job::set, "all",
-       "value of a hyperparameter that the model declares, as rate=0.05; several as --set again, or with ';' "
-       "or ',' between them")
+  t.flag("seed", &job::seed, "all", "seed of initial values, shuffling and dropout");
+  t.flag("set", &job::set, "all",
+         "set a hyperparameter that the model declares, as rate=0.05; for several repeat --set, or separate "
+         "them by ';' or ','")
       .alias("model_params")
       .repeated(&job::set)
       .elasticdl("model_params");
@@ -481,73 +476,73 @@ inline void model(table& t) {
 inline void processes(table& t) {
   t.group("Job");
   t.flag("job_name", &job::name, "all",
-         "name of the job, in logs and checkpoints; a job goes on from its own only")
+         "name of the job in logs and checkpoints; a job resumes only from its own checkpoints")
       .elasticdl();
   t.flag("distribution_strategy", &parsed_flags::strategy, "all",
          "Local: one process; ParameterServerStrategy: a master, servers and workers; AllreduceStrategy: a "
-         "master, and workers that have a copy of the model each")
+         "master, and workers that each hold a copy of the model")
       .elasticdl();
   t.flag("num_workers", &job_options::processes::num_workers, "master, workers",
-         "worker processes; 2 where a strategy needs them")
+         "number of worker processes; 2 if the strategy needs them and none are asked for")
       .from(0, most_processes)
       .elasticdl();
   t.flag("num_ps_pods", &job_options::processes::num_ps_pods, "master, servers",
-         "parameter server processes; 1 where the strategy needs one")
+         "number of parameter servers; 1 if the strategy needs one and none are asked for")
       .from(0, most_processes)
       .elasticdl();
   t.flag("ps_replicas", &job_options::processes::ps_replicas, "master",
-         "servers that keep each range of the variables; with 2, every update is at both before it is "
-         "acknowledged, and the loss of one loses nothing")
+         "servers that hold each range of the variables; with 2, an update is acknowledged once both have "
+         "it, and the loss of one server loses nothing")
       .from(1, 2);
   t.flag("ps_ranges", &job_options::processes::ps_ranges, "master, servers",
-         "ranges that the variables are cut into, so many servers there can ever be (`scale`); 0: "
-         "--num_ps_pods")
+         "ranges that the variables are divided into, which is the largest number of servers that `scale` "
+         "allows; 0: --num_ps_pods")
       .from(0, most_processes);
   t.flag("relaunch_on_worker_failure", &job_options::processes::relaunch_on_worker_failure, "master",
-         "how often a worker that fails by itself is replaced; kills do not count, but those for memory")
+         "how often a worker that fails by itself is replaced; being killed does not count, except for lack "
+         "of memory")
       .from(0, 1'000'000)
       .elasticdl();
   t.flag("master_timeout", &job_options::processes::master_timeout, "servers, workers",
-         "seconds that workers and servers wait for a master that is away, before they end with exit code 75")
+         "seconds that workers and servers wait for an absent master before they exit with code 75")
       .from(1, 30 * 24 * 3600);
   t.flag("host", &job_options::processes::host, "all",
-         "address that a process listens on, and that the others are told");
-  t.flag("port", &job_options::processes::port, "master", "port of the master; 0: any free one")
+         "address that a process listens on and announces to the others");
+  t.flag("port", &job_options::processes::port, "master", "port of the master; 0: any free port")
       .from(0, 65535)
       .elasticdl();
   t.flag("metrics_port", &job_options::processes::metrics_port, "all",
-         "answer GET /metrics (OpenMetrics) at --host and this port; 0: any free one. On one machine the "
-         "master "
-         "has the port, and the others any free ones; nowhere, where none is given")
+         "answer GET /metrics (OpenMetrics) on --host at this port; 0: any free port; on one machine the "
+         "master uses this port, and the other processes any free ones; without the flag nobody answers")
       .from(0, 65535);
-  t.flag(
-      "transport_security", &job_options::processes::transport_security, "all",
-      "TCP connections between the job's processes; tls: TLS 1.3 with a key that EDL_JOB_TOKEN stands for; "
-      "none: readable and alterable by whoever controls the network");
+  t.flag("transport_security", &job_options::processes::transport_security, "all",
+         "protection of TCP connections between the job's processes; tls: TLS 1.3 with a key derived from "
+         "EDL_JOB_TOKEN; none: whoever controls the network can read and alter them");
 }
 
 inline void log(table& t) {
   t.group("Log");
-  t.flag("log_level", &job_options::log::log_level, "all", "least severity that is logged").elasticdl();
+  t.flag("log_level", &job_options::log::log_level, "all", "lowest severity that is logged").elasticdl();
   t.flag("verbose", &job_options::log::verbose, "all",
-         "log flags, addresses and places in the source, too, as --log_level=DEBUG does, and as roles in a "
+         "also log flags, addresses and source locations, as --log_level=DEBUG does, and as roles in a "
          "cluster or started by hand do");
   t.flag("dashboard", &job_options::observe::dashboard, "master",
-         "port of a page that shows the job while it runs, and that nothing can be changed by; 0: any free "
-         "one, which the log tells; without the flag there is none")
+         "serve a read-only page about the running job at this port; 0: any free port, which the log names; "
+         "without the flag there is no page")
       .from(0, 65535)
       .only({command::train});
   t.flag("dashboard_host", &job_options::observe::dashboard_host, "master",
-         "address that --dashboard is served at; off this machine whoever asks gives the job's token, "
-         "EDL_JOB_TOKEN, or the one that the log tells")
+         "address that --dashboard listens on; clients on other machines must send the job's token: "
+         "EDL_JOB_TOKEN, or the one in the log")
       .only({command::train});
   t.flag("dashboard_certificate", &job_options::observe::dashboard_certificate, "master",
-         "PEM file of a certificate and what vouches for it, with which --dashboard speaks TLS")
+         "PEM file of the certificate chain with which --dashboard uses TLS")
       .only({command::train});
-  t.flag("dashboard_key", &job_options::observe::dashboard_key, "master", "PEM file of its private key")
+  t.flag("dashboard_key", &job_options::observe::dashboard_key, "master",
+         "PEM file of the private key of --dashboard_certificate")
       .only({command::train});
   t.flag("log_file_path", &job_options::log::log_file_path, "all",
-         "append the log of every process to this file as well")
+         "also append the log of every process to this file")
       .elasticdl();
 }
 
@@ -593,7 +588,7 @@ EDL_INLINE cli::flag missing_flag() {
   return {.name = "missing",
           .fallback = job_options::data().missing,
           .help =
-              "cells of CSV and TSV files that count as empty ones, with ',' between them: NA,?; auto: NA, "
+              "cells of CSV and TSV files that count as empty, separated by ',': NA,?; auto: NA, "
               "N/A, n/a, null, NULL, None, ? and -, in columns of numbers"};
 }
 
