@@ -14,7 +14,7 @@ TEST_CASE("a worker that is told to leave hands back what it has leased and is r
              slow);
   reach_middle(j);
   ::kill(j.find("worker", 0), SIGTERM);
-  CHECK(j.says("[worker-0] told to stop: what was leased has been handed back"));
+  CHECK(j.says("[worker-0] told to stop: the lease has been handed back"));
   CHECK(j.says("worker 2 joined"));
   CHECK(j.wait() == 0);
   CHECK(j.nothing_left());

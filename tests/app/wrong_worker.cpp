@@ -84,7 +84,7 @@ TEST_CASE("a bit that flips in a server's memory is found; its backup goes on, o
     CHECK(j.nothing_left());
     std::string const log = j.log();
     CAPTURE(log);
-    CHECK(has(log, "the memory of this machine does not keep what is written to it: elements ["));
+    CHECK(has(log, "this machine's memory corrupts data: elements ["));
     CHECK(has(log, "server 0 is lost"));
     CHECK(has(log, "Going back to version ") == !backup);
     check_account(log, 6);
@@ -103,7 +103,7 @@ TEST_CASE("a worker whose least bit is wrong is named by a third one, and replac
       CHECK(j.nothing_left());
       std::string const log = j.log();
       CAPTURE(log);
-      CHECK(count(log, "worker 1 computes wrongly; what was trained after version ") == 1);
+      CHECK(count(log, "worker 1 computes wrongly; the training after version ") == 1);
       CHECK(count(log, "computes wrongly; what was trained") == 1);
       CHECK(has(log, "worker 1 is lost: it computes wrongly"));
       CHECK(has(log, "worker 3 joined"));

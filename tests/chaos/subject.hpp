@@ -186,7 +186,7 @@ class crew final : public subject {
     if (!w.run || !w.run->ended()) return;
     int const code = w.run->wait(0ms);
     std::string const log = w.run->log();
-    bool const late = job::has(log, "the job is over: it takes nobody any more");
+    bool const late = job::has(log, "the job is over: it accepts no more members");
     over_ = over_ || late || job::has(log, "the job is over");
     // Who had no time to join before the master was gone waits for another.
     bool const never_in = code == 75 && !job::has(log, "joined the job");

@@ -53,8 +53,7 @@ TEST_CASE("flags are spelt in all the ways that people have") {
 TEST_CASE("what neither a checkpoint nor the wire takes is refused at the start") {
   for (words const& line :
        {words{"--job_name=caf\xe9"}, {"--job_name", "caf\xe9"}, {"caf\xe9"}, {"--", "caf\xe9"}})
-    CHECK(why(line).find("caf?' is not UTF-8; rename what it names, or name a link to it") !=
-          std::string::npos);
+    CHECK(why(line).find("caf?' is not UTF-8; rename the file, or name a link to it") != std::string::npos);
   CHECK(command_line(any(), {"--job_name=caf\xc3\xa9"}).text("job_name") == "caf\xc3\xa9");
 }
 

@@ -204,7 +204,7 @@ TEST_CASE("a worker that comes when the job is over has ended well, and its pod 
   REQUIRE(it.train(servers_and_workers(1, 2, {"--envs=TINY_LATE=/data/late"})).code == 0);
   CHECK(it.says("worker-0", "the job is over"));
   std::ofstream(gate) << "";
-  CHECK(it.says("worker-1", "the job is over: it takes nobody any more"));
+  CHECK(it.says("worker-1", "the job is over: it accepts no more members"));
   it.check_exact();
   CHECK(it.reaches("worker-1", "Succeeded"));
   std::filesystem::remove(gate);

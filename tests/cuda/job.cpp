@@ -155,7 +155,7 @@ TEST_CASE(
   job::run processor(train({"--device=auto"}), small({{"EDL_CUDA_LIBRARY", "/nowhere/libedl-cuda.so"}}));
   CHECK(processor.wait() == 0);
   CAPTURE(processor.log());
-  CHECK(has(processor.log(), "computes on the processor, as no GPU is to be had: GPU: "));
+  CHECK(has(processor.log(), "computes on the processor, because no GPU is available: GPU: "));
 }
 
 }  // namespace job_test

@@ -41,7 +41,7 @@ EDL_INLINE std::map<std::uint32_t, epoch_account> account_of(ledger const& l, ma
     marked[task.epoch] += std::min(plan.range(task.index).records(), applied * minibatch_size);
   }
   if (l.tallies().empty() && !marked.empty())
-    throw error("it was written by a version of this program that did not count what it applied");
+    throw error("it was written by an older version of edl, which did not count the records it applied");
   for (auto const& [task, records] : l.skipped()) out[task.epoch].skipped += records;
   for (auto const& [epoch, t] : l.tallies()) out[epoch].applied = t.records;
   for (auto const& [epoch, records] : marked) out[epoch];

@@ -334,10 +334,8 @@ EDL_INLINE void show(std::span<history const> all, std::string const& format, st
     throw usage_error(
         fmt::format("--plot={}: that is a directory; name a file in it, as history.svg", printable(picture)));
   if (std::filesystem::is_symlink(picture, unknown))
-    throw usage_error(
-        fmt::format("--plot={}: that is a link, which the picture would take the place of; name what it "
-                    "leads to",
-                    printable(picture)));
+    throw usage_error(fmt::format(
+        "--plot={}: that is a link, which the picture would replace; name its target", printable(picture)));
   replace_file(picture, to_picture(all, smooth), forced::nothing);
   std::uint64_t last = 0;
   for (history const& h : all) last = std::max(last, h.rows.back().step);

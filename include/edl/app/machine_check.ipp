@@ -49,7 +49,7 @@ inline bool memory_keeps(std::size_t size) {
 
 EDL_INLINE std::string machine_fault(std::size_t memory_bytes) {
   if (!detail::products_are_right()) return "products with a known answer come out wrong";
-  if (!detail::memory_keeps(memory_bytes)) return "memory does not keep what is written to it";
+  if (!detail::memory_keeps(memory_bytes)) return "memory corrupts data";
   return {};
 }
 

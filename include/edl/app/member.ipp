@@ -107,7 +107,7 @@ EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> con
         if (stopping && stopping()) throw worker::interrupted("told to stop before there was a master");
       auto const reply = wire::unpack<wire::JoinReply>(call.get().message, master_.name());
       if (reply.over() || reply.spare()) {
-        node_.options().log.info(reply.over() ? "the job is over: it takes nobody any more"
+        node_.options().log.info(reply.over() ? "the job is over: it accepts no more members"
                                               : detail::not_needed);
         finished_ = true;
         return false;

@@ -275,7 +275,7 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   }();
   if (!complete && self.lost()) self.explain_loss("worker");
   // Finished or stopped: the master tells which.
-  log.info(complete ? "the job is over" : "told to stop: what was leased has been handed back");
+  log.info(complete ? "the job is over" : "told to stop: the lease has been handed back");
   return 0;
 }
 

@@ -127,8 +127,8 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
     }
   if (s.batching.max_queue < std::size_t(s.batching.max_batch))
     throw usage_error(fmt::format(
-        "--max_queue={} is less than --max_batch={}: a request of so many records would be told to come "
-        "later for ever",
+        "--max_queue={} is less than --max_batch={}: a request of a full batch would always be refused "
+        "as one too many",
         s.batching.max_queue, s.batching.max_batch));
   if (s.batching.max_wait >= s.batching.timeout)
     throw usage_error(fmt::format(

@@ -146,7 +146,7 @@ EDL_INLINE std::vector<trial> trials_of(sweep_options const& o,
                                         std::optional<train::hyperparameters> const& known) {
   if (o.grid.empty() && o.random.empty())
     throw usage_error(
-        "a sweep needs --grid name=value,value,… or --random name=from:to: what is to be searched?");
+        "a sweep needs --grid name=value,value,… or --random name=from:to: there is nothing to search");
   if (o.random.empty() != (o.trials == 0))
     throw usage_error("--random and --trials go together: how many values are to be drawn, and of what?");
   std::vector<trial> all(1);

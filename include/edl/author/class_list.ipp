@@ -17,8 +17,8 @@ EDL_INLINE void class_list::refuse(std::size_t number) const {
 }
 
 EDL_INLINE void class_list::refuse(std::size_t number, std::int64_t label) {
-  throw data_error(
-      fmt::format("label {} of place {} is out of range: no network has so many outputs", label, number));
+  throw data_error(fmt::format("label {} of place {} is out of range: a network cannot have so many outputs",
+                               label, number));
 }
 
 }  // namespace edl

@@ -91,7 +91,7 @@ Result guarded(Result failed, Act act) noexcept {
   } catch (std::exception const& e) {
     note(e.what());
   } catch (...) {
-    note("the model has thrown what is no std::exception");
+    note("the model threw something that is no std::exception");
   }
   return failed;
 }

@@ -64,7 +64,7 @@ EDL_INLINE command_line::command_line(grammar g, words const& line) {
   };
   for (std::string const& word : line)
     if (!is_utf8(word))
-      throw usage_error(fmt::format("'{}' is not UTF-8; rename what it names, or name a link to it (ln -s)",
+      throw usage_error(fmt::format("'{}' is not UTF-8; rename the file, or name a link to it (ln -s)",
                                     printable(word, 256)));
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (line[i] == "--") {

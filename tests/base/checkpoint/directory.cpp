@@ -186,7 +186,7 @@ TEST_CASE("checkpoints above a version are set aside, told of, and removed when 
   for (std::uint64_t version : {5, 20, 100}) state.write(dir.path(), version, 1);
   CHECK(set_aside_newer(dir.path(), 20) ==
         "the checkpoint of version 100 is set aside, in " + dir.path() +
-            "/set-aside: they may be wrong, and the job goes back to what is older");
+            "/set-aside: they may be wrong, and the job goes back to an older version");
   CHECK(set_aside_newer(dir.path(), 20).empty());
   CHECK(set_aside_newer(dir / "nowhere", 0).empty());
   CHECK(newest_valid(dir.path()) == dir / "version-20");

@@ -143,7 +143,7 @@ TEST_CASE("nobody is asked for a passphrase, and what cannot be used is named wi
   o.certificate = f.dir / "e/chain";
   o.key = f.dir / "e/key";
   CHECK(contains(complaint([&] { credentials{o}; }),
-                 "--dashboard_key=" + o.key + ": the private key is encrypted, and nobody is asked"));
+                 "--dashboard_key=" + o.key + ": the private key is encrypted, and there is no prompt"));
   // As older versions of OpenSSL encrypt one.
   REQUIRE(std::system(("openssl ec -in " + (f.dir / "p/key") + " -aes128 -passout pass:secret -out " +
                        (f.dir / "e/old") + " >/dev/null 2>&1")

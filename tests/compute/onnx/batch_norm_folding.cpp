@@ -50,7 +50,7 @@ TEST_CASE(
                         "batch_normalization_6"});
   CHECK(stay == strings{"'batch_normalization' (it is the first layer)",
                         "'batch_normalization_3' (behind 'relu', no convolution or dense layer)",
-                        "'residual/body/batch_normalization' (others read what it reads)",
+                        "'residual/body/batch_normalization' (other nodes read its input, too)",
                         "'batch_normalization_5' (behind 'flatten', no convolution or dense layer)"});
   auto const left = tensors_of(g);
   CHECK(left.contains("conv2d/kernel_folded"));

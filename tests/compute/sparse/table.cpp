@@ -271,11 +271,10 @@ TEST_CASE("a bit of a row that flips between two steps is found; watched rows ar
     look();
     flip(row[5], 3);
     watched.push(ids{1}, std::vector<float>(3, 1), 0.1f, 21, 21);  // another row
-    CHECK_THROWS_WITH_AS(
-        watched.push(ids{2}, std::vector<float>(3, 1), 0.1f, 22, 22),
-        "the memory of this machine does not keep what is written to it: the row of id 2 has "
-        "changed without a step",
-        edl::memory_fault);
+    CHECK_THROWS_WITH_AS(watched.push(ids{2}, std::vector<float>(3, 1), 0.1f, 22, 22),
+                         "this machine's memory corrupts data: the row of id 2 has "
+                         "changed without a step",
+                         edl::memory_fault);
   }
 }
 

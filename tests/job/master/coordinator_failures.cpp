@@ -369,7 +369,7 @@ TEST_CASE("what a worker has done wrong is undone by the next master, too") {
   next.tell(0, next.ask(0), 95, 8);
   next.check(1, 7);
   next.check(2, 7);
-  CHECK(next.said("worker 0 computes wrongly; what was trained after version 40 is undone"));
+  CHECK(next.said("worker 0 computes wrongly; the training after version 40 is undone"));
   CHECK(next.take<find_restore_point>()->newest == 40);
 
   // A third one takes its place before that is done.

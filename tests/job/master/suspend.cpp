@@ -190,7 +190,7 @@ TEST_CASE("state that does not come in time is left to the checkpoint before, an
     m.it.left(role::server, 1, 1, m.now);
     m.it.suspend(m.now);
     CHECK(m.take<suspend_job>());
-    CHECK(m.said("what is trained since the newest checkpoint is lost"));
+    CHECK(m.said("the training since the newest checkpoint is lost"));
   }
   SUBCASE("a member that hangs") {
     master m(options(true, 0));
@@ -209,7 +209,7 @@ TEST_CASE("state that does not come in time is left to the checkpoint before, an
     CHECK_FALSE(m.it.over());
     m.pass(seconds(2));
     CHECK(m.take<suspend_job>());
-    CHECK(m.said("do not tell it: what is trained since the newest checkpoint is lost"));
+    CHECK(m.said("do not tell it: the training since the newest checkpoint is lost"));
   }
   SUBCASE("storage") {
     master m(options(false, 2));

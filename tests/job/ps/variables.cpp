@@ -102,11 +102,10 @@ TEST_CASE("a bit that flips between two steps is found; steps of watched memory 
   v.check_memory();
   flip(v.current()[10050], 30);
   v.step({0, 4096}, slopes, change, 1, 1000);  // of another block
-  CHECK_THROWS_WITH_AS(
-      v.step({5000, 10100}, slopes, change, 1, 1000),
-      "the memory of this machine does not keep what is written to it: elements [8192, 10100) "
-      "have changed without a step",
-      memory_fault);
+  CHECK_THROWS_WITH_AS(v.step({5000, 10100}, slopes, change, 1, 1000),
+                       "this machine's memory corrupts data: elements [8192, 10100) "
+                       "have changed without a step",
+                       memory_fault);
 }
 
 TEST_CASE("a bit that flips in accumulated gradients is found") {
@@ -123,7 +122,7 @@ TEST_CASE("a bit that flips in accumulated gradients is found") {
   const_cast<float&>(v.accumulated()[9000]) = 3;
   v.accumulate({0, 4096}, slopes, {}, false);  // of another block
   CHECK_THROWS_WITH_AS(v.accumulate({4096, 10000}, slopes, {}, false),
-                       "the memory of this machine does not keep what is written to it: sums of gradients of "
+                       "this machine's memory corrupts data: sums of gradients of "
                        "elements [8192, 10000) have changed by themselves",
                        memory_fault);
   CHECK_THROWS_AS(v.step_accumulated({0, 10000}, 2, 1, 3), memory_fault);

@@ -160,7 +160,7 @@ TEST_CASE("what is to be evaluated is tried before anything is trained, at both 
     CHECK(b.model.seen.empty());
     REQUIRE(b.master.outcomes.size() == 2);
     for (outcome const& o : b.master.outcomes)
-      CHECK(o.error == "what is to be evaluated cannot be used: record " + std::to_string(bad) +
+      CHECK(o.error == "the evaluation's data cannot be used: record " + std::to_string(bad) +
                            " is torn; mend the record, or leave it out with --skip_damaged");
   }
   bench b;

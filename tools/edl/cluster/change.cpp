@@ -156,8 +156,8 @@ int set_suspended(command_line const& l, bool yes) {
   bool const loses = yes && of->fault.empty() && !keeps_state(of->resource);
   if (loses && !of->resource.status.start_time.empty() && !l.truth("lose_progress"))
     throw usage_error(
-        fmt::format("job '{0}' has no --checkpoint_dir among its spec.flags: suspended, it loses what it has "
-                    "done, and begins anew; `edl suspend {1} --lose_progress` suspends it all the same",
+        fmt::format("job '{0}' has no --checkpoint_dir among its spec.flags: if suspended, it loses its "
+                    "progress and begins anew; `edl suspend {1} --lose_progress` suspends it all the same",
                     name, c.named(name)));
   live_job const changed = change_training_job(c, name, {{"spec", {{"suspend", yes}}}});
   fmt::print("job {} is {}{}\n", name, yes ? "being suspended" : "resumed",

@@ -176,7 +176,7 @@ std::vector<flag> explain_flags() {
   auto all = cluster_flags();
   all.push_back({.name = "all",
                  .fallback = "false",
-                 .help = "also what is usual: pods that got a node, an image, and started",
+                 .help = "also the usual events: pods that were scheduled, pulled an image, and started",
                  .type = flag::value_type::truth});
   all.push_back(output_flag());
   return all;
@@ -201,7 +201,7 @@ int explain(words const& line) {
   }
   std::string nothing;
   if (pods.empty() && !above) {
-    fmt::print("job {} is gone; what is known of it:\n", job);
+    fmt::print("job {} is gone; this is known about it:\n", job);
   } else {
     auto const of_pods = summarise(pods);
     job_summary const s = above ? summary_of(*above, of_pods.empty() ? nullptr : &of_pods[0]) : of_pods.at(0);

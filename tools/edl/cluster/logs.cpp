@@ -343,7 +343,7 @@ std::vector<flag> logs_flags() {
                  .most = 1000000000});
   all.push_back({.name = "prefix",
                  .fallback = "true",
-                 .help = "begin each line with who wrote it",
+                 .help = "begin each line with the name of the process that wrote it",
                  .type = flag::value_type::truth});
   return all;
 }

@@ -32,8 +32,7 @@ simulate::scenario read(command_line const& l, std::string const& path) {
   if (format == "pollux") {
     if (l.text("applications").empty())
       throw usage_error(
-          path +
-          ": a workload in the Pollux format needs --applications, the directory of what was measured");
+          path + ": a workload in the Pollux format needs --applications, the directory of the measurements");
     return simulate::read_pollux(
         path, l.text("applications"),
         l.text("batch") == "changing" ? simulate::batch::changing : simulate::batch::fixed);
@@ -81,7 +80,7 @@ std::vector<flag> simulate_flags() {
        .type = flag::value_type::whole,
        .least = 0,
        .most = 2147483647},
-      {.name = "policy", .fallback = "fair", .help = "who is given what is left when each job has its min"},
+      {.name = "policy", .fallback = "fair", .help = "which jobs get the rest once each job has its min"},
       {.name = "fixed",
        .fallback = "false",
        .help = "give each job its max or nothing: what elasticity is compared with",

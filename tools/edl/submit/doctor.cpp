@@ -459,7 +459,7 @@ class examination {
         bool const full = amount(used) >= amount(most.get<std::string>());
         add(full ? "fail" : "ok", "quota",
             fmt::format("{} of {} {} are used", used, most.get<std::string>(), what),
-            full ? "delete what is not needed, or let an administrator raise it" : "");
+            full ? "delete objects that are not needed, or ask an administrator to raise it" : "");
       }
     }
   }

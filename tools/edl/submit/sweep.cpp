@@ -327,7 +327,7 @@ class sweep_run {
       fmt::print("{}; {} of its jobs go on in the cluster: {}\n`edl delete {} -n {}{}` removes {}\n", what,
                  jobs.size(), fmt::join(jobs, ", "), fmt::join(jobs, " "), cluster_.space, cluster_.reach,
                  jobs.size() == 1 ? "it" : "them");
-    fmt::print("the same command finds them again, and goes on with what is left\n");
+    fmt::print("the same command finds them again and goes on with the rest\n");
     std::fflush(stdout);
   }
 

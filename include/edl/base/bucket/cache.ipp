@@ -144,7 +144,7 @@ inline void make_room(cache_options const& o, fs::path const& directory, std::st
     fs::rename(copy, part, unknown);  // so that what is removed in part is no copy any more
     fs::remove_all(part, unknown);
     held -= e.bytes;
-    o.log.info(fmt::format("--data_cache: removed {}, which nobody uses", copy.string()));
+    o.log.info(fmt::format("--data_cache: removed {}, which is not in use", copy.string()));
   }
   if (held + bytes > o.most_bytes)
     throw error(

@@ -299,7 +299,7 @@ EDL_INLINE std::string set_aside_newer(std::string const& directory, std::uint64
       detail::move_aside(directory, {version, path, detail::position_of(path)});
       moved.push_back(std::to_string(version));
     }
-  return detail::told_aside(moved, directory, "they may be wrong, and the job goes back to what is older");
+  return detail::told_aside(moved, directory, "they may be wrong, and the job goes back to an older version");
 }
 
 EDL_INLINE std::string set_aside_strays(std::string const& directory, permission const& allowed) {

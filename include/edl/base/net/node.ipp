@@ -41,7 +41,7 @@ struct node::state {
 
   /// Logs the exception that is being handled.
   void tell_failure() const {
-    std::string why = "it threw what is no exception";
+    std::string why = "it threw something that is no std::exception";
     try {
       throw;
     } catch (std::exception const& e) {

@@ -85,7 +85,7 @@ inline std::string reason(allocation& a, job_state const& s, int n, std::map<int
   if (a.room.first_fit(s.shape) >= 0 && !a.room.within_load(s.shape))
     return has + "the rest is headroom for services";
   if (giving == has_spare(s)) return has + "there is no room for more";
-  return has + fmt::format("the rest goes to those who deserve it more ({})", a.options.who.name);
+  return has + fmt::format("the rest goes to jobs with a stronger claim ({})", a.options.who.name);
 }
 
 EDL_INLINE plan outcome_of(allocation& a) {

@@ -347,7 +347,7 @@ EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& co
     a.user_space = space;
   return a;
 } catch (YAML::Exception const& e) {
-  throw error(fmt::format("kubeconfig {}: an entry is not what it should be: {}", one_line(path, 300),
+  throw error(fmt::format("kubeconfig {}: an entry has the wrong form: {}", one_line(path, 300),
                           one_line(e.msg, 200)));
 }
 

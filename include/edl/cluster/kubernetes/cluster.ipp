@@ -473,8 +473,8 @@ EDL_INLINE void cluster::raise_memory(nlohmann::json const& pod) {
   if (had.empty() || requested == limit.end()) return;
   if (bytes_of(had) >= 8 * bytes_of(requested->second)) {
     log_.error(
-        fmt::format("the master has used more memory than its limit of {}, eight times what was asked for: "
-                    "give it more with --master_resource_limit",
+        fmt::format("the master has exceeded its memory limit of {}, eight times its request: "
+                    "raise it with --master_resource_limit",
                     had));
     return;
   }

@@ -131,7 +131,7 @@ inline exec_credential parse_credential(exec_plugin const& p, std::string const&
     return it != of.end() && it->is_string() ? it->get<std::string>() : std::string();
   };
   if (!o.is_object() || text(o, "kind") != "ExecCredential")
-    throw bad(output.empty() ? "it printed nothing" : "what it printed is no ExecCredential in JSON");
+    throw bad(output.empty() ? "it printed nothing" : "its output is no ExecCredential in JSON");
   if (auto const version = text(o, "apiVersion"); version != "client.authentication.k8s.io/" + p.version)
     throw bad(fmt::format("it speaks '{}', and the kubeconfig says {}: make them agree",
                           one_line(version, 100), p.version));

@@ -175,7 +175,7 @@ struct folding {
     std::string from = g.nodes_[at].inputs[0];
     std::optional<linear> found;
     while (true) {
-      if (readers(from) > 1) return "others read what it reads";
+      if (readers(from) > 1) return "other nodes read its input, too";
       auto const made = maker(from);
       if (!made) return "it is the first layer";
       found = linear_at(*made, where, count);

@@ -159,7 +159,7 @@ EDL_INLINE void table::initialise(row r) const {
 EDL_INLINE void table::check(row r) const {
   if (!format_.intact(r))
     throw memory_fault(
-        fmt::format("the memory of this machine does not keep what is written to it: the row of id {} has "
+        fmt::format("this machine's memory corrupts data: the row of id {} has "
                     "changed without a "
                     "step",
                     r.header->id));

@@ -101,7 +101,7 @@ EDL_INLINE std::vector<foreign_flag> const& foreign_flags() {
       {"eval_metrics_fn", compiled, {}},
       {"callbacks",
        "there are no callbacks: the struct's schedule sets the learning rate, --max_step ends a job, and "
-       "--checkpoint_steps, --evaluation_steps and --output say what is written when",
+       "--checkpoint_steps, --evaluation_steps and --output say what is written, and when",
        {}},
       {"custom_data_reader",
        "the format of records is found out from the files; the struct's `open` reads one of its own",

@@ -128,7 +128,9 @@ inline void resolve_metrics(job& j, parsed_flags const& a) {
   char const* const flag = j.evaluation.save_best ? "save_best" : "early_stopping";
   if (j.evaluation.evaluation_steps == 0)
     throw usage_error(
-        fmt::format("--{} needs --evaluation_steps=N and --validation_data: what is to be compared?", flag));
+        fmt::format("--{} needs --evaluation_steps=N and --validation_data: without evaluations it has "
+                    "nothing to compare",
+                    flag));
   if (j.evaluation.save_best && j.checkpoints.checkpoint_dir.empty())
     throw usage_error("--save_best needs --checkpoint_dir: where should the best model go?");
 }

@@ -319,7 +319,7 @@ EDL_INLINE void coordinator::heed(gradient_checks::verdict const& v, time_point 
                     topic::note);
   // What the job began with is not of its doing.
   std::uint64_t const good = std::max(*v.good_at, options_.start.version);
-  job_.say(severity::error, fmt::format("{}; what was trained after version {} is undone", v.text, good),
+  job_.say(severity::error, fmt::format("{}; the training after version {} is undone", v.text, good),
            topic::recovery);
   give_up(generations_.undo(good, now), now);
   for (std::uint32_t const id : v.culprits)

@@ -51,7 +51,7 @@ class job_state {
   std::vector<command> take_commands() { return std::exchange(commands_, {}); }
 
   void finish();
-  /// `missing`: why what is trained since the newest checkpoint is lost; empty: nothing is.
+  /// `missing`: why the training since the newest checkpoint is lost; empty: nothing is.
   void end_suspended(std::string const& missing);
   /// Nothing for a job that is over.
   void fail(std::string const& reason);

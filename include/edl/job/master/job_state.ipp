@@ -26,7 +26,7 @@ EDL_INLINE void job_state::finish() {
 
 EDL_INLINE void job_state::end_suspended(std::string const& missing) {
   if (!missing.empty())
-    say(severity::error, fmt::format("{}: what is trained since the newest checkpoint is lost", missing));
+    say(severity::error, fmt::format("{}: the training since the newest checkpoint is lost", missing));
   enter(job_phase::suspended);
   add(suspend_job{});
 }

@@ -171,18 +171,17 @@ EDL_INLINE std::optional<duration> roster::excuse(time_point now) {
   auto const found = isolation_.look(newest, size(), now);
   if (found.absence) {
     excuse(*found.absence, now);
-    job_.say(severity::info, fmt::format("Members are heard again after {:.1f} s: what they could not tell "
-                                         "meanwhile is held against nobody",
+    job_.say(severity::info, fmt::format("members are heard again after {:.1f} s; their silence in between "
+                                         "does not count as a failure",
                                          std::chrono::duration<double>(*found.absence).count()));
   }
   if (found.began)
-    job_.say(
-        severity::warning,
-        fmt::format("no member has been heard for {:.1f} s: this master may be cut off; it blames nobody "
-                    "for up to {} s",
-                    std::chrono::duration<double>(isolation_.quiet(now)).count(),
-                    std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()),
-        topic::waiting);
+    job_.say(severity::warning,
+             fmt::format("no member has been heard for {:.1f} s: this master may be cut off, and gives up "
+                         "nobody for up to {} s",
+                         std::chrono::duration<double>(isolation_.quiet(now)).count(),
+                         std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()),
+             topic::waiting);
   return found.absence;
 }
 

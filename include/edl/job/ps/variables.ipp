@@ -72,10 +72,10 @@ EDL_INLINE void variables::note_memory(element_range of) {
 EDL_INLINE void variables::check_memory(element_range of) const {
   if (!memory_ || there_) return;
   if (auto const where = memory_->changed(arrays(), of))
-    throw memory_fault(fmt::format(
-        "the memory of this machine does not keep what is written to it: elements [{}, {}) have changed "
-        "without a step",
-        elements_.first + where->first, elements_.first + where->last));
+    throw memory_fault(
+        fmt::format("this machine's memory corrupts data: elements [{}, {}) have changed "
+                    "without a step",
+                    elements_.first + where->first, elements_.first + where->last));
 }
 
 /// Work on what these elements have accumulated, which is looked at before.
@@ -86,7 +86,7 @@ void variables::change_sums(element_range of, Work const& work) {
   element_range const here{of.first - elements_.first, of.last - elements_.first};
   if (auto const where = memory_of_sums_->changed(sums, here))
     throw memory_fault(
-        fmt::format("the memory of this machine does not keep what is written to it: sums of gradients of "
+        fmt::format("this machine's memory corrupts data: sums of gradients of "
                     "elements [{}, {}) "
                     "have changed by themselves",
                     elements_.first + where->first, elements_.first + where->last));

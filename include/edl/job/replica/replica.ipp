@@ -649,7 +649,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
     refresh();
     throw worker::rolled_back(fmt::format("{}; world {} follows", why, count_of(number_)));
   }
-  throw data_error(fmt::format("version {} is not to be had from any worker: {}", version, why));
+  throw data_error(fmt::format("version {} is not available from any worker: {}", version, why));
 }
 
 EDL_INLINE std::uint32_t replica::position(task_key const& task, std::uint32_t minibatches) {

@@ -99,7 +99,7 @@ EDL_INLINE asio::awaitable<void> step_log::handle(net::request& r) {
   std::uint32_t const worker = request.worker();
   if (request.begin()) {
     if (world_ == 0)
-      throw net::call_error(net::status::invalid, fmt::format("nobody can follow {} now", options_.name));
+      throw net::call_error(net::status::invalid, fmt::format("{} cannot be followed now", options_.name));
     followers_[worker] = version_;
     look();
     std::string const answer = detail::to_message({.world = world_, .version = version_});

@@ -162,9 +162,9 @@ EDL_INLINE followed_model::model followed_model::load(std::string const& path) c
   made->warm_up(options_.max_batch);
   if (std::string const& why = made->inputs_unknown(); !why.empty())
     log_.warning(fmt::format(
-        "{} does not say what it takes of a record, and `feed` refuses zeros and empty texts ({}): its "
+        "{} does not list its inputs, and `feed` refuses zeros and empty texts ({}): there may be more "
         "inputs "
-        "may be more than those that are told, and any are taken; a model that is trained anew says it",
+        "than those that were found, so any are accepted; a model trained by this version lists them",
         made->path(), why));
   return made;
 }

@@ -312,7 +312,7 @@ EDL_INLINE void session::try_evaluation() {
           {.shard = shard, .begin = last ? all - n : 0, .end = last ? all : n, .m = mode::evaluation});
       data::batch* const b = once.next();
       invariant(b != nullptr, "a loader that was given work gives a minibatch");
-      if (!b->error.empty()) *tried_evaluation_ = "what is to be evaluated cannot be used: " + b->error;
+      if (!b->error.empty()) *tried_evaluation_ = "the evaluation's data cannot be used: " + b->error;
       once.recycle(b);
     };
     if (!from->shards().empty()) some(0, false), some(from->shards().size() - 1, true);
@@ -697,7 +697,7 @@ EDL_INLINE void session::drop_leases() {
 
 EDL_INLINE void session::start_again(rolled_back const& why) {
   log_.log(why.planned ? severity::info : severity::warning,
-           fmt::format("what was leased is void: {}", why.what()));
+           fmt::format("the lease is void: {}", why.what()));
   unreported_.clear();
   drop_leases();
   finished_ = false;  // what counted as done may have to be done again

@@ -30,14 +30,14 @@ TEST_CASE("a decision that cannot be carried out ends the job, though nobody cal
   m.around.replaces = [] { throw edl::error("no more processes"); };
   m.kill(role::server, 0);
   REQUIRE(eventually([&] { return m.ended().has_value(); }));
-  CHECK(m.ended() == "the master cannot do what it has decided: no more processes");
+  CHECK(m.ended() == "the master cannot carry out a decision: no more processes");
 }
 
 TEST_CASE("work that fails when the journal has what it waits for ends the job") {
   master_process m;
   m.on_node([&] { m.it->when_kept([] { throw edl::error("no more processes"); }); });
   REQUIRE(eventually([&] { return m.ended().has_value(); }));
-  CHECK(m.ended() == "the master cannot do what it has decided: no more processes");
+  CHECK(m.ended() == "the master cannot carry out a decision: no more processes");
 }
 
 TEST_CASE(

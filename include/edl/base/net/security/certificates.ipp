@@ -196,8 +196,8 @@ EDL_INLINE void use_certificate(ssl_ctx_st& c, pem const& chain, pem const& key)
   std::string const why = openssl_errors("");
   if (asked)
     throw error(
-        fmt::format("{}: the private key is encrypted, and nobody is asked for its passphrase: give it "
-                    "without one (openssl pkey -in FILE -out NEW)",
+        fmt::format("{}: the private key is encrypted, and there is no prompt for its passphrase: "
+                    "decrypt it (openssl pkey -in FILE -out NEW)",
                     key.name));
   if (!fits)
     throw error(

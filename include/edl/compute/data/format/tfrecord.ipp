@@ -74,7 +74,7 @@ class tfrecord_reader final : public reader {
     file_->check_unchanged();
     std::string_view const payload(bytes_.data() + tfrecord_head, bytes_.size() - tfrecord_around);
     if (!sound_head(bytes_.data()) || number_of<std::uint64_t>(bytes_.data()) != payload.size())
-      throw refuse("its length is not what it was when the file was opened");
+      throw refuse("its length has changed since it was opened");
     auto const sum = number_of<std::uint32_t>(payload.data() + payload.size()),
                found = masked(crc32c(payload));
     if (sum != found)

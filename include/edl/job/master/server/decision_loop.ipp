@@ -114,7 +114,7 @@ EDL_INLINE bool decision_loop::starts(process_id who) const {
 EDL_INLINE void decision_loop::perform(std::function<void()> const& work) try {
   work();
 } catch (std::exception const& e) {
-  coordinator_.fail(fmt::format("the master cannot do what it has decided: {}", e.what()));
+  coordinator_.fail(fmt::format("the master cannot carry out a decision: {}", e.what()));
 }
 
 EDL_INLINE asio::awaitable<void> decision_loop::announced() {

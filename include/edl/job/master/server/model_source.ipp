@@ -58,7 +58,7 @@ EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::ro
     for (row_part const& p : all)
       if (p.slots.first == at && p.slots.last > (best ? best->slots.last : at)) best = &p;
     if (!best || best->slots.last > sparse::hash_slots)
-      throw error(fmt::format("nobody has the rows from hash slot {} on", at));
+      throw error(fmt::format("no worker has the rows from hash slot {} on", at));
     chosen.push_back(*best);
   }
   co_return chosen;

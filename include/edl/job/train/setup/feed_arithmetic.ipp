@@ -133,8 +133,8 @@ EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program
   detail::fed_numbers fed(p, known.inputs);
   if (fed.total() == 0 && !fed.unknown().empty())
     refuse_arithmetic(fmt::format(
-        "the model does not say what it takes of a record, and `feed` refuses zeros and empty texts ({}); a "
-        "model that is trained anew says it",
+        "the model does not list its inputs, and `feed` refuses zeros and empty texts ({}); a model trained "
+        "by this version lists them",
         fed.unknown()));
   if (fed.total() == 0) refuse_arithmetic("`feed` reads no numbers of a record, but texts or bytes");
   std::array<std::vector<float>, 4> told;

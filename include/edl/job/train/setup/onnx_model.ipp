@@ -99,11 +99,11 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
     throw error(fmt::format("--export_onnx={}: that is a directory; name a file in it", file));
   // What is renamed to a link's name takes its place.
   if (std::filesystem::is_symlink(file, code))
-    throw error(fmt::format("--export_onnx={}: that is a link; name what it leads to, {}", file,
+    throw error(fmt::format("--export_onnx={}: that is a link; name its target, {}", file,
                             std::filesystem::weakly_canonical(file, code).native()));
   if (std::filesystem::is_regular_file(file, code) && !detail::may_be_replaced(file))
     throw error(
-        fmt::format("--export_onnx={}: what is there is no ONNX model, and would be lost; name "
+        fmt::format("--export_onnx={}: the file there is no ONNX model, and would be overwritten; name "
                     "another file, or remove it",
                     file));
   auto const parent = std::filesystem::path(file).parent_path();

@@ -131,9 +131,10 @@ EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule,
       damaged += (*of)->damage().size();
   if (damaged > 0)
     log.warning(fmt::format(
-        "what {} from its damaged place on is left out whole: how many records that are nobody "
-        "knows, and --max_damaged={} does not count them",
-        damaged == 1 ? "a file holds" : fmt::format("each of {} files holds", damaged), j.data.max_damaged));
+        "{} from its damaged place on is left out as a whole; --max_damaged={} does not count those records, "
+        "whose number is unknown",
+        damaged == 1 ? "the content of a file" : fmt::format("the content of each of {} files", damaged),
+        j.data.max_damaged));
   if (auto const tasks = j.data.records_per_task();
       r.training && j.command == command::train && j.data.shuffle && data::records(*r.training) > tasks)
     if (auto const by = data::sorted_by(*r.training); !by.empty())

@@ -28,7 +28,7 @@ EDL_INLINE std::string cpu_trainer::device() const {
   bool const exact = cpu_->precision() == precision::float32;
   std::string const how =
       exact ? "the processor" : fmt::format("the processor, {}", name_of(cpu_->precision()));
-  if (!no_gpu_.empty()) return how + ", as no GPU is to be had: " + no_gpu_;
+  if (!no_gpu_.empty()) return how + ", because no GPU is available: " + no_gpu_;
   return exact ? std::string() : how;
 }
 
