@@ -169,11 +169,11 @@ TEST_CASE("what an ONNX file is to have are flags of export and of train, and me
     all.back() = "--export_onnx=";
     CHECK(contains(refusal(all), "--export_onnx= has no value: give one, or leave the flag out"));
     all.back() = "--export_onnx=m/model.safetensors";
-    CHECK(contains(refusal(all), "a model of edl's own form, which is not to be lost"));
+    CHECK(contains(refusal(all), "a model in edl's own format, which must not be overwritten"));
   }
   for (std::string const flag : {"export_fold_batch_norm", "export_preprocess", "export_rows_as_inputs"}) {
     CHECK(contains(refusal({"train", "--training_data=d", "--" + flag}),
-                   "--" + flag + " is of the file that --export_onnx=FILE writes"));
+                   "--" + flag + " applies to the file that --export_onnx=FILE writes"));
     CHECK(!job({"train", "--training_data=d", "--" + flag + "=false"}).outputs.export_preprocess);
     CHECK(contains(refusal({"sweep", "--training_data=d", "--" + flag}), "is of one model"));
     CHECK(contains(refusal({"evaluate", "--validation_data=d", "--" + flag}), "--" + flag));

@@ -61,7 +61,7 @@ TEST_CASE("a job in a fixed order has the same best model when a worker and the 
     REQUIRE(victim);
     ::kill(victim, SIGKILL);
     REQUIRE(j.says(role == std::string("worker") ? "Evaluation metrics[v=48]"
-                                                 : "another master has ended before its job"));
+                                                 : "the previous master ended before its job"));
   }
   CHECK(j.wait() == 0);
   CAPTURE(j.log());

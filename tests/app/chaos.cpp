@@ -133,7 +133,7 @@ TEST_CASE("after a partition a job goes on from its newest checkpoint, not from 
   cut_server = server(0, "1");
   CHECK(master->wait(120s) == 0);
   CAPTURE(master->log());
-  CHECK(job::has(master->log(), "of an older history than the checkpoint of version "));
+  CHECK(job::has(master->log(), "of a superseded history; the job goes on from the checkpoint of version "));
   CHECK(job::has(master->log(), "Going back to version " + std::to_string(written)));
   CHECK(first->wait(20s) == 0);
   CHECK(second->wait(20s) == 0);

@@ -58,7 +58,7 @@ TEST_CASE("members outlast a master that is away, whatever becomes of its journa
     CHECK(has(log, "Going on at version "));
     CHECK_FALSE(has(log, "Going back to version"));
     // Its epoch is above all that members know, with or without a journal.
-    CHECK_FALSE(has(log, "its journal was lost or is an older one"));
+    CHECK_FALSE(has(log, "its journal was lost or is older"));
     CHECK(has(log, "this master goes by the journal before") == (what == "damaged"));
     if (what != "damaged" && what != "gone") CHECK(has(ps0->log(), "generation 2: "));
     CHECK_FALSE(std::filesystem::exists(journal));

@@ -90,7 +90,7 @@ TEST_CASE("names from a file are printable, and its values have a bound") {
   CHECK(wide.notes ==
         std::vector<std::string>{"2 values of further columns are left out: there is room for 1000 of them"});
   for (int i = 1; i < 40'000; ++i) text += "{\"step\":" + std::to_string(i) + ",\"c999\":1}\n";
-  CHECK_THROWS_WITH_AS(history_from(text, "m"), "more than 33554432 values are no history", edl::error);
+  CHECK_THROWS_WITH_AS(history_from(text, "m"), "a history has at most 33554432 values", edl::error);
 }
 
 TEST_CASE("a picture has the losses in one panel, and each metric in its own") {
@@ -137,12 +137,11 @@ TEST_CASE("several trainings are lines of one picture, by their directories, and
 
 TEST_CASE("a directory without a history, a torn line and a foreign one are told") {
   job::scratch const dir;
-  CHECK_THROWS_WITH_AS(
-      edl::app::read_history(dir / "c"),
-      (dir /
-       "c has no history.jsonl: give the --checkpoint_dir of a job that has trained; one without keeps none")
-          .c_str(),
-      edl::error);
+  CHECK_THROWS_WITH_AS(edl::app::read_history(dir / "c"),
+                       (dir / "c has no history.jsonl: give the --checkpoint_dir of a job that has trained; "
+                              "a job without --checkpoint_dir keeps no history")
+                           .c_str(),
+                       edl::error);
   std::filesystem::create_directory(dir / "c");
   std::ofstream(dir / "c/history.jsonl") << "[1]\n" << lines << R"({"step":400,"lo)";
   history const h = edl::app::read_history(dir / "c");
@@ -194,7 +193,8 @@ TEST_CASE("a file that is too long for a history is not read") {
   std::ofstream(file).close();
   std::filesystem::resize_file(file, (256u << 20) + 1);
   CHECK_THROWS_WITH_AS(edl::app::read_history(dir / ""),
-                       doctest::Contains("has 268435457 bytes, and is no history"), edl::error);
+                       doctest::Contains("has 268435457 bytes, which is too large for a history"),
+                       edl::error);
 }
 
 TEST_CASE("a history goes on after a kill without a gap or a step twice") {
@@ -230,7 +230,7 @@ TEST_CASE("a history goes on after a kill without a gap or a step twice") {
   job::run j(flags("killed"));
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
-  CHECK(has(j.log(), "history.jsonl: a last line that was cut off is dropped"));
+  CHECK(has(j.log(), "history.jsonl: its last line is cut off, and is dropped"));
   CHECK(has(j.log(), "the job goes on from there"));
   CHECK(facts("killed") == facts("whole"));
   std::string steps;
@@ -251,7 +251,7 @@ TEST_CASE("a history goes on after a kill without a gap or a step twice") {
   CHECK(has(slurp(dir / "curve.svg"), ">accuracy, validation<"));
   job::run both({"history", dir / "killed", "--plot=" + dir / "both.svg", "-o", "csv"});
   CHECK(both.wait() == 1);
-  CHECK(has(both.log(), "both.svg draws instead of printing csv: give the command once for each"));
+  CHECK(has(both.log(), "both.svg draws instead of printing csv: run the command once for each"));
   job::run png({"history", dir / "killed", "--plot=" + dir / "curve.png"});
   CHECK(png.wait() == 1);
   CHECK(has(png.log(), "curve.png: the picture is SVG: give a name that ends in .svg"));
@@ -263,7 +263,7 @@ TEST_CASE("a job whose history cannot be written trains all the same, and says s
   job::run j(job::train({"--history_steps=1", "--checkpoint_dir=" + dir / "c"}));
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
-  CHECK(job::count(j.log(), "the history of the job cannot be kept for now") == 1);
+  CHECK(job::count(j.log(), "the history of the job cannot be written for now") == 1);
   CHECK(job::count(j.log(), "history.jsonl lacks 64 lines") == 1);
 }
 

@@ -40,7 +40,7 @@ TEST_CASE("a machine with such errors is left where there are others, and told o
                        untrusted_machine);
   CHECK(job::slurp(dir / "log").empty());
   check_machine(false, log, edac);
-  CHECK(job::has(job::slurp(dir / "log"), "the worker takes part all the same"));
+  CHECK(job::has(job::slurp(dir / "log"), "the worker takes part nevertheless"));
   ::close(file);
 }
 

@@ -126,10 +126,10 @@ TEST_CASE("by all-reduce workers share large tables: the same bits as with all r
   };
   auto const whole = start("whole", tabled, {"--table_copies=0"});
   check_end(*whole, dir / "whole-c", 2);
-  CHECK_FALSE(has(whole->log(), "not small any more"));
+  CHECK_FALSE(has(whole->log(), "no longer small"));
   auto const shared = start("shared", tabled, {"--table_copies=2"});
   check_end(*shared, dir / "shared-c", 2);
-  CHECK(count(shared->log(), "the tables are not small any more") == 4);
+  CHECK(count(shared->log(), "the tables are no longer small") == 4);
   CHECK(has(shared->log(), "this worker has hash slots [2048, 4096)"));
   CHECK(model(dir, "shared") == model(dir, "whole"));
   CHECK(row_files(dir / "shared-c/version-32") == 2);

@@ -76,7 +76,7 @@ TEST_CASE("killed processes of every role: worker, server with a copy, master in
   CHECK(it.says("master", "ps-1 is started again"));
   CHECK(it.reaches("ps-1", "Running"));
   it.cluster.kill("default", "elasticdl-j-master", signal_of_kill);
-  CHECK(it.says("master", "another master has ended before its job: this one takes its place"));
+  CHECK(it.says("master", "the previous master ended before its job: this one takes its place"));
   it.check_exact(3);
   std::string names;
   for (auto const& [name, phase] : it.pods()) names += name + " ";

@@ -221,7 +221,7 @@ TEST_CASE("a master waits for the directory of one that its node still runs, and
     distant_holder const last(it.checkpoints());
     it.begin();
     CHECK(it.says("master", "is in use by job 'j' (process 7 on far"));
-    CHECK(it.says("master", "it may be the last master of this job"));
+    CHECK(it.says("master", "it may be the previous master of this job"));
   }
   CHECK(it.says("master", "this master has no journal: it goes on with 2 workers"));
   CHECK(it.members() == before);

@@ -133,7 +133,7 @@ TEST_CASE("where GPUs cannot sum, the hosts do, and the log says why; who insist
                    small({{"EDL_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}}));
   CHECK(insists.wait() == 1);
   CAPTURE(insists.log());
-  CHECK(has(insists.log(), "--allreduce_transport=nccl cannot be, because of worker "));
+  CHECK(has(insists.log(), "--allreduce_transport=nccl is impossible because of worker "));
 }
 
 TEST_CASE("an NCCL that does not join GPUs is given up, and the job goes on without") {

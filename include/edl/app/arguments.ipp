@@ -104,7 +104,7 @@ inline scaling scaling_of(cli::command_line const& l) {
   if (l.given("num_workers")) wanted.workers = int(l.number("num_workers"));
   if (l.given("num_ps_pods")) wanted.servers = int(l.number("num_ps_pods"));
   if (!wanted.workers && !wanted.servers)
-    throw usage_error("scale: how many? give --num_workers or --num_ps_pods");
+    throw usage_error("scale: give the new size with --num_workers or --num_ps_pods");
   return wanted;
 }
 
@@ -168,7 +168,7 @@ inline sweep sweep_of(cli::command_line const& l) {
       s.train_flags.push_back(fmt::format("--{}={}", name, value));
   if (!l.given("validation_data") && !l.given("validation_split"))
     throw usage_error(
-        "a sweep needs --validation_data or --validation_split: on which records are its trials compared?");
+        "a sweep needs --validation_data or --validation_split: its trials are compared on those records");
   return s;
 }
 

@@ -30,13 +30,13 @@ EDL_INLINE std::map<std::uint32_t, epoch_account> account_of(ledger const& l, ma
   for (auto const& [epoch, tasks] : l.closed())
     for (auto const& [begin, end] : tasks.runs()) {
       if (end > plan.tasks())
-        throw error(fmt::format("epoch {} has task {} of {}: the manifest is of other data", epoch, end - 1,
-                                plan.tasks()));
+        throw error(fmt::format("epoch {} has task {} of {}: the manifest belongs to other data", epoch,
+                                end - 1, plan.tasks()));
       marked[epoch] += plan.records(begin, end);
     }
   for (auto const& [task, applied] : l.open()) {
     if (task.index >= plan.tasks() || applied >= plan.minibatches(task.index))
-      throw error(fmt::format("epoch {} has {} minibatches of task {}: the manifest is of other data",
+      throw error(fmt::format("epoch {} has {} minibatches of task {}: the manifest belongs to other data",
                               task.epoch, applied, task.index));
     marked[task.epoch] += std::min(plan.range(task.index).records(), applied * minibatch_size);
   }

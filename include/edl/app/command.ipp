@@ -105,7 +105,8 @@ inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, process
   if (!j.dry_run) return nullptr;
   if (!s.role.empty() && s.dry_run.empty())
     throw usage_error(
-        "--dry_run is for one machine, by one command: leave it out for a cluster and for roles by hand");
+        "--dry_run works on one machine, by one command: leave it out in a cluster and for roles started by "
+        "hand");
   std::unique_ptr<train::dry_run_directory> own;
   if (s.role.empty()) {
     own = std::make_unique<train::dry_run_directory>();

@@ -217,7 +217,7 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
     // A row has room for all columns up to its last.
     values += into.values.size();
     if (values > detail::most_values)
-      throw error(fmt::format("more than {} values are no history", detail::most_values));
+      throw error(fmt::format("a history has at most {} values", detail::most_values));
     h.lines.emplace_back(line);
   }
   for (auto& [step, row] : rows) h.rows.push_back(std::move(row));
@@ -236,13 +236,13 @@ EDL_INLINE history read_history(std::string const& path) {
   bool const is_file = std::filesystem::is_regular_file(path, unknown);
   std::string const file = is_file ? path : train::history_path(path);
   if (!is_file && !std::filesystem::exists(file, unknown))
-    throw error(fmt::format(
-        "{} has no history.jsonl: give the --checkpoint_dir of a job that has trained; one without "
-        "keeps none",
-        path));
+    throw error(
+        fmt::format("{} has no history.jsonl: give the --checkpoint_dir of a job that has trained; a job "
+                    "without --checkpoint_dir keeps no history",
+                    path));
   input_file const in(file);
   if (in.size() > detail::longest_history_text)
-    throw error(fmt::format("{} has {} bytes, and is no history", file, in.size()));
+    throw error(fmt::format("{} has {} bytes, which is too large for a history", file, in.size()));
   std::string text(std::size_t(in.size()), '\0');
   in.read(0, std::as_writable_bytes(std::span(text)));
   std::string const directory = is_file ? std::filesystem::path(path).parent_path().string() : path;
@@ -324,7 +324,7 @@ EDL_INLINE void show(std::span<history const> all, std::string const& format, st
     throw usage_error("several histories are drawn into one picture: add --plot=FILE.svg, or name one");
   if (picture.empty()) return fmt::print("{}", to_text(all[0], format));
   if (format != "table")
-    throw usage_error(fmt::format("--plot={} draws instead of printing {}: give the command once for each",
+    throw usage_error(fmt::format("--plot={} draws instead of printing {}: run the command once for each",
                                   printable(picture), format));
   if (std::string const end = std::filesystem::path(picture).extension(); !end.empty() && end != ".svg")
     throw usage_error(
@@ -356,7 +356,7 @@ EDL_INLINE void show(history_request const& what) {
 
 EDL_INLINE double smoothing_of(cli::command_line const& l) {
   if (l.given("smooth") && l.text("plot").empty())
-    throw usage_error("--smooth is of a picture: add --plot=FILE.svg");
+    throw usage_error("--smooth applies to a picture: add --plot=FILE.svg");
   return cli::parse_number<double>(l.text("smooth"));
 }
 

@@ -112,8 +112,9 @@ EDL_INLINE job_directory::job_directory() {
     if (lock_ >= 0 && ::stat((path_ + "/lock").c_str(), &s) == 0) return;
     if (lock_ >= 0) ::close(std::exchange(lock_, -1));
   }
-  throw error(fmt::format("cannot make a directory in {}: {}; XDG_RUNTIME_DIR or TMPDIR names another", base,
-                          std::strerror(errno)));
+  throw error(
+      fmt::format("cannot make a directory in {}: {}; set XDG_RUNTIME_DIR or TMPDIR to another directory",
+                  base, std::strerror(errno)));
 }
 
 EDL_INLINE job_directory::~job_directory() {

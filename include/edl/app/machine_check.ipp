@@ -71,7 +71,7 @@ EDL_INLINE void check_machine(bool other_machines, logger const& log, std::strin
   if (fault.empty() && past.empty()) return;
   if (other_machines) throw untrusted_machine(why);
   if (!fault.empty()) throw error(why + "; start the worker on another");
-  log.warning(why + "; the worker takes part all the same, as the job has no other machine");
+  log.warning(why + "; the worker takes part nevertheless, because the job has no other machine");
 }
 
 }  // namespace edl::app

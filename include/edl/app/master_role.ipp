@@ -59,7 +59,8 @@ inline std::optional<kubernetes::job_spec> cluster_job(process_environment const
   if (s.platform != "kubernetes") return std::nullopt;
   if (s.cluster.empty())
     throw usage_error(
-        "EDL_JOB is not set: a master in a cluster is made by `edl train`, or as that prints it (--yaml)");
+        "EDL_JOB is not set: start a job in a cluster with `edl train`, or with what `edl train --yaml` "
+        "prints");
   auto spec = kubernetes::job_from_json(s.cluster);
   platform::environment mine;
   for (char** one = environ; *one; ++one) {
@@ -112,7 +113,8 @@ inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, 
     } catch (checkpoint::directory_taken const& e) {
       if (!owned) throw;
       if (clock::now() > until) throw master_away(e.what());
-      log.warning(fmt::format("{} (it may be the last master of this job: it is waited for)", e.what()));
+      log.warning(
+          fmt::format("{} (it may be the previous master of this job; this one waits for it)", e.what()));
     }
 }
 
@@ -197,7 +199,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
     p.explain(untold, train::trainer_options_of(j, p, std::max(1, j.processes.num_workers), 0));
   if (!owned() || before_) train::clean_outputs(j, before_.has_value(), log);
   if (before_)
-    reporter_.say({severity::warning, "another master has ended before its job: this one takes its place",
+    reporter_.say({severity::warning, "the previous master ended before its job: this one takes its place",
                    master::topic::replaced});
   metrics_ =
       serve_metrics(node_, j, s, [this](metric_registry& to) { collect(to, server_.decisions()); }, log);

@@ -91,7 +91,7 @@ EDL_INLINE void member::explain_loss(std::string const& who) const {
   std::lock_guard const guard(lock_);
   if (!away_.empty()) throw master_away(away_);
   if (!broken_.empty())
-    throw error(fmt::format("this {} cannot hear of the master any more: {}", who, broken_));
+    throw error(fmt::format("this {} gets no answer from the master any more: {}", who, broken_));
   throw worker::given_up(fmt::format("the master has given this {} up", who));
 }
 

@@ -422,7 +422,7 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
   try {
     announce(own, a.job.name, token, a.job.checkpoints.checkpoint_dir);
   } catch (error const& e) {
-    log.warning(fmt::format("'scale' will not find this job: {}", e.what()));
+    log.warning(fmt::format("`scale` cannot find this job: {}", e.what()));
   }
   std::mutex mutex;
   std::optional<platform::ending> ended;  // of the master

@@ -131,9 +131,10 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
         "as one too many",
         s.batching.max_queue, s.batching.max_batch));
   if (s.batching.max_wait >= s.batching.timeout)
-    throw usage_error(fmt::format(
-        "--max_wait_us={} is not less than --timeout_ms={}: what waits for others would be too late",
-        s.batching.max_wait.count(), s.batching.timeout.count()));
+    throw usage_error(
+        fmt::format("--max_wait_us={} is not less than --timeout_ms={}: a record that waits for a batch "
+                    "would be answered too late",
+                    s.batching.max_wait.count(), s.batching.timeout.count()));
   if (s.listening.certificate.empty() != s.listening.key.empty())
     throw usage_error("--tls_certificate and --tls_key belong together: give both, or none");
   return s;
@@ -181,12 +182,13 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   server.part();
   // Who routes requests hears later than this process that it ends. A person at the terminal routes none.
   if (*signal == SIGTERM && what.drain_delay.count() > 0) {
-    log.info(fmt::format("told to end: serves on for {:.3g} s, until all have heard that it is not ready",
-                         std::chrono::duration<double>(what.drain_delay).count()));
+    log.info(fmt::format(
+        "told to shut down: serves for {:.3g} s more, until all clients have seen that it is not ready",
+        std::chrono::duration<double>(what.drain_delay).count()));
     stop.wait(what.drain_delay);  // a second signal ends the wait
   }
   bool const all = server.drain(what.drain);
-  log.info(all ? "told to end: all that was asked is answered" : "told to end: some answers took too long");
+  log.info(all ? "told to shut down: all requests are answered" : "told to end: some answers took too long");
   return all ? 0 : 1;
 }
 

@@ -107,15 +107,16 @@ class sweep_runs {
   void go_on() {
     input_file const file(list_);
     if (file.size() > longest_list)
-      throw error(fmt::format("{} has {} bytes, and is no list of trials", list_, file.size()));
+      throw error(
+          fmt::format("{} has {} bytes, which is too large for a list of trials", list_, file.size()));
     std::string text(std::size_t(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
     sweep_list before = list_from_json(text, list_);
     if (before.sweep != identity() ||
         !std::ranges::equal(before.trials, trials_, {}, &trial::values, &trial::values))
       throw usage_error(
-          fmt::format("--output={} holds another sweep ({}): give the same flags to go on, or name another "
-                      "directory",
+          fmt::format("--output={} holds another sweep ({}): give the same flags to continue it, or name "
+                      "another directory",
                       sweep_.output, before.sweep));
     check_steps(before, rounds_.back(), list_);
     trials_ = std::move(before.trials);

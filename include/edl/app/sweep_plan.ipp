@@ -148,7 +148,8 @@ EDL_INLINE std::vector<trial> trials_of(sweep_options const& o,
     throw usage_error(
         "a sweep needs --grid name=value,value,… or --random name=from:to: there is nothing to search");
   if (o.random.empty() != (o.trials == 0))
-    throw usage_error("--random and --trials go together: how many values are to be drawn, and of what?");
+    throw usage_error(
+        "--random and --trials go together: one says how many values are drawn, the other from what");
   std::vector<trial> all(1);
   train::settings names;
   auto const claim = [&](std::string const& name) {
@@ -201,9 +202,9 @@ EDL_INLINE std::vector<trial> trials_of(sweep_options const& o,
 }
 
 EDL_INLINE std::vector<std::uint64_t> rounds_of(sweep_options const& o) {
-  if (o.steps == 0) throw usage_error("a sweep needs --max_step=N: how long is a whole run?");
+  if (o.steps == 0) throw usage_error("a sweep needs --max_step=N, the length of a whole run");
   if (o.halving == 0) return {o.steps};
-  if (o.halving < 2) throw usage_error("--halving=1: every round would go on with all; expected 2 or more");
+  if (o.halving < 2) throw usage_error("--halving=1: every round would keep all trials; expected 2 or more");
   if (o.first_steps >= o.steps)
     throw usage_error(
         fmt::format("--first_steps={}: a whole run has --max_step={}: give fewer steps, or leave "

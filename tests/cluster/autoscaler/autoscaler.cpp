@@ -321,7 +321,7 @@ TEST_CASE("a reason explains the size that it stands beside") {
   v.jobs.push_back(one("b", 1, 8, cores(1)));
   v.nodes.push_back(machine("m", 5));
   converge(v, {.max_load = 1});
-  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason.find("those who deserve it more") !=
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason.find("jobs with a stronger claim") !=
         std::string::npos);
 }
 

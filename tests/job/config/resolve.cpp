@@ -154,7 +154,7 @@ TEST_CASE("an array of predictions has no columns of the records") {
   CHECK(refusal(wrong) == "--prediction_columns=id,,: a part of the list is empty");
   CHECK(job(line).outputs.prediction_format == edl::prediction_format::jsonl);
   line.back() = "--prediction_format=npy";
-  CHECK(contains(refusal(line), "an array has numbers of the model alone; take jsonl"));
+  CHECK(contains(refusal(line), "an array holds only the model's numbers; use jsonl"));
 }
 
 }  // namespace resolve_test

@@ -440,9 +440,8 @@ TEST_CASE(
                         m.now)
                   .accepted);
       CHECK(edl::epoch_of(m.it.generation()) == 2);
-      CHECK(
-          m.said("the servers have version 11486 of an older history than the checkpoint of version 28500") ==
-          (version == 11486));
+      CHECK(m.said("the servers have version 11486 of a superseded history; the job goes on from the "
+                   "checkpoint of version 28500") == (version == 11486));
       auto const asked = m.take<find_restore_point>();
       CHECK(asked.has_value() == stale);
       if (asked) m.it.restore_point_found(asked->generation, o.start, m.now);
@@ -502,8 +501,9 @@ TEST_CASE("a copy of the model that is behind the newest checkpoint does not cou
     m.enter(1, m.it.generation() - 1,
             copy_position{.version = 305, .applied = {}, .world = m.it.generation() - 1});
     CHECK(m.take<find_restore_point>());
-    CHECK(m.said(
-        "the copy of worker 1 is of version 305, of an older history than the checkpoint of version 310"));
+    CHECK(
+        m.said("the copy of worker 1, of version 305, belongs to a superseded history: it does not count "
+               "beside the checkpoint of version 310"));
   }
 }
 

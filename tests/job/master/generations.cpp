@@ -175,7 +175,7 @@ TEST_CASE("members know a newer generation than a master's journal: it goes abov
     for (auto& c : m.it.take_commands()) m.seen.push_back(std::move(c));
     for (auto const& c : m.seen)
       if (auto const* line = std::get_if<log_line>(&c))
-        seen |= line->text.find("its journal was lost or is an older one") != std::string::npos;
+        seen |= line->text.find("its journal was lost or is older") != std::string::npos;
     return seen;
   };
   persisted_state const before{

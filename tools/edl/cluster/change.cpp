@@ -262,7 +262,7 @@ int scale(words const& line) {
   command_line const l("scale", scale_flags(), line, 1, 1, "the job's name");
   std::string const& job = l.arguments()[0];
   if (!l.given("num_workers") && !l.given("num_ps_pods"))
-    throw usage_error("scale: how many? give --num_workers or --num_ps_pods");
+    throw usage_error("scale: give the new size with --num_workers or --num_ps_pods");
   bool const by_autoscaler = l.text("num_workers") == "auto";
   json wanted{{k8s::annotation::scaled, nullptr}};  // an older answer is none to this question
   for (auto const& [name, annotation] : {std::pair{"num_workers", k8s::annotation::num_workers},

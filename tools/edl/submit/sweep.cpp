@@ -100,15 +100,16 @@ class sweep_run {
   void go_on() {
     input_file const file(list_);
     if (file.size() > longest_list)
-      throw error(fmt::format("{} has {} bytes, and is no list of trials", list_, file.size()));
+      throw error(
+          fmt::format("{} has {} bytes, which is too large for a list of trials", list_, file.size()));
     std::string text(std::size_t(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
     app::sweep_list before = app::list_from_json(text, list_);
     if (before.sweep != sweep_.identity ||
         !std::ranges::equal(before.trials, trials_, {}, &app::trial::values, &app::trial::values))
       throw usage_error(
-          fmt::format("--output={} holds another sweep ({}): give the same flags to go on, or name another "
-                      "directory",
+          fmt::format("--output={} holds another sweep ({}): give the same flags to continue it, or name "
+                      "another directory",
                       sweep_.output, before.sweep));
     app::check_steps(before, sweep_.rounds.back(), list_);
     trials_ = std::move(before.trials);

@@ -130,7 +130,7 @@ void check(cluster_sweep const& s) {
   if (!l.given("by")) throw usage_error("--by is needed: the metric that tells which trial is the best");
   if (!l.given("validation_data") && !l.given("validation_split"))
     throw usage_error(
-        "a sweep needs --validation_data or --validation_split: on which records are its trials compared?");
+        "a sweep needs --validation_data or --validation_split: its trials are compared on those records");
   if (s.rounds.size() > 1 && l.text("checkpoint_dir").empty())
     throw usage_error(
         fmt::format("--halving={}: a trial that goes on does so from its checkpoint: give a --checkpoint_dir "

@@ -115,9 +115,10 @@ inline void resolve_precision(job const& j) {
   if (j.compute.precision != precision::int8) return;
   if (j.command == command::train)
     throw usage_error(
-        "--precision=int8 is of evaluate and predict: train with bfloat16, or leave it out for float32");
+        "--precision=int8 works for evaluate and predict only: train with bfloat16, or leave it out for "
+        "float32");
   if (j.compute.device == worker::device_kind::cuda)
-    throw usage_error("--precision=int8 is computed by processors: leave out --device=cuda");
+    throw usage_error("--precision=int8 works on processors only: leave out --device=cuda");
 }
 
 inline void resolve_metrics(job& j, parsed_flags const& a) {
@@ -132,17 +133,18 @@ inline void resolve_metrics(job& j, parsed_flags const& a) {
                     "nothing to compare",
                     flag));
   if (j.evaluation.save_best && j.checkpoints.checkpoint_dir.empty())
-    throw usage_error("--save_best needs --checkpoint_dir: where should the best model go?");
+    throw usage_error("--save_best needs --checkpoint_dir, where the best model goes");
 }
 
 inline void resolve_export(job const& j, cli::command_line const& given) {
   if (j.command != command::train) return;
   check_export_file(given);
   if (!j.outputs.export_onnx.empty() && j.outputs.output.empty())
-    throw usage_error("--export_onnx needs --output: the model that is exported lies there");
+    throw usage_error("--export_onnx needs --output, where the exported model lies");
   for (char const* const flag : {"export_fold_batch_norm", "export_preprocess", "export_rows_as_inputs"})
     if (given.truth(flag) && j.outputs.export_onnx.empty())
-      throw usage_error(fmt::format("--{} is of the file that --export_onnx=FILE writes: name one", flag));
+      throw usage_error(
+          fmt::format("--{} applies to the file that --export_onnx=FILE writes: name one", flag));
 }
 
 }  // namespace detail
@@ -151,8 +153,8 @@ EDL_INLINE void check_export_file(cli::command_line const& given) {
   std::string const& file = given.text("export_onnx");
   if (file.ends_with(".safetensors"))
     throw usage_error(
-        fmt::format("--export_onnx={}: a file of that name is a model of edl's own form, which is "
-                    "not to be lost; name one that ends in .onnx",
+        fmt::format("--export_onnx={}: a file of that name is a model in edl's own format, which must not be "
+                    "overwritten; give a name that ends in .onnx",
                     printable(file)));
 }
 
@@ -176,21 +178,23 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
   detail::resolve_tasks(j, a.records_per_task);
   detail::resolve_steps(j);
   if (j.checkpoints.checkpoint_steps > 0 && j.checkpoints.checkpoint_dir.empty())
-    throw usage_error("--checkpoint_steps needs --checkpoint_dir: where should checkpoints go?");
+    throw usage_error("--checkpoint_steps needs --checkpoint_dir, where the checkpoints go");
   detail::resolve_split(j, a.validation_split);
   detail::check_buckets(j);
   if (j.evaluation.evaluation_steps > 0 && what == command::train && j.data.validation_data.empty() &&
       j.data.validation_split == 0)
-    throw usage_error("--evaluation_steps needs --validation_data or --validation_split: on which records?");
+    throw usage_error(
+        "--evaluation_steps needs records to evaluate on: add --validation_data or --validation_split");
   detail::resolve_export(j, given);
   if (j.observe.tensorboard_histograms > 0 || j.observe.tensorboard_pictures > 0) {
     std::string const flag =
         j.observe.tensorboard_histograms > 0 ? "--tensorboard_histograms" : "--tensorboard_pictures";
     if (j.observe.tensorboard_log_dir.empty())
-      throw usage_error(flag + " needs --tensorboard_log_dir: where should they go?");
+      throw usage_error(flag + " needs --tensorboard_log_dir, where they go");
     if (j.strategy != strategy::local)
-      throw usage_error(
-          flag + " is of one process, which has the whole model: leave out --num_workers and --num_ps_pods");
+      throw usage_error(flag +
+                        " works in a job of one process, which has the whole model: leave out --num_workers "
+                        "and --num_ps_pods");
   }
   if (what == command::train && j.evaluation.worst > 0 &&
       (!j.observe.dashboard || j.evaluation.evaluation_steps == 0))
@@ -200,14 +204,14 @@ EDL_INLINE resolved resolve(command what, cli::command_line const& given) {
   if (what == command::evaluate && j.evaluation.worst > 0 && j.evaluation.wrong.empty() &&
       j.strategy != strategy::local)
     throw usage_error(
-        "--worst in several processes needs --wrong=DIR, a directory that all of them see: what each finds "
-        "is put together there");
+        "--worst in several processes needs --wrong=DIR, a directory that all of them can read and write: "
+        "their results are merged there");
   if (j.observe.dashboard_certificate.empty() != j.observe.dashboard_key.empty())
     throw usage_error("--dashboard_certificate and --dashboard_key belong together: give both, or none");
   cli::list_of("prediction_columns", j.outputs.prediction_columns);
   if (j.outputs.prediction_format == prediction_format::npy && !j.outputs.prediction_columns.empty())
     throw usage_error(
-        "--prediction_columns and --prediction_format=npy: an array has numbers of the model alone; take "
+        "--prediction_columns and --prediction_format=npy: an array holds only the model's numbers; use "
         "jsonl");
   detail::resolve_precision(j);
   detail::resolve_metrics(j, a);

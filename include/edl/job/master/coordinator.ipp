@@ -315,7 +315,7 @@ EDL_INLINE void coordinator::heed(gradient_checks::verdict const& v, time_point 
   if (!v.good_at) return job_.say(severity::warning, v.text, topic::note);
   if (!job_.leasing())
     return job_.say(severity::error,
-                    v.text + "; the training is over, and its model cannot be undone any more: train again",
+                    v.text + "; the training is over, and its model can no longer be undone: train again",
                     topic::note);
   // What the job began with is not of its doing.
   std::uint64_t const good = std::max(*v.good_at, options_.start.version);
@@ -379,9 +379,9 @@ EDL_INLINE void coordinator::judged(std::uint64_t version, time_point now, std::
                                     bool stops) {
   if (over()) return;
   if (!error.empty())
-    job_.say(
-        severity::warning,
-        fmt::format("the evaluation of version {} does not count, it cannot be kept: {}", version, error));
+    job_.say(severity::warning,
+             fmt::format("the evaluation of version {} does not count, because it cannot be stored: {}",
+                         version, error));
   if (stops) stop(now, version);
   if (!over() && versions_.judged(version)) advance();
 }
@@ -472,7 +472,7 @@ EDL_INLINE void coordinator::finish() {
 EDL_INLINE void coordinator::suspend(time_point now) {
   if (over() || suspending()) return;
   job_.suspend(now);
-  job_.say(severity::info, "Suspending: nothing is leased any more", topic::end);
+  job_.say(severity::info, "Suspending: no more tasks are leased", topic::end);
   if (!options_.trains() || !options_.final_checkpoint) return job_.end_suspended({});
   if (job_.leasing()) give_up(generations_.regroup(now), now);
   keep_state(now);

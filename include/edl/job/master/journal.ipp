@@ -57,12 +57,12 @@ EDL_INLINE std::string journal_head(std::string_view record) {
 EDL_INLINE nlohmann::json read_record(std::string const& path) {
   input_file const file(path);
   if (file.size() > longest_journal)
-    throw error(fmt::format("{} has {} bytes and is no journal of a master", path, file.size()));
+    throw error(fmt::format("{} has {} bytes and is not a journal of a master", path, file.size()));
   std::string text(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
   std::size_t const head = std::min(text.size(), journal_magic.size() + 9);
   if (!text.starts_with(journal_magic))
-    throw error(fmt::format("{} is damaged at byte 0: it is no journal of a master", path));
+    throw error(fmt::format("{} is damaged at byte 0: it is not a journal of a master", path));
   if (std::string_view const record = std::string_view(text).substr(head);
       std::string_view(text).substr(0, head) != journal_head(record))
     throw error(fmt::format("{} is damaged: bytes {} to {} do not have the CRC-32 that stands before them",

@@ -84,8 +84,8 @@ EDL_INLINE void model_generations::interrupt() {
 EDL_INLINE void model_generations::rise_above(join_request const& r, time_point now) {
   if (r.heard < job_.generation() || r.heard == 0) return;
   job_.say(severity::warning,
-           fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is an older "
-                       "one; the job goes on above that",
+           fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is older; "
+                       "the job goes on above that",
                        in_words(r.role), r.id, count_of(r.heard), count_of(job_.generation())));
   job_.raise_generation(r.heard);
   if (job_.forming()) {
@@ -182,11 +182,9 @@ EDL_INLINE void model_generations::recover_servers(time_point now) {
       return configure();
     case server_generations::past_state::gone:
       if (held.behind(newest_written_))
-        job_.say(
-            severity::warning,
-            fmt::format("the servers have version {} of an older history than the checkpoint of version {} "
-                        "is of: the job goes on from the checkpoint",
-                        held.version, newest_written_.version));
+        job_.say(severity::warning, fmt::format("the servers have version {} of a superseded history; the "
+                                                "job goes on from the checkpoint of version {}",
+                                                held.version, newest_written_.version));
       find_point();
       return configure_if_complete();
     case server_generations::past_state::none:
@@ -244,10 +242,9 @@ EDL_INLINE void model_generations::stop_spare_servers(time_point now) {
 }
 
 EDL_INLINE void model_generations::server_ahead(std::uint32_t id, time_point now) {
-  job_.say(severity::warning,
-           fmt::format("server {} knows a newer generation than {}: its journal was lost or is an older one; "
-                       "the job goes on above that",
-                       id, count_of(job_.generation())));
+  job_.say(severity::warning, fmt::format("server {} knows a newer generation than {}: its journal was lost "
+                                          "or is older; the job goes on above that",
+                                          id, count_of(job_.generation())));
   job_.raise_generation(job_.generation() + servers_.leap());  // by how much it is ahead nobody says
   regroup_servers(now);
 }
@@ -276,10 +273,9 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::enter(std::uint32_t w
     regroup_workers(now);
   }
   if (e.copy && position{e.copy->world, e.copy->version}.behind(newest_written_)) {
-    job_.say(severity::info,
-             fmt::format("the copy of worker {} is of version {}, of an older history than the checkpoint of "
-                         "version {} is of: it does not count",
-                         worker, e.copy->version, newest_written_.version));
+    job_.say(severity::info, fmt::format("the copy of worker {}, of version {}, belongs to a superseded "
+                                         "history: it does not count beside the checkpoint of version {}",
+                                         worker, e.copy->version, newest_written_.version));
     e.copy.reset();
   }
   worlds_.enter(worker, std::move(e), now);

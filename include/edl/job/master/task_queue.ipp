@@ -21,7 +21,7 @@ EDL_INLINE task_queue::task_queue(std::vector<shard> shards, options o)
   if (plan_.tasks() == 0) throw usage_error("the data set holds no record");
   if (o.num_epochs > std::int64_t{std::numeric_limits<std::uint32_t>::max()})
     throw usage_error(
-        fmt::format("--num_epochs={} is too many: give 0 for training without end", o.num_epochs));
+        fmt::format("--num_epochs={} is too many: give 0 for training without limit", o.num_epochs));
   if (o.lanes > 0)
     lanes_.emplace(plan_, task_lanes::options{.lanes = o.lanes,
                                               .epochs = most_epochs(),

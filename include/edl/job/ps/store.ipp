@@ -67,7 +67,7 @@ EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments,
   bool const rows_fit =
       rows_.tables() == 0 ? row_segments.empty() : ps::segments::cover(row_segments, rows_.counted());
   if (values.size() != copy_size() || !ps::segments::cover(segments, elements()) || !rows_fit)
-    throw error("what came is no copy of this model's state");
+    throw error("the received data is no copy of this model's state");
   begin(variables_.copied(values), rows_.empty(), std::move(segments), std::move(row_segments));
 }
 

@@ -49,7 +49,7 @@ EDL_INLINE std::string follower::ask(net::channel& source, net::outgoing what, b
     if (!for_step || with_.over() <= has_->world)
       goes_on = clock::now();
     else if (clock::now() - goes_on > with_.next_world_in)
-      throw net::call_error(net::status::not_ready, "its world has ended, and it has made no step since");
+      throw net::call_error(net::status::not_ready, "its world has ended, and it has not made a step since");
   }
   return call.get().message;
 }
@@ -73,7 +73,7 @@ EDL_INLINE std::optional<follower::copy> follower::follow(net::channel& source, 
     throw;
   } catch (error const& e) {
     has_.reset();
-    with_.log.warning(fmt::format("cannot follow worker {}, and its copy is given up: {}", from, e.what()));
+    with_.log.warning(fmt::format("cannot follow worker {}, and discards its copy: {}", from, e.what()));
   }
   return has_;
 }

@@ -113,7 +113,7 @@ EDL_INLINE gpu_meeting gpu_sum::meet() {
   detail::read_bytes(words, where);
   if (failed) throw *failed;
   if (std::ranges::all_of(where, [](std::byte b) { return b == std::byte{}; }))
-    throw error("NCCL: the first member could draw no place to meet");
+    throw error("NCCL: the first member could not create an identifier");
   return where;
 }
 
@@ -222,7 +222,7 @@ void gpu_sum::wait(Done done, std::chrono::milliseconds most) {
       group_->watch();
     }
     if (now - began > most)
-      throw error(fmt::format("NCCL: nothing has come for {} s",
+      throw error(fmt::format("NCCL: no data has arrived for {} s",
                               std::chrono::duration_cast<std::chrono::seconds>(most).count()));
     if (now - began > detail::patient_after)
       std::this_thread::sleep_for(std::chrono::microseconds(100));

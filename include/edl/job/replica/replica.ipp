@@ -140,7 +140,8 @@ EDL_INLINE asio::awaitable<void> replica::watch_stop() {
       since = now;
     } else if (now - *since >
                std::clamp<duration>(step_time_.load(), detail::least_patience, detail::most_patience)) {
-      dependencies_.log.info("told to stop: it leaves amid a step, in which others keep it waiting");
+      dependencies_.log.info(
+          "told to stop: it leaves in the middle of a step, in which the others keep it waiting");
       co_return world_is_over(std::numeric_limits<std::uint64_t>::max());
     }
   }
@@ -425,7 +426,7 @@ EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& gro
     return;
   }
   if (dependencies_.job.training.allreduce_transport == allreduce_transport::nccl)
-    throw error(fmt::format("--allreduce_transport=nccl cannot be, because of worker {}: {}",
+    throw error(fmt::format("--allreduce_transport=nccl is impossible because of worker {}: {}",
                             not_joined->rank < 0 ? self_.id : members_[std::size_t(not_joined->rank)].id,
                             not_joined->why));
   on_node([&] { dependencies_.store->move_back(); });
@@ -454,7 +455,7 @@ EDL_INLINE void replica::step() {
       // Nobody comes here before all have made the last step.
       if (shares_.divide())
         dependencies_.log.info(fmt::format(
-            "version {}: the tables are not small any more; this worker has hash slots "
+            "version {}: the tables are no longer small; this worker has hash slots "
             "[{}, {}) of them from now on",
             version_, dependencies_.store->rows().slots().first, dependencies_.store->rows().slots().last));
     }

@@ -185,7 +185,7 @@ EDL_INLINE void followed_model::load_older() {
       }
       log_.info(fmt::format("keeps version {} of {}", all_.back().of->version(), *it));
     } catch (std::exception const& e) {  // a job may have removed it meanwhile
-      log_.warning(fmt::format("{}; that version is not kept", e.what()));
+      log_.warning(fmt::format("{}; that version is discarded", e.what()));
     }
 }
 

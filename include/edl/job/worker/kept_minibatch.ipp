@@ -34,7 +34,7 @@ EDL_INLINE std::shared_ptr<kept_minibatch::inputs const> kept_minibatch::find(ta
   for (auto k = kept_.rbegin(); k != kept_.rend(); ++k)
     if ((*k)->task == task && (*k)->index == index) return *k;
   throw net::call_error(net::status::not_ready,
-                        fmt::format("minibatch {} of task {} is not kept any more", index, task.index));
+                        fmt::format("minibatch {} of task {} is no longer kept", index, task.index));
 }
 
 EDL_INLINE asio::awaitable<void> kept_minibatch::handle(net::request& r) const {

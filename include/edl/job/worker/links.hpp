@@ -123,7 +123,7 @@ class parameter_link {
   /// Fills in the weights of all these rows, as they are now.
   virtual void pull_rows(sparse::minibatch_rows& rows) {
     (void)rows;
-    throw error("this model's tables of rows are kept nowhere here");
+    throw error("this process holds none of the model's embedding tables");
   }
 
   /// Both `pull` and `pull_rows`, side by side where that is quicker. The rows are those of the version that

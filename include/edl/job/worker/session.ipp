@@ -79,7 +79,7 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
     if (!kept.empty()) log_.info(kept);
   }
   if (options_.clip.any() && model_.gradients_to_change().size() != model_.gradients().size())
-    throw usage_error("--clip_norm and --clip_value are for what the processor computes: add --device=cpu");
+    throw usage_error("--clip_norm and --clip_value work on a processor only: add --device=cpu");
   if (options_.get_model_steps > 1)
     for (std::size_t i = 0; i < rule_.slots().size(); ++i)
       slots_.emplace_back(model_.gradients().size(), rule_.initial(i));
@@ -384,7 +384,7 @@ EDL_INLINE void session::tell_damage(data::batch const& b) {
   for (std::string const& why : b.damage) {
     if (reported_damage_.size() > detail::most_reported || !reported_damage_.insert(why).second) continue;
     log_.warning(reported_damage_.size() > detail::most_reported
-                     ? "more damaged records are left out, and are not told one by one"
+                     ? "more damaged records are skipped without a line each"
                      : why + "; it is left out");
   }
 }
@@ -536,7 +536,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
 
 EDL_INLINE void session::check_with(kept_minibatch& kept, fetch_inputs fetch) {
   if (model_.gradients_to_change().size() != model_.gradients().size())
-    throw usage_error("--verify_gradients is for what the processor computes: add --device=cpu");
+    throw usage_error("--verify_gradients works on a processor only: add --device=cpu");
   kept_ = &kept;
   fetch_ = std::move(fetch);
 }

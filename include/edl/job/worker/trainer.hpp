@@ -130,7 +130,7 @@ class trainer {
 };
 
 inline void trainer::inspect(data::batch const&, visit_row const&) {
-  throw usage_error("--worst and --wrong are of what the processor computes: add --device=cpu");
+  throw usage_error("--worst and --wrong work on a processor only: add --device=cpu");
 }
 
 }  // namespace worker

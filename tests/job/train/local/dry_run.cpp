@@ -71,7 +71,7 @@ TEST_CASE("a role that somebody has started by hand cannot take part in a dry ru
   run j(train({"--dry_run"}),
         {.env = {{"EDL_ROLE", "master"}, {"EDL_JOB_TOKEN", "a secret of some length"}}});
   CHECK(j.wait() == 1);
-  CHECK(has(j.log(), "--dry_run is for one machine, by one command"));
+  CHECK(has(j.log(), "--dry_run works on one machine, by one command"));
 }
 
 TEST_CASE("a job of a few minibatches has only them, in each epoch") {

@@ -212,7 +212,7 @@ TEST_CASE("a model that says no class has none that is wrong") {
   edl::job j{.command = edl::command::evaluate};
   j.evaluation.wrong = dir / "";
   CHECK_THROWS_WITH_AS(edl::train::hard_records(j, p, from),
-                       doctest::Contains("--wrong is for models that say"), edl::usage_error);
+                       doctest::Contains("--wrong works for models that predict"), edl::usage_error);
 }
 
 TEST_CASE("an evaluation tells the worst records and writes the wrong ones") {

@@ -136,12 +136,12 @@ TEST_CASE(
   CHECK(check(dir / "empty").empty());
   for (char const* text : {"a,b\n1,2\n", "\x08\x08", "\x08\x08x", "\x08\x01\x12"}) {
     std::ofstream(dir / "data.csv") << text;
-    CHECK_THROWS_WITH_AS(check(dir / "data.csv"), doctest::Contains("what is there is no ONNX model, and"),
+    CHECK_THROWS_WITH_AS(check(dir / "data.csv"), doctest::Contains("the file there is no ONNX model, and"),
                          edl::error);
   }
   std::filesystem::create_symlink("empty", dir / "link");
-  CHECK_THROWS_WITH_AS(check(dir / "link"),
-                       doctest::Contains("link: that is a link; name what it leads to, "), edl::error);
+  CHECK_THROWS_WITH_AS(check(dir / "link"), doctest::Contains("link: that is a link; name its target, "),
+                       edl::error);
   std::filesystem::create_symlink("nowhere", dir / "broken");
   CHECK_THROWS_WITH_AS(check(dir / "broken"), doctest::Contains("that is a link"), edl::error);
   j.outputs.output = dir / "made later";

@@ -164,13 +164,14 @@ TEST_CASE("a link is nobody's but the user's: where it would be removed or repla
   CHECK(said().empty());
   j.data.prediction_data = dir / "there/part-1.csv";
   std::filesystem::create_symlink("../data/mine.csv", j.data.prediction_data);
-  CHECK(has(said(), "part-1.csv there is a link, and files of such names are removed"));
+  CHECK(has(said(), "part-1.csv there is a link, and files with such names are removed"));
   for (char const* name : {"1-is-2-said-3.png", "local.txt"})
     std::filesystem::create_symlink("../data/mine.csv", dir / "data" + ("/" + std::string(name)));
   edl::job const wrong{.command = edl::command::evaluate, .evaluation = {.wrong = dir / "data"}};
   edl::job const profile{.command = edl::command::evaluate, .compute = {.profile = dir / "data"}};
   for (edl::job const& one : {wrong, profile}) {
-    CHECK(has(complaint([&] { edl::train::make_directories(one); }), " there is a link, and files of such"));
+    CHECK(
+        has(complaint([&] { edl::train::make_directories(one); }), " there is a link, and files with such"));
   }
   CHECK(std::filesystem::is_symlink(dir / "there/part-1.csv"));
 }

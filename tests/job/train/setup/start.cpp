@@ -78,7 +78,7 @@ TEST_CASE(
     if (tolerant)
       CHECK(has(j.log(), "Epoch 0: 2048 records in the data set, 2048 counted once"));
     else
-      CHECK(has(j.log(), "no checkpoint in " + dir / "c can be used to go on from; the same command with "
+      CHECK(has(j.log(), "no checkpoint in " + dir / "c is usable; the same command with "
                                                      "--ignore_damaged_checkpoints starts anew"));
   }
 }
@@ -94,7 +94,7 @@ TEST_CASE("a checkpoint that cannot be read now is not damaged") {
   CHECK(refused.wait() == 1);
   CAPTURE(refused.log());
   CHECK(has(refused.log(), "cannot open " + file + ": "));
-  CHECK(has(refused.log(), "give the command again when it can be read, or pass it over"));
+  CHECK(has(refused.log(), "run the command again when it can be read, or skip it"));
   job::run allowed(train(with(flags, {"--ignore_damaged_checkpoints"})));
   CHECK(allowed.wait() == 0);
   CHECK(has(allowed.log(), "going on from " + dir / "c/version-32"));
@@ -387,7 +387,7 @@ TEST_CASE("what fits in part is refused without the flag, which the error names"
   edl::checkpoint::write_safetensors(file, {&alien, 1});
   file.commit();
   refused({"--checkpoint_dir_for_init=" + dir / "alien.safetensors", "--skip_mismatch"},
-          "a file of others needs weight_names in the model");
+          "a file of another program needs weight_names in the model");
   refused({"--freeze=dense/kernl"}, "'dense/kernl' matches no variable that is trained; did you mean");
   refused({"--rates=dense/kernl=2"},
           "'dense/kernl' matches no variable or table that is trained; did you mean");

@@ -61,7 +61,7 @@ std::string handlers::answer_once(net::request& r, Reply (handlers::*how)(Reques
     if (last->second.number == m.number()) return last->second.text;
     if (last->second.number > m.number())
       throw net::call_error(net::status::cancelled,
-                            fmt::format("{} has asked for something else since", r.peer()));
+                            fmt::format("{} has sent a newer request since", r.peer()));
   }
   std::string text = wire::pack((this->*how)(m));
   if (m.number() != 0 && coordinator_.workers().known(m.worker(), m.incarnation()))
@@ -130,7 +130,7 @@ EDL_INLINE asio::awaitable<void> handlers::take_probe(net::request& r) {
     auto const until = now() + r.time_left();
     while (now() < probed_until_)
       if (!co_await loop_.changed().wait_until(std::min(until, probed_until_)) && now() >= until)
-        throw net::call_error(net::status::not_ready, "others measure their machines");
+        throw net::call_error(net::status::not_ready, "other members are measuring their machines");
     probed_until_ = now() + detail::longest_turn;
     co_return;
   }

@@ -35,7 +35,7 @@ EDL_INLINE model_files::finding model_files::look_for_checkpoint(std::optional<s
   if (!search.passed_over.empty()) f.warning += (f.warning.empty() ? "" : "; ") + search.warning();
   if (!search.newest && !search.passed_over.empty() && !tolerant)
     f.unusable = fmt::format(
-        "no checkpoint in {} can be used to go on from; the same command with "
+        "no checkpoint in {} is usable; the same command with "
         "--ignore_damaged_checkpoints starts anew",
         options_.files.directory);
   if (!search.passed_over.empty()) f.point = options_.anew;

@@ -176,7 +176,7 @@ EDL_INLINE asio::awaitable<model_source::model> model_source::newest_copy() {
     } catch (net::call_error const& e) {
       why = e.what();
     }
-  throw error(fmt::format("the model cannot be had: {}", why));
+  throw error(fmt::format("the model is not available: {}", why));
 }
 
 EDL_INLINE asio::awaitable<model_source::model> model_source::last() {
@@ -210,7 +210,7 @@ EDL_INLINE asio::awaitable<model_source::model> model_source::evaluated(evaluate
     } catch (net::call_error const& e) {
       why = e.what();
     }
-  throw error(fmt::format("the model cannot be had: {}", why));
+  throw error(fmt::format("the model is not available: {}", why));
 }
 
 }  // namespace edl::master

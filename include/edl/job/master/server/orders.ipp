@@ -56,7 +56,7 @@ EDL_INLINE asio::awaitable<std::string> orders::order(keeper to, net::outgoing w
     bool const current = !terms.generation || decisions_.generation() == *terms.generation;
     if (!current || !keepers_.takes_part(to))
       throw net::call_error(net::status::cancelled,
-                            fmt::format("{} is not wanted of {} any more", terms.name, to.to->name()));
+                            fmt::format("{} is no longer requested from {}", terms.name, to.to->name()));
     bool const late = terms.timeout.count() > 0 && clock::now() - shown->since > terms.timeout;
     bool const again =
         detail::unanswered(failed->code()) && (terms.waits || failed->code() != net::status::not_ready);

@@ -352,7 +352,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
   if (j.command == command::train && !trainer->device().empty() &&
       (j.observe.tensorboard_histograms > 0 || j.evaluation.worst > 0))
-    throw usage_error(fmt::format("--{} is of what the processor computes: add --device=cpu",
+    throw usage_error(fmt::format("--{} works on a processor only: add --device=cpu",
                                   j.evaluation.worst > 0 ? "worst" : "tensorboard_histograms"));
   if (std::string const note = precision_note(j, *trainer); !note.empty()) log.warning(note);
   p.rule->share([&trainer](std::function<void(int)> const& work) { trainer->share(work); });

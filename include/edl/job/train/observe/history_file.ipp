@@ -103,7 +103,7 @@ EDL_INLINE void history_file::run() {
       if (std::exchange(warned_, false)) log_.info(fmt::format("{} is written again", path_));
     } catch (std::exception const& e) {
       if (!std::exchange(warned_, true))
-        log_.warning(fmt::format("the history of the job cannot be kept for now: {}", e.what()));
+        log_.warning(fmt::format("the history of the job cannot be written for now: {}", e.what()));
     }
     lock.lock();
     waiting_.insert(waiting_.begin(), std::make_move_iterator(now.begin()),
@@ -123,7 +123,8 @@ EDL_INLINE void history_file::drop_after(std::uint64_t step) {
   {
     input_file const file(path_);
     if (file.size() > detail::longest_history_file)
-      throw error(fmt::format("{} has {} bytes, and is no history; move it away", path_, file.size()));
+      throw error(
+          fmt::format("{} has {} bytes, which is too large for a history; move it away", path_, file.size()));
     text.resize(std::size_t(file.size()));
     file.read(0, std::as_writable_bytes(std::span(text)));
   }
@@ -145,9 +146,9 @@ EDL_INLINE void history_file::drop_after(std::uint64_t step) {
   if (kept == text) return;
   replace_file(path_, kept, forced::nothing);
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  if (at < text.size()) log_.info(fmt::format("{}: a last line that was cut off is dropped", path_));
+  if (at < text.size()) log_.info(fmt::format("{}: its last line is cut off, and is dropped", path_));
   if (none > 0)
-    log_.warning(fmt::format("{}: {} of no history {} dropped", path_, counted(none, "line"),
+    log_.warning(fmt::format("{}: {} that cannot be read {} dropped", path_, counted(none, "line"),
                              none == 1 ? "is" : "are"));
   if (later > 0)
     log_.info(fmt::format("{}: {} of steps after {} {} dropped, the job goes on from there", path_,

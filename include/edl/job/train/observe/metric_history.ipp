@@ -67,8 +67,7 @@ EDL_INLINE void metric_history::read(std::uint64_t from) {
   file.read(0, std::as_writable_bytes(std::span(text)));
   auto const refuse = [&](std::string_view why) {
     throw error(fmt::format(
-        "{} is not a list of evaluations ({}); remove it, and what is evaluated from here on counts", path_,
-        why));
+        "{} is not a list of evaluations ({}); remove it, and only later evaluations count", path_, why));
   };
   nlohmann::json const all = parse_json(text);
   if (all.is_discarded()) refuse(fmt::format("it is {}", no_json));

@@ -49,7 +49,7 @@ EDL_INLINE void hard_records::check(job const& j, program const& p) {
   if (j.evaluation.wrong.empty() || detail::says_class(p) || (detail::in_parts(j) && j.evaluation.worst > 0))
     return;
   throw usage_error(
-      "--wrong is for models that say a class: their loss is softmax cross-entropy, or sigmoid "
+      "--wrong works for models that predict a class: with the loss softmax cross-entropy, or sigmoid "
       "cross-entropy of one output");
 }
 
@@ -224,9 +224,9 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();
   if (j.evaluation.wrong.empty() || !std::filesystem::exists(j.evaluation.wrong + "/wrong.jsonl")) return;
-  if (wrong == 0) return log.info("no record is of a wrong class");
+  if (wrong == 0) return log.info("no record has a wrong class");
   log.info(fmt::format(
-      "{} of a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
+      "{} with a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
       wrong > most_wrong ? fmt::format("the first {} are", most_wrong) : "they are", j.evaluation.wrong));
 }
 
@@ -254,9 +254,9 @@ EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ost
     all.records += head(in).at("records").get<std::uint64_t>();
   }
   if (all.records != records)
-    return log.warning(
-        fmt::format("--worst and --wrong: this process sees parts of {} of {} in {}: they stay as they are",
-                    all.records, counted(records, "record"), j.evaluation.wrong));
+    return log.warning(fmt::format(
+        "--worst and --wrong: this process sees parts of {} of {} in {}: they are left as they are",
+        all.records, counted(records, "record"), j.evaluation.wrong));
   std::unique_ptr<durable_file> lines;  // none: the model says no class
   for (std::string const& path : parts) {
     std::ifstream in(path);

@@ -48,7 +48,7 @@ struct prediction_batch::core {
            train::set_trained(all, train::read_settings(train::hyperparameters_at(path)), {}, path))
         if (!note.taken) log.warning(note.text);
     } catch (usage_error const&) {  // a file that another program wrote
-      log.warning(fmt::format("{} holds hyperparameters that are not of this form: they are not used", path));
+      log.warning(fmt::format("{} holds hyperparameters in another format: they are not used", path));
     }
     return p.with(all);
   }

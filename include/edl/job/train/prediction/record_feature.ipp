@@ -385,8 +385,7 @@ EDL_INLINE std::string missing_features(record_facts const& known, data::source 
     if (!like.empty())
       throw data_error(
           fmt::format("{} has no column '{}', which the model takes, but '{}', which it does not take: give "
-                      "both the same "
-                      "name, or add an empty column '{}' if that is another thing",
+                      "both the same name, or add an empty column '{}' if they differ in meaning",
                       given, name, printable(like, 64), name));
     if (f.needed) throw data_error(fmt::format("{} has no column '{}', which the model needs", given, name));
     missing += fmt::format("{}'{}'", missing.empty() ? "" : ", ", name);

@@ -178,12 +178,13 @@ EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string c
     g.note("record", text);
   for (auto const& [input, made] : detail::add_model(g, p, j, known))
     for (onnx::record_values const& r : made.from)
-      log.info(fmt::format("input '{}' is made of the record's '{}'{}, which the file takes", input,
+      log.info(fmt::format("input '{}' is made of the record's '{}'{}, which the exported model takes", input,
                            printable(r.name, 64),
                            r.extents.empty() ? "" : fmt::format(" ({})", fmt::join(r.extents, " × "))));
   if (j.outputs.export_rows_as_inputs)
     for (auto const& t : tables)
-      log.info(fmt::format("table '{}': its rows are inputs of the file, {} numbers each", t.name, t.width));
+      log.info(fmt::format("table '{}': its rows are inputs of the exported model, {} numbers each", t.name,
+                           t.width));
   if (j.outputs.export_fold_batch_norm)
     if (auto const [gone, stay] = onnx::fold_batch_norms(g); !gone.empty()) {
       g.note("folded_batch_norms", std::to_string(gone.size()));

@@ -93,7 +93,7 @@ inline void check_apart(char const* flag, std::string const& directory, wanted_n
   for (fs::path const& link : links_in(directory))
     if (removed(link.filename().native()))
       throw usage_error(
-          fmt::format("{}={}: {} there is a link, and files of such names are removed: remove it yourself, "
+          fmt::format("{}={}: {} there is a link, and files with such names are removed: remove it yourself, "
                       "or choose another directory",
                       flag, directory, link.filename().native()));
   std::error_code none;  // what is no path lies nowhere
@@ -265,7 +265,7 @@ EDL_INLINE void write_profile(job const& j, worker::trainer const& t, worker::se
   std::string const path = j.compute.profile + "/" + name;
   replace_file(path + ".txt", table.str(), forced::nothing);
   replace_file(path + ".json", events.str(), forced::nothing);
-  log.info(fmt::format("where the time went is written to {0}.txt, a trace for Perfetto to {0}.json", path));
+  log.info(fmt::format("the profile is written to {0}.txt, and a trace for Perfetto to {0}.json", path));
 }
 
 EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p, data::source const* from,

@@ -121,9 +121,10 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   std::uint64_t applied = 0;
   for (auto const& [epoch, t] : o.start.applied.tallies()) applied += t.minibatches;
   if (j.command == command::train && j.data.max_step > 0 && applied >= o.max_step)
-    log.warning(fmt::format(
-        "--max_step={} is reached already: {} is at version {}, and nothing is trained; a larger one goes on",
-        j.data.max_step, o.start.directory, o.start.version));
+    log.warning(
+        fmt::format("--max_step={} is reached already: {} is at version {}, and nothing is trained; give a "
+                    "larger one to go on",
+                    j.data.max_step, o.start.directory, o.start.version));
   return o;
 }
 

@@ -70,17 +70,16 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
   if (what.empty() && !same_shards) what = other_shards(theirs.shards, ours.shards);
   if (!what.empty())
     throw error(
-        fmt::format("--checkpoint_dir={} holds checkpoints of {}; give the same to go on, or name another "
-                    "directory",
+        fmt::format("--checkpoint_dir={} holds checkpoints of {}; give the same to continue it, or name "
+                    "another directory",
                     j.checkpoints.checkpoint_dir, what));
   for (std::size_t i = 0; i < ours.shards.size(); ++i)
     if (std::uint64_t const was = theirs.shards[i].digest, is = ours.shards[i].digest; was && is && was != is)
-      throw error(
-          fmt::format("shard {} of --training_data={} has as many records as when {} was written, but other "
-                      "ones; put the "
-                      "old file back to go on, or start a new job: another --checkpoint_dir, with "
-                      "--checkpoint_dir_for_init={} to begin with its values",
-                      ours.shards[i].name, j.data.training_data, checkpoint, checkpoint));
+      throw error(fmt::format(
+          "shard {} of --training_data={} has as many records as when {} was written, but other "
+          "ones; restore the old file to go on, or start a new job: another --checkpoint_dir, with "
+          "--checkpoint_dir_for_init={} to begin with its values",
+          ours.shards[i].name, j.data.training_data, checkpoint, checkpoint));
 }
 
 /// Tells of a job whose epochs are all done, which ends at once.
@@ -92,7 +91,7 @@ inline void tell_if_done(job const& j, checkpoint::manifest const& ours, ledger 
   for (auto const& [task, records] : applied.skipped()) done += records;
   if (all > 0 && j.data.num_epochs > 0 && done >= all * std::uint64_t(j.data.num_epochs))
     log.warning(
-        fmt::format("nothing is left to train: --num_epochs={} are done already; give a larger number, or "
+        fmt::format("nothing is left to train: all --num_epochs={} are done; give a larger number, or "
                     "another --checkpoint_dir",
                     j.data.num_epochs));
 }
@@ -104,7 +103,7 @@ inline void tell_other_values(checkpoint::manifest const& theirs, checkpoint::ma
   for (auto const& [name, value] : read_settings(ours.hyperparameters))
     if (auto const old = std::ranges::find(was, name, &settings::value_type::first);
         old != was.end() && old->second != value)
-      log.warning(fmt::format("hyperparameter {} is {} from here on, and was {} before: --set {}={} keeps it",
+      log.warning(fmt::format("hyperparameter {} changes from {} to {}: --set {}={} keeps the old value",
                               name, value, old->second, name, old->second));
 }
 
@@ -131,10 +130,9 @@ inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
                                          ? checkpoint::unreadable::passed_over
                                          : checkpoint::unreadable::refused);
 } catch (storage_error const& e) {
-  throw storage_error(e.code(),
-                      fmt::format("{}; give the command again when it can be read, or pass it over with "
-                                  "--ignore_damaged_checkpoints",
-                                  e.what()));
+  throw storage_error(e.code(), fmt::format("{}; run the command again when it can be read, or skip it with "
+                                            "--ignore_damaged_checkpoints",
+                                            e.what()));
 }
 
 /// Where the job's own checkpoints left off, if it has any.
@@ -178,7 +176,7 @@ inline void tell_what_fits(job const& j, program const& p, std::string const& pa
   std::string const what = fmt::format("--checkpoint_dir_for_init={}: {}",
                                        j.checkpoints.checkpoint_dir_for_init, match.describe());
   if (match.found.empty() && !p.layout.variables.empty())
-    throw error(what + "; a file of others needs weight_names in the model");
+    throw error(what + "; a file of another program needs weight_names in the model");
   if (!match.whole() && !j.checkpoints.skip_mismatch)
     throw error(what + "; --skip_mismatch takes what fits, and leaves the rest at its initial values");
   if (!j.checkpoints.skip_mismatch && is_model_file(path))
@@ -196,7 +194,7 @@ inline void tell_what_fits(job const& j, program const& p, std::string const& pa
   for (table_shape const& t : p.layout.tables)
     if (!from.has_rows(t))
       log.info(fmt::format(
-          "table '{}' begins without rows: only an exported model with such a table gives any", t.name));
+          "table '{}' begins without rows: only an exported model with such a table contains any", t.name));
 }
 
 /// Who evaluates or predicts needs all of the model.
@@ -213,10 +211,9 @@ inline initial_variables prepared(job const& j, program const& p) {
   try {
     from = open_training_data(j, p.open);
   } catch (error const& e) {
-    throw error(
-        fmt::format("{}; the model prepares its variables by the training data, so that servers must be "
-                    "able to read it, too",
-                    e.what()));
+    throw error(fmt::format(
+        "{}; the model prepares its variables by the training data, so servers must be able to read it, too",
+        e.what()));
   }
   p.prepare(*from, j.data.skip_damaged, all);
   return all;
