@@ -145,6 +145,23 @@ TEST_CASE("what ended attempts left is removed, and nothing else") {
   remove_litter(dir / "nowhere", true);
 }
 
+TEST_CASE("a manifest that its writer has not completed when another cleans can no longer appear") {
+  scratch const dir;
+  example_state const state;
+  std::filesystem::create_directory(dir / "version-2");
+  state.write(dir / "version-2", 2, 0, 1);
+  auto const whole = state.write(dir.path(), 1, 2);
+  edl::durable_file late(dir / "version-2/manifest.json"), other(whole + "/manifest.json");
+  for (auto* each : {&late, &other}) each->write("{}");
+  remove_litter(dir.path(), false);
+  CHECK(entries(dir / "version-2").size() == 2);
+  remove_litter(dir.path(), true);
+  for (auto* each : {&late, &other}) CHECK(contains(complaint([&] { each->commit(); }), "cannot complete"));
+  CHECK_FALSE(std::filesystem::exists(dir / "version-2"));
+  CHECK(state.is_in(whole));
+  CHECK_NOTHROW(verify_checkpoint(whole));
+}
+
 TEST_CASE("who must not write any more removes nothing") {
   scratch const dir;
   example_state const state;

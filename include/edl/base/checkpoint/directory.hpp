@@ -53,8 +53,9 @@ std::optional<std::string> newest_valid(std::string const& directory, check how 
 std::vector<std::string> valid_checkpoints(std::string const& directory, check how = check::checksums);
 
 /// Removes what ended attempts have left in the `version-N` of `directory`: temporaries whose writers have
-/// ended, and, with `uncommitted`, servers' files that no manifest names. For who alone writes there
-/// (`directory_lock`), before it writes. A checkpoint whose manifest is damaged stays as it is.
+/// ended, and, with `uncommitted`, servers' files that no manifest names and manifests that are not complete
+/// yet, so that a superseded master cannot complete them. For who alone writes there (`directory_lock`),
+/// before it writes. A checkpoint whose manifest is damaged stays as it is.
 void remove_litter(std::string const& directory, bool uncommitted);
 
 /// Removes the valid checkpoints that are the oldest by `position`, until `keep` are left, and attempts that

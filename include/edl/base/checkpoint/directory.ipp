@@ -253,9 +253,16 @@ EDL_INLINE void remove_litter(std::string const& directory, bool uncommitted) {
       remove_dead_temporaries(path);
       if (!uncommitted) continue;
       std::vector<std::string> parts;
-      std::error_code code;
-      for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code))
-        if (std::string const name = it->path().filename(); is_part(name)) parts.push_back(name);
+      std::error_code code, kept;
+      for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code)) {
+        std::string const name = it->path().filename();
+        if (is_part(name)) parts.push_back(name);
+        // Of a superseded master whose disk stood still: without it, that one cannot complete any more what
+        // loses its parts here.
+        if (is_temporary(name) && name.starts_with(".manifest.json."))
+          if (std::error_code failed; !std::filesystem::remove(it->path(), failed) && failed) kept = failed;
+      }
+      if (kept) continue;
       bool const complete = std::filesystem::exists(path + "/manifest.json", code) || code;
       std::vector<manifest::file> const named =
           complete ? read_manifest(path).files : std::vector<manifest::file>();
