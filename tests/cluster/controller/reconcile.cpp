@@ -541,7 +541,7 @@ TEST_CASE("no command makes servers beside those of the spec") {
       if (command == std::string("predict")) words.push_back("--prediction_outputs=/o");
       auto const parsed = edl::app::parse("mnist", words);
       REQUIRE(parsed.run);
-      CHECK(parsed.run->job.num_ps_pods == servers);
+      CHECK(parsed.run->job.processes.num_ps_pods == servers);
     }
 }
 
