@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -177,12 +178,58 @@ TEST_CASE("those that want one copy at a time fetch it once") {
 
 TEST_CASE("a key that would leave the copy's directory is refused") {
   fixture const f;
-  for (char const* key : {"d/../../x", "d//x", "d/./x"}) {
+  for (char const* key : {"d/../../x", "d//x", "d/./x", "d/x.edl-part"}) {
     unkind_store double_;
     double_.objects[key] = "x";
     CHECK(says(thrown([&] { copy_of("s3://box/d/", f.options(double_)); }),
                {"is no name of a file: rename it"}));
   }
+}
+
+TEST_CASE("sizes whose sum is more than a number holds are larger than the cache") {
+  fixture const f;
+  unkind_store double_([](request const& r, wire& w) {
+    if (r.target.find("list-type") == std::string::npos) return false;
+    std::string text = "<Name>box</Name><IsTruncated>false</IsTruncated>";
+    for (char const* key : {"d/a", "d/b"})
+      text += std::string("<Contents><Key>") + key +
+              "</Key><ETag>e</ETag><Size>9223372036854775808</Size></Contents>";
+    w.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+    return true;
+  });
+  CHECK(says(thrown([&] { copy_of("s3://box/d/", f.options(double_)); }),
+             {"2 objects of 18446744073709551615 bytes, and --data_cache_size is"}));
+}
+
+TEST_CASE("a fetch that takes long tells how far it is, also when nothing comes") {
+  struct lines final : edl::line_sink {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::string all;
+    void write(std::string_view more) override {
+      std::lock_guard const lock(mutex);
+      all += more;
+      changed.notify_all();
+    }
+    void wait_for(std::string const& text) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return all.find(text) != all.npos; });
+    }
+  };
+  auto const told = std::make_shared<lines>();
+  fixture const f;
+  unkind_store double_([&](request const& r, wire&) {
+    if (r.field("If-Match").empty()) return false;
+    bool const first = r.field("Range") == "bytes=0-999";
+    told->wait_for(first ? ": 0 of 1500 bytes are there" : ": 1000 of 1500 bytes are there");
+    return false;
+  });
+  double_.objects["k"] = std::string(1500, 'x');
+  auto o = f.options(double_);
+  o.connections = 1;
+  o.progress = std::chrono::milliseconds(1);
+  o.log = edl::logger(edl::severity::info, "", edl::log_target{.to = told});
+  CHECK(text_of(copy_of("s3://box/k", o).path()).size() == 1500);
 }
 
 }  // namespace cache_test

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
 
 #include "base/bucket/unkind_store.hpp"
 
@@ -26,7 +27,7 @@ std::string read(store const& s, object const& o) {
 TEST_CASE("objects are found, listed by pages and read by ranges") {
   unkind_store double_;
   for (int i = 0; i < 10; ++i) double_.objects["a/" + std::to_string(i)] = std::string(std::size_t(i), 'x');
-  double_.objects["a/b c&<é>"] = "named";
+  double_.objects["a/b c%2F+&<é>"] = "named";
   double_.objects["a/folder/"] = "";
   double_.objects["b"] = "other";
   for (std::size_t const page : {1000, 3, 1}) {
@@ -180,6 +181,66 @@ TEST_CASE("a store that answers nonsense is told apart") {
       says(with("HTTP/1.1 206 P\r\n" + tag + "Content-Range: bytes 0-5/6\r\nContent-Length: 7\r\n\r\nbefore!",
                 false),
            {"sends more than was asked for"}));
+}
+
+TEST_CASE("a list that has no end, or lacks entries, is an error") {
+  auto const with = [](std::function<std::string(int)> const& page) {
+    std::atomic<int> n{0};
+    unkind_store double_([&](request const&, wire& w) {
+      std::string const text = page(n++);
+      w.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+      return true;
+    });
+    store const s("box", double_.options());
+    return thrown([&] { s.list(""); });
+  };
+  auto const next = [](int token, std::string const& more = {}) {
+    return "<Name>box</Name><IsTruncated>true</IsTruncated><NextContinuationToken>" + std::to_string(token) +
+           "</NextContinuationToken>" + more;
+  };
+  std::string const end = "<Name>box</Name><IsTruncated>false</IsTruncated>";
+  CHECK(says(with([&](int i) { return i < 1000 ? next(i % 2) : end; }), {"the same page of the list again"}));
+  CHECK(says(with([&](int i) { return i < 1000 ? next(i) : end; }), {"101 pages of the list in a row"}));
+  CHECK(with([&](int i) { return i < 100 ? next(i) : end; }) == "nothing was thrown");
+  auto const one = [](std::string const& key, std::string const& size) {
+    return "<Contents><Key>" + key + "</Key><ETag>e</ETag><Size>" + size + "</Size></Contents>";
+  };
+  CHECK(with([&](int) { return end + one("a", "1") + one("b", "2"); }) == "nothing was thrown");
+  for (char const* size : {"-1", "NaN", "1e3", "18446744073709551616", ""})
+    CHECK(says(with([&](int) { return end + one("a", size); }), {"has an entry that is none"}));
+  CHECK(says(with([&](int) { return end + "<Contents></Contents>" + one("b", "2"); }),
+             {"has an entry that is none"}));
+  CHECK(says(with([&](int) { return end + one("a", "1") + "<Contents><Key>b</Key>"; }),
+             {"has an entry that is none"}));
+  CHECK(says(with([&](int) { return "<Name>box</Name><IsTruncated>yes</IsTruncated>" + one("a", "1"); }),
+             {"the list says IsTruncated 'yes'"}));
+}
+
+TEST_CASE("credentials that are new each time and have always expired are an error") {
+  unkind_store double_(
+      [](request const&, wire& w) { return unkind_store::refuse(w, 400, "ExpiredToken"), true; });
+  auto o = double_.options();
+  o.find = [first = o.find, n = std::make_shared<int>(0)] {
+    auto a = first();
+    a.who.key = "A" + std::to_string(++*n);
+    return a;
+  };
+  CHECK(says(thrown([&] { store("box", o).find("k"); }), {"have expired: renew them"}));
+  CHECK(double_.requests() == 2);
+}
+
+TEST_CASE("a redirection is not followed, and what it would send is not sent") {
+  unkind_store other;
+  for (int const status : {301, 302, 307, 308}) {
+    unkind_store double_([&](request const&, wire& w) {
+      unkind_store::refuse(w, status, "TemporaryRedirect", "Location: " + other.url() + "/box/k\r\n");
+      return true;
+    });
+    store const s("box", double_.options());
+    CHECK(says(thrown([&] { s.find("k"); }), {"answers " + std::to_string(status)}));
+    CHECK(double_.requests() == 1);
+  }
+  CHECK(other.requests() == 0);
 }
 
 }  // namespace store_test

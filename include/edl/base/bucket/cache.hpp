@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,10 +13,11 @@
 namespace edl::bucket {
 
 struct cache_options {
-  std::string directory;                    ///< empty: `$XDG_CACHE_HOME/edl`, or `$HOME/.cache/edl`
-  std::uint64_t most_bytes = 100ull << 30;  ///< of all copies together
-  int connections = 8;                      ///< at a time
-  std::uint64_t range = 8 << 20;            ///< bytes that one request asks for
+  std::string directory;                       ///< empty: `$XDG_CACHE_HOME/edl`, or `$HOME/.cache/edl`
+  std::uint64_t most_bytes = 100ull << 30;     ///< of all copies together
+  int connections = 8;                         ///< at a time
+  std::uint64_t range = 8 << 20;               ///< bytes that one request asks for
+  std::chrono::milliseconds progress{10'000};  ///< between two lines that tell how far a copy is
   store_options store = {};
   logger log = logger();
 };

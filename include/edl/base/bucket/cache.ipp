@@ -13,11 +13,13 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,6 +41,9 @@ namespace fs = std::filesystem;
   int const code = errno;
   throw storage_error(code, fmt::format("--data_cache: {} {}: {}", what, path, std::strerror(code)));
 }
+
+// What the name of a file ends in that is not whole.
+inline constexpr std::string_view unfinished = ".edl-part";
 
 // What a path of data names.
 struct objects {
@@ -69,10 +74,11 @@ inline objects find_objects(store const& from, std::string const& url, std::stri
   if (found.all.empty())
     throw error(fmt::format("{}: there is no such object, and none below it in {}", url, from.endpoint()));
   for (object const& o : found.all) {
-    found.bytes += o.size;
+    // What a list says may be more than can be added.
+    found.bytes = o.size > ~found.bytes ? ~std::uint64_t{0} : found.bytes + o.size;
     fs::path const name(o.key.substr(found.base.size()));
     bool const good = !name.empty() && name.is_relative() && name.lexically_normal() == name &&
-                      *name.begin() != ".." && o.key.find('\0') == o.key.npos;
+                      *name.begin() != ".." && o.key.find('\0') == o.key.npos && !o.key.ends_with(unfinished);
     if (!good)
       throw error(fmt::format("s3://{}/{}: a key with this name is no name of a file: rename it",
                               from.bucket(), printable(o.key, 300)));
@@ -86,6 +92,7 @@ class file_lock {
   explicit file_lock(std::string const& path)
       : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     if (fd_ < 0) refuse_file("cannot open", path);
+    path_ = path;
   }
   file_lock(file_lock const&) = delete;
   ~file_lock() {
@@ -95,6 +102,7 @@ class file_lock {
     int done;
     while ((done = ::flock(fd_, how)) != 0 && errno == EINTR) {
     }
+    if (done != 0 && errno != EWOULDBLOCK) refuse_file("cannot lock", path_);
     return done == 0;
   }
   void touch() { ::futimens(fd_, nullptr); }
@@ -102,6 +110,7 @@ class file_lock {
 
  private:
   int fd_;
+  std::string path_;
 };
 
 inline std::uint64_t bytes_below(fs::path const& directory) {
@@ -197,12 +206,16 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
     std::uint64_t from, to;
   };
   std::vector<part> parts;
+  std::atomic<std::uint64_t> there{0};  // bytes
   for (object const& one : what.all) {
     fs::path const to = directory / one.key.substr(what.base.size());
     std::error_code none;
-    if (fs::is_regular_file(to, none) && fs::file_size(to, none) == one.size) continue;
+    if (fs::is_regular_file(to, none) && fs::file_size(to, none) == one.size) {
+      there += one.size;
+      continue;
+    }
     fs::create_directories(to.parent_path());
-    auto& c = *files.emplace_back(std::make_unique<copying>(one, to.string() + ".edl-part"));
+    auto& c = *files.emplace_back(std::make_unique<copying>(one, to.string() + std::string(unfinished)));
     auto const count = std::max<std::uint64_t>(1, (one.size + o.range - 1) / o.range);
     c.left = count;
     for (std::uint64_t i = 0; i < count; ++i)
@@ -227,6 +240,7 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) refuse_file("cannot write", c.to);
         at += std::uint64_t(n);
+        there += std::uint64_t(n);
         piece.remove_prefix(std::size_t(n));
       }
     });
@@ -236,7 +250,7 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
     if (::fdatasync(c.fd) != 0) refuse_file("cannot write", c.to);
     ::close(std::exchange(c.fd, -1));
     auto const whole = c.to.string();
-    if (::rename(whole.c_str(), whole.substr(0, whole.size() - 9).c_str()) != 0)
+    if (::rename(whole.c_str(), whole.substr(0, whole.size() - unfinished.size()).c_str()) != 0)
       refuse_file("cannot rename", c.to);
   };
   auto const work = [&] {
@@ -249,6 +263,13 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
       }
   };
   {
+    std::jthread const tells([&](std::stop_token const& over) {
+      std::mutex own;
+      std::condition_variable_any nobody;
+      std::unique_lock lock(own);
+      while (!nobody.wait_for(lock, over, o.progress, [&] { return over.stop_requested(); }))
+        o.log.info(fmt::format("{}: {} of {} bytes are there", directory.string(), there.load(), what.bytes));
+    });
     std::vector<std::jthread> threads;
     for (std::size_t i = 1; i < std::min(std::size_t(o.connections), parts.size()); ++i)
       threads.emplace_back(work);

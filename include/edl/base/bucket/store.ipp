@@ -8,6 +8,7 @@
 #include <iterator>
 #include <mutex>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "edl/base/bucket/store.hpp"
@@ -22,7 +23,8 @@
 namespace edl::bucket {
 namespace detail {
 
-inline constexpr std::size_t longest_page = 16 << 20, longest_refusal = 64 << 10, most_objects = 1'000'000;
+inline constexpr std::size_t longest_page = 16 << 20, longest_refusal = 64 << 10, most_objects = 1'000'000,
+                             most_empty_pages = 100;
 
 // The text of the first element of a name; what S3 writes has neither attributes nor comments where it
 // matters.
@@ -171,6 +173,7 @@ struct store::implementation {
     http::backoff pauses(set.first_pause, set.longest_pause, std::random_device()());
     auto end = clock::now() + set.retry_timeout;
     std::uint64_t before = progress;
+    bool renewed_once = false;
     for (int tries = 1;; ++tries) {
       account const with = known();
       detail::refusal refused;
@@ -187,7 +190,7 @@ struct store::implementation {
             refused.message.empty() ? "" : ": " + printable(refused.message, 300),
             refused.request.empty() ? "" : fmt::format(" (request {})", printable(refused.request, 100)),
             out.empty() ? "" : "; ", out);
-        if (refused.expired() && renewed(with)) continue;
+        if (refused.expired() && !std::exchange(renewed_once, true) && renewed(with)) continue;
         if (!refused.passes()) throw error(why);
       } catch (detail::passing const& e) {
         why = e.what();
@@ -215,7 +218,7 @@ EDL_INLINE std::string const& store::endpoint() const { return self_->endpoint; 
 EDL_INLINE std::optional<object> store::find(std::string const& key) const {
   auto const make = [&] { return http::question{"GET", self_->target_of(key), {{"Range", "bytes=0-0"}}}; };
   std::string const what = self_->name(key);
-  auto const head = self_->ask(make, what, [](auto&, auto) { return true; }, 0, true);
+  auto const head = self_->ask(make, what, [](auto&, auto part) { return part.size() <= 1; }, 0, true);
   object o{key, 0, std::string(head.field("etag"))};
   if (head.code() == 404) return std::nullopt;
   auto const range = head.code() == 200 ? head.field("content-length") : head.field("content-range");
@@ -229,6 +232,8 @@ EDL_INLINE std::optional<object> store::find(std::string const& key) const {
 EDL_INLINE std::vector<object> store::list(std::string const& prefix) const {
   std::vector<object> all;
   std::string token;
+  std::set<std::string> tokens;
+  std::size_t entries = 0, empty_pages = 0;
   std::string const what = self_->name(prefix);
   do {
     auto const make = [&] {
@@ -256,8 +261,8 @@ EDL_INLINE std::vector<object> store::list(std::string const& prefix) const {
         detail::element(rest, "IsTruncated").empty())
       throw error(fmt::format("{}: the answer is no list of objects: '{}'", what, printable(page, 200)));
     bool const coded = detail::element(rest, "EncodingType") == "url";
-    while (!detail::element(rest, "Contents").empty()) {
-      auto const one = detail::element(rest, "Contents");
+    std::size_t const before = entries;
+    for (std::string_view one; !(one = detail::element(rest, "Contents")).empty(); ++entries) {
       rest = rest.substr(std::size_t(one.data() + one.size() - rest.data()));
       object o{detail::plain(detail::element(one, "Key")), 0, detail::plain(detail::element(one, "ETag"))};
       if (coded) o.key = http::decoded(o.key, true);
@@ -266,16 +271,24 @@ EDL_INLINE std::vector<object> store::list(std::string const& prefix) const {
         throw error(fmt::format("{}: the list has an entry that is none: '{}'", what, printable(one, 200)));
       o.size = *size;
       if (!o.key.ends_with('/')) all.push_back(std::move(o));
-      if (all.size() > detail::most_objects)
+      if (entries >= detail::most_objects)
         throw error(fmt::format("{}: there are more than {} objects: name a longer prefix", what,
                                 detail::most_objects));
     }
-    auto next = detail::element(page, "IsTruncated") == "true"
-                    ? detail::plain(detail::element(page, "NextContinuationToken"))
-                    : std::string();
-    if (!next.empty() && next == token)
+    if (rest.find("<Contents") != rest.npos)
+      throw error(fmt::format("{}: the list has an entry that is none: '{}'", what,
+                              printable(rest.substr(rest.find("<Contents")), 200)));
+    auto const truncated = detail::element(page, "IsTruncated");
+    if (!truncated.empty() && truncated != "true" && truncated != "false")
+      throw error(fmt::format("{}: the list says IsTruncated '{}'", what, printable(truncated, 100)));
+    auto next =
+        truncated == "true" ? detail::plain(detail::element(page, "NextContinuationToken")) : std::string();
+    if (!next.empty() && !tokens.insert(next).second)
       throw error(what + ": the store gives the same page of the list again");
-    if (next.empty() && detail::element(page, "IsTruncated") == "true")
+    empty_pages = entries > before ? 0 : empty_pages + 1;
+    if (!next.empty() && empty_pages > detail::most_empty_pages)
+      throw error(fmt::format("{}: {} pages of the list in a row have no object", what, empty_pages));
+    if (next.empty() && truncated == "true")
       throw error(what + ": the list is cut off, and the store says not where it goes on");
     token = std::move(next);
   } while (!token.empty());
@@ -308,7 +321,7 @@ EDL_INLINE void store::read(object const& of, std::uint64_t from, std::uint64_t 
         if (head.field("etag") != of.etag) throw changed();
         if (head.code() == 200 && !(from == 0 && to == of.size))
           throw error(what + ": the store answers with the whole object: it knows no ranges");
-        if (head.code() == 206 && range != wanted)
+        if (head.code() != 200 && range != wanted)
           throw error(fmt::format("{}: the store answers '{}' where '{}' was asked for", what,
                                   printable(range, 100), wanted));
       }
