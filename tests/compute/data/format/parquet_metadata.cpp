@@ -128,4 +128,15 @@ TEST_CASE("metadata that cannot be is refused") {
   CHECK(has(with({}, 5, 5), "has no pages"));
 }
 
+TEST_CASE("names and nodes of a schema are bounded") {
+  CHECK(of({node(std::string(4096, 'n'), 1)}).columns[0].name.size() == 4096);
+  CHECK(has(failure([] { of({node(std::string(4097, 'n'), 1)}); }), "has more than 4096 bytes"));
+  CHECK(has(failure([] {
+              tree({group("root", 1), group(std::string(4000, 'g'), 1), node(std::string(96, 'n'), 1)});
+            }),
+            "has more than 4096 bytes"));
+  CHECK(has(failure([] { of(std::vector<compact>(16'384 * 32 + 1, node("n", 1))); }),
+            "more than 16384 columns"));
+}
+
 }  // namespace parquet_metadata_test

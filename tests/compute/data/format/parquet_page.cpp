@@ -180,4 +180,44 @@ TEST_CASE("what does not go together is refused") {
   CHECK(has(failure([&] { parse_parquet_page_header(unknown); }), "unknown encoding 1"));
 }
 
+TEST_CASE("a page of version 2 has levels in runs, whatever a header of version 1 in it says") {
+  // Bits of 8 values, of which a reader of packed ones would take more bytes than there are.
+  parquet_file::compact h;
+  h.number(1, 3, 5).number(2, 2, 5).number(3, 2, 5);
+  h.structure(5, parquet_file::compact().number(3, 4, 5).number(4, 4, 5));
+  h.structure(8, parquet_file::compact()
+                     .number(1, 4096, 5)
+                     .number(2, 4096, 5)
+                     .number(3, 4096, 5)
+                     .number(4, 0, 5)
+                     .number(5, 2, 5)
+                     .number(6, 0, 5));
+  auto const header = parse_parquet_page_header(h.bytes + '\0');
+  CHECK(header.definition == parquet_encoding::rle);
+  CHECK(header.repetition == parquet_encoding::rle);
+  CHECK(has(failure([&] {
+              read_parquet_page(column(parquet_type::int32, 1), parquet_codec::none, header, from_hex("0300"),
+                                {});
+            }),
+            "expected"));
+}
+
+TEST_CASE("a decimal of more bytes than 76 digits take, or of none, is refused") {
+  auto c = column(parquet_type::bytes);
+  c.meaning = parquet_meaning::decimal;
+  auto const of = [](std::uint32_t size) { return raw(size) + std::string(size, '\x01'); };
+  CHECK(read(c, of(32), 1, parquet_encoding::plain).values->size() == 1);
+  CHECK(has(failure([&] { read(c, of(33), 1, parquet_encoding::plain); }), "a decimal of 33 bytes"));
+  CHECK(has(failure([&] { read(c, of(1) + of(0), 2, parquet_encoding::plain); }), "a decimal of 0 bytes"));
+  std::string const body = of(33);
+  parquet_page_header h;
+  h.type = parquet_page_header::kind::dictionary;
+  h.size = h.unpacked = std::uint32_t(body.size());
+  h.values = 1;
+  CHECK(has(failure([&] { read_parquet_dictionary(c, parquet_codec::none, h, body); }),
+            "a decimal of 33 bytes"));
+  c.meaning = parquet_meaning::as_stored;
+  CHECK(read(c, body, 1, parquet_encoding::plain).values->bytes.size() == 33);
+}
+
 }  // namespace parquet_page_test

@@ -15,6 +15,9 @@ namespace edl::data::detail {
 /// Of a page, unpacked.
 inline constexpr std::uint32_t parquet_page_limit = 256u << 20, parquet_values_limit = 1u << 24;
 
+/// Of a decimal, by which it has up to 76 digits.
+inline constexpr std::size_t parquet_decimal_bytes = 32;
+
 /// How values are stored. The numbers are those of parquet.thrift (apache/parquet-format 2.11).
 enum class parquet_type : std::uint8_t { boolean, int32, int64, int96, float32, float64, bytes, fixed_bytes };
 enum class parquet_codec : std::uint8_t { none, snappy, gzip, lzo, brotli, lz4, zstd, lz4_raw };

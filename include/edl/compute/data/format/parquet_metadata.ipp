@@ -18,7 +18,7 @@
 namespace edl::data::detail {
 
 inline constexpr std::uint64_t parquet_metadata_limit = 256u << 20;
-inline constexpr std::size_t parquet_columns = 16'384;
+inline constexpr std::size_t parquet_columns = 16'384, parquet_depth = 32, parquet_name = 4'096;
 
 /// A node of the schema: a column, or what holds columns.
 struct parquet_node {
@@ -168,8 +168,12 @@ class parquet_schema {
 
   void node(place p) {
     parquet_node const& n = next();
-    if (++p.depth > 32) throw data_error("its schema has too many groups in one another");
+    if (++p.depth > int(parquet_depth)) throw data_error("its schema has too many groups in one another");
     if (!std::exchange(p.unnamed, false)) p.path += (p.path.empty() ? "" : ".") + n.name;
+    // Each of many columns has the names of all groups around it.
+    if (p.path.size() > parquet_name)
+      throw data_error(fmt::format("the name of column '{}' has more than {} bytes",
+                                   edl::printable(p.path, 64), parquet_name));
     bool const many = n.repetition == parquet::repeated, group = n.children > 0;
     if (n.repetition != parquet::required) ++p.definition;
     if (many && p.list > 0) p.out = "it is a list of lists";
@@ -211,7 +215,7 @@ class parquet_schema {
       case parquet::decimal:
         c.meaning = parquet_meaning::decimal;
         c.digits = n.scale;
-        if (n.scale > 76 || (c.type == fixed_bytes && c.width > 32))
+        if (n.scale > 76 || (c.type == fixed_bytes && c.width > parquet_decimal_bytes))
           return "its decimals have more than 76 digits";
         return whole || c.type == bytes || c.type == fixed_bytes ? nullptr : misfit;
       case parquet::date:
@@ -297,7 +301,11 @@ EDL_INLINE parquet_metadata parse_parquet_metadata(std::string_view bytes, std::
   in.fields([&](std::int64_t id, type what) {
     switch (id) {
       case 2:
-        in.structs(what, [&] { nodes.push_back(parse_parquet_node(in)); });
+        in.structs(what, [&] {
+          if (nodes.size() > parquet_columns * parquet_depth)
+            throw data_error(fmt::format("has more than {} columns", parquet_columns));
+          nodes.push_back(parse_parquet_node(in));
+        });
         return true;
       case 3:
         return in.number(what, rows);

@@ -81,6 +81,8 @@ EDL_INLINE parquet_page_header parse_parquet_page_header(std::string_view bytes)
     if (from > 9 || from == 1) throw data_error(fmt::format("has the unknown encoding {}", from));
     *to = parquet_encoding(from);
   }
+  // Version 2 has no other, whatever a header of version 1 beside it says.
+  if (h.type == kind::data_v2) h.definition = h.repetition = parquet_encoding::rle;
   if (h.unpacked > parquet_page_limit || h.values > parquet_values_limit)
     throw data_error(
         fmt::format("says {} bytes unpacked and {} values, at most {} and {} are read; write smaller pages",
@@ -230,6 +232,14 @@ inline std::size_t stored_width(parquet_column const& column) {
 
 inline bool is_text(parquet_column const& c) {
   return c.type == parquet_type::bytes || c.type == parquet_type::fixed_bytes;
+}
+
+/// Reading a number's digits takes time by the square of their count.
+inline void check_decimals(parquet_column const& column, parquet_values const& all) {
+  if (column.meaning != parquet_meaning::decimal) return;
+  for (std::size_t i = 0; i < all.ends.size(); ++i)
+    if (auto const size = all.bytes_at(i).size(); size == 0 || size > parquet_decimal_bytes)
+      throw data_error(fmt::format("a decimal of {} bytes, expected 1 to {}", size, parquet_decimal_bytes));
 }
 
 /// Values that refer to no dictionary.
@@ -396,6 +406,7 @@ EDL_INLINE parquet_page read_parquet_page(parquet_column const& column, parquet_
   if (header.encoding != plain_dictionary && header.encoding != rle_dictionary) {
     auto own = std::make_shared<parquet_values>();
     if (there > 0) read_own_values(column, header.encoding, at, there, *own);
+    check_decimals(column, *own);
     page.values = std::move(own);
     return page;
   }
@@ -421,6 +432,7 @@ EDL_INLINE parquet_values read_parquet_dictionary(parquet_column const& column, 
   byte_cursor at(unpacked);
   parquet_values all;
   read_plain(column, at, header.values, all);
+  check_decimals(column, all);
   return all;
 }
 
