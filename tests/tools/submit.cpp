@@ -245,7 +245,7 @@ TEST_CASE("wrong usage is exit code 2 and one line") {
            {{"logs"}, "the job's name is missing"},
            {{"logs", "j", "--folow"}, "did you mean --follow?"},
            {{"logs", "j", "--role=boss"}, "expected master, ps, worker"},
-           {{"scale", "j"}, "how many?"},
+           {{"scale", "j"}, "give the new size"},
            {{"scale", "j", "--num_workers=0"}, "--num_workers=0"},
            {{"data", "inspct", "x"}, "did you mean inspect?"},
            {{"completion", "tcsh"}, "expected bash, zsh or fish"},

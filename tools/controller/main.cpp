@@ -188,7 +188,7 @@ int run(cli::command_line const& l) {
                        options.planning.max_load));
   while (!ends.wait(std::chrono::hours(1))) {
   }
-  log.info("told to end: the lease is given back");
+  log.info("told to shut down: the lease is released");
   return 0;
 }
 

@@ -188,7 +188,8 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
     stop.wait(what.drain_delay);  // a second signal ends the wait
   }
   bool const all = server.drain(what.drain);
-  log.info(all ? "told to shut down: all requests are answered" : "told to end: some answers took too long");
+  log.info(all ? "told to shut down: all requests are answered"
+               : "told to shut down: some replies took too long");
   return all ? 0 : 1;
 }
 

@@ -483,11 +483,11 @@ inline void processes(table& t) {
          "master, and workers that each hold a copy of the model")
       .elasticdl();
   t.flag("num_workers", &job_options::processes::num_workers, "master, workers",
-         "number of worker processes; 2 if the strategy needs them and none are asked for")
+         "number of workers; 0: 2 of them, if the strategy needs any")
       .from(0, most_processes)
       .elasticdl();
   t.flag("num_ps_pods", &job_options::processes::num_ps_pods, "master, servers",
-         "number of parameter servers; 1 if the strategy needs one and none are asked for")
+         "number of parameter servers; 0: one, if the strategy needs any")
       .from(0, most_processes)
       .elasticdl();
   t.flag("ps_replicas", &job_options::processes::ps_replicas, "master",

@@ -283,7 +283,7 @@ TEST_CASE("histograms and pictures that a job cannot write are errors at its sta
   for (auto const& [flags, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--tensorboard_histograms=20"}, "--tensorboard_histograms needs --tensorboard_log_dir"},
            {{"--tensorboard_pictures=2", "--tensorboard_log_dir=t", "--num_workers=2"},
-            "--tensorboard_pictures is of one process"},
+            "--tensorboard_pictures works in a job of one process"},
            {{"--tensorboard_pictures=2", "--tensorboard_log_dir=" + (dir / "logs")},
             "--tensorboard_pictures: the network takes no pictures"}}) {
     std::vector<std::string> line{"train", "--training_data=" + job::data().training};
