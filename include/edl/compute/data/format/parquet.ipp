@@ -419,6 +419,8 @@ EDL_INLINE void parquet_source::find_large_numbers() {
       }
     } catch (changed_error const&) {
       throw;
+    } catch (detail::unread_error const&) {
+      throw;  // another process may be able to read it, and the column must be of one type in all
     } catch (data_error const&) {
     }
   }

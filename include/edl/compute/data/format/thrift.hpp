@@ -26,7 +26,7 @@ class byte_cursor {
   std::string_view take(std::uint64_t count);
   template <class T>
   T number() {  // the little end first
-    T n;
+    T n{};
     std::ranges::copy(take(sizeof n), reinterpret_cast<char*>(&n));
     return n;
   }
