@@ -51,7 +51,10 @@ class step_count {
   constexpr bool is_share() const { return share_ >= 0; }
   /// Of a training of so many steps.
   constexpr step_count of(std::uint64_t training) const {
-    return is_share() ? step_count(static_cast<std::uint64_t>(share_ * double(training) + 0.5)) : *this;
+    if (!is_share()) return *this;
+    double const steps = share_ * double(training);
+    auto const whole = static_cast<std::uint64_t>(steps);
+    return step_count(whole + (steps - double(whole) >= 0.5 ? 1 : 0));
   }
   /// No share, or one in [0, 1]; and not 0 steps, unless they may be.
   constexpr bool fits(bool or_none = true) const {
