@@ -183,7 +183,7 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   // Who routes requests hears later than this process that it ends. A person at the terminal routes none.
   if (*signal == SIGTERM && what.drain_delay.count() > 0) {
     log.info(fmt::format(
-        "told to shut down: serves for {:.3g} s more, until all clients have seen that it is not ready",
+        "told to shut down: serves for {:.3g} s more, so that load balancers notice that it is not ready",
         std::chrono::duration<double>(what.drain_delay).count()));
     stop.wait(what.drain_delay);  // a second signal ends the wait
   }

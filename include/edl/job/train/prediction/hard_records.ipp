@@ -224,9 +224,9 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();
   if (j.evaluation.wrong.empty() || !std::filesystem::exists(j.evaluation.wrong + "/wrong.jsonl")) return;
-  if (wrong == 0) return log.info("no record has a wrong class");
+  if (wrong == 0) return log.info("no record is classified wrongly");
   log.info(fmt::format(
-      "{} with a wrong class; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
+      "{} classified wrongly; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
       wrong > most_wrong ? fmt::format("the first {} are", most_wrong) : "they are", j.evaluation.wrong));
 }
 
