@@ -37,6 +37,22 @@ TEST_CASE("a masked sum is the sum where the mask is greater than zero") {
   CHECK(a == expected);
 }
 
+TEST_CASE("products of elements, also onto an operand, on several threads") {
+  edl::basic_cpu<float> cpu({.threads = 2});
+  std::size_t const n = 40'003;
+  auto const a = numbers<float>(n, 1), b = numbers<float>(n, 2);
+  std::vector<float> expected(n), y(n);
+  for (std::size_t i = 0; i < n; ++i) expected[i] = a[i] * b[i];
+  cpu.multiply_elements(a, b, y);
+  CHECK(y == expected);
+  y = a;
+  cpu.multiply_elements(y, b, y);
+  CHECK(y == expected);
+  y = b;
+  cpu.multiply_elements(a, y, y);
+  CHECK(y == expected);
+}
+
 TEST_CASE("columns go into and out of a wider matrix") {
   edl::basic_cpu<float> cpu;
   std::vector<float> const narrow{1, 2, 3, 4};

@@ -168,6 +168,9 @@ class basic_backend {
   /// y = f(a + b), where y may be a or b. `narrow.in` says how b lies in memory, `narrow.out` how the rest.
   virtual void add(activation f, in a, in b, out y, bfloat16_io narrow = {}) = 0;
 
+  /// y = a · b, where y may be a or b. Not every backend has it.
+  virtual void multiply_elements(in a, in b, out y) { lack("a product of results", a, b, y); }
+
   /// y = a + b where x > 0, and 0 elsewhere; y may be a or b.
   virtual void add_masked(in a, in b, in x, out y, bfloat16_io narrow = {}) = 0;
 

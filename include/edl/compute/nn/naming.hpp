@@ -41,7 +41,7 @@ class naming {
   void leave();
   void add(variable_spec const& v);
 
-  /// Where all that were added lie: parameters first.
+  /// Where all that were added lie: parameters first. Throws edl::error where two have one name.
   parameter_layout lay_out() const;
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "edl/compute/nn/naming.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::nn {
@@ -33,6 +34,12 @@ EDL_INLINE void naming::add(variable_spec const& v) {
 }
 
 EDL_INLINE parameter_layout naming::lay_out() const {
+  std::vector<std::string_view> names;
+  for (named const& n : all_) names.push_back(n.name);
+  std::ranges::sort(names);
+  if (auto const twin = std::ranges::adjacent_find(names); twin != names.end())
+    throw error("two variables of the network are called " + std::string(*twin) +
+                ": give a layer another name (nn::named, nn::shared)");
   parameter_layout l;
   for (named const& n : all_) (n.trained ? l.parameters : l.state) += n.dims.size();
   std::size_t next = 0;

@@ -154,8 +154,7 @@ constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded 
   misfit found{l.check(in), in, 0, {}};
   if (found.why == fit::option_out_of_range) found.missing = missing_option(l);
   if constexpr (requires { l.wrong(in); })
-    if (found.why == fit::tensors_do_not_fit) {
-      found.wrong = l.wrong(in);
+    if (found.why == fit::tensors_do_not_fit && !(found.wrong = l.wrong(in)).none()) {
       if constexpr (requires { l.wrong_child(in); })
         if (int const child = l.wrong_child(in); child >= 0) return found.within(child);
       return found;

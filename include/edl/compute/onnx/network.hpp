@@ -134,22 +134,22 @@ value to_onnx(graph& g, nn::graph_layer<Whole, Kinds...> const& l, value const& 
   for (int k = 0; k < l.size; ++k)
     l.node(k).what.visit([&]<class Kind>(Kind const& what) {
       auto const operand = [&](int i) {
-        int const from = l.node(k).from[std::size_t(i)];
+        int const from = l.operand(k, i);
         return from < 0 ? x : results[std::size_t(from)];
       };
       if constexpr (nn::is_joint<Kind>) {
         std::vector<value> all;
         for (int i = 0; i < l.node(k).operands; ++i)
           all.push_back(operand(i).name.empty() ? g.whole_row() : operand(i));
-        results.push_back(join(g, Kind::how, std::move(all), sizes.out[std::size_t(k)]));
-      } else if constexpr (requires { Kind::slices; }) {
+        results.push_back(join(g, Kind::how, std::move(all), sizes[k].out));
+      } else if constexpr (!nn::is_spliced<Kind>) {
         if (l.node(k).owner == k) {
-          taken.push_back(Kind::name);
+          taken.push_back(Kind::role);
           shared[std::size_t(k)] = nn::numbered(taken);
         }
         inside const named(g, shared[std::size_t(l.node(k).owner)]);
         value y = operand(0);
-        if constexpr (nn::graph_layer<Whole, Kinds...>::template names_one_layer<Kind>) {
+        if constexpr (Kind::names_layer) {
           if constexpr (Kind::slices > 0) y = apply(g, std::get<0>(what.layers), y);
           results.push_back(apply(g, std::get<Kind::slices>(what.layers), y));
         } else {

@@ -93,6 +93,25 @@ constexpr auto matching = nn::graph(inputs, [](auto user, auto item, auto price)
   return nn::concat(a * b, a, price | nn::dense{.units = 2} | nn::tanh{}, price) | nn::dense{.units = 1};
 });
 
+/// Kernels that are not trained, alone and shared, before and behind those that are.
+constexpr auto frozen = nn::graph([](auto x) {
+  auto const fixed = nn::shared<"fixed">(
+      nn::conv2d{.filters = 2, .kernel = 3, .padding = same, .use_bias = false, .train_kernel = false});
+  auto const a =
+      x | fixed | nn::conv2d{.filters = 2, .kernel = 3, .padding = same, .train_kernel = false} | nn::tanh{};
+  auto const b = a | fixed;
+  auto const c = (b * a | nn::dense{.units = 2, .each_place = true}) + b + (x | fixed);
+  return c | nn::dense{.units = 2, .each_place = true} | nn::tanh{};
+});
+
+/// Most results that a function may have, and joints of one operand and of many.
+constexpr auto deep = nn::graph([](auto x) {
+  auto const a = nn::sum(x) | nn::dense{.units = 3};
+  auto b = a + x;
+  for (int i = 0; i < 59; ++i) b = i % 2 ? b + a : b + x;
+  return nn::sum(a, a, x, a, x, a, a, a, a, a, a, a, a, a, a, nn::product(b));
+});
+
 template <class Layer>
 lone_layer<Layer> after_both_passes(Layer const& l, edl::shape in, nn::pass_size size) {
   lone_layer<Layer> h{.l = l, .in = in, .batch = size};
@@ -100,6 +119,12 @@ lone_layer<Layer> after_both_passes(Layer const& l, edl::shape in, nn::pass_size
   h.backward();
   return h;
 }
+
+struct wrong_length {
+  constexpr auto forward(auto x, auto& layer) const {
+    return x * layer.variable("a", nn::axis_length{nn::channels, 5}, nn::constant{1});
+  }
+};
 
 }  // namespace
 
@@ -112,6 +137,9 @@ TEST_CASE("gradients of graphs") {
   check_gradients(twice, {1, 1, 3});
   check_gradients(auxiliary, {1, 1, 3});
   check_gradients(sums, {1, 1, 3});
+  check_gradients(frozen, {3, 3, 2});
+  CHECK(deep.size == deep.most);
+  check_gradients(deep, {1, 1, 3}, mode::training, 2);
   check_gradients(excite.body, excite.input);
   check_gradients(matching.body, matching.input);
 }
@@ -196,13 +224,23 @@ TEST_CASE("variables are called as those of one chain are, and those that are sh
         "dense_1/bias ");
 }
 
+TEST_CASE("no two variables have one name") {
+  auto const twins = nn::graph([](auto x) {
+    return x | nn::dense{.units = 3} | nn::dense{.units = 3} | nn::shared<"dense_1">(nn::dense{.units = 3});
+  });
+  CHECK_THROWS_WITH_AS(nn::layout_of(twins, {1, 1, 3}),
+                       "two variables of the network are called dense_1/bias: give a layer another name "
+                       "(nn::named, nn::shared)",
+                       edl::error);
+}
+
 TEST_CASE("what nodes keep may be computed again, and changes no bit") {
   for (auto keep : {nn::storage::float32, nn::storage::recomputed, nn::storage::compact}) {
     nn::pass_size size{3, keep};
     auto const whole = after_both_passes(unet, {8, 8, 2}, size);
     for (int const set :
          {1, 4, 4 + 16, 1 + 2 + 4, (1 << 10) - 1}) {  // of those that keep something, and others
-      std::vector<std::uint16_t> again(unet.most);
+      std::vector<std::uint16_t> again(std::size_t(unet.most));
       for (int k = 0; k < unet.size; ++k) again[std::size_t(k)] = set >> k & 1;
       size.again = again.data();
       auto const h = after_both_passes(unet, {8, 8, 2}, size);
@@ -213,6 +251,62 @@ TEST_CASE("what nodes keep may be computed again, and changes no bit") {
       CHECK(h.gradients == whole.gradients);
     }
   }
+  // A state that results depend on, and a last node that keeps something.
+  auto const whole = after_both_passes(frozen, {3, 3, 2}, 2);
+  std::vector<std::uint16_t> const again(std::size_t(frozen.most), 1);
+  nn::pass_size size = 2;
+  size.again = again.data();
+  auto const h = after_both_passes(frozen, {3, 3, 2}, size);
+  CHECK(h.y == whole.y);
+  CHECK(h.dx == whole.dx);
+  CHECK(h.gradients == whole.gradients);
+}
+
+namespace {
+
+constexpr auto noisy = nn::graph([](auto x) {
+  auto const drop = nn::shared<"drop">(nn::dropout{.rate = 0.5f});
+  auto const a = x | nn::dense{.units = 40, .use_bias = false} | nn::dropout{.rate = 0.5f};
+  return nn::concat(a | drop, x | drop, x | nn::dropout{.rate = 0.5f}, x | nn::dropout{.rate = 0.5f});
+});
+
+}  // namespace
+
+TEST_CASE("every use of a layer draws numbers of its own, the same again in the backward pass") {
+  check_gradients(noisy, {1, 1, 40});
+  nn::pass_size size = 1;
+  auto const whole = after_both_passes(noisy, {1, 1, 40}, size);
+  auto const zeros = [&](std::size_t part) {
+    std::vector<bool> all;
+    for (std::size_t i = 0; i < 40; ++i) all.push_back(whole.y[40 * part + i] == 0);
+    return all;
+  };
+  CHECK(zeros(1) != zeros(2));
+  CHECK(zeros(2) != zeros(3));
+  std::vector<std::uint16_t> const again(std::size_t(noisy.most), 1);
+  size.again = again.data();
+  auto const h = after_both_passes(noisy, {1, 1, 40}, size);
+  CHECK(h.y == whole.y);
+  CHECK(h.dx == whole.dx);
+  CHECK(h.gradients == whole.gradients);
+}
+
+TEST_CASE("passes of other sizes and modes between do not matter") {
+  edl::model<tree_of_results, edl::cpu> a({.max_batch = 4}), b({.max_batch = 2});
+  auto const x = numbers<float>(4 * picture.input().size(), 1);
+  auto const some = std::span(x).first(2 * picture.input().size());
+  a.forward(x, 4, mode::evaluation);
+  for (auto const what : {mode::training, mode::evaluation}) {
+    for (auto* const m : {&a.parameters()[0], &b.parameters()[0]}) *m += 1;
+    auto const y = b.forward(some, 2, what, 7);
+    CHECK(std::ranges::equal(a.forward(some, 2, what, 7), y));
+    for (auto const to : {a.output_gradient(), b.output_gradient()})
+      std::ranges::copy(numbers<float>(y.size(), 9), to.begin());
+    a.backward(some, 2);
+    b.backward(some, 2);
+    CHECK(std::ranges::equal(a.gradients(), b.gradients()));
+  }
+  CHECK(std::ranges::equal(a.state(), b.state()));
 }
 
 namespace {
@@ -263,6 +357,10 @@ TEST_CASE("who listens to a backward pass is told of gradients that stay as they
   std::vector<std::size_t> told;
   std::vector<float> seen(m.gradients().size());
   m.backward(x, 2, [&](std::size_t first) {
+    if (!told.empty()) {
+      auto const before = std::span(seen).subspan(told.back());
+      CHECK(std::ranges::equal(before, m.gradients().subspan(told.back())));
+    }
     told.push_back(first);
     std::ranges::copy(m.gradients().subspan(first), seen.begin() + std::ptrdiff_t(first));
   });
@@ -306,12 +404,40 @@ TEST_CASE("mistakes of functions are found") {
           return a + b;
         })) == result_used_after_move);
   CHECK(what(nn::graph([](auto x) { return x; })) == no_layer_in_graph);
+  CHECK(what(nn::graph([](auto x) {
+          auto b = (x | nn::tanh{}) + x;
+          for (int i = 0; i < 70; ++i) b = b + x;
+          return b;
+        })) == too_many_results);
+  CHECK(what(nn::graph([](auto x) { return nn::concat(x, x | nn::max_pool{.window = {1, 2}}); }),
+             {1, 2, 1}) == shapes_beside);
+  // Of what is within something that is within.
+  auto const found =
+      nn::find_misfit(nn::graph([](auto x) {
+                        auto const a = x | nn::tanh{};
+                        return a + (a | nn::graph([](auto in) { return in + (in | nn::dense{.units = 4}); }));
+                      }),
+                      {1, 1, 3});
+  CHECK(found.wrong.what == shapes_of_elements);
+  CHECK(found.depth == 3);
+  auto const own = nn::find_misfit(nn::graph([](auto x) { return x + (x | wrong_length{}); }), {1, 1, 3});
+  CHECK(own.wrong.what == length_of_variable);
+  CHECK(own.wrong.second == edl::shape{1, 1, 3});
   using enum edl::fit;
   CHECK(nn::graph([](auto x) { return x + (x | nn::dense{}); }).check({1, 1, 3}) == option_out_of_range);
   constexpr auto ids = nn::graph(nn::ids{.count = 3}, [](auto x) {
     return (x | nn::embedding{.vocabulary = 9, .width = 2} | nn::flatten{}) + (x | nn::dense{.units = 6});
   });
   CHECK(nn::find_misfit(ids.body, ids.input, true).why == takes_no_ids);
+  constexpr auto added = nn::graph(nn::ids{.count = 3}, [](auto x) {
+    return x + (x | nn::embedding{.vocabulary = 9, .width = 1} | nn::flatten{});
+  });
+  CHECK(nn::find_misfit(added.body, added.input, true).why == takes_no_ids);
+  constexpr auto right = nn::graph(nn::ids{.count = 3}, [](auto x) {
+    auto const a = x | nn::embedding{.vocabulary = 9, .width = 2} | nn::flatten{};
+    return a + (a | nn::dense{.units = 6});
+  });
+  CHECK(nn::find_misfit(right.body, right.input, true).none());
 }
 
 namespace {

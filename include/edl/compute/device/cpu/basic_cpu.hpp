@@ -181,6 +181,7 @@ class basic_cpu final : public basic_backend<T> {
                         bfloat16_io narrow = {}) override;
   void copy(in x, out y, bfloat16_io narrow = {}) override;
   void add(activation f, in a, in b, out y, bfloat16_io narrow = {}) override;
+  void multiply_elements(in a, in b, out y) override;
   void add_masked(in a, in b, in x, out y, bfloat16_io narrow = {}) override;
   void store_bfloat16(in x, std::span<std::byte> to) override;
   void load_bfloat16(std::span<std::byte const> from, out y) override;

@@ -68,6 +68,19 @@ void basic_cpu<T>::add(activation f, view<T> a, view<T> b, std::span<T> y, bfloa
 }
 
 template <class T>
+void basic_cpu<T>::multiply_elements(view<T> a, view<T> b, std::span<T> y) {
+  detail::by_parts<T>(
+      *this, y.size(), 16 * 1024,
+      [](std::size_t n, T* to, T const* p, T const* q) {
+        detail::by_lanes<T>(n, [&]<class V>(std::size_t i) {
+          detail::store<V>(to + i, detail::load<V>(p + i) * detail::load<V>(q + i));
+        });
+      },
+      detail::samples_at<T>{y.data(), false}, detail::samples_at<T>{a.data(), false},
+      detail::samples_at<T>{b.data(), false});
+}
+
+template <class T>
 void basic_cpu<T>::add_masked(view<T> a, view<T> b, view<T> x, std::span<T> y, bfloat16_io narrow) {
   if (narrow.in && narrow.out &&
       detail::add_narrow<T>(*this, 2 * y.size(), a.data(), b.data(), x.data(),
@@ -120,6 +133,8 @@ void basic_cpu<T>::copy_columns(std::size_t rows, std::size_t columns, view<T> x
 }
 
 #ifndef EDL_HEADER_ONLY
+template void basic_cpu<float>::multiply_elements(view<float>, view<float>, std::span<float>);
+template void basic_cpu<double>::multiply_elements(view<double>, view<double>, std::span<double>);
 template void basic_cpu<float>::add_masked(view<float>, view<float>, view<float>, std::span<float>,
                                            bfloat16_io);
 template void basic_cpu<double>::add_masked(view<double>, view<double>, view<double>, std::span<double>,

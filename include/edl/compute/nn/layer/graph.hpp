@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,8 +15,8 @@
 #include "edl/compute/nn/chain.hpp"
 #include "edl/compute/nn/child.hpp"
 #include "edl/compute/nn/expression/mistake.hpp"
+#include "edl/compute/nn/layer/graph_memory.hpp"
 #include "edl/compute/nn/layer/graph_node.hpp"
-#include "edl/compute/nn/layer/graph_places.hpp"
 #include "edl/compute/nn/layer/lengths.hpp"
 #include "edl/compute/nn/layer/parallel.hpp"
 #include "edl/compute/nn/memory_plan.hpp"
@@ -30,10 +29,9 @@ namespace edl::nn {
 /// several nodes read are added up, as are those of shared variables. `Whole`: it is all of a network.
 template <bool Whole, class... Kinds>
 struct graph_layer {
-  static constexpr std::size_t most = 64;
+  static constexpr int most = graph_memory::most;
   template <class T>
-  using of_nodes = std::array<T, most>;
-  using operands = std::array<std::int16_t, graph_node<Kinds...>::most_operands>;
+  using of_nodes = std::array<T, std::size_t(most)>;
 
   of_nodes<graph_node<Kinds...>> nodes{};
   int size = 0;
@@ -43,47 +41,53 @@ struct graph_layer {
   static constexpr std::string_view name = "graph";
   static constexpr bool spliced = Whole;
   static constexpr bool portable = !(std::same_as<Kinds, joint<merge::product>> || ...);
-  static constexpr bool reads_y = (nn::reads_result<Kinds> || ...);
-  static constexpr bool overwrites_dy = (nn::overwrites_gradient<Kinds> || ...);
+  static constexpr bool reads_y = (Kinds::reads_y || ...);
+  static constexpr bool overwrites_dy = (Kinds::overwrites_dy || ...);
   /// By the code of `child_code`: a type for each kind of node.
   template <std::size_t I>
   using child = std::tuple_element_t<I, std::tuple<Kinds...>>;
 
+  constexpr graph_node<Kinds...> const& node(int k) const { return nodes[at(k)]; }
+  constexpr int operand(int k, int i) const { return node(k).from[at(i)]; }
+
   // ---- Shapes ----
 
-  using sizes = graph_sizes<most>;
-  using places = graph_places<most>;
-  constexpr sizes measure(shape in) const {
+  /// What goes into the nodes and what comes out.
+  constexpr graph_memory measure(shape in) const {
     using enum expression::mistake_kind;
-    sizes s{.wrong = mistaken};
-    for (int k = 0; k < size && s.why == fit::fits && s.wrong.none(); ++k) {
-      auto const of = [&](int operand) { return extents(s, in, node(k).from[at(operand)]); };
-      s.in[at(k)] = of(0);
+    graph_memory m{.wrong = mistaken};
+    m[0].in = in;
+    for (int k = 0; k < size && m.why == fit::fits && m.wrong.none(); ++k) {
+      shape& out = m[k].out;
+      shape const first = m[k].in = m.out_of(operand(k, 0));
       node(k).what.visit([&]<class Kind>(Kind const& what) {
         if constexpr (is_joint<Kind>) {
-          s.out[at(k)] = of(0);
-          for (int i = 1; i < node(k).operands && s.wrong.none(); ++i) {
-            shape other = of(i);
-            if (Kind::how == merge::concat) {
-              s.out[at(k)].channels += other.channels;
-              other.channels = of(0).channels;
-            }
-            if (other != of(0))
-              s.wrong = {Kind::how == merge::concat ? shapes_beside : shapes_of_elements, 0, of(0), of(i)};
+          out = first;
+          for (int i = 1; i < node(k).operands && m.wrong.none(); ++i) {
+            shape const other = m.out_of(operand(k, i));
+            bool const beside = Kind::how == merge::concat;
+            if (beside) out.channels += other.channels;
+            if (other.height != first.height || other.width != first.width ||
+                (!beside && other.channels != first.channels))
+              m.wrong = {beside ? shapes_beside : shapes_of_elements, 0, first, other};
           }
         } else {
-          s.why = what.check(s.in[at(k)]);
-          if (s.why != fit::fits) return;
-          s.out[at(k)] = what.output(s.in[at(k)]);
-          int const first = node(k).owner;
-          if (first != k && variables_of(k, s.in[at(k)]) != variables_of(first, s.in[at(first)]))
-            s.wrong = {shapes_of_shared, 0, s.in[at(first)], s.in[at(k)]};
+          m.why = what.check(first);
+          if (m.why != fit::fits) return;
+          out = what.output(first);
+          if (int const owner = node(k).owner; owner != k) {
+            std::uint64_t digest = 0;
+            node(owner).visit_layers(
+                [&](auto const& l) { digest = detail::digest_of_variables(l, m[owner].in); });
+            if (detail::digest_of_variables(what, first) != digest)
+              m.wrong = {shapes_of_shared, 0, m[owner].in, first};
+          }
         }
       });
-      s.known += s.why == fit::fits && s.wrong.none();
+      m.known += m.why == fit::fits && m.wrong.none();
     }
-    if (!s.wrong.none()) s.why = fit::tensors_do_not_fit;
-    return s;
+    if (!m.wrong.none()) m.why = fit::tensors_do_not_fit;
+    return m;
   }
   constexpr fit check(shape in) const { return measure(in).why; }
   constexpr expression::mistake wrong(shape in) const { return measure(in).wrong; }
@@ -91,72 +95,51 @@ struct graph_layer {
   constexpr int wrong_child(shape in) const {
     return mistaken.none() ? node(measure(in).known).what.index() : mistaken_kind;
   }
-  constexpr shape output(shape in) const { return extents(measure(in), in, size - 1); }
+  constexpr shape output(shape in) const { return measure(in).out_of(size - 1); }
 
   // ---- What it is made of ----
 
   /// All nodes of layers, each with what is given to it.
   template <class Visit>
   constexpr void children(shape in, Visit&& visit) const {
-    auto const s = measure(in);
+    auto const m = measure(in);
     bool more = true;
-    for (int k = 0; more && k < size && k < s.known + s.wrong.none(); ++k)
-      node(k).what.visit([&]<class Kind>(Kind const& what) {
-        if constexpr (!is_joint<Kind>) more = visit(what, s.in[at(k)], role_of<Kind>);
-      });
+    for (int k = 0; more && k < size && k < m.known + m.wrong.none(); ++k)
+      node(k).visit_layers([&](auto const& l) { more = visit(l, m[k].in, l.role); });
   }
   /// Those whose variables are no other's. Of one layer with a name, that layer.
   template <class Visit>
   constexpr void owners(shape in, Visit&& visit) const {
-    auto const s = measure(in);
+    auto const m = measure(in);
     bool more = true;
-    for (int k = 0; more && k < s.known; ++k)
+    for (int k = 0; more && k < m.known; ++k)
       if (node(k).owner == k)
-        node(k).what.visit([&]<class Kind>(Kind const& what) {
-          if constexpr (is_joint<Kind>)
-            return;
-          else if constexpr (names_one_layer<Kind>)
-            more = visit(std::get<Kind::slices>(what.layers), shape_before_last(what, s.in[at(k)]),
-                         role_of<Kind>);
-          else
-            more = visit(what, s.in[at(k)], role_of<Kind>);
+        node(k).visit_layers([&]<class Kind>(Kind const& l) {
+          shape from = m[k].in;
+          if constexpr (!Kind::names_layer) {
+            more = visit(l, from, l.role);
+          } else {
+            if constexpr (Kind::slices > 0) from = std::get<0>(l.layers).output(from);
+            more = visit(std::get<Kind::slices>(l.layers), from, l.role);
+          }
         });
   }
   /// Child number `index`, as `children` has them, is given the graph's input.
-  constexpr bool sees_input(std::size_t index) const { return node(node_of_child(index)).from[0] < 0; }
+  constexpr bool sees_input(std::size_t index) const { return operand(node_of_child(index), 0) < 0; }
   /// The input goes into something that is no layer.
   constexpr bool joins_input() const {
     bool any = false;
     for (int k = 0; k < size; ++k)
-      node(k).what.visit([&]<class Kind>(Kind const&) {
-        for (int i = 0; is_joint<Kind> && i < node(k).operands; ++i) any = any || node(k).from[at(i)] < 0;
-      });
+      for (int i = 0; !is_layer(k) && i < node(k).operands; ++i) any = any || operand(k, i) < 0;
     return any;
   }
   constexpr int child_code(std::size_t index) const { return node(node_of_child(index)).what.index(); }
-  constexpr int node_of_child(std::size_t index) const {
-    int k = 0;
-    for (std::size_t before = 0; k < size; ++k)
-      if (is_layer(k) && before++ == index) break;
-    return k;
-  }
-  constexpr graph_node<Kinds...> const& node(int k) const { return nodes[at(k)]; }
-
-  template <class Kind>
-  static constexpr bool names_one_layer = [] {
-    if constexpr (requires { Kind::slices; })
-      return Kind::depth == Kind::slices + 1;
-    else
-      return false;
-  }();
 
   // ---- Memory ----
 
-  constexpr std::size_t saved(shape in, pass_size batch) const {
-    return place(*this, measure(in), batch).saved;
-  }
+  constexpr std::size_t saved(shape in, pass_size batch) const { return memory(in, batch).saved; }
   constexpr std::size_t scratch(shape in, pass_size batch) const {
-    auto const m = place(*this, measure(in), batch);
+    auto const m = memory(in, batch);
     return std::max(m.results, m.gradients + m.other + m.twice) + m.spare + m.layer;
   }
 
@@ -165,19 +148,19 @@ struct graph_layer {
     of_nodes<std::uint16_t> all{};
     all.fill(1);
     batch.again = nullptr;
-    auto const s = measure(in);
-    auto const keep = place(*this, s, batch);
+    auto const keep = memory(in, batch);
     batch.again = all.data();
-    auto const lean = place(*this, s, batch);
+    auto const lean = memory(in, batch);
     planned_chain plan{0, at(size), {}};
     for (int k = 0; k < size; ++k) {
-      auto const next = [&](places const& m) { return k + 1 < size ? m.begins[at(k + 1)] : m.saved; };
-      std::size_t const kept = next(keep) - keep.begins[at(k)], left = next(lean) - lean.begins[at(k)];
+      auto const taken = [&](graph_memory const& m) {
+        return (k + 1 < size ? m[k + 1].begins : m.saved) - m[k].begins;
+      };
+      std::size_t const kept = taken(keep), left = taken(lean);
       plan.all.push_back({at(k), at(k) + 1, false, kept, kept, 0});
       if (left < kept)
-        node(k).what.visit([&]<class Kind>(Kind const& what) {
-          if constexpr (!is_joint<Kind>)
-            plan.all.push_back({at(k), at(k) + 1, true, left, kept, work_of(what, s.in[at(k)]) / whole});
+        node(k).visit_layers([&](auto const& l) {
+          plan.all.push_back({at(k), at(k) + 1, true, left, kept, work_of(l, keep[k].in) / whole});
         });
     }
     return plan;
@@ -188,27 +171,24 @@ struct graph_layer {
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
-    auto const s = measure(a.in);
-    auto const m = place(*this, s, a.batch);
+    auto const m = memory(a.in, a.batch);
     carver scratch(p.scratch);
-    auto const results = scratch.next(m.results), spare = scratch.next(m.spare);
-    auto const result = [&](int k) { return result_of(s, m, a.batch, k, a.y, a.saved, results); };
-    auto const operand = [&](int k, int i) {
-      int const from = node(k).from[at(i)];
-      return from < 0 ? a.x : view<T>(result(from));
-    };
+    auto const others = scratch.next(m.results), spare = scratch.next(m.spare);
+    results<T> const all{m, size, a.x, a.y, a.saved, others};
+    pass<D> const own = p.child(p.random, scratch.rest());
+    std::size_t index = 0;
     for (int k = 0; k < size; ++k)
       node(k).what.visit([&]<class Kind>(Kind const& what) {
         if constexpr (is_joint<Kind>) {
-          join<Kind::how>(p, s, k, a.in, result(k), operand);
+          join<Kind::how>(p.device, k, all);
         } else {
-          auto const own = a.saved.subspan(m.state_kept[at(k)], m.again[at(k)] ? m.state_size[at(k)] : 0);
-          auto const state = a.state.subspan(m.state[at(k)], m.state_size[at(k)]);
-          if (!own.empty()) p.device.copy(state, own);
-          run(p, what, k, a.in, scratch.rest(),
-              forward_args<T>{s.in[at(k)], s.out[at(k)], a.batch.of_sides({}), operand(k, 0),
-                              a.parameters.subspan(m.parameters[at(k)], m.parameter_size[at(k)]), state,
-                              result(k), saved_of(m, k, a.saved, spare)});
+          auto const& n = m[k];
+          auto const state = a.state.subspan(n.at.state, n.count.state);
+          if (n.again) p.device.copy(state, a.saved.subspan(n.state, state.size()));
+          forward_child(own, child_of{*this, a.in, index++}, what,
+                        {n.in, n.out, a.batch.of_sides({}), all.input(operand(k, 0)),
+                         a.parameters.subspan(n.at.parameters, n.count.parameters), state, all.of(k),
+                         kept_by(n, a.saved, spare)});
         }
       });
   }
@@ -216,32 +196,31 @@ struct graph_layer {
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
-    auto const s = measure(a.in);
-    auto const m = place(*this, s, a.batch);
+    auto const m = memory(a.in, a.batch);
     carver scratch(p.scratch);
     auto const gradients = scratch.next(m.gradients), other = scratch.next(m.other),
                twice = scratch.next(m.twice), spare = scratch.next(m.spare);
-    auto const result = [&](int k) { return result_of(s, m, a.batch, k, {}, a.saved, std::span<T>{}); };
-    auto const operand = [&](int k, int i) {
-      int const from = node(k).from[at(i)];
-      return from < 0 ? a.x : view<T>(result(from));
-    };
+    results<T> const all{m, size, a.x, {}, a.saved, {}};
     auto const gradient = [&](int k) {
       if (k < 0) return a.dx;
-      return k + 1 == size ? a.dy : gradients.subspan(m.gradient[at(k)], s.elements(a.batch, k));
+      return k + 1 == size ? a.dy : gradients.subspan(m[k].gradient, m[k].size);
     };
-    std::array<bool, most + 1> wanted{!a.dx.empty()}, written{};  // by number + 1
-    of_nodes<bool> begun{};                                       // of owners: their gradients are there
+    pass<D> own = p.child(p.random, scratch.rest());
+    std::array<bool, std::size_t(most) + 1> wanted{!a.dx.empty()}, written{};  // by number + 1
+    of_nodes<bool> begun{};  // of owners: their gradients are there
+    std::size_t index = 0;   // of a child
     for (int k = 0; k < size; ++k) {
-      wanted[at(k + 1)] = m.parameter_size[at(k)] > 0;
+      wanted[at(k + 1)] = m[k].count.parameters > 0;
       for (int i = 0; i < node(k).operands; ++i)
-        wanted[at(k + 1)] = wanted[at(k + 1)] || wanted[at(node(k).from[at(i)] + 1)];
+        wanted[at(k + 1)] = wanted[at(k + 1)] || wanted[at(operand(k, i) + 1)];
+      index += is_layer(k);
     }
     for (int k = size; k-- > 0;) {
+      index -= is_layer(k);
       if (!wanted[at(k + 1)]) continue;
       // Lets `give` write what belongs to the gradient of an operand.
       auto const contribute = [&](int i, auto const& give) {
-        int const from = node(k).from[at(i)];
+        int const from = operand(k, i);
         if (!wanted[at(from + 1)]) return give(std::span<T>{});
         auto const to = gradient(from);
         if (!std::exchange(written[at(from + 1)], true)) return give(to);
@@ -252,34 +231,36 @@ struct graph_layer {
         if constexpr (is_joint<Kind>) {
           for (int i = 0; i < node(k).operands; ++i)
             contribute(i, [&](std::span<T> to) {
-              if (!to.empty()) part<Kind::how>(p, s, k, a.in, i, gradient(k), to, operand);
+              if (!to.empty()) part<Kind::how>(p.device, k, i, gradient(k), to, all);
             });
         } else {
-          auto const own = a.gradients.subspan(m.parameters[at(k)], m.parameter_size[at(k)]);
-          bool const again = m.shared[at(k)] && std::exchange(begun[at(node(k).owner)], true);
-          auto const parameters = a.parameters.subspan(m.parameters[at(k)], own.size());
-          backward_args<T> call{s.in[at(k)],
-                                s.out[at(k)],
+          auto const& n = m[k];
+          auto const ours = a.gradients.subspan(n.at.parameters, n.count.parameters);
+          auto const parameters = a.parameters.subspan(n.at.parameters, ours.size());
+          bool const more = n.shared && std::exchange(begun[at(node(k).owner)], true);
+          child_of const which{*this, a.in, index};
+          backward_args<T> call{n.in,
+                                n.out,
                                 a.batch.of_sides({}),
-                                operand(k, 0),
-                                k + 1 == size ? a.y : view<T>(result(k)),
+                                all.input(operand(k, 0)),
+                                k + 1 == size ? a.y : view<T>(all.of(k)),
                                 gradient(k),
                                 parameters,
-                                a.state.subspan(m.state[at(k)], m.state_size[at(k)]),
+                                a.state.subspan(n.at.state, n.count.state),
                                 {},
-                                again ? twice.first(own.size()) : own,
-                                saved_of(m, k, a.saved, spare)};
-          if (m.again[at(k)])  // the state as it was: that of the pass before has moved
-            run(p, what, k, a.in, scratch.rest(),
-                forward_args<T>{call.in, call.out, call.batch, call.x, parameters,
-                                a.saved.subspan(m.state_kept[at(k)], m.state_size[at(k)]), result(k),
-                                call.saved});
+                                more ? twice.first(ours.size()) : ours,
+                                kept_by(n, a.saved, spare)};
+          if (n.again)  // the state as it was: that of the pass before has moved
+            forward_child(own, which, what,
+                          {n.in, n.out, call.batch, call.x, parameters,
+                           a.saved.subspan(n.state, n.count.state), all.of(k), call.saved});
+          own.watch = n.shared ? nullptr : p.watch;
           contribute(0, [&](std::span<T> to) {
             call.dx = to;
-            run(p, what, k, a.in, scratch.rest(), call, !m.shared[at(k)]);
+            backward_child(own, which, what, call, own.scratch);
           });
-          if (again && !own.empty()) p.device.add(activation::none, own, twice.first(own.size()), own);
-          if (p.watch && m.shared[at(k)] && node(k).owner == k && !own.empty()) p.watch->final_from(own);
+          if (more && !ours.empty()) p.device.add(activation::none, ours, twice.first(ours.size()), ours);
+          if (p.watch && n.shared && node(k).owner == k && !ours.empty()) p.watch->final_from(ours);
         }
       });
     }
@@ -288,104 +269,126 @@ struct graph_layer {
  private:
   static constexpr std::size_t at(int k) { return std::size_t(k); }
 
-  static constexpr shape extents(sizes const& s, shape in, int k) { return k < 0 ? in : s.out[at(k)]; }
-  template <class Kind>
-  static constexpr std::string_view role_of = [] {
-    if constexpr (requires { Kind::role; })
-      return Kind::role;
-    else
-      return std::string_view{};
-  }();
   constexpr bool is_layer(int k) const {
     bool is = false;
-    node(k).what.visit([&]<class Kind>(Kind const&) { is = !is_joint<Kind>; });
+    node(k).visit_layers([&](auto const&) { is = true; });
     return is;
   }
-  template <class Kind>
-  static constexpr shape shape_before_last(Kind const& of, shape in) {
-    if constexpr (Kind::slices > 0) in = std::get<0>(of.layers).output(in);
-    return in;
-  }
-  constexpr std::uint64_t variables_of(int k, shape in) const {
-    std::uint64_t digest = 0;
-    node(k).what.visit([&]<class Kind>(Kind const& what) {
-      if constexpr (!is_joint<Kind>) digest = detail::digest_of_variables(what, in);
-    });
-    return digest;
+  constexpr int node_of_child(std::size_t index) const {
+    int k = 0;
+    for (std::size_t before = 0; k < size; ++k)
+      if (is_layer(k) && before++ == index) break;
+    return k;
   }
 
+  constexpr graph_memory memory(shape in, pass_size batch) const {
+    graph_memory m = measure(in);
+    std::array<int, std::size_t(most) + 1> readers{};  // by number + 1
+    variable_counts so_far;
+    for (int k = 0; k < size; ++k)
+      node(k).what.visit([&]<class Kind>(Kind const& what) {
+        auto& n = m[k];
+        n.size = std::size_t(batch) * n.out.size();
+        n.kept = k + 1 < size && Kind::reads_y;
+        for (int i = 0; i < node(k).operands; ++i) {
+          int const from = operand(k, i);
+          if (readers[at(from + 1)]++ > 0)
+            m.other = std::max(m.other, rounded(std::size_t(batch) * m.out_of(from).size()));
+          if (from < 0) continue;
+          m[from].last = k;
+          m[from].kept = m[from].kept || Kind::reads_operands;
+        }
+        if constexpr (!is_joint<Kind>) {
+          n.count = nn::count(what, n.in);
+          auto& owner = m[node(k).owner];
+          if (&owner == &n) {
+            n.at =
+                std::exchange(so_far, {so_far.parameters + n.count.parameters, so_far.state + n.count.state});
+          } else {
+            n.at = owner.at;
+            n.shared = owner.shared = true;
+            m.twice = std::max(m.twice, rounded(n.count.parameters));
+          }
+          n.own_size = saved_by(what, n.in, batch.of_sides({}));
+          m.layer = std::max(m.layer, scratch_of(what, n.in, batch.of_sides({})));
+        }
+      });
+    auto const take = [&](std::size_t of) { return std::exchange(m.saved, m.saved + rounded(of)); };
+    for (int k = 0; k < size; ++k) {
+      auto& n = m[k];
+      n.begins = m.saved;
+      n.again = batch.again && batch.inner == 0 && batch.again[k] != 0 && k + 1 < size && n.own_size > 0;
+      n.kept = n.kept || n.again;
+      if (n.kept) n.result = take(n.size);
+      if (n.again) {
+        n.state = take(n.count.state);
+        m.spare = std::max(m.spare, rounded(n.own_size));
+      } else {
+        n.own = take(n.own_size);
+      }
+    }
+    m.results = m.spread(size, &node_memory::result, [](node_memory const& n) { return !n.kept; });
+    m.gradients = m.spread(size, &node_memory::gradient, [](node_memory const&) { return true; });
+    return m;
+  }
   template <class T>
-  std::span<T> result_of(sizes const& s, places const& m, pass_size batch, int k, std::span<T> y,
-                         std::span<T> saved, std::span<T> results) const {
-    if (k + 1 == size) return y;
-    std::size_t const n = s.elements(batch, k);
-    if (m.kept[at(k)]) return saved.subspan(m.result[at(k)], n);
-    return results.empty() ? results : results.subspan(m.in_scratch[at(k)], n);
+  static std::span<T> kept_by(node_memory const& n, std::span<T> saved, std::span<T> spare) {
+    return (n.again ? spare : saved.subspan(n.own)).first(n.own_size);
   }
+
+  /// Where a pass finds the results of nodes. Those in scratch are there in the forward pass alone.
   template <class T>
-  static std::span<T> saved_of(places const& m, int k, std::span<T> saved, std::span<T> spare) {
-    return (m.again[at(k)] ? spare : saved.subspan(m.own[at(k)])).first(m.own_size[at(k)]);
-  }
+  struct results {
+    graph_memory const& m;
+    int size;
+    view<T> x;
+    std::span<T> y, saved, scratch;
 
-  /// Runs a node of layers as `forward_child` and `backward_child` do, with random numbers of its own.
-  template <class D, class Kind, class Args>
-  void run(pass<D> const& p, Kind const& what, int k, shape in, std::span<typename D::scalar> scratch,
-           Args const& a, bool watched = false) const {
-    constexpr bool back = requires { a.dy; };
-    if constexpr (back)
-      if (a.dx.empty() && a.gradients.empty()) return;
-    auto const called = [&] {
-      std::size_t index = 0;
-      for (int i = 0; i < k; ++i) index += is_layer(i);
-      return child_name(*this, in, index);
-    };
-    trace::scope const timed(p.trace, back ? trace::direction::backward : trace::direction::forward, called,
-                             a.in, a.out);
-    pass<D> own = p.child(p.random.child(at(k)), scratch);
-    if (watched) own.watch = p.watch;
-    if constexpr (back)
-      what.backward(own, a);
-    else
-      what.forward(own, a);
-    if (p.trace) p.device.synchronize();
-    if constexpr (back)
-      if (own.watch && !a.gradients.empty()) own.watch->final_from(a.gradients);
-  }
+    std::span<T> of(int k) const {
+      auto const& n = m[k];
+      if (k + 1 == size) return y;
+      if (n.kept) return saved.subspan(n.result, n.size);
+      return scratch.empty() ? scratch : scratch.subspan(n.result, n.size);
+    }
+    view<T> input(int from) const { return from < 0 ? x : view<T>(of(from)); }
+  };
 
-  template <merge How, class D, class Operand>
-  void join(pass<D>& p, sizes const& s, int k, shape in, std::span<typename D::scalar> y,
-            Operand const& operand) const {
+  template <merge How, class D, class T>
+  void join(D& device, int k, results<T> const& all) const {
+    auto const y = all.of(k);
+    std::size_t const row = std::size_t(all.m[k].out.channels), rows = y.size() / row;
     std::size_t channel = 0;
     for (int i = 0; i < node(k).operands; ++i) {
-      auto const x = operand(k, i);
+      auto const x = all.input(operand(k, i));
       if constexpr (How == merge::concat) {
-        auto const c = std::size_t(extents(s, in, node(k).from[at(i)]).channels);
-        p.device.copy_columns(x.size() / c, c, x, 0, c, y, channel, std::size_t(s.out[at(k)].channels));
-        channel += c;
+        device.copy_columns(rows, x.size() / rows, x, 0, x.size() / rows, y, channel, row);
+        channel += x.size() / rows;
       } else if (i == 0) {
-        if (How != merge::sum || node(k).operands == 1) p.device.copy(x, y);
-      } else if constexpr (How == merge::product) {
-        for (std::size_t j = 0; j < y.size(); ++j) y[j] *= x[j];
+        if (node(k).operands == 1) device.copy(x, y);
       } else {
-        p.device.add(activation::none, i == 1 ? operand(k, 0) : y, x, y);
+        view<T> const before = i == 1 ? all.input(operand(k, 0)) : view<T>(y);
+        if constexpr (How == merge::product)
+          device.multiply_elements(before, x, y);
+        else
+          device.add(activation::none, before, x, y);
       }
     }
   }
 
   /// What belongs to operand number `i` of the gradient of a joint.
-  template <merge How, class D, class Operand>
-  void part(pass<D>& p, sizes const& s, int k, shape in, int i, view<typename D::scalar> dy,
-            std::span<typename D::scalar> to, Operand const& operand) const {
+  template <merge How, class D, class T>
+  void part(D& device, int k, int i, std::type_identity_t<view<T>> dy, std::span<T> to,
+            results<T> const& all) const {
     if constexpr (How == merge::concat) {
-      auto const width = [&](int j) { return std::size_t(extents(s, in, node(k).from[at(j)]).channels); };
+      std::size_t const row = std::size_t(all.m[k].out.channels), rows = dy.size() / row;
       std::size_t first = 0;
-      for (int j = 0; j < i; ++j) first += width(j);
-      p.device.copy_columns(to.size() / width(i), width(i), dy, first, std::size_t(s.out[at(k)].channels), to,
-                            0, width(i));
+      for (int j = 0; j < i; ++j) first += std::size_t(all.m.out_of(operand(k, j)).channels);
+      device.copy_columns(rows, to.size() / rows, dy, first, row, to, 0, to.size() / rows);
     } else {
-      p.device.copy(dy, to);
+      view<T> left = dy;
       for (int j = 0; How == merge::product && j < node(k).operands; ++j)
-        for (std::size_t n = 0; j != i && n < to.size(); ++n) to[n] *= operand(k, j)[n];
+        if (j != i) device.multiply_elements(std::exchange(left, to), all.input(operand(k, j)), to);
+      if (left.data() == dy.data()) device.copy(dy, to);
     }
   }
 };

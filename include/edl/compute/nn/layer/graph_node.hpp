@@ -18,57 +18,42 @@ namespace edl::nn {
 template <merge How>
 struct joint {
   static constexpr merge how = How;
+  static constexpr bool reads_operands = How == merge::product;  ///< in the backward pass
+  static constexpr bool reads_y = false, overwrites_dy = false;
 };
+template <class Kind>
+concept is_joint = requires { Kind::how; };
 
-/// A node of a graph: the layers between two results that have a name.
-template <layer... Layers>
-struct unnamed_chain : chain<Layers...> {
-  static constexpr bool spliced = true;
-};
-
-/// A node of a graph whose layers have a name. All nodes of this name have the same variables. The first
+/// A node of a graph: the layers between two results that have a name. Without a `Name` of its own its
+/// variables are called as those of one chain are. All nodes of one `Name` have the same variables; the first
 /// `Slices` layers cut an input out of the row of a sample, and have none.
 template <literal Name, std::size_t Slices, layer... Layers>
-struct shared_chain : chain<Layers...> {
-  static constexpr std::string_view name = Name.view(), role = name;
+struct layers_of_node : chain<Layers...> {
+  static constexpr std::string_view role = Name.view();
+  static constexpr bool spliced = role.empty(), reads_operands = true;
   static constexpr std::size_t slices = Slices;
+  /// There is one layer with variables, whose name is the node's.
+  static constexpr bool names_layer = !spliced && sizeof...(Layers) == Slices + 1;
 };
 
-template <class Kind>
-inline constexpr bool is_joint = false;
-template <merge How>
-inline constexpr bool is_joint<joint<How>> = true;
+/// What a node is made from: numbers of nodes; -1: the graph's input.
+using node_operands = std::array<std::int16_t, 16>;
 
-/// Whether the backward pass of such a node reads its result, what goes into it, and whether it may leave
-/// something else in its gradient.
-template <class Kind>
-inline constexpr bool reads_result = [] {
-  if constexpr (is_joint<Kind>)
-    return false;
-  else
-    return reads_y<Kind>;
-}();
-template <class Kind>
-inline constexpr bool reads_operands = true;
-template <merge How>
-inline constexpr bool reads_operands<joint<How>> = How == merge::product;
-template <class Kind>
-inline constexpr bool overwrites_gradient = [] {
-  if constexpr (is_joint<Kind>)
-    return false;
-  else
-    return overwrites_dy<Kind>;
-}();
-
-/// What stands between two results of a graph, and what it is made from.
+/// What stands between two results of a graph.
 template <class... Kinds>
 struct graph_node {
-  static constexpr std::size_t most_operands = 16;
-
   detail::one_of<Kinds...> what{};
-  std::array<std::int16_t, most_operands> from{};  ///< numbers of nodes; -1: the graph's input
+  node_operands from{};
   int operands = 0;
   int owner = 0;  ///< the node that has its variables
+
+  /// Calls use(layers); nothing where it is a joint.
+  template <class Use>
+  constexpr void visit_layers(Use&& use) const {
+    what.visit([&]<class Kind>(Kind const& it) {
+      if constexpr (!is_joint<Kind>) use(it);
+    });
+  }
 };
 
 }  // namespace edl::nn

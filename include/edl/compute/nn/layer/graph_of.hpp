@@ -64,7 +64,9 @@ struct graph_result {
   static constexpr bool is_result_of_graph = true;
   static constexpr bool is_input = sizeof...(Pending) == 1 && (detail::is_slice<Pending> && ...);
 
-  Scope* within = nullptr;
+  using scope = Scope;
+
+  typename Scope::pointer within = nullptr;
   int source = -1;  ///< the node that the layers follow; -1: the input
   int number = -1;  ///< of the result; -1: of an input
   std::tuple<Pending...> pending{};
@@ -73,54 +75,24 @@ struct graph_result {
   constexpr edl::shape shape() const
     requires(Scope::sized)
   {
-    edl::shape all{};
-    if constexpr (Scope::records) {
-      all = within->shape_of(source);
-      bool fits = true;
-      auto const one = [&](auto const& l) {
-        fits = fits && l.check(all) == fit::fits;
-        if (fits) all = l.output(all);
-      };
-      std::apply([&](auto const&... l) { (one(l), ...); }, pending);
-    }
+    edl::shape all = within->shape_of(source);
+    auto const one = [&](auto const& l) {
+      if (l.check(all) != fit::fits) return false;
+      all = l.output(all);
+      return true;
+    };
+    std::apply([&](auto const&... l) { (void)(one(l) && ...); }, pending);
     return all;
   }
 };
 
 namespace detail {
 
-template <class Scope, class... Pending>
-struct committed_scope {
-  using type = typename Scope::template with<unnamed_chain<Pending...>>;
-};
-template <class Scope>
-struct committed_scope<Scope> {
-  using type = Scope;
-};
-/// What a result is made of when it is a node.
-template <class Result>
-struct scope_of;
-template <class Scope, class... Pending>
-struct scope_of<graph_result<Scope, Pending...>> : committed_scope<Scope, Pending...> {};
-
-template <class To, class From>
-constexpr To* same_scope(From* from) {
-  if constexpr (std::same_as<To, From>)
-    return from;
-  else
-    return nullptr;
-}
-template <class Scope>
-constexpr int open(Scope* within) {
-  if constexpr (Scope::records) return within->open();
-  return -1;
-}
+/// The node that a result is from now on.
 template <class Scope, class... Pending>
 constexpr int commit(graph_result<Scope, Pending...> const& x) {
-  if constexpr (!Scope::records)
-    return -1;
-  else if constexpr (sizeof...(Pending) > 0)
-    return x.within->commit(x.number, x.source, unnamed_chain<Pending...>{{x.pending}});
+  if constexpr (sizeof...(Pending) > 0)
+    return x.within->commit(x.number, x.source, layers_of_node<"", 0, Pending...>{{x.pending}});
   else
     return x.within->use(x.number), x.source;
 }
@@ -129,12 +101,11 @@ constexpr int commit(graph_result<Scope, Pending...> const& x) {
 template <bool Named, class Scope, class... Pending, class L>
 constexpr auto follow(graph_result<Scope, Pending...> const& x, L const& l) {
   if constexpr (Named || sizeof...(Pending) == 0) {
-    using scope = typename committed_scope<Scope, Pending...>::type;
     int const node = commit(x);
-    return graph_result<scope, L>{same_scope<scope>(x.within), node, open(x.within), {l}};
+    return graph_result<typename Scope::template after<Pending...>, L>{x.within, node, x.within->open(), {l}};
   } else {
-    if constexpr (Scope::records) x.within->extend(x.number);
-    return graph_result<Scope, Pending..., L>{x.within, x.source, open(x.within),
+    x.within->extend(x.number);
+    return graph_result<Scope, Pending..., L>{x.within, x.source, x.within->open(),
                                               std::tuple_cat(x.pending, std::tuple<L>(l))};
   }
 }
@@ -143,18 +114,15 @@ template <class Scope, class... Pending, literal Name, class... Layers>
 constexpr auto follow_shared(graph_result<Scope, Pending...> const& x,
                              shared_layers<Name, Layers...> const& l, void const* object) {
   auto const with = [&]<class Kind, class Before>(Kind const& kind, std::type_identity<Before>, int source) {
-    using scope = typename Before::template with<Kind>;
-    int node = -1;
-    if constexpr (Scope::records) node = x.within->put_shared(kind, source, object);
-    return graph_result<scope>{same_scope<scope>(x.within), node, open(x.within), {}};
+    int const node = x.within->put_shared(kind, source, object);
+    return graph_result<typename Before::template with<Kind>>{x.within, node, x.within->open(), {}};
   };
   if constexpr (graph_result<Scope, Pending...>::is_input) {
-    using kind = shared_chain<Name, 1, Pending..., Layers...>;
+    using kind = layers_of_node<Name, 1, Pending..., Layers...>;
     return with(kind{{std::tuple_cat(x.pending, l.body.layers)}}, std::type_identity<Scope>{}, -1);
   } else {
-    using kind = shared_chain<Name, 0, Layers...>;
-    using before = typename committed_scope<Scope, Pending...>::type;
-    return with(kind{l.body}, std::type_identity<before>{}, commit(x));
+    using kind = layers_of_node<Name, 0, Layers...>;
+    return with(kind{l.body}, std::type_identity<typename Scope::template after<Pending...>>{}, commit(x));
   }
 }
 
@@ -166,6 +134,14 @@ struct follows_a_result {
       in_place,
       "edl: this layer is an object that may be used again, and would have variables of its own each "
       "time: write it where it is used, or share it by `nn::shared<\"name\">(…)`");
+};
+
+/// What a result is made of when it is a node.
+template <class Result>
+struct scope_of;
+template <class Scope, class... Pending>
+struct scope_of<graph_result<Scope, Pending...>> {
+  using type = typename Scope::template after<Pending...>;
 };
 
 template <class First, class... Others>
@@ -189,15 +165,15 @@ constexpr auto join_results(First const& first, Others const&... others) {
   using scope =
       typename merged_scope<own, typename scope_of<Others>::type...>::type::template with<joint<How>>;
   constexpr std::size_t n = 1 + sizeof...(Others);
-  static_assert(n <= graph_node<>::most_operands, "edl: at most 16 results become one at a time");
-  int node = -1;
-  if constexpr (scope::records) {
+  constexpr bool few = n <= std::tuple_size_v<node_operands>;
+  static_assert(few, "edl: at most 16 results become one at a time");
+  node_operands from{};
+  if constexpr (few) {
     (first.within->check_same(others.within), ...);
-    typename scope::layer_type::operands const from{std::int16_t(commit(first)),
-                                                    std::int16_t(commit(others))...};
-    node = first.within->put(joint<How>{}, from, int(n));
+    from = {std::int16_t(commit(first)), std::int16_t(commit(others))...};
   }
-  return graph_result<scope>{same_scope<scope>(first.within), node, open(first.within), {}};
+  int const node = first.within->put(joint<How>{}, from, int(n));
+  return graph_result<scope>{first.within, node, first.within->open(), {}};
 }
 
 }  // namespace detail
@@ -208,7 +184,7 @@ template <class Result, class L>
 constexpr auto operator|(Result&& x, L&& l) {
   using from = std::remove_cvref_t<Result>;
   using to = std::remove_cvref_t<L>;
-  using scope = std::remove_pointer_t<decltype(x.within)>;
+  using scope = typename from::scope;
   constexpr bool named = std::is_lvalue_reference_v<Result> && !from::is_input;
   if constexpr (detail::is_shared<to>) {
     return detail::follow_shared(x, l, std::is_lvalue_reference_v<L> ? &l : nullptr);
@@ -238,7 +214,8 @@ namespace detail {
 
 /// What stands for an input in a call of a function.
 template <class Scope, class... Pending>
-constexpr graph_result<Scope, Pending...> argument(Scope* within, std::tuple<Pending...> const& begin) {
+constexpr graph_result<Scope, Pending...> argument(typename Scope::pointer within,
+                                                   std::tuple<Pending...> const& begin) {
   return {within, -1, -1, begin};
 }
 
@@ -272,12 +249,12 @@ struct graph_made_of<Whole, kinds<Sized, Kinds...>> {
 
 template <bool Whole, class F, class... Begin>
 constexpr auto read(F const& f, shape in, std::tuple<Begin...> const& begin) {
-  using first_scope = kinds<Whole>;
-  constexpr bool called = requires { f(argument(std::declval<first_scope*>(), std::declval<Begin>())...); };
+  using first = kinds<Whole>;
+  constexpr bool called = requires { f(argument<first>(nullptr, std::declval<Begin>())...); };
   constexpr auto returned = [] {
     if constexpr (called)
       return std::type_identity<std::remove_cvref_t<decltype(std::declval<F const&>()(
-          argument(std::declval<first_scope*>(), std::declval<Begin>())...))>>{};
+          argument<first>(nullptr, std::declval<Begin>())...))>>{};
     else
       return std::type_identity<void>{};
   };
@@ -285,9 +262,10 @@ constexpr auto read(F const& f, shape in, std::tuple<Begin...> const& begin) {
   if constexpr (!is_a_function<called, is_result<result>>::value) {
     return no_layer{};
   } else {
-    typename graph_made_of<Whole, typename scope_of<result>::type>::type notes(in);
+    using second = typename graph_made_of<Whole, typename scope_of<result>::type>::type;
+    second notes(in);
     return notes.finish(
-        std::apply([&](auto const&... b) { return commit(f(argument(&notes, b)...)); }, begin));
+        std::apply([&](auto const&... b) { return commit(f(argument<second>(&notes, b)...)); }, begin));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -23,12 +24,27 @@ struct united {
 template <class All, class Kind, class... More>
 struct united<All, Kind, More...> : united<typename All::template with<Kind>, More...> {};
 
+/// Stands in for a `recorder` in a call that is never evaluated.
+struct no_recorder {
+  constexpr int open() { return -1; }
+  constexpr void extend(int) {}
+  constexpr void use(int) {}
+  constexpr int commit(int, int, auto const&) { return -1; }
+  constexpr int put(auto const&, node_operands const&, int) { return -1; }
+  constexpr int put_shared(auto const&, int, void const*) { return -1; }
+  constexpr void check_same(no_recorder const*) {}
+  constexpr shape shape_of(int) const { return {}; }
+};
+
 /// What the results of a function's first call are made of. `Sized`: the shape of the input is known.
 template <bool Sized, class... Kinds>
 struct kinds {
+  using pointer = no_recorder*;
   static constexpr bool records = false, sized = Sized;
   template <class Kind>
   using with = std::conditional_t<(std::same_as<Kinds, Kind> || ...), kinds, kinds<Sized, Kinds..., Kind>>;
+  template <class... Layers>
+  using after = std::conditional_t<sizeof...(Layers) == 0, kinds, with<layers_of_node<"", 0, Layers...>>>;
   template <class... First>
   using onto = typename united<kinds<Sized, First...>, Kinds...>::type;
   template <class Other>
@@ -40,11 +56,16 @@ template <bool Sized, class... Kinds>
 class recorder {
  public:
   static constexpr bool records = true, sized = Sized;
+  using pointer = recorder*;
   template <class>
   using with = recorder;
+  template <class...>
+  using after = recorder;
   template <class>
   using merged = recorder;
   using layer_type = graph_layer<Sized, Kinds...>;
+  template <class T>
+  using of_nodes = typename layer_type::template of_nodes<T>;
   using mistake_kind = expression::mistake_kind;
 
   constexpr explicit recorder(shape in) : in_(in) {}
@@ -57,9 +78,8 @@ class recorder {
   }
   /// Layers that follow a result without a name belong to it.
   constexpr void extend(int number) {
-    if (number < 0) return;
-    if (fate(number) != unused) fail(mistake_kind::result_used_after_move);
-    fate(number) = extended;
+    if (number >= 0 && fate(number) != unused) fail(mistake_kind::result_used_after_move);
+    use(number);
   }
   /// A result that is a node is used.
   constexpr void use(int number) {
@@ -70,16 +90,16 @@ class recorder {
   constexpr int commit(int number, int source, Kind const& of) {
     if (number < 0) return put(of, {std::int16_t(source)}, 1);
     if (fate(number) == extended) fail(mistake_kind::result_used_after_move);
-    if (fate(number) == unused) fate(number) = put(of, {std::int16_t(source)}, 1);
-    return fate(number);
+    if (fate(number) == unused) fate(number) = 1 + put(of, {std::int16_t(source)}, 1);
+    return fate(number) - 1;
   }
   template <class Kind>
-  constexpr int put(Kind const& of, typename layer_type::operands const& from, int operands) {
+  constexpr int put(Kind const& of, node_operands const& from, int operands) {
     constexpr int index = index_of<Kind>();
-    if (built_.size == int(layer_type::most)) fail(mistake_kind::too_many_results);
+    if (built_.size == layer_type::most) fail(mistake_kind::too_many_results);
     if (index < 0) fail(mistake_kind::unused_result);  // no result of the function is made of it
     if constexpr (index >= 0)
-      if (built_.size < int(layer_type::most)) {
+      if (built_.size < layer_type::most) {
         built_.nodes[std::size_t(built_.size)] = {
             {std::integral_constant<int, index>{}, of}, from, operands, built_.size};
         return built_.size++;
@@ -90,33 +110,26 @@ class recorder {
   template <class Kind>
   constexpr int put_shared(Kind const& of, int source, void const* object) {
     for (int k = 0; k < built_.size; ++k)
-      if (names_[std::size_t(k)] == Kind::name && (!object || objects_[std::size_t(k)] != object))
+      if (names_[std::size_t(k)] == Kind::role && (!object || objects_[std::size_t(k)] != object))
         fail(mistake_kind::name_of_shared, index_of<Kind>());
     int const k = put(of, {std::int16_t(source)}, 1);
     if (k < 0) return k;
-    names_[std::size_t(k)] = Kind::name;
+    names_[std::size_t(k)] = Kind::role;
     objects_[std::size_t(k)] = object;
     return k;
   }
-  constexpr void check_same(void const* scope) {
+  constexpr void check_same(recorder const* scope) {
     if (scope != this) fail(mistake_kind::result_of_another_graph);
   }
-  constexpr shape shape_of(int node) const {
-    return node < 0 ? in_ : built_.measure(in_).out[std::size_t(node)];
-  }
+  constexpr shape shape_of(int node) const { return node < 0 ? in_ : built_.measure(in_)[node].out; }
 
   /// The graph whose result is that node, in the order in which it needs the others.
   constexpr layer_type finish(int result) {
     layer_type ordered;
-    ordered.mistaken = built_.mistaken;
-    ordered.mistaken_kind = built_.mistaken_kind;
-    if (!ordered.mistaken.none()) return ordered;
-    std::array<int, layer_type::most> moved{};
-    moved.fill(-1);
-    std::array<std::string_view, layer_type::most> names{};
-    if (result >= 0) move(result, ordered, moved, names);
+    moved_.fill(-1);
+    if (result >= 0 && built_.mistaken.none()) move(result, ordered);
     for (int k = 0; k < built_.size; ++k)
-      if (moved[std::size_t(k)] < 0) fail(mistake_kind::unused_result, built_.node(k).what.index());
+      if (moved_[std::size_t(k)] < 0) fail(mistake_kind::unused_result, built_.node(k).what.index());
     for (int i = 0; i < opened_; ++i)
       if (fate(i) == unused) fail(mistake_kind::unused_result);
     if (result < 0) fail(mistake_kind::no_layer_in_graph);
@@ -126,7 +139,7 @@ class recorder {
   }
 
  private:
-  static constexpr int unused = -2, extended = -3;  // or the number of a node
+  static constexpr int unused = 0, extended = -1;  // or the number of a node + 1
 
   template <class Kind>
   static constexpr int index_of() {
@@ -140,30 +153,26 @@ class recorder {
     built_.mistaken.what = what;
     built_.mistaken_kind = kind;
   }
-  constexpr int move(int from, layer_type& to, std::array<int, layer_type::most>& moved,
-                     std::array<std::string_view, layer_type::most>& names) {
-    int& at = moved[std::size_t(from)];
+  constexpr int move(int from, layer_type& to) {
+    int& at = moved_[std::size_t(from)];
     if (at >= 0) return at;
     auto n = built_.node(from);
     for (int i = 0; i < n.operands; ++i)
-      if (auto& of = n.from[std::size_t(i)]; of >= 0) of = std::int16_t(move(of, to, moved, names));
+      if (auto& of = n.from[std::size_t(i)]; of >= 0) of = std::int16_t(move(of, to));
     at = n.owner = to.size;
-    auto const name = names[std::size_t(at)] = names_[std::size_t(from)];
-    for (int k = at; !name.empty() && k-- > 0;)
-      if (names[std::size_t(k)] == name) n.owner = k;
+    auto const name = names_[std::size_t(from)];
+    for (std::size_t k = 0; !name.empty() && k < names_.size(); ++k)
+      if (names_[k] == name && moved_[k] >= 0) n.owner = std::min(n.owner, moved_[k]);
     to.nodes[std::size_t(to.size++)] = n;
     return at;
   }
 
   shape in_;
   layer_type built_{};
-  std::array<std::string_view, layer_type::most> names_{};
-  std::array<void const*, layer_type::most> objects_{};
-  std::array<int, 4 * layer_type::most> fates_ = [] {
-    std::array<int, 4 * layer_type::most> all{};
-    all.fill(unused);
-    return all;
-  }();
+  of_nodes<std::string_view> names_{};
+  of_nodes<void const*> objects_{};
+  of_nodes<int> moved_{};  // where nodes are in the graph's order
+  std::array<int, std::size_t(4 * layer_type::most)> fates_{};
   int opened_ = 0;
 };
 

@@ -73,7 +73,7 @@ struct parallel {
       } else if (index == 0) {
         p.device.copy(y, a.y);
       } else if constexpr (How == merge::product) {
-        for (std::size_t i = 0; i < y.size(); ++i) a.y[i] *= y[i];
+        p.device.multiply_elements(a.y, y, a.y);
       } else {
         p.device.add(activation::none, a.y, y, a.y);
       }
@@ -101,7 +101,7 @@ struct parallel {
         channel += c;
       } else if constexpr (How == merge::product) {
         p.device.copy(a.dy, slice);
-        times_others(a, index, slice);
+        times_others(p, a, index, slice);
         call.dy = slice;
       } else if (nn::overwrites_dy<std::remove_cvref_t<decltype(b)>>) {
         call.dy = slice;
@@ -116,15 +116,14 @@ struct parallel {
   }
 
   /// Multiplies `to` by the outputs of all branches but one.
-  template <class T>
-  void times_others(backward_args<T> const& a, std::size_t left_out, std::span<T> to) const {
+  template <class D, class T>
+  void times_others(pass<D>& p, backward_args<T> const& a, std::size_t left_out, std::span<T> to) const {
     backward_shares shares(a);
     std::size_t index = 0;
     auto const one = [&](auto const& b) {
       auto const y = shares.kept(b.output(a.in));
       (void)shares.next(b, a.in, a.x, y);
-      for (std::size_t i = 0; index != left_out && i < to.size(); ++i) to[i] *= y[i];
-      ++index;
+      if (index++ != left_out) p.device.multiply_elements(to, y, to);
     };
     std::apply([&](auto const&... b) { (one(b), ...); }, branches);
   }
@@ -166,7 +165,7 @@ constexpr auto concat(Branches... branches) {
 
 /// Branches that are added up. Shapes are equal.
 template <class... Branches>
-  requires(!std::same_as<Branches, axes> && ...)
+  requires(!std::convertible_to<Branches, axes> && ...)
 constexpr auto sum(Branches... branches) {
   return detail::side_by_side<merge::sum>(branches...);
 }
