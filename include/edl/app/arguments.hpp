@@ -16,7 +16,7 @@
 
 namespace edl::app {
 
-/// What `data` is asked to do: write records of any format that edl reads as RecordIO shards.
+/// The arguments of `data`: convert records of any supported format to RecordIO shards.
 struct conversion {
   std::string from, to;
   data::compressor compressor = data::compressor::snappy;
@@ -25,7 +25,7 @@ struct conversion {
   std::string missing = "auto";  ///< as the job's
 };
 
-/// What `scale` is asked to do.
+/// The arguments of `scale`.
 struct scaling {
   std::string job;
   std::optional<int> workers, servers;
@@ -34,14 +34,14 @@ struct scaling {
 struct arguments {
   edl::job job;
   std::optional<conversion> data;                          ///< the `data` subcommand
-  std::optional<std::string> audit;                        ///< what the `audit` subcommand is to look at
+  std::optional<std::string> audit;                        ///< the path for the `audit` subcommand
   std::optional<history_request> history;                  ///< the `history` subcommand
   std::optional<app::sweep> sweep;                         ///< the `sweep` subcommand
-  bool exported = false;                                   ///< the `export` subcommand, by flags of the job
+  bool exported = false;                                   ///< the `export` subcommand, with flags of the job
   std::optional<app::serving> serving;                     ///< the `serve` subcommand
   std::optional<scaling> scale;                            ///< the `scale` subcommand
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
-  std::vector<std::string> notes;  ///< a line for each flag that is given and does nothing in this job
+  std::vector<std::string> notes;  ///< a line for each given flag without effect in this job
 };
 
 /// The outcome of parsing: arguments, or text to print and the code to exit with (`--help`, `--version`).
@@ -52,13 +52,13 @@ struct parsed {
 };
 
 /// Reads a command line. `program` is the binary's name, in the help and as the default job name.
-/// `set`: what the model declares, for the help. `metrics`: those that flags may name; empty where they are
-/// not known. Throws usage_error: an unknown flag (with the nearest known name), a value out of range, a flag
-/// that is missing or contradicts another.
+/// `set`: the model's hyperparameters, for the help. `metrics`: the metrics that flags may name; empty if
+/// they are not known. Throws usage_error: an unknown flag (with the nearest known name), a value out of
+/// range, a missing flag, or one that contradicts another.
 parsed parse(std::string const& program, std::vector<std::string> const& line,
              train::hyperparameters const& set = {}, std::vector<std::string> const& metrics = {});
 
-/// What the command `export` of a program takes.
+/// The flags of a program's command `export`.
 std::vector<cli::flag> export_flags(std::string const& program);
 
 }  // namespace edl::app

@@ -5,9 +5,9 @@
 
 namespace edl::app {
 
-/// Runs the command line as the environment says. The process is one role of a job (EDL_ROLE), or the user's
-/// own, which trains here or starts a job's processes on this machine. Returns the exit code; an error is one
-/// line on standard error.
+/// Runs the command line according to the environment. The process is one role of a job (EDL_ROLE), or the
+/// user's command, which trains itself or starts a job's processes on this machine. Returns the exit code;
+/// prints an error as one line on standard error.
 int run(train::program& p, int argc, char** argv);
 
 }  // namespace edl::app

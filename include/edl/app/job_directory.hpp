@@ -6,12 +6,13 @@
 
 namespace edl::app {
 
-/// A directory for one running job of this machine: its sockets and its journal. It is this user's alone
-/// (mode 0700), below $XDG_RUNTIME_DIR or the directory for temporary files, and goes with this object. That
-/// of a process that was killed goes when the next is made. Thread safety: distinct objects: safe.
+/// A directory for one running job of this machine: its sockets and its journal. Only this user can access it
+/// (mode 0700). It is below $XDG_RUNTIME_DIR or the directory for temporary files, and is removed with this
+/// object. The directory of a killed process is removed when the next one is created. Thread safety: distinct
+/// objects: safe.
 class job_directory {
  public:
-  /// Throws error when it cannot be made.
+  /// Throws error if it cannot be created.
   job_directory();
   job_directory(job_directory const&) = delete;
   job_directory& operator=(job_directory const&) = delete;
@@ -21,10 +22,10 @@ class job_directory {
 
  private:
   std::string path_;
-  int lock_ = -1;  // a file there, held as long as this process lives
+  int lock_ = -1;  // a file there, locked while this process lives
 };
 
-/// The directories of this user's jobs that run, wherever this process would make one.
+/// The directories of this user's running jobs, in all places where this process would create one.
 std::vector<std::string> running_job_directories();
 
 }  // namespace edl::app

@@ -18,26 +18,26 @@ namespace edl::app {
 struct job_metric {
   std::string_view name;
   metric_type type;
-  std::string_view roles;  ///< "all", or those that tell it
+  std::string_view roles;  ///< "all", or the roles that export it
   std::string_view help;
 };
 
-/// All that the processes of a job tell; docs/metrics.md has them as a table.
+/// All metrics that the processes of a job export; docs/metrics.md has them as a table.
 std::span<job_metric const> job_metrics();
 
-/// Sets what a role tells. Those of a master and of a server, on the node's thread.
+/// Sets the metrics of a role. For a master and a server: call it on the node's thread.
 void collect(metric_registry& into, master::coordinator const& of);
 void collect(metric_registry& into, ps::server const& of);
 void collect(metric_registry& into, worker::progress const& of);
 
-/// Sets what every process tells: of itself, and of its connections.
+/// Sets the metrics of every process: those of the process itself, and of its connections.
 void collect_process(metric_registry& into);
 
-/// GET /metrics, with what `collect` sets, for a process of a job.
+/// The route GET /metrics, with the metrics that `collect` sets, for a process of a job.
 http::route metrics_route(process_environment const& s, std::function<void(metric_registry&)> collect);
 
-/// Answers it where --metrics_port says, and logs where; null: nowhere. `collect` is called on the node's
-/// thread. Throws `edl::error` when the port is taken.
+/// Serves it at --metrics_port, and logs the address; null: without that flag. Calls `collect` on the node's
+/// thread. Throws `edl::error` if the port is taken.
 std::unique_ptr<http::server> serve_metrics(net::node& on, job const& j, process_environment const& s,
                                             std::function<void(metric_registry&)> collect, logger const& log);
 

@@ -9,16 +9,16 @@
 
 namespace edl::app {
 
-/// What a master knows of its job beside its decisions.
+/// The master's data for a report, besides its decisions.
 struct reported {
   int epochs = 0;
   std::optional<train::metric_history::entry> evaluation = {};  ///< the last one
-  std::string history = {};  ///< lines of it, an array of JSON; empty: none
-  bool over = false;         ///< the job is finished, and this is its last report
+  std::string history = {};                                     ///< its lines, as a JSON array; empty: none
+  bool over = false;  ///< the job is finished, and this is its last report
 };
 
-/// How a job does, for programs, as the annotation `elasticdl/report` has it. It is one line of JSON, at most
-/// 4 KiB with a model of a few metrics, and at most 8 KiB of history.
+/// The state of a job, for programs, as in the annotation `elasticdl/report`. It is one line of JSON, at most
+/// 4 KiB for a model with a few metrics, plus at most 8 KiB of history.
 ///
 ///     {"records":N,"total_records":N,"epoch":e,"epochs":E,"version":v,"records_per_s":r,"workers":n,
 ///      "seconds_left":s,"speeds":[[1,930.5],[2,1800.1]],"standstill_s":0.31,
@@ -26,11 +26,11 @@ struct reported {
 ///      "history":[{"step":s,"loss":0.5,"learning_rate":0.01,"records_per_s":r,"workers":n,"servers":m},
 ///                 {"step":s,"metrics":{"accuracy":0.97}}],"over":true}
 ///
-/// `total_records` and `epochs` are 0 for a job without end, `seconds_left` is null where nobody can tell.
-/// `speeds`: records a second at each number of workers that the job had (`master::speed_log`).
-/// `standstill_s`: how long nobody trained when its members changed the last time.
-/// `history`: its curve in few lines, for whoever looks at many jobs.
-/// `evaluation` is absent before the first one; a metric that is no finite number is null.
+/// `total_records` and `epochs` are 0 for an unlimited job, `seconds_left` is null if it is unknown.
+/// `speeds`: records per second at each number of workers that the job had (`master::speed_log`).
+/// `standstill_s`: how long no worker trained at the last change of members. `history`: the job's curve in a
+/// few lines, for overviews of many jobs. `evaluation` is absent before the first one; a metric that is not
+/// finite is null.
 std::string job_report(master::coordinator const& of, reported const& more);
 
 }  // namespace edl::app

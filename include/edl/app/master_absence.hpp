@@ -10,29 +10,30 @@
 
 namespace edl::app {
 
-/// The master has been away for longer than `--master_timeout`. That is no fault of this process, which ends
-/// with the exit code `platform::gave_up_waiting`, so that no budget pays for it.
+/// The master has been absent for longer than `--master_timeout`. That is not the fault of this process,
+/// which exits with the code `platform::gave_up_waiting`, so that it does not count against any budget.
 struct master_away : worker::given_up {
   using given_up::given_up;
 };
 
-/// How long a process of a job has been without its master, and whether it goes on waiting for a successor. A
-/// platform may start one minutes later. It has no clock: the time goes in. Thread safety: distinct objects:
-/// safe. Shared objects: unsafe.
+/// How long a process of a job has been without its master, and whether it continues to wait for a successor.
+/// A platform may start one minutes later. It has no clock: callers pass the time. Thread safety: distinct
+/// objects: safe. Shared objects: unsafe.
 class master_absence {
  public:
   explicit master_absence(std::chrono::seconds timeout) : timeout_(timeout) {}
 
-  /// The master has answered: a line to log, if its absence was told; otherwise empty.
+  /// Call it when the master has answered: returns a line to log if its absence was logged; otherwise empty.
   std::string answered(time_point now);
 
-  /// It has not, since `began` at least, because of `why`: a line to log, every few seconds; otherwise empty.
+  /// Call it when the master has not answered, at least since `began`, because of `why`: returns a line to
+  /// log, every few seconds; otherwise empty.
   std::string missed(std::string const& why, time_point began, time_point now);
 
-  /// Whether it has been away for longer than anybody waits.
+  /// Whether it has been absent for longer than the timeout.
   bool over(time_point now) const { return since_ && now - *since_ >= timeout_; }
 
-  /// What is waited for has not come in time, in words.
+  /// The message that the master did not return in time.
   std::string reason() const;
 
  private:

@@ -30,22 +30,22 @@
 
 namespace edl::app {
 
-/// The master's process: its decisions (`master::server`), the platform that carries them out, and what a
-/// user sees of the job. Thread safety: one thread makes it and runs it.
+/// The master's process: its decisions (`master::server`), the platform that carries them out, and the job's
+/// output for the user. Thread safety: construct and run it on one thread.
 class master_role {
  public:
-  /// Takes the place of a master that has left a journal. `show` as in `train::progress_view`. Throws
+  /// Resumes the job if a previous master has left a journal. `show` as in `train::progress_view`. Throws
   /// edl::error.
   master_role(train::program& p, job const& j, process_environment const& s, logger const& log,
               cli::status_sink show = {});
   ~master_role();
 
-  /// To the end of the job, or of this process: the exit code. A job that is suspended ends with
-  /// `platform::suspended`. Outside of a cluster the first signal suspends a job that has a place for
-  /// checkpoints. Where the others were started by hand, only SIGINT does. Then it ends with 128 + the
-  /// signal's number. The second signal ends it at once, unless a command has started it. Where another
-  /// object than the master's pod owns the job, its members outlive a master that is told to stop. Throws
-  /// edl::error when the job has failed.
+  /// Runs until the job or this process ends, and returns the exit code. A suspended job returns
+  /// `platform::suspended`. Outside a cluster the first signal suspends a job that has a checkpoint
+  /// directory; if the other processes were started by hand, only SIGINT does. The exit code is then 128 +
+  /// the signal's number. The second signal ends the job at once, unless a command has started it. If an
+  /// object other than the master's pod owns the job, the job's members outlive a master that shuts down.
+  /// Throws edl::error when the job has failed.
   int run(signals const& stop);
 
  private:
@@ -64,22 +64,22 @@ class master_role {
   process_environment const& environment_;
   logger log_;
   std::optional<kubernetes::job_spec> cluster_;       // in a cluster
-  std::unique_ptr<checkpoint::directory_lock> lock_;  // of the directory that results go to
+  std::unique_ptr<checkpoint::directory_lock> lock_;  // of the directory for results
   train::records records_;
   master::job_options options_;
   master::journal journal_;
   std::optional<master::persisted_state> before_;
   train::reporter reporter_;
   train::hard_records::worst_of_tasks worst_;  // on the node's thread
-  std::atomic<bool> alone_{false};             // the job has ended, and nobody is a member any more
+  std::atomic<bool> alone_{false};             // the job has ended, and has no members any more
   master::time_point reported_{};              // on the node's thread, as the next
   std::size_t reported_workers_ = 0;
   net::node node_;
   master::server server_;
   std::unique_ptr<net::listener> listener_;
   std::shared_future<master::job_end> ended_;
-  std::unique_ptr<platform::platform> platform_;  // none: all others are started by hand
-  std::unique_ptr<http::server> metrics_;         // none: nobody has asked for them
+  std::unique_ptr<platform::platform> platform_;  // null: the others are started by hand
+  std::unique_ptr<http::server> metrics_;         // null: without --metrics_port
 };
 
 }  // namespace edl::app

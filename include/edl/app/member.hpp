@@ -22,80 +22,80 @@
 
 namespace edl::app {
 
-/// A worker's or a server's membership in a job: it joins, and tells the master once a second that it lives.
-/// A master that is away is waited for: a successor joins it to the job again.
-/// Thread safety: `join` and `watch` on one thread that is not the node's; the rest safe.
+/// A worker's or a server's membership in a job: it joins, and sends the master a heartbeat every second. If
+/// the master is absent, it waits, and joins the job again through the master's successor. Thread safety:
+/// `join` and `watch` on one thread that is not the node's; the rest safe.
 class member {
  public:
-  /// `timeout`: how long a master may be away.
+  /// `timeout`: how long a master may be absent.
   member(net::node& on, net::channel& master, role what, std::uint32_t id,
          std::chrono::seconds timeout = std::chrono::seconds(900));
   member(member const&) = delete;
   member& operator=(member const&) = delete;
 
-  /// Stops the node: nothing that it runs may outlive what it tells of.
+  /// Stops the node: its callbacks refer to this object.
   ~member() { node_.stop(); }
 
-  /// `layout`: digest of the model's layout; `listening`: where servers are reached. False: the job has ended
-  /// already, or has become smaller, which is logged. Throws error when the master does not take this
-  /// process, worker::given_up when it has given it up already, and master_away when there is none in time.
-  /// Throws worker::interrupted when `stopping`, which is asked meanwhile, is true.
+  /// `layout`: digest of the model's layout; `listening`: addresses of servers. False: the job has ended
+  /// already, or has become smaller; it logs which. Throws error if the master refuses this process,
+  /// worker::given_up if it has given it up already, and master_away if there is no master in time. Calls
+  /// `stopping` meanwhile, and throws worker::interrupted when it returns true.
   bool join(std::uint64_t layout, std::vector<net::address> const& listening,
             std::function<bool()> const& stopping = {});
 
-  /// Where the heartbeats' numbers come from; `of` stays until the node is stopped.
+  /// The source of the heartbeats' numbers; `of` must live until the node is stopped.
   void watch(worker::progress const& of) { seen_ = &of; }
 
-  /// The same for a server; `version` is called on the node's thread. Before `join`.
+  /// The same for a server; calls `version` on the node's thread. Call before `join`.
   void watch(std::function<std::uint64_t()> version) { version_ = std::move(version); }
 
-  /// Keeps a call waiting at the master, which tells when the generation is another than `known`. It is
-  /// called on the node's thread, as `changed` is. Its end tells the master that this process is gone. Before
-  /// `join`.
+  /// Keeps a request pending at the master, which replies when the generation differs from `known`. `known`
+  /// and `changed` are called on the node's thread. If the request breaks off, the master knows that this
+  /// process is gone. Call before `join`.
   void watch_generation(std::function<std::uint64_t()> known,
                         std::function<void(std::uint64_t now)> changed) {
     known_ = std::move(known);
     changed_ = std::move(changed);
   }
 
-  /// Ranges whose state this server has, for a master that takes another's place, and the newest generation
-  /// that it was told to take. Before `join`.
+  /// The ranges whose state this server has, and the newest generation that it has received, for a successor
+  /// of the master. Call before `join`.
   void hold(std::function<std::vector<std::uint32_t>()> ranges, std::function<std::uint64_t()> heard) {
     held_ = std::move(ranges);
     heard_ = std::move(heard);
   }
 
-  /// Flags that it was started with and that have to be the master's, too (train::shared_flags). Before
-  /// `join`.
+  /// Flags of this process that must equal the master's (train::shared_flags). Call before `join`.
   void started_with(std::vector<std::string> flags) { flags_ = std::move(flags); }
 
-  /// The kind of its processor, threads and kernels: sums are the same bits on two of one kind. Before
-  /// `join`.
+  /// The kind of its processor, threads and kernels: processes of one kind compute bitwise equal sums. Call
+  /// before `join`.
   void computes_as(std::string kind) { kind_ = std::move(kind); }
 
-  /// What its machine has done when it began: `disk_speed`, `network_speed`. Before `join`.
+  /// The speeds of its machine at the start: `disk_speed`, `network_speed`. Call before `join`.
   void began_with(double disk, double network) {
     disk_ = disk;
     network_ = network;
   }
 
-  /// As long as it knows no generation, it copies the model from others before it takes part. Before `join`.
+  /// While it knows no generation, it copies the model from others before it takes part. Call before `join`.
   void follows() { follows_ = true; }
 
-  /// Tells the master that this process ends by itself: nobody need wait for it. Before the node is stopped;
-  /// never throws, and gives up after a second.
+  /// Informs the master that this process exits by itself, so that no process waits for it. Call before the
+  /// node is stopped; never throws, and gives up after a second.
   void leave();
 
   std::uint64_t incarnation() const { return incarnation_; }
 
-  /// The master has said that the job is finished, or goes on with fewer servers: this one has nothing to do
-  /// any more.
+  /// Whether the master has reported that the job is finished, or continues with fewer servers: this process
+  /// has no more work.
   bool finished() const { return finished_; }
 
-  /// The master has given this process up, or has been away for too long.
+  /// Whether the master has given this process up, or has been absent for too long.
   bool lost() const { return lost_; }
 
-  /// Why this process has to end: throws worker::given_up, master_away, or error. Once it is `lost`.
+  /// Throws the reason why this process must exit: worker::given_up, master_away, or error. Only when
+  /// `lost()`.
   [[noreturn]] void explain_loss(std::string const& who) const;
 
  private:
@@ -122,8 +122,8 @@ class member {
   std::function<std::uint64_t()> heard_;
   master_absence absence_;  // on the node's thread, once it has joined
   mutable std::mutex lock_;
-  std::string away_;    // why the master is given up; empty: it is not
-  std::string broken_;  // likewise, why it cannot be listened to
+  std::string away_;    // why the master was given up; empty: it was not
+  std::string broken_;  // likewise, why its replies cannot be read
   std::uint64_t announced_ =
       0;  // the newest generation, by any master; on the node's thread once it has joined
   std::atomic<worker::progress const*> seen_{nullptr};

@@ -13,8 +13,8 @@
 
 namespace edl::app {
 
-/// One role of a job, from its start to its end. Returns the exit code, throws edl::error. `show`: where a
-/// line that says how far the job is can be redrawn; empty: nowhere.
+/// One role of a job, from its start to its end. Returns the exit code, throws edl::error. `show`: redraws a
+/// line with the job's progress; empty: no such line.
 int run_master(train::program& p, arguments const& a, process_environment const& s, logger const& log,
                signals const& stop, cli::status_sink const& show);
 int run_server(train::program& p, arguments const& a, process_environment const& s, logger const& log,
@@ -22,9 +22,9 @@ int run_server(train::program& p, arguments const& a, process_environment const&
 int run_worker(train::program& p, arguments const& a, process_environment const& s, logger const& log,
                signals const& stop);
 
-/// Starts a master of this process's own command line as a child, which starts the rest, and ends with it.
-/// `terminal`: where the lines of all of them go, one at a time; null: they write to standard error
-/// themselves. The first signal asks the job to keep what it has and end, the second ends it at once.
+/// Starts a master with this process's own command line as a child, which starts the rest, and returns when
+/// it exits. `terminal`: receives the lines of all of them, one at a time; null: they write to standard error
+/// themselves. The first signal requests the job to save its state and shut down, the second ends it at once.
 int run_local_job(arguments const& a, logger const& log, signals const& stop,
                   std::shared_ptr<cli::screen> const& terminal);
 

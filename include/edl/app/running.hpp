@@ -10,26 +10,26 @@
 
 namespace edl::app {
 
-/// Where a job's master keeps its journal, which says where it listens.
+/// The path of the master's journal, which contains the address that it listens on.
 inline std::string journal_in(job_directory const& of) { return of.path() + "/journal.json"; }
 
-/// Lets this user's `scale` find a job, as long as its directory is there. `checkpoints`: its directory, by
-/// which a person knows the job from another of its name. Throws error when it cannot be written.
+/// Lets this user's `scale` find a job while its directory exists. `checkpoints`: its checkpoint directory,
+/// which distinguishes it from another job with its name. Throws error if the file cannot be written.
 void announce(job_directory const& in, std::string const& name, std::string const& token,
               std::string const& checkpoints);
 
-/// How a running job is reached.
+/// The address and the token of a running job.
 struct job_contact {
   std::string name, token;
   std::vector<net::address> master;
 };
 
-/// The job of this user and machine that is called `name`, or whose command is process `name`. Throws error
-/// when none runs, or more than one.
+/// The running job of this user and machine with this name, or whose command has process id `name`. Throws
+/// error if none runs, or more than one.
 job_contact find_job(std::string const& name);
 
-/// Tells a running job's master how many processes there are to be. The job is that of this machine with this
-/// name, or, where MASTER_ADDR and EDL_JOB_TOKEN are set, the one there. Throws error when it cannot be
+/// Sets the number of processes of a running job at its master. The job is the one on this machine with this
+/// name, or, if MASTER_ADDR and EDL_JOB_TOKEN are set, the one there. Throws error if the master cannot be
 /// reached or refuses.
 void scale(scaling const& wanted);
 

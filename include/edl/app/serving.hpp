@@ -14,23 +14,23 @@
 
 namespace edl::app {
 
-/// What `serve` is asked to do.
+/// The arguments of `serve`.
 struct serving {
   std::string model_name;
-  std::string set;  ///< hyperparameters, as --set has them
+  std::string set;  ///< hyperparameters, as in --set
   serve::followed_model::options model;
   serve::batcher::options batching;
   http::server_options listening;
-  std::chrono::milliseconds drain_delay{5'000};  ///< it serves on, and is not ready, after SIGTERM
-  std::chrono::milliseconds drain{20'000};       ///< for the answers that are being made after that
+  std::chrono::milliseconds drain_delay{5'000};  ///< it continues, but is not ready, after SIGTERM
+  std::chrono::milliseconds drain{20'000};       ///< for pending replies after that
 };
 
 std::vector<cli::flag> serving_flags(std::string const& program);
 /// Throws usage_error.
 serving serving_of(cli::command_line const& l);
 
-/// Serves until a signal comes, then answers what has been asked. After SIGTERM it first goes on for a while.
-/// The exit code.
+/// Serves until a signal arrives, then answers the pending requests. After SIGTERM it first continues for
+/// `drain_delay`. Returns the exit code.
 int run_serving(train::program const& p, serving const& what, signals const& stop);
 
 }  // namespace edl::app

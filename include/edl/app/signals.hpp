@@ -15,21 +15,21 @@
 
 namespace edl::app {
 
-/// By which a process that was told to leave from outside asks its parent. What is asked so is queued.
+/// The signal by which a process that was asked from outside to shut down informs its parent. It is queued.
 inline int leave_signal() { return SIGRTMIN; }
 
-/// Whether one more signal, so long after the first, ends at once what is being stopped in order. Ctrl-C
-/// always does. SIGTERM does after 2 s: before, it is the first one once more, which `timeout` sends to a
-/// process and to its group. SIGHUP never does: a session that ends may send it to whoever has SIGTERM.
+/// Whether another signal, this long after the first, aborts an orderly shutdown. Ctrl-C always does. SIGTERM
+/// does after 2 s: earlier it is a duplicate of the first, because `timeout` signals a process and its group.
+/// SIGHUP never does: the end of a session may send it to a process that already has SIGTERM.
 bool ends_at_once(int signal, std::chrono::steady_clock::duration after);
 
-/// Takes signals as events instead of interruptions, so that nothing has to be global. Make it before any
-/// thread: threads started later leave the signals to it. Thread safety: safe.
+/// Receives signals as events instead of interruptions, so that nothing is global. Create it before any
+/// thread: threads started later inherit the blocked signals. Thread safety: safe.
 class signals {
  public:
   enum class terminate {
-    here,            ///< SIGTERM is an event, whoever sends it
-    as_parent_says,  ///< from others than the parent, it asks the parent: all of its children may be meant
+    here,            ///< SIGTERM is an event, from any sender
+    as_parent_says,  ///< from other senders, it informs the parent: they may mean all of its children
   };
 
   /// SIGHUP that this process was started to ignore (nohup) stays ignored. Throws edl::error when the system
@@ -47,11 +47,11 @@ class signals {
     pid_t from;
   };
 
-  /// The same, with who has sent it.
+  /// The same, with the sender.
   std::optional<arrival> next(std::chrono::milliseconds timeout) const;
 
-  /// From here on `signal` does what it does to a program that knows nothing of it: the next one ends the
-  /// process at once. Holds as long as the calling thread runs.
+  /// Restores the default action of `signal`: the next one ends the process at once. In force while the
+  /// calling thread runs.
   void give_back(int signal) const;
 
  private:
@@ -60,15 +60,15 @@ class signals {
   int handle_;
 };
 
-/// Says that a signal ends the process before there is anything to keep: before `what`.
+/// Logs that a signal ends the process before there is anything to save: before `what`.
 void tell_early_stop(logger const& log, int signal, std::string_view what = "the first step");
 
-/// While it lives, a signal ends this process within a moment: what its scope does asks for none, for as long
-/// as it takes, and has nothing yet that is worth keeping.
+/// During its lifetime a signal ends this process at once: for long work that does not poll signals, and has
+/// nothing to save yet.
 class early_stop {
  public:
-  /// A line of the log says so. The process ends without destructors, with the exit `code`. The references
-  /// outlive this object.
+  /// It logs that. The process exits without destructors, with the exit `code`. The references must outlive
+  /// this object.
   early_stop(signals const& stop, logger const& log, std::function<int(int signal)> code,
              std::string_view before = "the first step");
   early_stop(early_stop const&) = delete;

@@ -15,17 +15,17 @@ namespace edl::app {
 struct sweep {
   sweep_options options;
   monitor by;
-  int parallel = 0;                      ///< runs side by side; 0: as many as cores
+  int parallel = 0;                      ///< concurrent runs; 0: as many as cores
   std::string output;                    ///< the sweep's directory
-  std::vector<std::string> train_flags;  ///< of every run
+  std::vector<std::string> train_flags;  ///< for every run
   result_format format = result_format::text;
 };
 
-/// Runs it, or what is left of it: the list of trials in the directory says what is done, and is replaced
-/// after each run. Progress, and the table at the end, go to standard output; or, as JSON, the list with the
-/// best alone, and progress to standard error. Returns the exit code: 0, 1
-/// where every run failed, or 128 and the signal that ended it. Throws usage_error for a directory with the
-/// trials of another sweep, checkpoint::directory_taken for one that another command is at work in.
+/// Runs the sweep, or the rest of it: the list of trials in the directory records what is done, and is
+/// replaced after each run. Progress, and the table at the end, go to standard output; or, with JSON, only
+/// the list with the best trial, and progress goes to standard error. Returns the exit code: 0, 1 if every
+/// run failed, or 128 plus the signal that ended it. Throws usage_error for a directory with the trials of
+/// another sweep, checkpoint::directory_taken for one that another command is using.
 int run_sweep(sweep const& s, train::program const& p, signals const& stop);
 
 }  // namespace edl::app

@@ -23,17 +23,17 @@
 namespace edl {
 namespace detail {
 
-/// An input as errors name it; empty: there is only one.
+/// An input's name in errors; empty: there is only one.
 std::string shown_input(std::string_view name);
 
-/// Throws data_error: `feed` writes value `at`, which a record does not have.
+/// Throws data_error: `feed` writes value `at`, but the row has only `size`.
 [[noreturn]] void refuse_place(std::string_view input, std::int64_t at, std::size_t size);
 
 /// Throws data_error: `feed` made values of this shape.
 [[noreturn]] void refuse_shape(std::string_view input, std::span<std::size_t const> got,
                                std::span<std::size_t const> wanted);
 
-/// A random access iterator that cannot be written through where it is past the end.
+/// A random access iterator that cannot be written through past the end.
 template <class T>
 class checked_iterator {
  public:
@@ -91,8 +91,8 @@ struct xiterable_inner_types<edl::checked_view<Rank>> : xcontainer_iterable_type
 
 namespace edl {
 
-/// An xtensor view of a record's values, in the row that they are written to. It has exactly these: what is
-/// assigned has its shape, and no place beyond its end is written. Throws data_error otherwise.
+/// An xtensor view of a record's values, in the row of the batch. An assigned value must have its shape, and
+/// no place beyond its end is written. Throws data_error otherwise.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 template <std::size_t Rank>
@@ -118,7 +118,7 @@ class checked_view : public detail::tensor_view<checked_view<Rank>, float, Rank>
       std::vector<std::size_t> const got(v.shape().begin(), v.shape().end());
       detail::refuse_shape(name_, got, this->shape());
     }
-    // They may be made of what stands here, and so come here last. Memory is kept from record to record.
+    // They may read this view, so they are copied last. The memory is reused from record to record.
     static thread_local std::vector<float> kept;
     auto all = std::exchange(kept, {});
     all.resize(this->size());
@@ -128,7 +128,7 @@ class checked_view : public detail::tensor_view<checked_view<Rank>, float, Rank>
     kept = std::move(all);
     return *this;
   }
-  checked_view& operator=(checked_view const& values) {  // NOLINT: a copy lies between
+  checked_view& operator=(checked_view const& values) {  // NOLINT: it copies via a buffer
     return *this = static_cast<xt::xexpression<checked_view> const&>(values);
   }
 
@@ -154,7 +154,7 @@ class checked_view : public detail::tensor_view<checked_view<Rank>, float, Rank>
   auto begin() const { return detail::checked_iterator<float>({at_, this->size()}, 0, name_); }
   auto end() const { return begin() + std::ptrdiff_t(this->size()); }
 
-  /// What would be written without a check.
+  /// Writes through it could not be checked.
   void data() const = delete;
 
   template <class Shape>

@@ -13,13 +13,13 @@
 
 namespace edl {
 
-/// The class labels of one sample, one for each place, in the row that they are written to. A place that is
-/// not set has the label −1: `nn::sequence_cross_entropy` does not count it.
+/// The class labels of one sample, one for each place, in the row of the batch. A place that is not set has
+/// the label −1, which `nn::sequence_cross_entropy` does not count.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class class_list {
  public:
-  /// One label, which takes any integer.
+  /// One label; any integer can be assigned to it.
   class place {
    public:
     place(class_list const& of, std::size_t number) : list_(of), number_(number) {}
@@ -38,22 +38,22 @@ class class_list {
     std::size_t number_;
   };
 
-  /// Forgets what stood there.
+  /// Clears the labels.
   explicit class_list(std::span<std::int32_t> labels) : labels_(labels) {
     std::ranges::fill(labels_, author::unfed_class);
   }
 
   std::size_t size() const { return labels_.size(); }
 
-  /// The label of the place of that number, row by row. Throws data_error where there is no such, and where
-  /// it is given a label that no network has.
+  /// The label of a place by its number, row by row. Throws data_error for a number beyond the last place,
+  /// and if it is assigned a label that no network has.
   place operator[](std::size_t number) const {
     if (number >= size()) refuse(number);
     return {*this, number};
   }
   place operator()(std::size_t number) const { return (*this)[number]; }
 
-  /// Sets the first places to these labels, and the others to −1. Throws data_error where there are more than
+  /// Sets the first places to these labels, and the others to −1. Throws data_error for more labels than
   /// places.
   template <class Labels>
     requires requires(Labels const& l) {

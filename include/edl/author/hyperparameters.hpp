@@ -14,7 +14,7 @@
 
 namespace edl::author {
 
-/// What a model without hyperparameters has.
+/// Hyperparameters of a model that declares none.
 struct no_hyperparameters {};
 
 namespace detail {
@@ -52,7 +52,7 @@ constexpr bool within_bounds(T const& values) {
   return all;
 }
 
-/// Whether defaults are, where the compiler knows them.
+/// Whether the defaults are, if the compiler knows them.
 template <hyperparameter_struct T>
 constexpr bool defaults_fit() {
   if constexpr (requires { typename std::bool_constant<within_bounds(T{})>; })
@@ -76,7 +76,7 @@ struct hyperparameters_of_model<Model> {
 template <class Model>
 using hyperparameters_of = typename hyperparameters_of_model<Model>::type;
 
-/// What a user may set, with the values that hold.
+/// The hyperparameters, with their current values.
 template <hyperparameter_struct T>
 train::hyperparameters describe(T const& values) {
   train::hyperparameters all;

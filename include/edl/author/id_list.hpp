@@ -8,23 +8,22 @@
 
 namespace edl {
 
-/// The ids of one sample in an input of `nn::weighted_ids`, in the row that they are written to.
+/// The ids of one sample in an input of `nn::weighted_ids`, in the row of the batch.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class id_list {
  public:
-  /// Half of the row is for ids, and half for weights. `name` is the input's, for errors.
+  /// The first half of the row is for ids, the second for weights. `name` is the input's, for errors.
   id_list(std::span<float> row, std::string_view name)
       : ids_(row.first(row.size() / 2)), weights_(row.subspan(row.size() / 2)), name_(name) {}
 
-  /// Adds an id behind those that are there. Throws data_error where the list is full, and for an id or a
-  /// weight that cannot be one.
+  /// Appends an id. Throws data_error if the list is full, and for an invalid id or weight.
   void add(std::int64_t id, float weight = 1);
 
-  /// Removes all.
+  /// Removes all ids.
   void clear();
 
-  std::size_t size();  ///< ids that are there
+  std::size_t size();  ///< number of ids
   std::size_t most() const { return ids_.size(); }
 
  private:

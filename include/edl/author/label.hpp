@@ -13,10 +13,10 @@
 
 namespace edl::detail {
 
-/// Throws data_error: the feed made another number of labels.
+/// Throws data_error: `feed` set the wrong number of labels.
 [[noreturn]] void refuse_labels(std::size_t got, std::size_t wanted);
 
-/// The label of a sample that is a class: a whole number, to which nothing else is assigned.
+/// A class as the label of a sample: a whole number; nothing else can be assigned.
 class class_label {
  public:
   template <class Label>
@@ -35,7 +35,7 @@ class class_label {
   std::int64_t number_ = none;
 };
 
-/// How many labels a value is, where the compiler knows it; 0 where it does not.
+/// The number of labels in a value if the compiler knows it; otherwise 0.
 template <class T>
 inline constexpr std::size_t known_size = 0;
 template <class T, std::size_t N>
@@ -43,8 +43,8 @@ inline constexpr std::size_t known_size<std::array<T, N>> = N;
 template <class T, std::size_t N>
 inline constexpr std::size_t known_size<xt::xtensor_fixed<T, xt::xshape<N>>> = N;
 
-/// The labels of a sample that are several numbers: an xtensor view of one dimension. What is assigned to it
-/// has as many, which the compiler checks where it can. Throws data_error otherwise.
+/// Several numbers as the labels of a sample: an xtensor view of one dimension. An assigned value must have
+/// the same number, which the compiler checks if it can. Throws data_error otherwise.
 template <std::size_t N>
 class label_row : public checked_view<1> {
  public:

@@ -10,12 +10,12 @@
 
 namespace edl::author {
 
-/// An aggregate without bases may have so many members, for `members` to see them.
+/// Largest number of members of an aggregate without bases that `members` supports.
 inline constexpr std::size_t most_members = 16;
 
 namespace detail {
 
-/// Stands for any member in a list that initialises a struct.
+/// Converts to any member in a list that initialises a struct.
 struct any_member {
   template <class T>
   constexpr operator T() const;  // NOLINT(google-explicit-constructor)
@@ -31,12 +31,12 @@ consteval std::size_t count_members() {
 
 }  // namespace detail
 
-/// How many members an aggregate has.
+/// The number of members of an aggregate.
 template <class T>
 inline constexpr std::size_t member_count = detail::count_members<T>();
 
-/// Pointers to the members of an aggregate, in their order. A structured binding has a fixed number of names,
-/// and C++20 has no other way.
+/// Pointers to the members of an aggregate, in their order. One structured binding for each number of
+/// members: C++20 has no other way.
 template <class T>
 constexpr auto members([[maybe_unused]] T& of) {
   constexpr std::size_t count = member_count<std::remove_const_t<T>>;
@@ -106,7 +106,7 @@ struct nowhere_type {
 template <class T>
 extern nowhere_type<T> const nowhere;
 
-// Some compilers take the address of a member as a template argument within a struct alone.
+// Some compilers accept the address of a member as a template argument only within a struct.
 template <class T>
 struct pointer {
   T const* to;
@@ -116,7 +116,7 @@ constexpr pointer<T> wrapped(T const* to) {
   return {to};
 }
 
-// The object is never read, so that it needs no definition.
+// The object is never read, so it needs no definition.
 #ifdef __clang__
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
@@ -130,7 +130,7 @@ struct probe {
   int known;
 };
 
-/// What every compiler writes behind the name of a member.
+/// The text that this compiler writes after the name of a member.
 inline constexpr std::size_t behind_name = [] {
   std::string_view const all = spelled<wrapped(&nowhere<probe>.value.known)>(), name = "known";
   return all.size() - all.rfind(name) - name.size();

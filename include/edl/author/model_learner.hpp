@@ -37,24 +37,24 @@ namespace edl::author {
 
 namespace detail {
 
-/// Throws data_error: a label is not one of the network's outputs, or none of the loss's. Likewise where a
-/// weight is below 0, or no number.
+/// Throws data_error: a label is not one of the network's outputs, or the loss does not take it. Also for a
+/// weight that is below 0 or not a number.
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs);
 [[noreturn]] void refuse_label(std::int64_t label, std::size_t outputs, std::size_t place);
 [[noreturn]] void refuse_label(float label);
 [[noreturn]] void refuse_padding_label(std::int64_t label, std::size_t place);
 [[noreturn]] void refuse_weight(float weight);
 
-/// Throws usage_error: what a user has set makes an option of this member of the model be out of range.
+/// Throws usage_error: the user's settings put an option of this member of the model out of range.
 [[noreturn]] void refuse_options(char const* member);
 
-/// Throws error: the memory that `most` samples at a time need is not to be had.
+/// Throws error: there is not enough memory for `most` samples at a time.
 [[noreturn]] void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most);
 
 /// Throws data_error unless all ids of the range are whole numbers below the vocabulary, or, with `none`, -1.
 void check_ids(view<float> features, nn::id_range ids, int vocabulary, bool none);
 
-/// Throws error where `feed` names an input nowhere that a record may leave empty, or that begins as padding.
+/// Throws error if `feed` never names an input that a record may leave empty, or that starts as padding.
 template <class Model>
 void check_names() {
   constexpr auto& net = Model::network;
@@ -69,7 +69,7 @@ void check_names() {
   }
 }
 
-/// The name of a label, of those of a sample.
+/// The name of one of a sample's labels.
 template <class Loss>
 std::string label_name([[maybe_unused]] std::size_t place, [[maybe_unused]] std::size_t labels) {
   if constexpr (requires(Loss const& l) { std::tuple_size<decltype(l.all)>::value; }) {
@@ -88,8 +88,8 @@ std::string label_name([[maybe_unused]] std::size_t place, [[maybe_unused]] std:
   }
 }
 
-/// Throws usage_error where an option of a member of the model is out of range with these values. The
-/// compiler has looked at members that are constants.
+/// Throws usage_error if these values put an option of a member of the model out of range. The compiler has
+/// checked members that are constants.
 template <class Model>
 void check_options(hyperparameters_of<Model> const& set) {
   constexpr shape output = model<Model::network, any_device>::output;
@@ -99,7 +99,7 @@ void check_options(hyperparameters_of<Model> const& set) {
   if (!options_fit(edl::detail::augmentation_of<Model>(set))) refuse_options("augmentation");
 }
 
-/// Whether a loss takes a label, where that may depend on its place among those of the sample.
+/// Whether a loss takes a label; that may depend on its position among the sample's labels.
 template <class Loss>
 bool valid_label(float label, shape output, std::size_t place) {
   if constexpr (requires { Loss::valid(label, output, place); })
@@ -231,7 +231,7 @@ class model_learner final : public train::learner {
       shape const of{1, 1, nn::planned_length(Model::network.start, longest(x))};
       x_ = shorter_x_(x, input.size(), of.size());
       in const y = net_.forward(x_, rows, what, step, of);
-      // Predictions are as long as the network's outputs, whatever the minibatch was.
+      // Predictions are as long as the network's outputs, for any length of the minibatch.
       return what == mode::prediction ? whole_y_(y, net_.last_output().size(), output.size()) : y;
     } else {
       return net_.forward(x, rows, what, step);
@@ -295,7 +295,7 @@ class model_learner final : public train::learner {
   }
 
  private:
-  /// A label among those that are floats.
+  /// A label that is a float.
   template <class Label>
   static float as_target(Label const& label) {
     if constexpr (std::same_as<Label, edl::detail::class_label>) {
@@ -322,7 +322,7 @@ class model_learner final : public train::learner {
     return nn::longest_of(nn::mask_of_lengths(Model::network), x, int(input.size()));
   }
 
-  /// The outputs of a sample in the minibatch at hand.
+  /// The outputs of a sample in the current minibatch.
   shape outputs_now() const { return plans_lengths ? net_.last_output() : output; }
 
   auto truth(data::batch const& b) const {
@@ -351,7 +351,7 @@ class model_learner final : public train::learner {
 template <class Model>
 constexpr bool is_portable = nn::is_portable(Model::network.body, Model::network.input);
 
-/// A model's trainer, on the device that the options want.
+/// A model's trainer, on the device that the options select.
 template <class Model>
 std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o,
                                               hyperparameters_of<Model> const& set = {}) try {

@@ -34,8 +34,8 @@ struct sample;
 
 namespace detail {
 
-// Whether a model has a member of a name at all, of whatever kind: a base with the same name makes it
-// ambiguous. So an optional member that is there but wrong is reported, not replaced by the default.
+// Whether a model has any member of a name: a base with the same name makes it ambiguous. So a wrong optional
+// member is reported, not replaced by the default.
 struct names_feed {
   int feed;
 };
@@ -106,13 +106,13 @@ concept has_hyperparameters = derivable<Model> && requires { typename Model::hyp
 template <class Model>
 concept has_open = derivable<Model> && !requires { &beside<Model, names_open>::open; };
 
-/// Copies an object. GCC 12 does not make a copy constructor that nothing but a `requires` asks for.
+/// Copies an object. GCC 12 does not instantiate a copy constructor that only a `requires` needs.
 template <class T>
 constexpr T copy_of(T const& object) {
   return object;
 }
 
-/// The object can be copied by the compiler: it is static and constexpr.
+/// The compiler can copy the object: it is static and constexpr.
 template <auto const& Object>
 concept constant = requires { typename std::bool_constant<(static_cast<void>(copy_of(Object)), true)>; } &&
                    std::is_const_v<std::remove_reference_t<decltype(Object)>>;
@@ -181,7 +181,7 @@ struct augmentation_member<Model> {
   using type = decltype(Model::augmentation(std::declval<author::hyperparameters_of<Model> const&>()));
 };
 
-// What is of a class and constant may lack a part, which is then what the compiler says.
+// A constant of class type may lack a part, which the compiler then reports.
 template <class Model>
 concept some_loss = sets_loss<Model> || requires {
   requires constant<Model::loss>;
@@ -279,7 +279,7 @@ template <class Model>
 concept good_prepare =
     requires(first_samples const& data, initial_variables& into) { Model::prepare(data, into); };
 
-// What is optional is right where it is there.
+// An optional member is right if it exists and is valid, or does not exist.
 template <class Model>
 inline constexpr bool good_options = [] {
   bool const optimizes = good_optimizer<Model> || !has_optimizer<Model>;

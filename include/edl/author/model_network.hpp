@@ -19,7 +19,7 @@ inline constexpr bool is_network = false;
 template <class First, class... Layers>
 inline constexpr bool is_network<nn::network<First, Layers...>> = true;
 
-/// Layers, and nothing that they begin with.
+/// Layers without an input.
 template <class>
 inline constexpr bool is_chain = false;
 template <class... Layers>
@@ -48,8 +48,7 @@ inline constexpr bool whole_network<Net> =
     nn::tables_agree(Net.start) && nn::misfit_of<Net>.none() && !nn::holds_no_layer(Net.body, Net.input) &&
     nn::can_compute<Net, basic_backend<float>> && nn::fault_of_lengths(Net) == nn::lengths_fault::none;
 
-/// Instantiated for one that cannot. Where layers are none, that has been said where they were made one
-/// network.
+/// Instantiated for one that cannot. If an argument is not a layer, `sequential` has already reported it.
 template <auto const& Net>
 struct checked_network {
   static constexpr bool named = !nn::holds_rows<start_of<Net>>, sized = nn::sizes_fit(Net.start),
@@ -85,8 +84,8 @@ struct checked_lengths {
                 "length: `nn::positions{.most = 128}` has the same");
 };
 
-/// Whether a loss can be computed where outputs are of fewer places than the network's: it leaves those out
-/// that have no label.
+/// Whether a loss can be computed for outputs with fewer places than the network's: it ignores places without
+/// a label.
 template <class Loss, auto const& Net>
 constexpr bool loss_takes_lengths() {
   bool same = true;
@@ -105,7 +104,7 @@ struct loss_takes {
                 "losses of classes take two or more, `heads` the sum of those of its heads");
 };
 
-/// Instantiated for a model's loss and a network of which it takes the outputs.
+/// Instantiated for a model's loss and a network whose outputs it takes.
 template <class Loss, auto const& Net>
 struct loss_takes_shorter {
   static constexpr bool value = loss_takes_lengths<Loss, Net>();

@@ -99,7 +99,7 @@ concept only_layers = derivable<Model> && requires {
   requires is_chain<std::remove_cvref_t<decltype(Model::network)>>;
 };
 
-// Sentences about parts, each if its member is there and lacks some: always true.
+// Reports missing parts of each existing member: always true.
 template <class Model>
 constexpr bool explains_loss() {
   if constexpr (some_loss<Model> && !good_loss<Model>)
@@ -131,7 +131,7 @@ constexpr bool explains_augmentation() {
 template <class Loss, class... Of>
 constexpr bool is_one_of = (std::is_same_v<Loss, Of> || ...);
 
-// What compiles, computes and cannot be meant.
+// Models that compile and run, but cannot be intended.
 template <class Network, class Loss>
 struct ends_of_network {};
 template <class First, class first, class... Layers, class Loss>
@@ -184,8 +184,8 @@ constexpr bool options_fit() {
     return nn::options_fit(nn::as_loss(Model::loss), Model::network.body.output(Model::network.input));
 }
 
-/// The same of the members that are called without the network. A function of the hyperparameters is asked
-/// when the program runs.
+/// The same for members that are called without the network. A function of the hyperparameters is checked at
+/// run time.
 template <class Model>
 constexpr bool optimizer_options_fit() {
   if constexpr (good_optimizer<Model> && !sets_optimizer<Model>) return edl::options_fit(Model::optimizer);
@@ -241,7 +241,7 @@ constexpr bool has_too_many_hyperparameters = [] {
     return false;
 }();
 
-// Names that people give to members which edl reads by another one: without a word they would do nothing.
+// Common misspellings of members that edl reads: without a diagnostic they would have no effect.
 template <class Model>
 constexpr bool misspells_metrics =
     requires { typename Model::metric; } || requires { typename Model::Metrics; };
@@ -252,8 +252,8 @@ constexpr bool misspells_schedule = requires { Model::scheduler; } || requires {
 template <class Model>
 constexpr bool misspells_augmentation = requires { Model::augment; } || requires { Model::augmentations; };
 
-// Instantiated for a model: each member that is missing or wrong is one sentence. Nothing is read of it, for
-// a compiler may give up such a struct.
+// Instantiated for a model: reports each missing or wrong member in one sentence. Nothing of the struct is
+// read, because a compiler may give up on a wrong one.
 template <class Model>
 struct checked_members {
   static_assert(derivable<Model>, "edl: a model is a struct, and not a final one");
@@ -309,7 +309,7 @@ struct checked_members {
       "edl: the model's `evaluation` shows views of a picture, and its `network` does not begin with "
       "`edl::nn::image`");
 
-  // Parts of what the model has of its own, and how its members go together.
+  // Parts of the model's own types, and whether its members fit together.
   static_assert(explains_loss<Model>() && explains_optimizer<Model>() && explains_schedule<Model>() &&
                 explains_augmentation<Model>() && explains_network<Model>() && explains_metrics<Model>() &&
                 explains_options<Model>());

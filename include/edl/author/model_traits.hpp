@@ -96,8 +96,8 @@ struct metrics_of<Model, ClassLabels> {
 
 }  // namespace detail
 
-/// What a model struct says, with defaults for what it leaves out. Instantiating it checks the members that
-/// it reads; each that is missing or wrong is one sentence. `check_model` checks the others.
+/// The members of a model struct, with defaults for missing ones. Instantiation checks the members that it
+/// reads, and reports each missing or wrong one in one sentence. `check_model` checks the others.
 template <class Model>
 struct model_traits {
   using hyperparameters = author::hyperparameters_of<Model>;
@@ -113,8 +113,8 @@ struct model_traits {
   using metrics = typename detail::metrics_of<Model, unweighted_loss::class_labels &&
                                                          !nn::has_own_labels<loss_type>>::type;
 
-  /// Whether all members that this reads are right and go together. If not, the compiler has said why, and
-  /// nothing else of the model is compiled.
+  /// Whether all members that this reads are right and fit together. If not, the compiler has reported why,
+  /// and nothing else of the model is compiled.
   static constexpr bool whole = [] {
     if constexpr (sizeof(detail::checked_members<Model>) > 0 &&
                   author::hyperparameter_struct<hyperparameters> && detail::good_network<Model> &&
@@ -130,15 +130,15 @@ struct model_traits {
     return false;
   }();
 
-  /// The optimiser (`sgd{}` where the model has none) and the schedule (the optimiser's own rate, likewise),
-  /// for the variables of the network.
+  /// The optimiser (default `sgd{}`) and the schedule (default: the optimiser's own rate), for the variables
+  /// of the network.
   static rule_type make_rule(hyperparameters const& h = {}, parameter_layout const& of = {}) {
     return {detail::optimizer_of<Model>(h), detail::schedule_of<Model>(h), of};
   }
 
   static constexpr bool augments = detail::good_augmentation<Model>;
 
-  /// Whoever computes can augment, instead of whoever feeds.
+  /// Whether the compute device can augment, instead of the loader threads.
   static constexpr bool places = [] {
     if constexpr (augments)
       return placing_augmentation<augmentation_type>;
@@ -146,7 +146,7 @@ struct model_traits {
       return false;
   }();
 
-  /// What evaluation and prediction show of a sample; the sample itself where the model says nothing.
+  /// The views of a sample in evaluation and prediction; by default the sample itself.
   static constexpr auto evaluation = detail::evaluation_of<Model>();
   static constexpr bool averages = detail::good_evaluation<Model>;
   static constexpr bool prepares = detail::good_prepare<Model>;
@@ -159,16 +159,16 @@ struct model_traits {
 /// - `static void feed(edl::example const& record, edl::sample<Model>& into, edl::mode)`: one record → one
 ///   sample;
 /// - optional, `static void prepare(edl::first_samples const& data, edl::initial_variables& into)`: sets some
-///   variables of a new model by the look of the training data. Every process that keeps variables calls it:
-///   equal data, equal values;
-/// - optional, `static constexpr edl::weight_name weight_names[]`: names of the model's variables in files
-///   that others wrote, see `weight_name`;
+///   variables of a new model from the training data. Every process that stores variables calls it: equal
+///   data give equal values;
+/// - optional, `static constexpr edl::weight_name weight_names[]`: names of the model's variables in files of
+///   other programs, see `weight_name`;
 /// - optional, `static std::unique_ptr<edl::data::source> open(std::string const& path,
-///   edl::data::source_options const& options)`: opens records of a format of its own. Null: the path is not
-///   one of these. Every process that reads records calls it;
+///   edl::data::source_options const& options)`: opens records of the model's own format. Null: the path has
+///   another format. Every process that reads records calls it;
 /// - optional, `static void on_predictions(edl::shape output, int batch, edl::view<float> outputs, int
-///   worker)`: takes predictions, batch × output.size() elements, in the process of that worker. With
-///   `edl::view<std::uint64_t> records` behind it is told the number of each record among all.
+///   worker)`: receives predictions, batch × output.size() elements, in the worker's process. A fifth
+///   parameter `edl::view<std::uint64_t> records` gets each record's number in the data.
 template <class Model>
 constexpr void check_model() {
   static_assert(sizeof(model_traits<Model>) > 0 && (model_traits<Model>::whole || true));
@@ -210,7 +210,7 @@ constexpr void check_model() {
                 "open(std::string const& path, edl::data::source_options const& options)`");
 }
 
-/// Whether `check_model` has nothing to say.
+/// Whether `check_model` finds no mistake.
 template <class Model>
 inline constexpr bool is_whole = model_traits<Model>::whole && detail::good_functions<Model>;
 

@@ -14,26 +14,26 @@
 
 namespace edl::author {
 
-/// Calls feed(record, i) for the first `most` records, or as many as there are, and returns how many it were.
-/// With `skip_damaged` those that are damaged are left out. Throws data_error, and what `feed` throws, with
-/// the record's place.
+/// Calls feed(record, i) for the first `most` records, or as many as there are, and returns their number.
+/// With `skip_damaged` it skips damaged records. Throws data_error, and what `feed` throws, with the record's
+/// place.
 std::size_t feed_first(data::source const& from, std::size_t most, bool skip_damaged,
                        std::function<void(example const& record, std::size_t i)> const& feed);
 
-/// Records that a model's `prepare` sees, at most: 5,000 of them, and 256 MiB.
+/// The largest number of records that a model's `prepare` gets: 5,000, and 256 MiB.
 constexpr std::size_t prepared_records(std::size_t features) {
   std::size_t const fit = (std::size_t(64) << 20) / (features > 0 ? features : 1);
   return fit < 1 ? 1 : fit < 5000 ? fit : 5000;
 }
 
-/// Feeds records one by one, without a batch; of what `feed` makes of them the network's input is kept.
+/// Feeds records one by one, without a batch, and keeps only the network's input.
 template <class Model>
 class single_feed {
  public:
   using sample_type = sample<Model>;
   static constexpr std::size_t size = sample_type::input_shape.size();
 
-  /// Throws as `worker::trainer::feed` does, but looks at no label. `row`: `size` values.
+  /// Throws as `worker::trainer::feed` does, but checks no label. `row`: `size` values.
   void operator()(example const& record, mode m, std::span<float> row) {
     static constexpr auto inputs = nn::input_places(Model::network.start);
     auto const feed_over = [&](std::uint64_t poison) {
@@ -53,7 +53,7 @@ class single_feed {
   std::vector<std::int32_t> classes_ = std::vector<std::int32_t>(sample_type::labels);
 };
 
-/// Does a model's `prepare`.
+/// Runs a model's `prepare`.
 template <class Model>
 void prepare(data::source const& training, bool skip_damaged, initial_variables& into) {
   using sample_type = sample<Model>;

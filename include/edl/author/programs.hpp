@@ -7,10 +7,10 @@
 
 namespace edl::author {
 
-/// Makes what a binary knows of a model.
+/// Makes the program of a model.
 using program_maker = train::program (*)();
 
-/// The models that the sources of this program, or of this shared library, run.
+/// The models that the sources of this program, or of this shared library, register.
 inline std::vector<program_maker>& programs() {
   static std::vector<program_maker> all;
   return all;

@@ -27,8 +27,8 @@ namespace author {
 template <class Model>
 void describe(train::program& p, hyperparameters_of<Model> const& set);
 
-/// What a binary knows of a model struct with these hyperparameters; nothing of one that is wrong, once the
-/// compiler has said so.
+/// The program of a model struct with these hyperparameters; empty for a wrong struct, which the compiler has
+/// already reported.
 template <class Model>
 train::program make_program(hyperparameters_of<Model> const& set = {}) {
   train::program p;
@@ -37,7 +37,7 @@ train::program make_program(hyperparameters_of<Model> const& set = {}) {
   return p;
 }
 
-/// The heads of a loss, as outputs of a graph; none of a loss of all outputs.
+/// The heads of a loss, as outputs of a graph; empty for a loss of all outputs.
 template <class Loss>
 onnx::output_names head_names() {
   onnx::output_names names;
@@ -112,20 +112,19 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
     };
 }
 
-/// Enters the model when the program, or the library, is loaded: who predicts by the library never calls
-/// `main`.
+/// Registers the model when the program or the library is loaded: a caller of the predictor library never
+/// calls `main`.
 template <class Model>
 inline bool const entered = (programs().push_back([] { return make_program<Model>(); }), true);
 
 }  // namespace author
 
-/// Makes a model struct a program: master, parameter server or worker of a job as EDL_ROLE says. Without
-/// EDL_ROLE it is the user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the flags).
-/// Returns the exit code: 0 when everything that was asked for is done, 1 otherwise, with one line on
-/// standard error that says why.
+/// Runs a model struct as a program: master, parameter server or worker of a job, according to EDL_ROLE.
+/// Without EDL_ROLE it is the user's command (`train`, `evaluate`, `predict`, `data`; `--help` lists the
+/// flags). Returns the exit code: 0 on success, 1 otherwise, with the reason in one line on standard error.
 template <class Model>
 int run(int argc, char** argv) {
-  auto p = author::make_program<Model>();  // first: what is wrong with the model is told from here
+  auto p = author::make_program<Model>();  // first: the compiler reports a wrong model here
   static_cast<void>(&author::entered<Model>);
   return app::run(p, argc, argv);
 }

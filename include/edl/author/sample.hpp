@@ -35,14 +35,14 @@ auto features_view(float* at, std::string_view name = {}) {
     return checked_view<3>(at, {std::size_t(S.height), std::size_t(S.width), std::size_t(S.channels)}, name);
 }
 
-/// Which inputs the text of a model's `feed` names, known before `main`.
+/// The inputs that a model's `feed` names in its code, known before `main`.
 template <class Model>
 inline bool names_input[nn::input_places(Model::network.start).size()]{};
 template <class Model, nn::literal Name>
 inline bool const names_this_input =
     (names_input<Model>[std::remove_cvref_t<decltype(Model::network.start)>::template index_of<Name>] = true);
 
-/// Stands where `feed` writes, if the model is wrong.
+/// Target of `feed`'s writes if the model is wrong.
 struct takes_anything {
   template <class T>
   takes_anything const& operator=(T const&) const {
@@ -56,7 +56,7 @@ struct takes_anything {
   std::size_t size() const { return 0; }
 };
 
-/// Stands where `feed` writes a weight, if the loss takes none.
+/// Target of a weight if the loss takes none.
 template <class Model>
 struct takes_no_weight {
   template <class Weight>
@@ -76,17 +76,17 @@ using label_of =
 
 }  // namespace detail
 
-/// What a model's `feed` makes of one record. It is written where it lies, and cannot be copied.
+/// The sample that a model's `feed` makes from one record. It is written in place, and cannot be copied.
 ///
 /// `features` is an xtensor view of the network's input: (height, width, channels), or (count) for
-/// `nn::features`. Where the network has named inputs, `input<"name">()` is the view of one of them, or an
+/// `nn::features`. If the network has named inputs, `input<"name">()` is the view of one of them, or an
 /// `edl::id_list` for `nn::weighted_ids`. For `nn::served_embedding` it is an `edl::served_ids`, and for
 /// `nn::served_embedding_bag` an `edl::served_id_list`. `label` is an integer for class labels and a float
-/// for a single output. Otherwise it is an xtensor view of as many floats as the network has outputs. For
-/// `nn::sequence_cross_entropy` it is an `edl::class_list`. Where the loss has `nn::heads`, `head<"name">()`
-/// is the label of one of them. Ids that `nn::masked` looks at begin as padding. Where the loss is
-/// `nn::sample_weighted`, `weight` says how much the sample counts, from 0 on: 1 unless it is set. In
-/// prediction labels and weight may be left alone. All else is to be written: what is not makes the record a
+/// for a single output. Otherwise it is an xtensor view of one float per output of the network. For
+/// `nn::sequence_cross_entropy` it is an `edl::class_list`. If the loss has `nn::heads`, `head<"name">()` is
+/// the label of one of them. Ids that `nn::masked` reads start as padding. If the loss is
+/// `nn::sample_weighted`, `weight` is the weight of the sample, at least 0, by default 1. In prediction,
+/// labels and weight are optional. Everything else must be written: a missing value makes the record a
 /// damaged one, before it is used. Views are checked: nothing is written past their end.
 template <class Model>
 struct sample {
@@ -97,9 +97,9 @@ struct sample {
   static constexpr bool weighted = nn::weighs_samples<typename model_traits<Model>::loss_type>;
   using label_type = detail::label_of<typename model_traits<Model>::label, labels>;
 
-  /// The sample in these rows of a batch, `input.size()` and `labels` elements. There are no targets where
-  /// labels are classes. `ids`, `weights`: `table_ids` of them. `classes`: where there are several labels.
-  /// `poison` stands where ids are to be.
+  /// The sample in these rows of a batch, `input.size()` and `labels` elements. There are no targets if
+  /// labels are classes. `ids`, `weights`: `table_ids` of them. `classes`: only with several labels.
+  /// `poison`: the value of ids that are not yet set.
   sample(std::span<float> row, std::span<float> targets, std::span<std::uint64_t> ids = {},
          std::span<float> weights = {}, std::span<std::int32_t> classes = {},
          std::uint64_t poison = author::unfed_id)
@@ -123,7 +123,7 @@ struct sample {
   sample(sample const&) = delete;
   sample& operator=(sample const&) = delete;
 
-  /// The network's input of that name.
+  /// The network's input with this name.
   template <nn::literal Name>
   auto input() {
     static_cast<void>(&detail::names_this_input<Model, Name>);
@@ -144,7 +144,7 @@ struct sample {
       return detail::features_view<kind.input()>(row_.data() + first, Name.view());
   }
 
-  /// The label of the head of that name (`nn::heads`), or a view of them where its loss takes several.
+  /// The label of the head with this name (`nn::heads`), or a view of its labels if its loss takes several.
   template <nn::literal Name>
   decltype(auto) head() {
     using heads = typename model_traits<Model>::loss_type;
@@ -162,7 +162,7 @@ struct sample {
   std::conditional_t<weighted, float, detail::takes_no_weight<Model>> weight = make_weight();
 
  private:
-  /// So that a feed of few ids leaves none of the record before.
+  /// Removes the ids of the previous record, so that a `feed` may set fewer.
   void clear_padding() {
     nn::for_each_padding(
         Model::network.body, input_shape, Model::network.of_ids ? nn::ids_of(input_shape) : nn::id_range{},
@@ -212,7 +212,7 @@ struct sample {
   std::span<float> weights_;
 };
 
-/// The sample of a model that is wrong, once the compiler has said so: no line of its `feed` is reported.
+/// The sample of a wrong model, which the compiler has already reported: it accepts every line of `feed`.
 template <class Model>
   requires(!model_traits<Model>::whole)
 struct sample<Model> {

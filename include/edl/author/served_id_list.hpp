@@ -8,21 +8,21 @@
 
 namespace edl {
 
-/// The ids of one sample in an input of `nn::served_embedding_bag`, in the row that they are written to. Any
-/// 64-bit number is an id.
+/// The ids of one sample in an input of `nn::served_embedding_bag`, in the row of the batch. Any 64-bit
+/// number is an id.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class served_id_list {
  public:
-  /// As many weights as ids; a weight of 0 stands where no id is. `name` is the input's, for errors.
+  /// As many weights as ids; a weight of 0 marks an empty position. `name` is the input's, for errors.
   served_id_list(std::span<std::uint64_t> ids, std::span<float> weights, std::string_view name)
       : ids_(ids), weights_(weights), name_(name) {}
 
-  /// Adds an id behind those that are there; with a weight of 0 it counts as none. Throws data_error where
-  /// the list is full, and for a weight that is not finite.
+  /// Appends an id; one with a weight of 0 does not count. Throws data_error if the list is full, and for a
+  /// weight that is not finite.
   void add(std::uint64_t id, float weight = 1);
 
-  std::size_t size();  ///< ids that are there
+  std::size_t size();  ///< number of ids
   std::size_t most() const { return ids_.size(); }
 
  private:

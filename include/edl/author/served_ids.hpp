@@ -13,8 +13,8 @@
 
 namespace edl {
 
-/// The ids of one sample in an input of `nn::served_embedding`, in the row that they are written to. Any
-/// 64-bit number is an id, and each is to be set.
+/// The ids of one sample in an input of `nn::served_embedding`, in the row of the batch. Any 64-bit number is
+/// an id, and each must be set.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class served_ids {
@@ -24,14 +24,14 @@ class served_ids {
 
   std::size_t size() const { return ids_.size(); }
 
-  /// The id of that number. Throws data_error where the input has no such.
+  /// The id at this index. Throws data_error if the index is beyond the last.
   std::uint64_t& operator[](std::size_t number) const {
     if (number >= ids_.size()) refuse(number);
     return ids_[number];
   }
   std::uint64_t& operator()(std::size_t number) const { return (*this)[number]; }
 
-  /// Sets all of them. Throws data_error where there are more or fewer.
+  /// Sets all ids. Throws data_error for more or fewer than the input takes.
   template <class Ids>
     requires requires(Ids const& of) {
       requires std::integral<std::remove_cvref_t<decltype(*of.begin())>>;

@@ -10,12 +10,12 @@
 
 namespace edl::author {
 
-/// Rows of another width than they have: what is beyond is left out, and what is missing is zeros. They lie
-/// in memory of its own, which grows to the most that was ever asked for.
+/// Changes the width of rows: cuts values beyond it, and fills missing ones with zeros. The result is in the
+/// object's own memory, which grows to the largest size requested.
 template <class T>
 class shortened {
  public:
-  /// Of rows of `from` numbers, rows of `to` numbers. Valid until the next call.
+  /// Turns rows of `from` numbers into rows of `to` numbers. Valid until the next call.
   view<T> operator()(view<T> rows, std::size_t from, std::size_t to) {
     std::size_t const n = from == 0 ? 0 : rows.size() / from, same = std::min(from, to);
     if (memory_.size() < n * to) memory_.resize(n * to);
