@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "../train/networks.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "edl/core/random.hpp"
 
 struct deepfm_job {

@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <edl/compute/data/format/recordio.hpp>
+#include <edl/compute/data/format/record_file.hpp>
 #include <edl/edl.hpp>
 #include <list>
 #include <memory>

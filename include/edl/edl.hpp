@@ -10,7 +10,6 @@
 #include "edl/author/predictor.hpp"
 #include "edl/author/run.hpp"
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/data/format/picture.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"

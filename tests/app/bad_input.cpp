@@ -9,7 +9,7 @@
 
 #include "app/job.hpp"
 #include "edl/base/checkpoint/directory.hpp"
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 
 namespace bad_input_test {
 

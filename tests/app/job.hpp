@@ -27,8 +27,7 @@
 #include <vector>
 
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "edl/core/random.hpp"
 #include "eventually.hpp"
 #include "scratch_directory.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "edl/author/sample.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/losses.hpp"
 #include "edl/job/worker/trainer.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "edl/author/model_learner.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/losses.hpp"
 #include "edl/compute/nn/metrics.hpp"

@@ -11,7 +11,7 @@
 
 #include "edl/author/model_learner.hpp"
 #include "edl/author/model_traits.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/device/cpu.hpp"
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/losses.hpp"

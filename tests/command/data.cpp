@@ -11,8 +11,7 @@
 #include "commands.hpp"
 #include "compute/data/support.hpp"
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 
 namespace data_test {
 

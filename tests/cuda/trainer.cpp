@@ -6,7 +6,7 @@
 #include "app/words.hpp"
 #include "cuda/gpu.hpp"
 #include "edl/author/model_learner.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/optim/optimizer.hpp"
 #include "edl/edl.hpp"
 

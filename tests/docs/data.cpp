@@ -13,7 +13,7 @@
 
 #include "compute/data/support.hpp"
 #include "edl/author/model_learner.hpp"
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/edl.hpp"
 

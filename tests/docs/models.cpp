@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "edl/author/model_learner.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/edl.hpp"
 #include "models-count.inc"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/data/format/cifar10.hpp"
-
+#include "edl/compute/data/format/array_file.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "fuzz.hpp"
 

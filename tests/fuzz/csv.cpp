@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/data/format/csv.hpp"
-
+#include "edl/compute/data/format/table.hpp"
 #include "fuzz.hpp"
 
 namespace csv_fuzz {

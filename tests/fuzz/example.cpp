@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/compute/data/format/example.hpp"
 
-#include "edl/compute/data/format/example_builder.hpp"
 #include "fuzz.hpp"
 
 namespace example_fuzz {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "edl/compute/data/format/array_file.hpp"
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/numpy.hpp"
 #include "fuzz.hpp"
 
 namespace npz_fuzz {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/data/format/numpy.hpp"
-
 #include <algorithm>
 
+#include "edl/compute/data/format/array_file.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "fuzz.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/data/format/picture_file.hpp"
-
+#include "edl/compute/data/format/picture.hpp"
 #include "fuzz.hpp"
 
 namespace picture_file_fuzz {

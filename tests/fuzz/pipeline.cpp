@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "fuzz.hpp"
 
 namespace pipeline_fuzz {

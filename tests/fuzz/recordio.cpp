@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/data/format/recordio.hpp"
-
 #include "edl/compute/data/format/compression.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "fuzz.hpp"
 
 namespace recordio_fuzz {

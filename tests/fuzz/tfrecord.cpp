@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/data/format/tfrecord.hpp"
-
 #include "edl/compute/data/format/compression.hpp"
 #include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "fuzz.hpp"
 
 namespace tfrecord_fuzz {

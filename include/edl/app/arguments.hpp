@@ -10,7 +10,7 @@
 #include "edl/app/serving.hpp"
 #include "edl/app/sweep.hpp"
 #include "edl/cli/flag.hpp"
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/train/setup/hyperparameters.hpp"
 

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "edl/author/programs.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/device/cpu/options.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"

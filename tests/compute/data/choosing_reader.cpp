@@ -7,7 +7,7 @@
 
 #include "compute/data/format/parquet_file.hpp"
 #include "compute/data/support.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/parquet.hpp"
 #include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/loader.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 
 /// A record as protobuf.
 inline std::string encoded(edl::example const& e) {

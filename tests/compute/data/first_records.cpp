@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/error.hpp"
 
 namespace first_records_test {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "compute/data/support.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/order.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/data/split.hpp"

@@ -10,7 +10,7 @@
 // It needs what stands in cstdio.
 #include <jpeglib.h>
 
-#include "edl/compute/data/format/picture_file.hpp"
+#include "edl/compute/data/format/picture.hpp"
 
 namespace support {
 

@@ -8,8 +8,8 @@
 
 #include "compute/data/support.hpp"
 #include "edl/compute/data/first_records.hpp"
-#include "edl/compute/data/format/csv.hpp"
 #include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/table.hpp"
 #include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/source.hpp"
 

@@ -10,7 +10,6 @@
 
 #include "compute/data/support.hpp"
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
 #include "edl/compute/features/id_ranges.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/storage_error.hpp"

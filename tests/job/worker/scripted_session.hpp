@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/optim/rule.hpp"
 #include "edl/compute/optim/rules.hpp"
 #include "edl/job/worker/session.hpp"

@@ -3,8 +3,7 @@
 #include <cstdio>
 #include <edl/base/net/address.hpp>
 #include <edl/compute/data/format/example.hpp>
-#include <edl/compute/data/format/example_builder.hpp>
-#include <edl/compute/data/format/recordio.hpp>
+#include <edl/compute/data/format/record_file.hpp>
 #include <string>
 
 int main() {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/picture_file.hpp"
+#include "edl/compute/data/format/picture.hpp"
 #include "edl/compute/data/reader.hpp"
 
 namespace edl::tool {

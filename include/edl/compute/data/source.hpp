@@ -18,8 +18,9 @@ missing_words read_missing_words(std::string_view flag);
 /// - a directory with the published files of MNIST (`train-images-idx3-ubyte`, …, each perhaps `.gz`) or
 ///   CIFAR-10 (`data_batch_1.bin`, …, `test_batch.bin`). Where it holds both training and test files, say
 ///   which: `path/train` or `path/test`, which then need not exist;
-/// - a directory of folders with pictures, or of pictures (compute/data/format/picture_folder.hpp), or of
-///   `.npy` files (compute/data/format/numpy.hpp), or of `.tar` files (compute/data/format/web_dataset.hpp);
+/// - a directory of folders with pictures, or of pictures (compute/data/format/picture.hpp), or of
+///   `.npy` files (compute/data/format/array_file.hpp), or of `.tar` files
+///   (compute/data/format/web_dataset.hpp);
 /// - any other directory: its RecordIO or TFRecord files by name. Sub-directories are not entered. Names that
 ///   begin with `.` or `_`, README and LICENSE are not data. Nor are the endings of texts, checksums and
 ///   unfinished files (.md .txt .json .yaml .yml .html .log .md5 .sha256 .crc .tmp .partial);

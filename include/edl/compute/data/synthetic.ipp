@@ -9,7 +9,7 @@
 #include <numbers>
 
 #include "edl/compute/data/file.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/synthetic.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"

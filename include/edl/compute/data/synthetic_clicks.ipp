@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "edl/compute/data/file.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/synthetic_clicks.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "edl/compute/data/file.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/text.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"

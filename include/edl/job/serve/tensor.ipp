@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "edl/base/http/message.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "compute/data/support.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
-#include "edl/compute/data/format/idx.hpp"
+#include "edl/compute/data/format/array_file.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/data/synthetic.hpp"
 

@@ -7,7 +7,6 @@
 #include "compute/data/support.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/picture.hpp"
-#include "edl/compute/data/format/picture_file.hpp"
 #include "edl/compute/data/source.hpp"
 
 namespace web_dataset_test {

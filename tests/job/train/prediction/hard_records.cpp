@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "app/job.hpp"
-#include "edl/compute/data/format/picture_file.hpp"
+#include "edl/compute/data/format/picture.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/train/setup/outputs.hpp"
 #include "job/train/files.hpp"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "app/job.hpp"
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "edl/core/error.hpp"
 #include "job/train/files.hpp"
 

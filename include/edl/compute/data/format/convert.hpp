@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/core/inline.hpp"
 

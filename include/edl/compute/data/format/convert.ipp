@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "edl/compute/data/format/convert.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "edl/compute/data/format/example_builder.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/json_lines.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"

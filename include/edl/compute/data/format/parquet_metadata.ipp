@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "edl/compute/data/format/parquet_metadata.hpp"
-#include "edl/compute/data/format/thrift.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"

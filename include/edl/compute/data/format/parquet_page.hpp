@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "edl/compute/data/format/parquet_metadata.hpp"
-#include "edl/compute/data/format/thrift.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::data::detail {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "edl/compute/data/format/compression.hpp"
+#include "edl/compute/data/format/parquet_metadata.hpp"
 #include "edl/compute/data/format/parquet_page.hpp"
-#include "edl/compute/data/format/thrift.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 

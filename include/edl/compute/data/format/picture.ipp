@@ -2,16 +2,31 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <jerror.h>
+#include <jpeglib.h>
+#include <png.h>
+#include <webp/decode.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <csetjmp>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <tuple>
 #include <vector>
 
+#include "edl/compute/data/directory.hpp"
+#include "edl/compute/data/file.hpp"
+#include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/picture.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/random.hpp"
 
 namespace edl {
 namespace data::detail {
@@ -93,3 +108,361 @@ EDL_INLINE void resize(picture const& from, shape to, std::span<float> into) {
 }
 
 }  // namespace edl
+
+// These need what stands in cstdio.
+
+namespace edl::data {
+namespace detail {
+
+inline constexpr std::uint64_t most_side = 65'535;
+
+/// What a library says of a file; it is one line, and says nothing of a terminal's.
+inline data_error picture_failure(std::string_view format, char const* said) {
+  return data_error(fmt::format("{} is damaged: {}", format, edl::printable(said, 128)));
+}
+
+/// Room for a picture, once its size is known to be a sane one.
+inline void shape_pixels(std::uint64_t height, std::uint64_t width, int channels, pixels& into) {
+  if (height < 1 || width < 1 || height > most_side || width > most_side || height * width > most_places)
+    throw data_error(fmt::format("says that it has {} × {} places; at most {} are read, and {} a side",
+                                 height, width, most_places, most_side));
+  into.extents = {int(height), int(width), channels};
+  into.values.resize(into.extents.size());
+}
+
+// The libraries for PNG and JPEG leave by longjmp. What they may leave stands in a struct that another
+// function owns, so that nothing is to be destroyed on the way.
+
+struct png_input {
+  std::string_view left;
+  pixels* into = nullptr;
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  std::vector<png_bytep> rows;
+  std::uint64_t bits = 0;  // of a place in the file
+  std::string refused;     // by us, not by the library
+  char said[128] = "no reason given";
+
+  ~png_input() { png_destroy_read_struct(&png, &info, nullptr); }
+};
+
+inline void png_fail(png_structp png, png_const_charp what) {
+  auto* const of = static_cast<png_input*>(png_get_error_ptr(png));
+  std::snprintf(of->said, sizeof of->said, "%s", what);
+  std::longjmp(png_jmpbuf(png), 1);  // NOLINT: it is the library's way
+}
+
+inline void png_take(png_structp png, png_bytep to, std::size_t count) {
+  auto* const of = static_cast<png_input*>(png_get_io_ptr(png));
+  if (count > of->left.size()) png_error(png, "the file ends too early");
+  std::memcpy(to, of->left.data(), count);
+  of->left.remove_prefix(count);
+}
+
+/// Makes room for the rows; false where the header asks for too much.
+inline bool png_room(png_input& of, std::size_t file_size) noexcept try {
+  std::uint64_t const height = png_get_image_height(of.png, of.info),
+                      width = png_get_image_width(of.png, of.info);
+  // A byte of a deflated stream makes 1,032 at most.
+  if (std::uint64_t const bits = height * width * of.bits;
+      height <= most_side && width <= most_side && bits / 8 > (std::uint64_t(file_size) + 16) * 1032)
+    throw data_error(
+        fmt::format("says that it has {} × {} places, which {} bytes cannot hold", height, width, file_size));
+  int const channels = png_get_color_type(of.png, of.info) & PNG_COLOR_MASK_COLOR ? 3 : 1;
+  shape_pixels(height, width, channels, *of.into);
+  for (std::size_t y = 0; y < height; ++y)
+    of.rows.push_back(of.into->values.data() + y * width * std::size_t(channels));
+  return true;
+} catch (std::exception const& e) {
+  of.refused = e.what();
+  return false;
+}
+
+/// False where the library or we refuse the file.
+inline bool png_read(png_input& of) {
+  std::size_t const size = of.left.size();
+  if (setjmp(png_jmpbuf(of.png)) != 0) return false;  // NOLINT: it is the library's way
+  png_set_read_fn(of.png, &of, png_take);
+  png_set_user_limits(of.png, png_uint_32(most_side), png_uint_32(most_side));
+  png_set_chunk_cache_max(of.png, 128);
+  png_set_chunk_malloc_max(of.png, 8u << 20);
+  png_read_info(of.png, of.info);
+  of.bits = std::uint64_t(png_get_bit_depth(of.png, of.info)) * png_get_channels(of.png, of.info);
+  png_set_expand(of.png);
+  png_set_scale_16(of.png);
+  png_set_strip_alpha(of.png);
+  png_set_interlace_handling(of.png);
+  png_read_update_info(of.png, of.info);
+  if (!png_room(of, size)) return false;
+  if (png_get_rowbytes(of.png, of.info) !=
+      std::size_t(of.into->extents.width) * std::size_t(of.into->extents.channels))
+    png_error(of.png, "its rows have another size than its header says");
+  png_read_image(of.png, of.rows.data());
+  png_read_end(of.png, nullptr);
+  return true;
+}
+
+inline void decode_png(std::string_view file, pixels& into) {
+  png_input of;
+  of.left = file;
+  of.into = &into;
+  of.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &of, png_fail, [](png_structp, png_const_charp) {});
+  of.info = of.png ? png_create_info_struct(of.png) : nullptr;
+  if (!of.info) throw error("PNG: no memory");
+  if (png_read(of)) return;
+  if (!of.refused.empty()) throw data_error(of.refused);
+  throw picture_failure("a PNG file", of.said);
+}
+
+struct jpeg_input {
+  jpeg_error_mgr errors{};  // first: the library hands it back
+  std::jmp_buf leave{};
+  jpeg_progress_mgr progress{};
+  jpeg_decompress_struct decoder{};
+  pixels* into = nullptr;
+  std::string refused;
+  char said[JMSG_LENGTH_MAX] = "";
+
+  ~jpeg_input() { jpeg_destroy_decompress(&decoder); }
+};
+
+inline jpeg_input& jpeg_self(j_common_ptr of) { return *reinterpret_cast<jpeg_input*>(of->err); }
+
+inline void jpeg_fail(j_common_ptr of) {
+  jpeg_input& self = jpeg_self(of);
+  self.errors.format_message(of, self.said);
+  std::longjmp(self.leave, 1);  // NOLINT: it is the library's way
+}
+
+/// Bytes that are missing or make no sense are only a warning there, and the rest of the picture is grey.
+inline void jpeg_warn(j_common_ptr of, int level) {
+  int const code = of->err->msg_code;
+  if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
+                    code == JWRN_NOT_SEQUENTIAL))
+    jpeg_fail(of);
+}
+
+/// Each scan goes over the whole picture, and costs a file a few bytes.
+inline void jpeg_count_scans(j_common_ptr of) {
+  constexpr int most_scans = 200;
+  if (!of->is_decompressor || reinterpret_cast<j_decompress_ptr>(of)->input_scan_number <= most_scans) return;
+  jpeg_input& self = jpeg_self(of);
+  std::snprintf(self.said, sizeof self.said, "it has more than %d scans", most_scans);
+  std::longjmp(self.leave, 1);  // NOLINT: it is the library's way
+}
+
+inline bool jpeg_room(jpeg_input& in) noexcept try {
+  if (in.decoder.num_components != 1 && in.decoder.num_components != 3)
+    throw data_error(
+        fmt::format("a JPEG file with {} colours, as for printing; make it RGB", in.decoder.num_components));
+  shape_pixels(in.decoder.image_height, in.decoder.image_width, in.decoder.num_components == 1 ? 1 : 3,
+               *in.into);
+  return true;
+} catch (std::exception const& e) {
+  in.refused = e.what();
+  return false;
+}
+
+inline bool jpeg_read(jpeg_input& in, std::string_view file) {
+  if (setjmp(in.leave) != 0) return false;  // NOLINT: it is the library's way
+  jpeg_create_decompress(&in.decoder);
+  in.decoder.progress = &in.progress;
+  jpeg_mem_src(&in.decoder, reinterpret_cast<unsigned char const*>(file.data()),
+               static_cast<unsigned long>(file.size()));
+  jpeg_read_header(&in.decoder, TRUE);
+  if (!jpeg_room(in)) return false;
+  in.decoder.out_color_space = in.decoder.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_start_decompress(&in.decoder);
+  std::size_t const row = std::size_t(in.into->extents.width) * std::size_t(in.into->extents.channels);
+  while (in.decoder.output_scanline < in.decoder.output_height) {
+    JSAMPROW to = in.into->values.data() + in.decoder.output_scanline * row;
+    jpeg_read_scanlines(&in.decoder, &to, 1);
+  }
+  jpeg_finish_decompress(&in.decoder);
+  return true;
+}
+
+inline void decode_jpeg(std::string_view file, pixels& into) {
+  jpeg_input in;
+  in.decoder.err = jpeg_std_error(&in.errors);
+  in.errors.error_exit = jpeg_fail;
+  in.errors.emit_message = jpeg_warn;
+  in.progress.progress_monitor = jpeg_count_scans;
+  in.into = &into;
+  if (jpeg_read(in, file)) return;
+  if (!in.refused.empty()) throw data_error(in.refused);
+  throw picture_failure("a JPEG file", in.said);
+}
+
+inline void decode_webp(std::string_view file, pixels& into) {
+  auto const* const bytes = reinterpret_cast<std::uint8_t const*>(file.data());
+  WebPBitstreamFeatures of;
+  if (WebPGetFeatures(bytes, file.size(), &of) != VP8_STATUS_OK)
+    throw picture_failure("a WebP file", "its header cannot be read");
+  if (of.has_animation) throw data_error("a WebP file that moves; keep one of its pictures");
+  shape_pixels(std::uint64_t(of.height), std::uint64_t(of.width), 3, into);
+  if (!WebPDecodeRGBInto(bytes, file.size(), into.values.data(), into.values.size(), 3 * of.width))
+    throw picture_failure("a WebP file", "it ends too early, or its pixels make no sense");
+}
+
+}  // namespace detail
+
+EDL_INLINE bool names_picture(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> endings{".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp"};
+  return std::ranges::any_of(
+      endings, [&](std::string_view e) { return name.size() > e.size() && detail::ends_as(name, e); });
+}
+
+EDL_INLINE void decode_picture(std::string_view file, pixels& into) {
+  if (file.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(file, into);
+  if (file.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(file, into);
+  if (file.starts_with("RIFF") && file.size() >= 12 && file.substr(8, 4) == "WEBP")
+    return detail::decode_webp(file, into);
+  throw data_error(file.empty() ? "is empty" : "is no PNG, JPEG or WebP file");
+}
+
+EDL_INLINE std::string encode_png(pixels const& of) {
+  if ((of.extents.channels != 1 && of.extents.channels != 3) || of.extents.size() == 0 ||
+      of.values.size() != of.extents.size())
+    throw usage_error(fmt::format("{} values of {} × {} places with {} channels make no PNG file",
+                                  of.values.size(), of.extents.height, of.extents.width,
+                                  of.extents.channels));
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = png_uint_32(of.extents.width), image.height = png_uint_32(of.extents.height);
+  image.format = of.extents.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string file(size, '\0');
+  bool const made =
+      png_image_write_to_memory(&image, file.data(), &size, 0, of.values.data(), 0, nullptr) != 0;
+  std::string const said = image.message;
+  png_image_free(&image);
+  if (!made) throw error(fmt::format("a PNG file cannot be made: {}", said));
+  file.resize(size);
+  return file;
+}
+
+namespace detail {
+
+class picture_reader final : public reader {
+ public:
+  explicit picture_reader(picture_folder const& from) : from_(from) {}
+
+  void read(std::size_t shard, std::uint64_t record, example& into) override {
+    if (shard != 0 || record >= from_.files_.size())
+      throw data_error(fmt::format("{}: there is no picture {}, it has {}", from_.directory_, record,
+                                   from_.files_.size()));
+    auto const& [of_class, name] = from_.files_[std::size_t(record)];
+    std::string const path = from_.own_file(shard, record);
+    constexpr std::uint64_t most_bytes = 256u << 20;
+    try {
+      decode_picture(read_all(path, most_bytes), pixels_);
+    } catch (data_error const& e) {
+      if (std::string_view(e.what()).starts_with(path)) throw;
+      throw data_error(fmt::format("{}: {}", path, e.what()));
+    }
+    example_builder build{into};
+    std::ranges::copy(pixels_.values, build.floats("image", pixels_.values.size()).begin());
+    build.integer("height", pixels_.extents.height);
+    build.integer("width", pixels_.extents.width);
+    if (!from_.classes_.empty()) build.integer("label", of_class);
+    build.bytes("file", name);
+  }
+
+ private:
+  picture_folder const& from_;
+  pixels pixels_;
+};
+
+/// Whether a folder within another is that one itself or holds it, which only links make so.
+inline bool leads_back(std::string const& directory, std::string const& folder) {
+  std::error_code failure;
+  auto const within = std::filesystem::canonical(directory, failure),
+             to = std::filesystem::canonical(directory + "/" + folder, failure);
+  return !failure && std::ranges::mismatch(to, within).in1 == to.end();
+}
+
+/// "a, b and 3 more".
+inline std::string few_of(std::vector<std::string> const& names) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
+    text += (i > 0 ? ", " : "") + edl::printable(names[i], 64);
+  return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+}
+
+}  // namespace detail
+
+EDL_INLINE picture_folder::picture_folder(std::string const& directory) : directory_(directory) {
+  auto const top = detail::list_directory(directory);
+  for (auto const& name : top.files)
+    if (names_picture(name)) files_.push_back({0, name});
+  bool const loose = !files_.empty();
+  std::vector<std::string> no_classes, left_out;
+  for (auto const& folder : top.folders) {
+    if (detail::clearly_no_data(folder) || detail::leads_back(directory, folder)) {
+      no_classes.push_back(folder);
+      continue;
+    }
+    auto const inside = detail::list_directory(directory + "/" + folder);
+    for (auto const& name : inside.files)
+      if (names_picture(name))
+        files_.push_back({std::uint32_t(classes_.size()), folder + "/" + name});
+      else if (!detail::clearly_no_data(name))
+        left_out.push_back(folder + "/" + name);
+    for (auto const& name : inside.folders) left_out.push_back(folder + "/" + name + "/");
+    classes_.push_back(folder);
+  }
+  if (!no_classes.empty())
+    notes_.push_back(
+        fmt::format("{}: {} {}: names that begin with _ or README are no data, nor are links back", directory,
+                    detail::few_of(no_classes), no_classes.size() == 1 ? "is no class" : "are no classes"));
+  if (!left_out.empty())
+    notes_.push_back(fmt::format(
+        "{}: {} left out: {}; .png, .jpg, .jpeg, .jpe, .jfif and .webp files of a class's folder "
+        "are read, and no folders in it",
+        directory, left_out.size() == 1 ? "1 entry is" : fmt::format("{} entries are", left_out.size()),
+        detail::few_of(left_out)));
+  if (loose && !classes_.empty())
+    throw data_error(
+        fmt::format("{}: has the picture {} beside folders of pictures; put it into the folder of its class",
+                    directory, files_.front().name));
+  std::vector<std::tuple<std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < files_.size() && !loose; ++i) {
+    detail::content_digest drawn;
+    drawn.add(files_[i].name);
+    order.emplace_back(mix(drawn.value(), 0), i);
+  }
+  std::ranges::sort(order);
+  std::vector<file> ordered;
+  for (auto const& [drawn, i] : order) ordered.push_back(std::move(files_[i]));
+  if (!loose) files_ = std::move(ordered);
+  shards_.push_back({directory.substr(directory.find_last_of('/') + 1), files_.size()});
+}
+
+EDL_INLINE std::unique_ptr<reader> picture_folder::open() const {
+  return std::make_unique<detail::picture_reader>(*this);
+}
+
+EDL_INLINE std::string picture_folder::own_file(std::size_t, std::uint64_t record) const {
+  return directory_ + "/" + files_.at(std::size_t(record)).name;
+}
+
+EDL_INLINE std::uint64_t picture_folder::digest(std::size_t shard) const {
+  if (shard != 0) return 0;
+  detail::content_digest sum;
+  char last[64];
+  for (auto const& name : classes_) sum.add(name);
+  for (auto const& [of_class, name] : files_) {
+    detail::input_file const in(directory_ + "/" + name);
+    // PNG's checksums stand there, and the codes of JPEG and WebP depend on all before them.
+    auto const n = std::min<std::uint64_t>(sizeof last, in.size());
+    in.read(in.size() - n, last, std::size_t(n));
+    sum.add(name);
+    sum.add(in.size());
+    sum.add(std::string_view(last, std::size_t(n)));
+  }
+  return sum.value();
+}
+
+}  // namespace edl::data

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/text_file.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/core/inline.hpp"
 
@@ -60,6 +61,109 @@ std::string look_alike(std::string_view wanted, std::vector<std::string_view> co
 
 /// Gives the columns of several files one kind each, as if they were one file.
 void agree(std::span<table* const> files);
+
+namespace detail {
+class csv_reader;
+}
+
+struct csv_options {
+  char delimiter = ',';
+  std::vector<table_column> columns;  ///< of a file without a header row
+  std::string_view blanks;            ///< characters that do not count at both ends of a text
+  char comment = 0;                   ///< a row that begins with it is no record; 0: every row is one
+  missing_words missing = {};         ///< texts that count as an empty cell
+  std::shared_ptr<std::vector<table_column> const> known = {};  ///< of another file: a text there is one here
+};
+
+/// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
+/// header row names the features and is no record, unless the options name them; empty lines are none either.
+/// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. A
+/// cell is also what its own text says, so that one bad cell is the fault of its record alone. Where a field
+/// of a column of numbers is empty, or says so (`missing_words`), the record lacks the feature. A few texts
+/// among many numbers change nothing in that. It does so, too, where no row of the file has a value. A column
+/// of nothing but such words holds texts, unless another file knows it as numbers (`known`, `agree`). The
+/// whole file is scanned once, for the rows' offsets and the columns' kinds. A file is one shard. It may be
+/// packed (compute/data/format/text_file.hpp).
+class csv_source : public table {
+ public:
+  using column = table_column;
+
+  /// A data_error, with file and line, if there is no header or it has more than 16,384 columns. The same
+  /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. A column of
+  /// whole numbers of which one is too large for 64 bits is a text. A row with too few or too many fields is
+  /// an error when it is read.
+  explicit csv_source(std::string const& path, csv_options options = {});
+
+  std::vector<shard> const& shards() const override { return shards_; }
+  std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
+  std::uint64_t line_in_file(std::size_t /*shard*/, std::uint64_t record) const override {
+    return line_of(record);
+  }
+  /// A column without any value has no kind.
+  std::vector<column> const& columns() const override { return columns_; }
+
+  /// A data_error if the file lacks one of them.
+  void agree(std::vector<column> const& with) override;
+
+  /// Names the cells because of which columns that hold numbers otherwise are texts, and lines that are no
+  /// UTF-8.
+  std::span<std::string const> notes() const override { return notes_; }
+  std::string missing_note() const override { return missing_note_; }
+
+ private:
+  friend class detail::csv_reader;
+  void scan();
+  std::uint64_t line_of(std::uint64_t row) const;
+  bool is_word_for_empty(std::string_view text) const;
+
+  detail::text_file file_;
+  csv_options options_;
+  std::vector<column> columns_;
+  std::vector<bool> have_numbers_;    // of the columns: here, whatever other files have
+  std::vector<bool> nearly_numbers_;  // texts because of a few cells only
+  std::vector<std::uint64_t> rows_;   // offset of each, then the file's size
+  std::vector<std::uint64_t> lines_;  // of some rows
+  std::vector<shard> shards_;
+  std::vector<std::string> notes_;
+  std::string missing_note_;
+};
+
+/// Rows of ids with weights, as libFM and LIBSVM have them: `1 451:1 4149:0.5`, which is a label and
+/// id:weight pairs, with blanks between them. Empty lines, and those that begin with `#`, are no records.
+/// Features: `label` (one float), `ids` (integers, at least 0), `weights` (floats, as many). The file is in
+/// memory.
+class libfm_source : public source {
+ public:
+  /// A data_error if there is no row, or the file is larger than 1 GiB. A row that is none is an error when
+  /// it is read, with file, line and column.
+  explicit libfm_source(std::string const& path);
+
+  std::vector<shard> const& shards() const override { return shards_; }
+  std::unique_ptr<reader> open() const override;
+  std::uint64_t digest(std::size_t shard) const override;
+  std::uint64_t line_in_file(std::size_t /*shard*/, std::uint64_t record) const override {
+    return rows_.at(std::size_t(record)).line;
+  }
+
+ private:
+  struct row {
+    std::size_t first, size, line;
+  };
+  friend class libfm_reader;
+
+  std::string path_, text_;
+  std::vector<row> rows_;
+  std::vector<shard> shards_;
+};
+
+/// UCI's census income ("Adult", doi 10.24432/C5XW20): 14 columns and `label`, without a header row. Texts
+/// begin with a blank; those of adult.test end with a point, and its first row is a comment.
+csv_options census_options();
+
+/// The click logs of Criteo's display advertising challenge (2014): `label`, 13 counts `i1` to `i13`, and 26
+/// texts `c1` to `c26`, with tabs. A count may be missing.
+csv_options criteo_options();
 
 }  // namespace edl::data
 

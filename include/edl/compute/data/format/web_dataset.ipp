@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "edl/compute/data/file.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
-#include "edl/compute/data/format/picture_file.hpp"
+#include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/picture.hpp"
 #include "edl/compute/data/format/web_dataset.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"

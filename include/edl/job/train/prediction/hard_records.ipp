@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/picture_file.hpp"
+#include "edl/compute/data/format/picture.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"

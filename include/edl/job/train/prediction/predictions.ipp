@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "edl/cli/flag.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
-#include "edl/compute/data/format/recordio.hpp"
+#include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"

@@ -20,7 +20,6 @@
 
 #include "edl/compute/data/batch.hpp"
 #include "edl/compute/data/format/example.hpp"
-#include "edl/compute/data/format/example_builder.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/random.hpp"

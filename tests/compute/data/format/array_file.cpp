@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/compute/data/format/numpy.hpp"
+#include "edl/compute/data/format/array_file.hpp"
 
 #include <doctest/doctest.h>
 #include <zip.h>
@@ -8,8 +8,194 @@
 #include <cstring>
 
 #include "compute/data/support.hpp"
+#include "edl/compute/data/format/compression.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/source.hpp"
+
+namespace idx_test {
+
+using namespace edl::data;
+using support::failure, support::has;
+
+namespace {
+
+std::string idx(std::vector<std::uint32_t> const& dims, std::string const& values) {
+  std::string s{'\0', '\0', '\x08', char(dims.size())};
+  for (auto d : dims)
+    for (int shift : {24, 16, 8, 0}) s.push_back(char(d >> shift));
+  return s + values;
+}
+
+std::string gzipped(std::string const& raw) {
+  std::string packed;
+  detail::pack_gzip(raw, packed);
+  return packed;
+}
+
+std::string const images =
+    idx({3, 2, 2}, std::string("\x00\x01\x02\x03\x10\x11\x12\x13\xfc\xfd\xfe\xff", 12));
+std::string const labels = idx({3}, std::string("\x07\x00\x09", 3));
+
+}  // namespace
+
+TEST_CASE("images and labels, packed or not") {
+  support::scratch const dir;
+  for (bool packed : {false, true}) {
+    idx_source const s{support::write(dir / "images", packed ? gzipped(images) : images),
+                       support::write(dir / "labels", packed ? gzipped(labels) : labels)};
+    CHECK(s.shards() == std::vector<shard>{{"images", 3}});
+    auto const in = s.open();
+    edl::example e;
+    in->read(0, 2, e);
+    CHECK(e.integer("label") == 9);
+    CHECK(std::vector<float>(e.float_values("image").begin(), e.float_values("image").end()) ==
+          std::vector<float>{252, 253, 254, 255});
+    CHECK(has(failure([&] { in->read(0, 3, e); }), "no record 3"));
+    CHECK(has(failure([&] { in->read(1, 0, e); }), "no record"));
+  }
+}
+
+TEST_CASE("what is no pair of images and labels says why") {
+  support::scratch const dir;
+  auto const image_error = [&](std::string const& bytes) {
+    return failure([&] { read_idx(support::write(dir / "f", bytes)); });
+  };
+  CHECK(has(image_error(""),
+            "expected an IDX magic number 0x00000801 to 0x00000804 at byte 0, found the end of the file"));
+  CHECK(has(image_error("hello"), (dir / "f") + ": expected an IDX magic number"));
+  CHECK(has(image_error(std::string("\0\0\x0d\x01", 4)), "found 0x0d"));
+  CHECK(has(image_error(std::string("\0\0\x08\x00", 4)), "found 0"));
+  CHECK(has(image_error(std::string("\0\0\x08\x05", 4)), "found 5"));
+  CHECK(has(image_error(images.substr(0, 9)), "ends within its header"));
+  CHECK(has(image_error(images + "x"), "expected 12 bytes of values by its dimensions, found 13"));
+  CHECK(has(image_error(idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "")), "more than"));
+  CHECK(has(image_error(gzipped(images).substr(0, 20)), "cut off"));
+  auto const pair_error = [&](std::string const& i, std::string const& l) {
+    return failure([&] { idx_source(support::write(dir / "i", i), support::write(dir / "l", l)); });
+  };
+  CHECK(has(pair_error(labels, labels), "expected images"));
+  CHECK(has(pair_error(images, images), "expected labels"));
+  CHECK(has(pair_error(images, idx({2}, "ab")), "has 2 labels for 3 images"));
+  CHECK(has(pair_error(idx({0, 2, 2}, ""), idx({0}, "")), "no images"));
+}
+
+TEST_CASE("IDX files damaged at random are errors or other images") {
+  support::scratch const dir;
+  support::write_anew(dir / "l", labels);
+  int refused = 0, read = 0;
+  for (std::uint64_t i = 0; i < 3000; ++i) {
+    support::write_anew(dir / "i", support::mutate(i % 2 ? images : gzipped(images), {6, i}));
+    auto const why = failure([&] {
+      idx_source const s{dir / "i", dir / "l"};
+      edl::example e;
+      auto const in = s.open();
+      for (std::uint64_t n = 0; n < s.shards()[0].records; ++n) in->read(0, n, e);
+    });
+    ++(why.empty() ? read : refused);
+  }
+  CHECK(refused > 1000);
+  CHECK(read > 100);
+}
+
+TEST_CASE("MNIST as published") {
+  auto const folder = support::data_sets("mnist");
+  if (folder.empty()) return;
+  idx_source const s{folder + "/t10k-images-idx3-ubyte.gz", folder + "/t10k-labels-idx1-ubyte.gz"};
+  CHECK(s.shards() == std::vector<shard>{{"t10k-images-idx3-ubyte.gz", 10000}});
+  auto const in = s.open();
+  edl::example e;
+  int counts[10]{};
+  for (std::uint64_t i = 0; i < 10000; ++i) {
+    in->read(0, i, e);
+    REQUIRE(e.float_values("image").size() == 784);
+    ++counts[e.integer("label")];
+  }
+  CHECK(counts[1] == 1135);
+  CHECK(counts[5] == 892);
+}
+
+}  // namespace idx_test
+
+namespace cifar10_test {
+
+using namespace edl::data;
+using support::failure, support::has;
+
+namespace {
+
+/// Two records; a pixel's value says its channel and, modulo 64, its place.
+std::string two_records() {
+  std::string s;
+  for (char label : {'\x03', '\x09'}) {
+    s.push_back(label);
+    for (int c = 0; c < 3; ++c)
+      for (int i = 0; i < 1024; ++i) s.push_back(char(64 * c + (i + label) % 64));
+  }
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("planes become channels-last images") {
+  support::scratch const dir;
+  cifar10_source const s{{support::write(dir / "data_batch_1.bin", two_records()),
+                          support::write(dir / "data_batch_2.bin", two_records().substr(3073))}};
+  CHECK(s.shards() == std::vector<shard>{{"data_batch_1.bin", 2}, {"data_batch_2.bin", 1}});
+  auto const in = s.open();
+  edl::example e;
+  in->read(0, 1, e);
+  CHECK(e.integer("label") == 9);
+  auto const image = e.float_values("image");
+  REQUIRE(image.size() == 3072);
+  for (std::size_t i = 0; i < 1024; ++i)
+    for (std::size_t c = 0; c < 3; ++c) REQUIRE(image[3 * i + c] == float(64 * c + (i + 9) % 64));
+  in->read(1, 0, e);
+  CHECK(e.integer("label") == 9);
+  CHECK(has(failure([&] { in->read(0, 2, e); }), "no record 2"));
+  CHECK(has(failure([&] { in->read(2, 0, e); }), "no shard 2"));
+}
+
+TEST_CASE("damage to CIFAR-10's files is told") {
+  support::scratch const dir;
+  auto const path = support::write(dir / "f.bin", two_records());
+  auto const opened = [&](std::string const& bytes) {
+    return failure([&] { cifar10_source({support::write(path, bytes)}); });
+  };
+  CHECK(has(opened(""), "expected records of 3073 bytes, 0 bytes"));
+  CHECK(has(opened(two_records() + "x"), "are 2 of them and 1 more"));
+  auto bad = two_records();
+  bad[3073] = '\x0a';
+  support::write(path, bad);
+  cifar10_source const s{{path}};
+  auto const in = s.open();
+  edl::example e;
+  CHECK(failure([&] { in->read(0, 0, e); }).empty());
+  CHECK(failure([&] { in->read(0, 1, e); }) ==
+        path + ": record 1 at byte 3073: expected a label from 0 to 9, found 10");
+  std::filesystem::resize_file(path, 4000);
+  CHECK(has(failure([&] { in->read(0, 1, e); }), "it was changed"));
+  CHECK(has(failure([&] { in->read(0, 0, e); }), "has 4000 bytes but had 6146"));
+}
+
+TEST_CASE("CIFAR-10 files damaged at random are errors or other images") {
+  support::scratch const dir;
+  int refused = 0;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    auto bytes = support::mutate(two_records(), {7, i});
+    if (i % 2) bytes.resize(6146);
+    support::write_anew(dir / "f.bin", bytes);
+    refused += !failure([&] {
+                  cifar10_source const s{{dir / "f.bin"}};
+                  edl::example e;
+                  auto const in = s.open();
+                  for (std::uint64_t n = 0; n < s.shards()[0].records; ++n) in->read(0, n, e);
+                }).empty();
+  }
+  CHECK(refused > 500);
+  CHECK(refused < 2000);
+}
+
+}  // namespace cifar10_test
 
 namespace numpy_test {
 
