@@ -7,7 +7,7 @@
 
 namespace edl::nn {
 
-/// Hands a container's memory to its children, in the order of `children`. They are taken to have the
+/// Distributes a container's memory to its children, in the order of `children`. Assumes that they have the
 /// container's sides.
 template <class T>
 struct forward_shares {
@@ -18,7 +18,7 @@ struct forward_shares {
   explicit forward_shares(forward_args<T> const& a)
       : batch(a.batch.of_sides(a.narrow)), parameters(a.parameters), state(a.state), saved(a.saved) {}
 
-  /// Memory for what the container keeps itself.
+  /// Memory for the container itself.
   std::span<T> keep(shape s, bool narrow = false) {
     return saved.aligned(scalars_of(std::size_t(batch) * s.size(), narrow));
   }
@@ -32,7 +32,7 @@ struct forward_shares {
   }
 };
 
-/// The same in the backward pass. What only the caller knows (dy, dx) it fills in.
+/// The same in the backward pass. The caller sets dy and dx.
 template <class T>
 struct backward_shares {
   pass_size batch;
@@ -69,7 +69,7 @@ struct backward_shares {
   }
 };
 
-/// Which child of a container it is.
+/// Identifies a child of a container.
 template <class C>
 struct child_of {
   C const& container;
@@ -91,7 +91,7 @@ void forward_child(pass<D> const& p, child_of<C> const& which, L const& l,
   if (p.trace) p.device.synchronize();
 }
 
-/// The same in the backward pass; does nothing where nobody needs a gradient. Who watches is told of it.
+/// The same in the backward pass; does nothing if no gradient is needed. Reports progress to the watch.
 template <class C, class L, class D, class... More>
 void backward_child(pass<D> const& p, child_of<C> const& which, L const& l,
                     backward_args<typename D::scalar> const& a, std::span<typename D::scalar> scratch,
@@ -105,7 +105,7 @@ void backward_child(pass<D> const& p, child_of<C> const& which, L const& l,
   if (p.watch && !a.gradients.empty()) p.watch->final_from(a.gradients);
 }
 
-/// Scalars of a container's saved memory that its children take.
+/// Scalars of a container's saved memory for its children.
 template <container L>
 constexpr std::size_t saved_by_children(L const& l, shape in, pass_size batch) {
   std::size_t n = 0;
@@ -116,7 +116,7 @@ constexpr std::size_t saved_by_children(L const& l, shape in, pass_size batch) {
   return n;
 }
 
-/// The most that a child uses within one call.
+/// The largest scratch that a child uses within one call.
 template <container L>
 constexpr std::size_t scratch_of_children(L const& l, shape in, pass_size batch) {
   std::size_t most = 0;
@@ -128,7 +128,7 @@ constexpr std::size_t scratch_of_children(L const& l, shape in, pass_size batch)
   return most;
 }
 
-/// Why the first child that does not fit does not.
+/// The reason why the first child that does not fit does not.
 template <container L>
 constexpr fit check_children(L const& l, shape in) {
   fit why = fit::fits;

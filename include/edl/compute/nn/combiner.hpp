@@ -5,11 +5,11 @@
 
 namespace edl::nn {
 
-/// How the rows of a sample's ids become one. It is their sum Σ w·e, the mean Σ w·e / Σ w, or Σ w·e / √Σ w²
-/// (as TensorFlow's combiners of sparse ids and weights).
+/// How the rows of a sample's ids are combined: their sum Σ w·e, the mean Σ w·e / Σ w, or Σ w·e / √Σ w² (as
+/// TensorFlow's combiners of sparse ids and weights).
 enum class combiner { sum, mean, sqrtn };
 
-/// What the weights of a sample are divided by, once all of them have been added.
+/// The divisor of a sample's weights, after all of them have been added.
 template <class T>
 class weight_norm {
  public:
@@ -17,7 +17,7 @@ class weight_norm {
 
   void add(T weight) { sum_ += combiner_ == combiner::sqrtn ? weight * weight : weight; }
 
-  /// To be multiplied by; 0 where the weights sum to 0.
+  /// The factor for the sum; 0 if the weights sum to 0.
   T reciprocal() const {
     if (combiner_ == combiner::sum) return T(1);
     T const norm = combiner_ == combiner::sqrtn ? std::sqrt(sum_) : sum_;

@@ -18,13 +18,13 @@
 namespace edl::nn {
 namespace detail {
 
-/// What is said of a step.
+/// The printed line of a step.
 struct step_line {
   std::size_t depth = 0, layers = 1;
   std::string name;
   shape in, out;
   std::size_t parameters = 0;
-  std::size_t bytes = 0;  ///< its result and what it keeps for the backward pass
+  std::size_t bytes = 0;  ///< its result and what it stores for the backward pass
   std::string kernel;
 };
 
@@ -58,7 +58,7 @@ struct explainer {
       return {};
   }
 
-  /// `narrow`: the sides of the container that are.
+  /// `narrow`: the narrow sides of the container.
   template <layer L>
   void within(L const& l, shape in, std::size_t depth, bfloat16_io narrow = {}) {
     if constexpr (masks_places<L>)
@@ -95,10 +95,10 @@ struct explainer {
 
 }  // namespace detail
 
-/// Says how a network is computed for `batch` samples. It lists the steps with the layers that each takes
-/// along, shapes, parameters, memory, and the kernels that the device chose. With a bound of memory it says
-/// what is computed again, and returns that line. Throws edl::usage_error where no plan keeps to the bound,
-/// or the device's memory is not the host's (`model_options`).
+/// Prints how a network is computed for `batch` samples: the steps with their layers, shapes, parameters,
+/// memory, and the kernels that the device chose. With a memory budget it also prints which steps are
+/// recomputed, and returns that line. Throws edl::usage_error if no plan meets the budget, or the device's
+/// memory is not the host's (`model_options`).
 template <auto const& Net>
 std::string explain(std::ostream& to, backend& on, pass_size batch, std::size_t memory_budget = 0) {
   auto keep = on.in_host_memory() ? batch.keep : on_accelerator(batch.keep);

@@ -17,32 +17,31 @@
 namespace edl::nn {
 
 /// A layer that can apply an activation to its result before it is stored: `forward(pass, args, activation)`.
-/// Its `backward` wants the gradient before the activation.
+/// Its `backward` takes the gradient before the activation.
 template <class L>
 concept activates = layer<L> && L::activates;
 
-/// A layer whose `backward(pass, args, true)` takes along the gradient of the relu that its input came out
-/// of.
+/// A layer whose `backward(pass, args, true)` also applies the gradient of the relu that produced its input.
 template <class L>
 concept masks_input = layer<L> && L::masks_input;
 
-/// A layer whose `backward(pass, args, more, masked, narrow_more)` adds `more` to dx. If `masked`, dx is 0
-/// then where x is not above 0.
+/// A layer whose `backward(pass, args, more, masked, narrow_more)` adds `more` to dx. If `masked`, it then
+/// sets dx to 0 where x is not above 0.
 template <class L>
 concept adds_gradient = requires { requires L::adds_gradient; };
 
-/// A layer whose `backward` computes dx without x, and without gradients where none are asked for.
+/// A layer whose `backward` computes dx without x, and skips gradients if none are requested.
 template <class L>
 concept splits_backward = requires { requires L::splits_backward; };
 
-/// A layer whose `forward(pass, args, activation::none, true)` may know that a batch normalisation reads its
+/// A layer whose `forward(pass, args, activation::none, true)` can use that a batch normalisation reads its
 /// result next.
 template <class L>
 concept feeds_norm = requires { requires L::feeds_norm; };
 
 /// How a chain computes one of its layers, or several as one. A step has the variables, random streams and
-/// results of the layers that it stands for; only what lies between them is never stored.
-/// `AfterRelu`: the gradient of the relu before is taken along. `ToNorm`: a batch normalisation is next.
+/// results of the layers that it replaces; only the values between them are never stored. `AfterRelu`: it
+/// applies the gradient of the relu before. `ToNorm`: a batch normalisation is next.
 template <layer L, bool AfterRelu = false, bool ToNorm = false>
 struct step {
   L l;
@@ -52,8 +51,8 @@ struct step {
   static constexpr bool overwrites_dy = nn::overwrites_dy<L>, reads_y = nn::reads_y<L>;
   static constexpr bool recomputes = nn::recomputes<L>;
   static constexpr bool exact = gives_ids<L>;  ///< its result is never rounded
-  static constexpr bool over_x = false;        ///< its dx may lie over x
-  /// Its dx may be computed in a call of its own, without gradients, and then lie over x.
+  static constexpr bool over_x = false;        ///< its dx may overwrite x
+  /// Its dx may be computed in a separate call, without gradients, and then overwrite x.
   static constexpr bool splits_backward = nn::splits_backward<L> && !AfterRelu;
   static constexpr bool adds_gradient = nn::adds_gradient<L> && !AfterRelu;
 
@@ -85,7 +84,7 @@ struct step {
   }
 };
 
-/// A layer and the relu after it. `Masked`: the next step takes the relu's gradient along.
+/// A layer and the relu after it. `Masked`: the next step applies the relu's gradient.
 template <activates L, bool Masked, bool AfterRelu = false>
 struct relu_step : step<L, AfterRelu> {
   static constexpr std::size_t width = 2;
@@ -102,7 +101,7 @@ struct relu_step : step<L, AfterRelu> {
   }
 };
 
-/// What no pooling is.
+/// No pooling.
 struct no_pool {};
 
 /// A batch normalisation, the activation after it if any, and the pooling after that if any.
@@ -117,11 +116,11 @@ struct norm_step {
   static constexpr bool pools = std::same_as<Pool, max_pool>;
   static constexpr std::size_t width = 1 + (F != activation::none) + pools;
   static constexpr bool overwrites_dy = false, reads_y = pools, over_x = !pools, splits_backward = false;
-  /// `again(pass, args)` computes the result a second time, from the statistics that are kept.
+  /// `again(pass, args)` recomputes the result from the stored statistics.
   static constexpr bool recomputes = !pools, exact = false;
 
   constexpr batch_norm const& source() const { return l; }
-  /// The pooling's window where it is done on the way; 1 where there is none, or it is done by itself.
+  /// The pooling's window if the step also pools; 1 without pooling, or if that is a separate pass.
   constexpr int window(shape in) const {
     if constexpr (pools) {
       auto const g = pool.geometry(in);
@@ -192,7 +191,8 @@ struct norm_step {
   }
 
  private:
-  /// Whether what is normalised and then pooled apart is narrow in between, and the scalars that it takes.
+  /// Whether the values between normalisation and a separate pooling are narrow, and the scalars that they
+  /// take.
   constexpr bool pooled_narrow(shape in, pass_size batch) const {
     return batch.narrow && in.channels % 2 == 0;
   }
@@ -211,7 +211,7 @@ constexpr bool is_at() {
     return false;
 }
 
-/// The activation that layer number `I` is, where a normalisation has that within.
+/// The activation that layer number `I` is, if a normalisation can apply it.
 template <std::size_t I, class... Layers>
 constexpr activation activation_at() {
   return is_at<I, relu, Layers...>()   ? activation::relu
@@ -220,7 +220,7 @@ constexpr activation activation_at() {
                                        : activation::none;
 }
 
-/// Whether layer number `I` can take along the gradient of the relu before it.
+/// Whether layer number `I` can apply the gradient of the relu before it.
 template <std::size_t I, class... Layers>
 constexpr bool masks_at() {
   if constexpr (I < sizeof...(Layers)) {
@@ -231,8 +231,8 @@ constexpr bool masks_at() {
   }
 }
 
-/// Steps for the layers from number `I` on. `AfterRelu`: what comes in was cut off at zero by the step
-/// before, and the gradient of that is ours.
+/// Steps for the layers from number `I` on. `AfterRelu`: the step before ends with a relu, and this one
+/// applies its gradient.
 template <std::size_t I, bool AfterRelu, class... Layers>
 constexpr auto steps_from(std::tuple<Layers...> const& layers) {
   if constexpr (I == sizeof...(Layers)) {

@@ -21,8 +21,8 @@
 
 namespace edl::nn {
 
-/// One layer by itself, in double, with exactly the memory that it asks for and a minibatch of random
-/// numbers. What a pass has to write is NaN before, so that what it leaves out is seen. Thread safety:
+/// One layer by itself, in double, with exactly the memory that it requests and a minibatch of random
+/// numbers. Memory that a pass must write is NaN before, so that omissions are detected. Thread safety:
 /// distinct objects: safe.
 template <class L>
   requires layer<L> || is_expression<L>
@@ -66,7 +66,7 @@ struct lone_layer {
     std::ranges::fill(gradients, poison);
     std::ranges::fill(scratch, poison);
     pass<basic_cpu<double>> p{cpu, mode, random, scratch};
-    auto spent = dy;  // a layer may leave something else in it
+    auto spent = dy;  // a layer may overwrite it
     whole.backward(p, {in, out, batch, x, y, spent, parameters, state,
                        with_dx ? std::span(dx) : std::span<double>(), gradients, saved});
   }
@@ -100,16 +100,16 @@ struct lone_layer {
   }
 };
 
-/// How far the gradients of a layer are from central differences, at most, as `lone_layer::error` says. Those
-/// of a layer that is right are below 1e-7. NaN: a pass left out an element that it has to write.
+/// The greatest errors of a layer's gradients against central differences, as in `lone_layer::error`. A
+/// correct layer's are below 1e-7. NaN: a pass did not write an element that it must write.
 struct derivative_errors {
-  double inputs = 0;     ///< of what `backward` writes into `dx`
-  double variables = 0;  ///< of what it writes into `gradients`
+  double inputs = 0;     ///< of `dx`, as `backward` writes it
+  double variables = 0;  ///< of `gradients`, likewise
 };
 
-/// Compares what a layer's `backward` gives with central differences of its `forward`, on `batch` samples of
-/// shape `in`, in double. `l.check(in)` must be `fits`. A layer with a kink, as at 0 of a relu, may be off
-/// where a random input lies within 1e-5 of it.
+/// Compares the results of a layer's `backward` with central differences of its `forward`, on `batch` samples
+/// of shape `in`, in double. `l.check(in)` must be `fits`. A layer with a kink, like a relu at 0, may have
+/// larger errors if a random input is within 1e-5 of it.
 template <class L>
   requires layer<L> || is_expression<L>
 derivative_errors gradient_errors(L const& l, shape in, pass_size batch = 3, mode m = mode::training) {

@@ -12,12 +12,12 @@
 
 namespace edl::nn {
 
-/// Where an input of a network is in the row of a sample.
+/// The place of a network's input in the row of a sample.
 struct input_place {
-  std::string_view name;              ///< empty: it is the only one
+  std::string_view name;              ///< empty: the only input
   std::size_t first = 0, count = 0;   ///< numbers, each of which `feed` writes
   std::size_t first_id = 0, ids = 0;  ///< ids of tables, likewise
-  bool list = false;                  ///< it has as many ids as a record likes, and maybe none
+  bool list = false;                  ///< it has any number of ids, also none
   bool numbers = false;               ///< it has no ids
 };
 
@@ -57,7 +57,7 @@ constexpr std::array<input_place, sizeof...(Named)> input_places(input_list<Name
                     all.all);
 }
 
-/// Calls visit(first) for each place in the row of a sample where a layer begins to read a named input.
+/// Calls visit(first) for each offset in the row of a sample where a layer reads a named input.
 template <layer L, class Visit>
 constexpr void for_each_input(L const& l, shape in, Visit const& visit) {
   if constexpr (requires { l.part; }) {
@@ -72,7 +72,7 @@ constexpr void for_each_input(L const& l, shape in, Visit const& visit) {
   }
 }
 
-/// Whether each input of a network is read by a layer, where any of them is read by itself.
+/// Whether a layer reads each input of a network, if any of them is read by itself.
 template <class Network>
 constexpr bool reads_all_inputs(Network const& net) {
   std::size_t branches = 0;

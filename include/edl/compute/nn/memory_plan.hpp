@@ -16,15 +16,15 @@
 
 namespace edl::nn {
 
-/// What the backward pass computes again, so that a network fits into less memory (activation checkpointing:
-/// Chen et al., "Training deep nets with sublinear memory cost", 2016).
+/// Which steps the backward pass recomputes, so that a network fits into less memory (activation
+/// checkpointing: Chen et al., "Training deep nets with sublinear memory cost", 2016).
 struct memory_plan {
   std::vector<std::uint16_t> again;  ///< as in `pass_size`; empty: nothing
   std::uint16_t inner = 0;           ///< likewise
-  double work = 0;                   ///< what that takes, about, of a forward pass
-  std::size_t steps = 0;             ///< so many are computed again
+  double work = 0;                   ///< its cost, about, as a share of a forward pass
+  std::size_t steps = 0;             ///< number of recomputed steps
 
-  /// The same passes with this plan, which outlives them.
+  /// The same passes with this plan, which must outlive them.
   pass_size of(pass_size size) const {
     size.again = again.empty() ? nullptr : again.data();
     size.inner = inner;
@@ -33,45 +33,43 @@ struct memory_plan {
   }
 };
 
-/// Steps [first, end) of a chain: one that is kept, or a group that is computed again. In scalars.
+/// Steps [first, end) of a chain: a stored one, or a group that is recomputed. In scalars.
 struct stretch {
   std::size_t first = 0, end = 0;
   bool again = false;
-  std::size_t grows = 0;  ///< what is kept of it while later steps compute
-  std::size_t takes = 0;  ///< the most that it takes at once, beside what is kept of those before
-  double work = 0;        ///< of computing it again, of a forward pass
+  std::size_t grows = 0;  ///< stored while later steps compute
+  std::size_t takes = 0;  ///< its largest use at once, besides what is stored for those before
+  double work = 0;        ///< of recomputing it, as a share of a forward pass
 };
 
-/// A chain whose steps may be computed again.
+/// A chain whose steps may be recomputed.
 struct planned_chain {
   std::uint16_t inner = 0;  ///< as in `pass_size`
   std::size_t steps = 0;
   std::vector<stretch> all;
 };
 
-/// The plan of the least work whose stretches, one after the other from the first step to the last, take at
-/// most `most` scalars. Of plans that keep as much up to a step it looks at 1,000 at most.
+/// The plan with the least work whose stretches, in sequence from the first step to the last, take at most
+/// `most` scalars. Considers at most 1,000 plans for each step.
 std::optional<memory_plan> cheapest_plan(planned_chain const& of, std::size_t most);
 
-/// Bytes that a network may take, of which `fixed` are for what is not planned. The rest is scalars of a
-/// size.
+/// Bytes that a network may take; `fixed` of them are not subject to planning. The rest is scalars of a size.
 struct budget {
   std::size_t bytes = 0, fixed = 0, scalar = 0;
-  storage keep = {};  ///< how results are kept: an error names what would keep less
+  storage keep = {};  ///< how results are stored: an error names a storage that takes less
 
   std::size_t scalars() const { return bytes > fixed ? (bytes - fixed) / scalar : 0; }
 };
-/// The plan of the least work, among those of each chain, that keeps to a budget, but for a thousandth.
-/// `takes` says how many scalars the network takes with a plan. Throws edl::usage_error that names the least
-/// that is possible where none does.
+/// The plan with the least work, among those of each chain, that meets a budget, up to a thousandth. `takes`
+/// returns the scalars that the network takes with a plan. If no plan meets it, throws edl::usage_error,
+/// which names the least possible budget.
 memory_plan choose_plan(std::vector<planned_chain> const& all, budget const& most,
                         std::function<std::size_t(memory_plan const&)> const& takes);
 
-/// What is told of the plan for a bound: how many of the network's steps are computed again, and what that
-/// takes.
+/// Describes the plan: how many of the network's steps are recomputed, and at what cost.
 std::string text_of(memory_plan const& plan);
 
-/// About how long a layer computes. A number that is written takes as long as some dozen multiplications.
+/// An estimate of a layer's work. Writing a number counts as some dozen multiplications.
 template <layer L>
 constexpr double work_of(L const& l, shape in) {
   shape const out = l.output(in);
@@ -86,7 +84,7 @@ constexpr double work_of(L const& l, shape in) {
   return all;
 }
 
-/// What may be computed again of a chain for passes of this size, in a network of so much work.
+/// The steps of a chain that may be recomputed for passes of this size, in a network with this total work.
 template <class Chain>
 planned_chain stretches_of(Chain const& of, shape in, pass_size size, double whole) {
   constexpr std::size_t n = Chain::length;
@@ -111,16 +109,16 @@ planned_chain stretches_of(Chain const& of, shape in, pass_size size, double who
       chain_memory<n> const m(asked.of, asked.sides, size);
       s.grows = m.saved_at[s.end] - before;
       if (!m.begins(first) || s.grows >= until(s.end) - before) continue;
-      s.takes = m.takes_alone(asked.of, first, s.end) - before;  // those beside it may be groups, too
+      s.takes = m.takes_alone(asked.of, first, s.end) - before;  // its neighbours may be groups, too
       all.all.push_back(s);
     }
   }
   return all;
 }
 
-/// The plan with which passes of this size take at most `budget` bytes, of which `fixed` are for what is not
-/// planned. Steps of the network's own chain are computed again, or those of a chain that is a step of it.
-/// Empty where all can be kept. Throws edl::usage_error where there is none.
+/// The plan with which passes of this size take at most `budget` bytes; `fixed` of them are not subject to
+/// planning. It recomputes steps of the network's own chain, or of a chain that is a step of it. Empty if
+/// everything can be stored. Throws edl::usage_error if there is none.
 template <class T, class Chain>
 memory_plan plan_memory(Chain const& body, shape in, pass_size size, std::size_t bytes, std::size_t fixed) {
   budget const most{bytes, fixed, sizeof(T), size.keep};

@@ -22,19 +22,19 @@ namespace edl {
 
 template <device Device>
 struct model_options {
-  int max_batch = 1;       ///< samples that a pass takes at most
+  int max_batch = 1;       ///< largest number of samples in a pass
   std::uint64_t seed = 1;  ///< of the initial variables and of dropout
   typename Device::options device{};
-  nn::storage keep = nn::storage::recomputed;  ///< what becomes of the results between layers
-  hyperparameter_view set{};                   ///< outlives the model
-  /// Variables to predict with, which outlive the model: it has none of its own, and no gradients.
+  nn::storage keep = nn::storage::recomputed;  ///< how results between layers are stored
+  hyperparameter_view set{};                   ///< must outlive the model
+  /// Variables to predict with, which must outlive the model: it then has none of its own, and no gradients.
   std::span<typename Device::scalar> predicts_with{};
-  /// Bytes that `memory().total()` may be at most: results are computed again in the backward pass where that
-  /// saves enough, which changes no bit. 0: no bound. Of processors alone.
+  /// Largest value of `memory().total()` in bytes: the backward pass recomputes results where that saves
+  /// enough, with bitwise equal results. 0: no limit. On processors only.
   std::size_t memory_budget = 0;
 };
 
-/// What a model occupies, in bytes.
+/// The memory of a model, in bytes.
 struct model_memory {
   std::size_t variables = 0, gradients = 0, activations = 0, scratch = 0;
 
@@ -43,20 +43,20 @@ struct model_memory {
 
 namespace nn::detail {
 
-/// Throws edl::error unless 1 ≤ batch ≤ max_batch and there are as many elements as that many samples have.
+/// Throws edl::error unless 1 ≤ batch ≤ max_batch and the number of elements is that of `batch` samples.
 void check_input(int batch, int max_batch, std::size_t elements, shape sample);
 
 /// Throws edl::error unless the batch is that of the forward pass before.
 void check_backward(int batch, int forward_batch);
 
-/// Throws edl::usage_error that says that a bound of memory is of processors.
+/// Throws edl::usage_error: memory budgets are supported on processors only.
 [[noreturn]] void refuse_budget_elsewhere();
 
-/// Throws edl::error unless [first, first + count) lies within a model's variables.
+/// Throws edl::error unless [first, first + count) is within a model's variables.
 void check_range(std::size_t first, std::size_t count, std::size_t variables);
 
-/// Whether all results between layers shall lie on an accelerator: a quarter of its free memory is enough. To
-/// compute one again is a pass over memory, which is what a step is made of there.
+/// Whether an accelerator should store all results between layers: a quarter of its free memory is enough.
+/// Recomputing one is a pass over memory, which dominates the time of a step there.
 template <class T>
 bool has_room([[maybe_unused]] basic_backend<T>& on, [[maybe_unused]] std::size_t bytes) {
   if constexpr (std::same_as<T, float>)
@@ -66,8 +66,8 @@ bool has_room([[maybe_unused]] basic_backend<T>& on, [[maybe_unused]] std::size_
 
 }  // namespace nn::detail
 
-/// A network (a constexpr object with static storage) bound to memory on a device, which all spans are in.
-/// All variables are one arena, all gradients another; a pass allocates nothing. Movable, spans stay valid.
+/// A network (a constexpr object with static storage) bound to memory on a device; all spans refer to it. All
+/// variables are one arena, all gradients another; a pass allocates nothing. Movable; spans stay valid.
 /// Thread safety: distinct objects: safe. Shared objects: unsafe. Static functions: safe.
 template <auto const& Net, device Device>
 class model {
@@ -86,10 +86,10 @@ class model {
   static constexpr shape input = Net.input;
   static constexpr shape output = fits() ? Net.body.output(Net.input) : shape{};
   static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
-  static constexpr bool has_input_gradient = nn::table_ids(Net.start) > 0;  ///< rows of tables are trained
+  static constexpr bool has_input_gradient = nn::table_ids(Net.start) > 0;  ///< it trains rows of tables
 
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1, and
-  /// edl::usage_error where no plan keeps to the bound of memory.
+  /// edl::usage_error if no plan meets the memory budget.
   explicit model(options o = {})
       : device_(Device::open(o.device)), max_batch_(o.max_batch), seed_(o.seed), keep_(o.keep), set_(o.set) {
     narrow_ = device_->narrows();
@@ -140,16 +140,16 @@ class model {
     device_->bind(parameters());
   }
 
-  /// Elements [first, first + range.size()) of the variables' arena alone, in host memory: the same bits as
-  /// in the whole.
+  /// Draws only elements [first, first + range.size()) of the variables' arena, in host memory: bitwise equal
+  /// to drawing the whole.
   static void initialise(std::uint64_t seed, std::size_t first, std::span<scalar> range) {
     nn::detail::check_range(first, range.size(), parameter_count + state_count);
     nn::draw(Net.body, input, random_stream{mix(seed, 0)}, first, range);
   }
 
-  /// The network's answer to `batch` samples, valid until the next pass. In training, moves the state, and
-  /// draws from the stream of `step`. `of`: the extents of these samples. They may be smaller than the
-  /// network's input where its variables are the same (`nn::planned_length`).
+  /// The network's outputs for `batch` samples, valid until the next pass. In training, it updates the state,
+  /// and draws from the stream of `step`. `of`: the extents of these samples. They may be smaller than the
+  /// network's input if its variables are the same (`nn::planned_length`).
   view<scalar> forward(view<scalar> x, int batch, mode what, std::uint64_t step = 0, shape of = input) {
     nn::detail::check_input(batch, max_batch_, x.size(), of);
     batch_ = batch;
@@ -166,14 +166,14 @@ class model {
     return y;
   }
 
-  /// The extents of what the last `forward` returned.
+  /// The extents of the last `forward`'s result.
   shape last_output() const { return out_; }
 
-  /// For the loss: its gradient with respect to what `forward` returned, to be written before `backward`.
+  /// The loss's gradient with respect to the result of `forward`; write it before `backward`.
   std::span<scalar> output_gradient() { return dy_.span().first(std::size_t(batch_) * out_.size()); }
 
-  /// Overwrites `gradients()`. `x` and `batch` are those of the last `forward`. `ready(first)`, if it is
-  /// anything, is called on the way: gradients from number `first` on are final.
+  /// Overwrites `gradients()`. `x` and `batch` are those of the last `forward`. Calls `ready(first)`, unless
+  /// it is empty, during the pass: gradients from number `first` on are final.
   void backward(view<scalar> x, int batch, std::function<void(std::size_t first)> const& ready = {}) {
     nn::detail::check_input(batch, max_batch_, x.size(), in_);
     nn::detail::check_backward(batch, batch_);
@@ -186,12 +186,12 @@ class model {
                        dx_.span().first(has_input_gradient ? x.size() : 0), gradients(), workspace_.span()});
   }
 
-  /// Of the last `backward`, with respect to its `x`; empty without `has_input_gradient`.
+  /// The gradient of the last `backward` with respect to its `x`; empty without `has_input_gradient`.
   view<scalar> input_gradient() {
     return dx_.span().first(has_input_gradient ? std::size_t(batch_) * input.size() : 0);
   }
 
-  /// What a model of this many samples occupies.
+  /// The memory of a model for passes of this size.
   static constexpr model_memory memory(nn::pass_size most) {
     constexpr std::size_t s = sizeof(scalar);
     std::size_t const saved = nn::saved_by(Net.body, input, most);
@@ -201,15 +201,15 @@ class model {
   }
   model_memory memory() const { return memory(size_of(max_batch_)); }
 
-  /// What is computed again so that passes of this size take at most so many bytes. Throws
-  /// edl::usage_error where they cannot.
+  /// The steps to recompute so that passes of this size take at most `budget` bytes. Throws edl::usage_error
+  /// if that is impossible.
   static nn::memory_plan plan(nn::pass_size most, std::size_t budget) {
     std::size_t const planned = Net.body.workspace(input, most) * sizeof(scalar);
     return nn::plan_memory<scalar>(Net.body, input, most, budget, memory(most).total() - planned);
   }
   nn::memory_plan const& plan() const { return plan_; }
 
-  /// From now on passes are timed, layer by layer; null: no more. `to` outlives its use.
+  /// Times passes from now on, layer by layer; null: stops that. `to` must outlive its use.
   void set_trace(nn::trace* to) { trace_ = to; }
 
   int max_batch() const { return max_batch_; }
@@ -219,7 +219,7 @@ class model {
   using buffer = device_buffer<scalar>;
 
   nn::pass_size size_of(int batch) const { return plan_.of({batch, keep_, narrow_}); }
-  /// Exact products, or a shape that is cut otherwise, may need more than was planned.
+  /// Exact products, or a shape that is divided differently, may need more than was planned.
   void make_room() {
     std::size_t const needed = Net.body.workspace(in_, size_of(max_batch_));
     if (needed <= workspace_.span().size()) return;
@@ -236,7 +236,7 @@ class model {
   std::uint64_t seed_ = 1, step_ = 0;
   nn::storage keep_ = nn::storage::recomputed;
   nn::memory_plan plan_;
-  bool narrow_ = false;  // of the last forward pass: layers that can pass samples on as bfloat16 do
+  bool narrow_ = false;  // whether the last forward pass passed samples between layers as bfloat16
   hyperparameter_view set_;
   mode mode_ = mode::training;
   nn::trace* trace_ = nullptr;

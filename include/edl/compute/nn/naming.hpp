@@ -12,17 +12,16 @@
 
 namespace edl::nn {
 
-/// The last of the names of siblings, numbered where it stands there twice: `dense`, then `dense_1`, as Keras
-/// does.
+/// The last of the names of siblings, numbered if it occurs before: `dense`, then `dense_1`, as in Keras.
 std::string numbered(std::span<std::string_view const> names);
 
-/// What a container calls its child: the child's role, or else its kind.
+/// A container's name for its child: the child's role, or else its kind.
 template <class L>
 constexpr std::string_view child_name(L const&, std::string_view role) {
   return role.empty() ? name_of<L>() : role;
 }
 
-/// The same for child number `index`, numbered among its siblings. Its variables have this name in theirs.
+/// The same for child number `index`, numbered among its siblings. The names of its variables contain it.
 template <container C>
 std::string child_name(C const& of, shape in, std::size_t index) {
   std::vector<std::string_view> names;
@@ -33,15 +32,14 @@ std::string child_name(C const& of, shape in, std::size_t index) {
   return numbered(names);
 }
 
-/// Gives the variables of a layer their names while somebody walks through it, outermost first. Names are
-/// paths of `child_name`s.
+/// Names the variables of a layer during a traversal, outermost first. Names are paths of `child_name`s.
 class naming {
  public:
   void enter(std::string_view name);
   void leave();
   void add(variable_spec const& v);
 
-  /// Where all that were added lie: parameters first. Throws edl::error where two have one name.
+  /// The layout of all added variables: parameters first. Throws edl::error if two have one name.
   parameter_layout lay_out() const;
 
  private:

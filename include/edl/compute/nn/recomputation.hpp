@@ -10,11 +10,11 @@
 
 namespace edl::nn {
 
-/// A device for which the compiler looks at a layer that can be computed again. There is none of it.
+/// A device for which the compiler checks a layer that can be recomputed. It is never instantiated.
 template <class Device>
 struct recomputing : Device {};
 
-/// Instantiated where such a layer draws.
+/// Instantiated if the layer draws random numbers.
 template <class Drawn>
 struct draws_random_numbers {
   static constexpr bool recompute = sizeof(Drawn) > 0;
@@ -24,7 +24,7 @@ struct draws_random_numbers {
       "computed again");
 };
 
-/// What such a layer has for a random stream.
+/// The random stream of the checked layer.
 struct no_random_stream {
   template <std::integral T>
   constexpr random_stream child(T) const {
@@ -68,7 +68,7 @@ struct random_numbers<recomputing<Device>> {
   using type = no_random_stream;
 };
 
-/// Instantiated for a layer that says `recomputes`, so that the compiler reads its `forward` once more.
+/// Instantiated for a layer that declares `recomputes`, so that the compiler checks its `forward`.
 template <layer L, class Device>
 struct recomputation {
   using device = recomputing<Device>;

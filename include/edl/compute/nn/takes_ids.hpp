@@ -9,15 +9,15 @@
 
 namespace edl::nn {
 
-/// A layer whose input is ids. It says `takes_ids = true`, and has a `vocabulary`: ids are below it. Its
-/// input is float32 always, which that of others is not on every device.
+/// A layer whose input is ids. It declares `takes_ids = true`, and a `vocabulary`: ids are below it. Its
+/// input is always float32, unlike that of other layers on some devices.
 template <class L>
 concept takes_ids = layer<L> && requires(L const& l) {
   requires L::takes_ids;
   { l.vocabulary + 0 } -> std::same_as<int>;
 };
 
-/// A container of which only the first child sees what comes in.
+/// A container whose input only the first child reads.
 template <class L>
 constexpr bool is_serial = [] {
   if constexpr (requires { L::serial; })
@@ -26,8 +26,8 @@ constexpr bool is_serial = [] {
     return false;
 }();
 
-/// Whether a container's child number `index` is given what the container is. Of a serial one that is not
-/// said.
+/// Whether a container's child number `index` gets the container's input. Serial containers do not declare
+/// that.
 template <layer L>
 constexpr bool sees_input(L const& l, int index) {
   if constexpr (requires { l.sees_input(std::size_t(index)); })
@@ -36,8 +36,7 @@ constexpr bool sees_input(L const& l, int index) {
     return true;
 }
 
-/// A layer of ids that may have weights beside them, and of which a sample may lack some: those are -1. It
-/// says `takes_weights = true`.
+/// A layer of ids that may have weights; missing ids of a sample are -1. It declares `takes_weights = true`.
 template <class L>
 constexpr bool takes_weights = [] {
   if constexpr (requires { L::takes_weights; })
@@ -46,7 +45,7 @@ constexpr bool takes_weights = [] {
     return false;
 }();
 
-/// Why a layer by itself cannot be given ids, or anything else.
+/// Why a layer by itself cannot take ids, or anything else.
 template <layer L>
 constexpr fit check_ids(bool ids, shape in) {
   if constexpr (takes_ids<L>) {
@@ -70,7 +69,7 @@ constexpr bool gives_ids = [] {
     return false;
 }();
 
-/// Whether a layer, or one within it, has to do with ids.
+/// Whether a layer, or one within it, reads or gives ids.
 template <layer L>
 constexpr bool knows_ids(L const& l, shape in) {
   if constexpr (masks_places<L>) {
@@ -90,16 +89,16 @@ constexpr bool knows_ids(L const& l, shape in) {
 /// Ids in the row of a sample.
 struct id_range {
   int first = 0, count = 0;
-  bool weighted = false;  ///< as many weights stand behind them
-  bool length = false;    ///< it is a number of places, and no id
+  bool weighted = false;  ///< followed by as many weights
+  bool length = false;    ///< it is a number of places, not an id
 
   constexpr bool empty() const { return count == 0; }
 };
 
 constexpr id_range ids_of(shape in, int first = 0) { return {first, in.channels, in.width > 1}; }
 
-/// Calls visit(id_range, vocabulary, none) for each layer that takes ids, which are those of the range; with
-/// `none`, an id may be -1. `seen`: what the layer is given. A length is as an id below length + 1.
+/// Calls visit(id_range, vocabulary, none) for each layer that takes ids, with their range; with `none`, an
+/// id may be -1. `seen`: the layer's input. A length counts as an id below length + 1.
 template <layer L, class Visit>
 constexpr void for_each_ids(L const& l, shape in, id_range seen, Visit const& visit) {
   if constexpr (takes_ids<L>) {
@@ -121,8 +120,7 @@ constexpr void for_each_ids(L const& l, shape in, id_range seen, Visit const& vi
   }
 }
 
-/// Calls visit(id_range, id) for each mask that is made of ids, with the id of places that are padding.
-/// `seen`: ids that the layer is given.
+/// Calls visit(id_range, id) for each mask of ids, with the id that marks padding. `seen`: the layer's ids.
 template <layer L, class Visit>
 constexpr void for_each_padding(L const& l, shape in, id_range seen, Visit const& visit) {
   if constexpr (container<L>) {
@@ -142,8 +140,8 @@ constexpr void for_each_padding(L const& l, shape in, id_range seen, Visit const
   }
 }
 
-/// The smallest vocabulary of the layers that take the ids of a network which begins with ids alone; 0 where
-/// none does.
+/// The smallest vocabulary of the layers that take the ids of a network whose only input is ids; 0 if none
+/// does.
 template <layer L>
 constexpr int vocabulary_of(L const& l, shape in) {
   int least = 0;

@@ -13,7 +13,7 @@
 
 namespace edl::nn {
 
-/// Where the time of a network's passes goes, layer by layer. Layers that are computed as one are one entry,
+/// Measures the time of a network's passes, layer by layer. Layers that are computed as one are one entry,
 /// under the name of the first. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class trace {
  public:
@@ -24,9 +24,9 @@ class trace {
 
   static constexpr std::string_view loss = "(loss)";  ///< the name of an entry that is no layer
 
-  /// A layer in one direction: what it is, and the time that it took.
+  /// A layer in one direction, and the time that it took.
   struct entry {
-    std::string name;  ///< the containers' names and its own, as `child_name` has them
+    std::string name;  ///< the containers' names and its own, as in `child_name`
     direction way = direction::forward;
     shape in, out;
     std::size_t depth = 0;  ///< containers around it
@@ -34,19 +34,19 @@ class trace {
     std::chrono::nanoseconds first{0};  ///< call, which also takes memory and measures kernels
     std::chrono::nanoseconds later{0};  ///< all other calls together
 
-    /// Milliseconds of a call: the mean of all but the first, where there are others.
+    /// Milliseconds of a call: the mean of all but the first, if there are others.
     double milliseconds() const {
       return calls > 1 ? double(later.count()) / 1e6 / double(calls - 1) : double(first.count()) / 1e6;
     }
   };
 
-  /// `events`: calls that are kept one by one for `write_events`; of later ones only the sums.
+  /// `events`: number of calls recorded one by one for `write_events`; of later ones only the sums.
   explicit trace(std::size_t events = 0) : most_events_(events) { events_.reserve(events); }
 
-  /// Times a call while it lives; nothing where there is no trace.
+  /// Times a call during its lifetime; without a trace it does nothing.
   class scope {
    public:
-    /// `name()` is only called where there is a trace.
+    /// `name()` is only called if there is a trace.
     template <std::invocable Name>
     scope(trace* of, direction way, Name&& name, shape in, shape out) : trace_(of) {
       if (trace_) trace_->begin(way, name(), in, out);
@@ -60,7 +60,7 @@ class trace {
     trace* trace_;
   };
 
-  /// In the order in which they were first called.
+  /// In the order of their first calls.
   std::vector<entry> const& entries() const { return entries_; }
 
   /// A table by time: layer, shapes, milliseconds of a call and of the first, share of a pass.

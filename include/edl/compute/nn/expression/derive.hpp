@@ -9,19 +9,19 @@
 
 namespace edl::nn::expression {
 
-/// The nodes of a forward pass, and behind them those of its gradient.
+/// The nodes of a forward pass, followed by those of its gradient.
 struct derivative {
   node_list<most_derived> nodes{};
-  int forward = 0;  ///< how many are of the forward pass
-  int input = -1;   ///< the gradient by the input
-  int mean = -1;    ///< of a loss, over all samples
+  int forward = 0;  ///< number of nodes of the forward pass
+  int input = -1;   ///< the gradient with respect to the input
+  int mean = -1;    ///< the mean of a loss over all samples
   std::array<int, form::most_variables> variables{};
 };
 
-/// Goes through a forward pass from its end.
+/// Derives a forward pass, from its end.
 class deriver {
  public:
-  /// Of a loss, the slope is that of the mean over all samples.
+  /// For a loss, the slope is that of the mean over all samples.
   constexpr explicit deriver(form const& of, bool loss = false) {
     for (int i = 0; i < of.nodes.size; ++i) {
       d_.nodes.all[std::size_t(i)] = of.nodes[i];
@@ -46,7 +46,7 @@ class deriver {
       else
         pass_on(i, n, slope);
     }
-    for (int i = 0; i < d_.forward; ++i) {  // what has no gradient has zeros
+    for (int i = 0; i < d_.forward; ++i) {  // variables without a gradient get zeros
       node const n = d_.nodes[i];
       if (n.what != operation::input && n.what != operation::variable) continue;
       int& gradient = n.what == operation::input ? d_.input : d_.variables[std::size_t(n.index)];
@@ -84,8 +84,8 @@ class deriver {
     return put(
         {.what = operation::sum, .over = over(a).without(along), .along = along, .a = std::int16_t(a)});
   }
-  /// Where the result is a dear value times one number of each row, that value comes from the result, which
-  /// is there: softmax is one.
+  /// If the result is an expensive value times one number per row, that value is computed from the stored
+  /// result. Softmax is an example.
   constexpr void find_factor(form const& of) {
     node const n = of.nodes[of.result];
     if (n.what != operation::multiply) return;
@@ -100,7 +100,7 @@ class deriver {
     }
   }
 
-  /// The sum over all samples, where what each of them is divided by or multiplied with can wait until then.
+  /// The sum over all samples; common factors and divisors are applied after the sum.
   constexpr int total(int of) {
     node const n = d_.nodes[of];
     if ((n.what == operation::divide || n.what == operation::multiply) && is_number(n.b))
@@ -110,17 +110,17 @@ class deriver {
     return sum(of, samples);
   }
 
-  /// A gradient has memory of its own, with all axes of what it is of.
+  /// Gives a gradient its own memory, with all axes of its variable.
   constexpr int own(int i, axes of) {
     node const n = d_.nodes[i];
     if (!is_leaf(n.what) && !is_reduction(n.what) && n.over == of) return i;
     return put({.what = operation::same, .over = of, .a = std::int16_t(i)});
   }
 
-  /// Adds to the gradient of node `to`. `slope` is what each element of a tensor over `full` gives.
+  /// Adds to the gradient of node `to`. `slope` is the contribution of each element of a tensor over `full`.
   constexpr void send(int to, int slope, axes full) {
     if (is_number(to) || d_.nodes[to].what == operation::label) return;
-    axes const spread = full.without(over(to));  // along these the operand was repeated
+    axes const spread = full.without(over(to));  // the operand was broadcast along these
     axes const even = spread.without(over(slope));
     if (!even.none()) slope = times(slope, put({.what = operation::extent, .along = even}));
     slope = sum(slope, spread & over(slope));
@@ -189,7 +189,7 @@ class deriver {
     }
   }
 
-  /// To the one of two that the result is, or half to each.
+  /// Sends the gradient to the operand that is the result, or half to each.
   constexpr void share(node const& n, int slope, int first, int second) {
     int const none = literal(0), half = times(slope, literal(0.5));
     send(n.a, choose(first, slope, choose(second, none, half)), n.over);

@@ -13,7 +13,7 @@
 
 namespace edl::nn {
 
-/// Axes of a tensor in an expression. A tensor has some of them, and counts as constant along the others.
+/// Axes of a tensor in an expression. A tensor has some of them, and is constant along the others.
 struct axes {
   std::uint8_t bits = 0;
 
@@ -25,7 +25,7 @@ struct axes {
   friend constexpr bool operator==(axes, axes) = default;
 };
 
-// Apart, so that local names may be the same.
+// In a namespace of its own, so that local names may be the same.
 inline namespace axis_names {
 inline constexpr axes channels{1};  ///< the last axis of a sample
 inline constexpr axes places{2};    ///< its height and width as one
@@ -37,14 +37,14 @@ namespace expression {
 inline constexpr axes samples{4};
 inline constexpr axes all_axes = channels | places | samples;
 
-/// What a node of an expression does.
+/// The operation of a node of an expression.
 enum class operation : std::uint8_t {
-  input,     ///< the layer's
-  label,     ///< of a loss: the labels, as many as outputs
-  slope,     ///< what comes back in the backward pass
+  input,     ///< the layer's input
+  label,     ///< of a loss: one label per output
+  slope,     ///< the gradient that the backward pass receives
   variable,  ///< number `index`
-  constant,  ///< number `index` of those that the author's code gives, or `value` where that is −1
-  extent,    ///< how many elements `along` has
+  constant,  ///< number `index` of the author's constants, or `value` if that is −1
+  extent,    ///< number of elements of `along`
   same,
   add,
   subtract,
@@ -56,7 +56,7 @@ enum class operation : std::uint8_t {
   less,        ///< 1 or 0
   less_equal,  ///< 1 or 0
   equal,       ///< 1 or 0
-  choose,      ///< b where a is not 0, c elsewhere
+  choose,      ///< b where a is not 0, otherwise c
   negate,
   exp,
   expm1,
@@ -68,7 +68,7 @@ enum class operation : std::uint8_t {
   normal_bell,  ///< exp(−x² / 2)
   square_root,
   absolute,
-  stop,  ///< its operand, and no gradient
+  stop,  ///< its operand, without a gradient
   sum,   ///< over `along`
   peak   ///< the greatest over `along`
 };
@@ -78,14 +78,14 @@ inline constexpr std::size_t most_derived = 512;
 
 constexpr bool is_leaf(operation o) { return o <= operation::extent; }
 constexpr bool is_reduction(operation o) { return o >= operation::sum; }
-/// Whether it costs more than to store its result and to load it again.
+/// Whether it costs more than storing and loading its result.
 constexpr bool is_dear(operation o) {
   return o == operation::power || (o >= operation::exp && o <= operation::square_root);
 }
 
 struct node {
   operation what = operation::constant;
-  axes over{};   ///< that its value has
+  axes over{};   ///< of its value
   axes along{};  ///< of a reduction
   std::int16_t a = -1, b = -1, c = -1;
   std::int16_t index = -1;
@@ -94,8 +94,8 @@ struct node {
   friend constexpr bool operator==(node const&, node const&) = default;
 };
 
-/// Nodes in an order in which each can be computed. A node that is there is not added twice. Constants of the
-/// author are: whether two are equal is no question of the expression's form.
+/// Nodes in an order in which each can be computed. An equal node is not added twice, except the author's
+/// constants: whether two are equal does not depend on the expression's form.
 template <std::size_t Most>
 struct node_list {
   std::array<node, Most> all{};
@@ -120,7 +120,7 @@ struct declared {
   initializer initial = constant{0};
 };
 
-/// What the forward pass of a layer is.
+/// The forward pass of a layer.
 struct form {
   static constexpr std::size_t most_variables = 8, most_nodes = 128;
 
@@ -130,7 +130,7 @@ struct form {
   int result = -1;
   mistake wrong{};
 
-  /// Whether both do the same with other numbers.
+  /// Whether both have the same operations, perhaps with other numbers.
   constexpr bool same_operations(form const& other) const {
     if (nodes.size != other.nodes.size || variable_count != other.variable_count || result != other.result)
       return false;
@@ -143,7 +143,7 @@ struct form {
   }
 };
 
-/// The extents of a tensor with these axes, of a layer that is given `in`.
+/// The extents of a tensor with these axes, in a layer with the input `in`.
 constexpr shape extents_of(axes over, shape in) {
   return {over.has(places) ? in.height : 1, over.has(places) ? in.width : 1,
           over.has(channels) ? in.channels : 1};

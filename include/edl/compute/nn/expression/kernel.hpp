@@ -14,14 +14,14 @@
 
 namespace edl::nn::expression {
 
-/// Where the slots of a program lie for one thread, and how far it is from a sample or a row to the next.
+/// The addresses of a program's slots for one thread, and the strides between samples and between rows.
 template <class T>
 struct frame {
   std::array<T*, program::most_slots> at;
   std::array<std::size_t, program::most_slots> by_sample, by_row;
 };
 
-/// exp(z), which is 0 where single precision has no normal number for it.
+/// exp(z); 0 if single precision has no normal number for it.
 template <class V>
 [[gnu::always_inline]] inline V exponential(V const& z) {
   using T = typename edl::detail::lane<V>::type;
@@ -32,7 +32,7 @@ template <class V>
     return y;
 }
 
-/// One operation, of vectors or numbers.
+/// One operation, on vectors or numbers.
 template <operation O, class V>
 [[gnu::always_inline]] inline V compute(V const& a, V const& b, V const& c) {
   using T = typename edl::detail::lane<V>::type;
@@ -98,7 +98,7 @@ template <operation O, class V>
     return a + b;
 }
 
-/// What a program is compiled to.
+/// The compiled form of a program.
 template <program const& P>
 struct loops {
   template <int B, int Section, int Run>
@@ -163,7 +163,7 @@ struct loops {
     *to = n.along == channels ? part : join<n.what>(*to, part);
   }
 
-  /// Where a slot is at a row of a sample.
+  /// The address of a slot at a row of a sample.
   template <int Slot, class T>
   [[gnu::always_inline]] static T* pointer(frame<T> const& f, std::size_t sample, std::size_t row) {
     if constexpr (Slot < 0) {
@@ -230,7 +230,7 @@ struct loops {
       return 0;
   }
 
-  /// Rows [first, end) of a section, each of `length` elements but the last of all, which ends at `total`.
+  /// Rows [first, end) of a section, each of `length` elements except the last one, which ends at `total`.
   template <int Run, int Section, class T>
   static void section(frame<T> const& f, std::size_t sample, std::size_t first, std::size_t end,
                       std::size_t length, std::size_t total) {
@@ -255,7 +255,7 @@ struct loops {
     return n;
   }
 
-  /// Empties a sum that begins with each sample.
+  /// Clears a sum that starts with each sample.
   template <int Run, int Slot, class T>
   [[gnu::always_inline]] static void begin_sample(frame<T> const& f, std::size_t which, std::size_t length) {
     constexpr slot s = P.slots[std::size_t(Slot)];
@@ -265,7 +265,7 @@ struct loops {
                   s.over.has(channels) ? length : 1, neutral<n.what, T>());
   }
 
-  /// All sections of one sample with so many places.
+  /// All sections of one sample with this many places.
   template <int Run, class T>
   static void sample(frame<T> const& f, std::size_t which, std::size_t rows, std::size_t length) {
     [&]<int... S>(std::integer_sequence<int, S...>) {

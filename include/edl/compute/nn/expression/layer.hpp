@@ -11,8 +11,8 @@
 
 namespace edl::nn {
 
-/// A layer that is its forward pass: `constexpr auto forward(auto x, auto& layer) const`, of a `tensor` and a
-/// scope, returns a tensor.
+/// A layer given by its forward pass: `constexpr auto forward(auto x, auto& layer) const` takes a `tensor`
+/// and a scope, and returns a tensor.
 template <class L>
 concept is_expression =
     std::copyable<L> && !layer<L> && requires(L const& l, tensor x, expression::scope& s) {
@@ -27,7 +27,7 @@ constexpr form form_of(L const& l, shape in, bool sizes = true) {
   return s.finish(l.forward(s.input(), s));
 }
 
-/// What the compiler knows of a layer's operations, whatever its options and its input are.
+/// The compiled operations of a layer, for all options and inputs.
 template <class L>
 struct compiled {
   static constexpr form operations = form_of(L{}, {4, 4, 4}, false);
@@ -37,7 +37,7 @@ struct compiled {
   static constexpr program forward = right ? scheduler::forward(operations, backward) : program{};
 };
 
-/// Whether the operations are right, whatever the options are; the compiler says what is not.
+/// Whether the operations are right for all options; the compiler reports a mistake.
 template <class L>
 constexpr bool is_right() {
   constexpr mistake wrong = compiled<L>::operations.wrong;
@@ -57,7 +57,7 @@ constexpr std::string_view name_of_type() {
 
 }  // namespace expression
 
-/// Makes a layer of a forward pass: its gradient is derived by the compiler. It runs on the processor.
+/// Makes a layer from a forward pass: the compiler derives its gradient. It runs on the processor.
 template <is_expression L>
 struct derived {
   L source;
@@ -78,7 +78,7 @@ struct derived {
       if (fit const why = source.check(in); why != fit::fits) return why;
     return wrong(in).none() ? fit::fits : fit::tensors_do_not_fit;
   }
-  /// What does not fit.
+  /// The first mistake for this input.
   constexpr expression::mistake wrong(shape in) const { return now(in).wrong; }
   constexpr shape output(shape in) const {
     expression::form const f = now(in);
@@ -121,7 +121,7 @@ struct derived {
   }
 };
 
-/// A layer as containers have it.
+/// A layer in the form that containers store.
 template <class L>
 constexpr auto as_layer(L const& l) {
   if constexpr (is_expression<L>)

@@ -12,8 +12,8 @@
 
 namespace edl::nn {
 
-/// A loss that is said of one record: `constexpr auto loss(auto output, auto label) const`, of two tensors
-/// with a label for each output, returns a tensor that is one number.
+/// A loss of one record: `constexpr auto loss(auto output, auto label) const` takes two tensors, with a label
+/// for each output, and returns a tensor that is one number.
 template <class L>
 concept is_loss_expression = std::copyable<L> && !loss_function<L> && requires(L const& l, tensor x) {
   { l.loss(x, x) } -> std::convertible_to<tensor>;
@@ -41,11 +41,11 @@ struct compiled_loss {
 
 }  // namespace expression
 
-/// Makes a loss of that. The loss of a minibatch is the mean over its records, and its gradient is derived by
-/// the compiler. See `loss_function`.
+/// Turns it into a loss function. The loss of a minibatch is the mean over its records, and the compiler
+/// derives its gradient. See `loss_function`.
 template <is_loss_expression L>
 struct derived_loss {
-  static_assert(expression::compiled_loss<L>::right || true);  // it has said what is wrong
+  static_assert(expression::compiled_loss<L>::right || true);  // it has reported the mistake
 
   L source;
 
@@ -99,8 +99,8 @@ struct loss_in_models<L> {
 };
 }  // namespace detail
 
-/// A loss as models have it. (Its type is said without a look at this body: one that cannot be copied is
-/// refused in a sentence.)
+/// A loss in the form that models use. (Its return type is explicit, so that the compiler refuses a loss that
+/// cannot be copied in one sentence.)
 template <class L>
 constexpr typename detail::loss_in_models<L>::type as_loss(L const& l) {
   if constexpr (is_loss_expression<L>)

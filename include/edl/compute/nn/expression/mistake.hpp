@@ -5,7 +5,7 @@
 
 namespace edl::nn::expression {
 
-/// What is wrong with a forward pass, or with the function of an `nn::graph`.
+/// Mistakes in a forward pass, or in the function of an `nn::graph`.
 enum class mistake_kind {
   none,
   length_of_variable,
@@ -29,8 +29,8 @@ enum class mistake_kind {
   too_many_results
 };
 
-/// The first mistake of a forward pass: where it is in the author's file, where that is known, and the shapes
-/// that matter. Structural on purpose: compilers print it.
+/// The first mistake of a forward pass: its line in the author's file, if known, and the shapes involved. A
+/// structural type, so that compilers print it.
 struct mistake {
   mistake_kind what = mistake_kind::none;
   int line = 0;
@@ -40,8 +40,8 @@ struct mistake {
   friend constexpr bool operator==(mistake const&, mistake const&) = default;
 };
 
-/// Instantiated for the forward pass of a `Layer` that has a mistake, so that the compiler's own words say
-/// which, of what shapes and in which line.
+/// Instantiated for the forward pass of a `Layer` with a mistake, so that the compiler's message shows which,
+/// with its shapes and line.
 template <class Layer, mistake Found>
 struct forward_pass_of {
   using enum mistake_kind;

@@ -5,8 +5,8 @@
 
 namespace edl::nn {
 
-// Operations of tensors. An operand lacks axes that others have: it is the same along those. Comparisons are
-// 1 where they hold, and 0 elsewhere; they have no gradient.
+// Operations of tensors. An operand is broadcast along axes that it lacks. Comparisons are 1 where they are
+// true, and 0 elsewhere; they have no gradient.
 
 template <class A, class B>
   requires expression::operands<A, B>
@@ -53,7 +53,7 @@ template <class A, class B>
 constexpr tensor equal(A const& a, B const& b) {
   return binary(expression::operation::equal, a, b);
 }
-/// The lesser and the greater of two. Where they are equal, each gets half of the gradient.
+/// The lesser and the greater of two. If they are equal, each gets half of the gradient.
 template <class A, class B>
   requires expression::operands<A, B>
 constexpr tensor min(A const& a, B const& b) {
@@ -64,7 +64,7 @@ template <class A, class B>
 constexpr tensor max(A const& a, B const& b) {
   return binary(expression::operation::greatest, a, b);
 }
-/// a to the power of b, of an a that is not negative.
+/// a to the power of b, for a ≥ 0.
 template <class A, class B>
   requires expression::operands<A, B>
 constexpr tensor pow(A const& a, B const& b) {
@@ -92,7 +92,7 @@ constexpr tensor normal_cdf(tensor x, int line = __builtin_LINE()) {
   return x.within->add(expression::operation::normal_cdf, x, {}, {}, line);
 }
 constexpr tensor erf(tensor x) { return 2 * normal_cdf(x * 1.4142135623730951) - 1; }
-/// The same value, of which no gradient comes back.
+/// The same value, without a gradient.
 constexpr tensor stop_gradient(tensor x, int line = __builtin_LINE()) {
   return x.within->add(expression::operation::stop, x, {}, {}, line);
 }
@@ -109,15 +109,14 @@ constexpr tensor clamp(tensor x, A const& low, B const& high) {
   return min(max(x, low), high);
 }
 
-/// Reductions: what is left lacks the axes `along`. Of equal greatest elements, each gets an even share of
-/// the gradient.
+/// Reductions: the result lacks the axes `along`. Equal greatest elements share the gradient evenly.
 constexpr tensor sum(tensor x, axes along, int line = __builtin_LINE()) {
   return x.within->reduce(expression::operation::sum, x, along, line);
 }
 constexpr tensor mean(tensor x, axes along, int line = __builtin_LINE()) {
   return sum(x, along, line) / x.within->number_of_elements(along);
 }
-/// Over all that a sample has.
+/// Over all axes of a sample.
 constexpr tensor mean(tensor x, int line = __builtin_LINE()) {
   return mean(x, x.within->over_of(x).without(expression::samples), line);
 }
@@ -128,7 +127,7 @@ constexpr tensor max(tensor x, axes along, int line = __builtin_LINE()) {
   return x.within->reduce(expression::operation::peak, x, along, line);
 }
 constexpr tensor min(tensor x, axes along, int line = __builtin_LINE()) { return -max(-x, along, line); }
-/// The mean of the squares of what lies off the mean.
+/// The mean of the squared deviations from the mean.
 constexpr tensor variance(tensor x, axes along, int line = __builtin_LINE()) {
   return mean(square(x - mean(x, along, line)), along, line);
 }
@@ -140,7 +139,7 @@ constexpr tensor logsumexp(tensor x, axes along, int line = __builtin_LINE()) {
 
 namespace expression {
 
-/// What activations are called as functions.
+/// The activations as functions.
 constexpr tensor sigmoid(tensor x, int line = __builtin_LINE()) {
   return x.within->add(operation::sigmoid, x, {}, {}, line);
 }

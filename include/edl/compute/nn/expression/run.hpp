@@ -15,10 +15,10 @@
 
 namespace edl::nn::expression {
 
-/// Elements that one sample has of a value, or all samples of what lacks them.
+/// Elements of a value per sample, or in all if the value has no sample axis.
 constexpr std::size_t of_sample(axes over, shape in) { return elements_of(over.without(samples), in); }
 
-/// Scalars that a program keeps for the backward pass.
+/// Scalars that a program stores for the backward pass.
 constexpr std::size_t kept_by(program const& p, shape in, std::size_t batch) {
   std::size_t n = 0;
   for (int k = 0; k < p.kept_count; ++k)
@@ -26,7 +26,7 @@ constexpr std::size_t kept_by(program const& p, shape in, std::size_t batch) {
   return n;
 }
 
-/// What a program is called with. Spans may be empty whose values nobody wants.
+/// The arguments of a program. Spans of unneeded values may be empty.
 template <class T>
 struct call {
   form const& now;  ///< with the constants of this call
@@ -37,8 +37,7 @@ struct call {
   view<T> labels{};
 };
 
-/// Computes without a device: one thread with memory of its own, which grows to the largest that was ever
-/// asked for.
+/// Computes without a device: one thread with its own memory, which grows to the largest size requested.
 template <class T>
 struct this_thread {
   static std::span<T> room(int, std::size_t which, std::size_t size) {
@@ -53,9 +52,9 @@ struct this_thread {
   }
 };
 
-/// How a call is cut: into samples with rows, or rows of a length that suits the processor.
+/// How a call is divided: into samples with rows, or into rows of a length that suits the processor.
 struct cut {
-  std::size_t samples, rows, length, last;  ///< `last` is where all rows end
+  std::size_t samples, rows, length, last;  ///< `last` is the end of all rows
   std::size_t copies = 1;                   ///< of the channels in a row
 };
 
@@ -67,7 +66,7 @@ inline cut cut_of(program const& p, shape in, std::size_t batch) {
   return {1, (batch * places + copies - 1) / copies, c * copies, all, copies};
 }
 
-/// Which slots a thread has memory of its own for, and how much.
+/// The size of a thread's own memory for a slot; 0: it has none.
 inline std::size_t own_size(program const& p, slot const& s, shape in, cut const& by) {
   bool const c = s.over.has(channels);
   switch (s.where) {
@@ -189,8 +188,8 @@ void numbers_of(program const& p, call<T> const& a, T* to) {
   }
 }
 
-/// Adds what a thread's rows have given to what came before: in parts, so that errors grow with the root of
-/// their number.
+/// Adds the result of a thread's rows to the sum so far: in parts, so that errors grow with the root of their
+/// number.
 template <class T>
 void add_part(program const& p, frame<T> const& f, shape in, cut const& by) {
   for (int k = 0; k < p.slot_count; ++k) {
@@ -202,7 +201,7 @@ void add_part(program const& p, frame<T> const& f, shape in, cut const& by) {
   }
 }
 
-/// Makes one of the sums of all threads, where the first thread has its parts.
+/// Adds the sums of all threads into the first thread's parts.
 template <class T>
 void join_threads(program const& p, std::span<frame<T>> of, shape in, cut const& by) {
   for (int k = 0; k < p.slot_count; ++k) {
@@ -219,7 +218,7 @@ void join_threads(program const& p, std::span<frame<T>> of, shape in, cut const&
   }
 }
 
-/// Computes a program by the threads and in the rooms of `cpu`.
+/// Computes a program with the threads and the scratch memory of `cpu`.
 template <program const& P, class T, class On>
 void run_on(On& cpu, call<T> const& a) {
   cut const by = cut_of(P, a.in, a.batch);

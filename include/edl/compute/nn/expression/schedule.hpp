@@ -12,7 +12,7 @@
 
 namespace edl::nn::expression {
 
-/// Where a value lies.
+/// Where a value is stored.
 enum class memory : std::uint8_t {
   nowhere,            ///< in a register
   input,              ///< the layer's x, or a loss's outputs
@@ -23,7 +23,7 @@ enum class memory : std::uint8_t {
   variable,           ///< number `index`
   variable_gradient,  ///< of number `index`
   number,             ///< number `index` of those of a call
-  kept,               ///< number `index` of what the forward pass keeps for the backward pass
+  kept,               ///< number `index` of the values that the forward pass stores for the backward pass
   shared,             ///< of one call, for all threads
   total,              ///< the same, and each thread adds to one of its own
   own                 ///< of one thread
@@ -34,20 +34,20 @@ struct slot {
   std::int16_t index = -1;
   axes over{};
   std::int16_t of = -1;  ///< the node
-  std::int8_t run = -1;  ///< in which it is made; −1: it is there before
+  std::int8_t run = -1;  ///< in which it is computed; −1: it exists before
 };
 
-/// When a node is computed. Those without samples are computed before all samples, or behind them where they
-/// need sums over samples. Of one sample there are sections: even ones for what has no places, odd ones that
-/// go through its places, row by row. A row is gone through once in each turn.
+/// When a node is computed. Nodes without samples are computed before all samples, or after them if they need
+/// sums over samples. Each sample has sections: even ones for nodes without places, odd ones that traverse
+/// its places row by row. Each turn traverses a row once.
 struct moment {
-  std::int8_t run = 0;  ///< 0: before all samples; 1: for each; 2: behind
+  std::int8_t run = 0;  ///< 0: before all samples; 1: for each; 2: after
   std::int8_t section = 0, turn = 0;
 
   friend constexpr auto operator<=>(moment const&, moment const&) = default;
 };
 
-/// What is done to each vector of a row.
+/// An operation on each vector of a row.
 enum class step_kind : std::uint8_t { load, repeat, compute, add_up, add_into };
 
 struct step {
@@ -56,10 +56,10 @@ struct step {
   bool stores = false;
   std::int16_t slot = -1;
   std::int16_t a = 0, b = 0, c = 0;  ///< steps of the same block
-  std::int16_t sum = -1;             ///< which register it is added up in
+  std::int16_t sum = -1;             ///< the register in which it is summed
 };
 
-/// What is done to a row in one turn: numbers first, then vectors.
+/// The operations on a row in one turn: numbers first, then vectors.
 struct block {
   moment when{};
   std::int16_t first = 0, count = 0;    ///< of `steps`
@@ -87,13 +87,13 @@ struct program {
   bool by_rows = true;     ///< samples do not matter, rows do
   bool by_blocks = true;   ///< rows do not matter either
   bool flat = true;        ///< nor do channels
-  bool each_place = true;  ///< no place knows of another
+  bool each_place = true;  ///< places are independent
 
   constexpr int memory_of(int n) const { return slot_of[std::size_t(n)]; }
   constexpr moment last() const { return blocks[std::size_t(block_count - 1)].when; }
 };
 
-/// Cuts nodes into loops. `outputs` are nodes and where they go.
+/// Divides nodes into loops. `outputs` are nodes and their destinations.
 class scheduler {
  public:
   struct output {
@@ -102,7 +102,7 @@ class scheduler {
     int index = 0;
   };
 
-  /// Of a forward pass, which keeps what `backward` wants to read.
+  /// For a forward pass, which stores the values that `backward` reads.
   static constexpr program forward(form const& f, program const& backward) {
     scheduler s;
     for (int i = 0; i < f.nodes.size; ++i) s.p_.nodes.all[std::size_t(i)] = f.nodes[i];
@@ -113,7 +113,7 @@ class scheduler {
     return s.p_;
   }
 
-  /// Of a layer's backward pass, or of both passes of a loss.
+  /// For a layer's backward pass, or for both passes of a loss.
   static constexpr program backward(form const& f, derivative const& d) {
     scheduler s;
     s.p_.nodes = d.nodes;
@@ -173,7 +173,7 @@ class scheduler {
     }
   }
 
-  /// When a value can be used by what is computed in this run.
+  /// The earliest moment at which this run can use a value.
   constexpr moment available(int i, std::int8_t run) const {
     moment const m = when_[std::size_t(i)];
     if (leaf(i) || m.run != run) return {run, 0, 0};
@@ -255,7 +255,7 @@ class scheduler {
   /// Whether another turn of the same section reads the node.
   constexpr bool is_used_later(int i) const {
     moment const m = when_[std::size_t(i)];
-    // What is computed from it alone is computed there again.
+    // Nodes computed from it alone are recomputed there.
     std::array<bool, most_derived> made{};
     made[std::size_t(i)] = true;
     for (int k = i + 1; k < p_.nodes.size; ++k) {
@@ -269,7 +269,7 @@ class scheduler {
     return false;
   }
 
-  /// Whether a block finds the node in memory.
+  /// Whether a block can load the node from memory.
   constexpr bool loadable(int i, moment now) const {
     if (leaf(i) || is_reduction(at(i).what)) return true;
     if (p_.memory_of(i) < 0) return false;
@@ -345,7 +345,7 @@ class scheduler {
     p_.blocks[std::size_t(p_.block_count++)] = b;
   }
 
-  /// What a loop over all samples need not know.
+  /// Finds the extents that a loop can ignore.
   constexpr void find_shortcuts() {
     for (int i = 0; i < p_.nodes.size; ++i) {
       if (!live(i)) continue;

@@ -15,7 +15,7 @@ namespace expression {
 class scope;
 }
 
-/// An axis of a tensor and how long it is.
+/// An axis of a tensor and its length.
 struct axis_length {
   axes axis{};
   int length = 1;
@@ -23,8 +23,8 @@ struct axis_length {
   constexpr operator int() const { return length; }  // NOLINT(google-explicit-constructor)
 };
 
-/// A value within the forward pass of a layer, as its `forward` is given one and returns one. Copies are
-/// free: it is a number of an operation.
+/// A value in the forward pass of a layer: the argument and the result of its `forward`. Copies are free: it
+/// is the number of an operation.
 struct tensor {
   expression::scope* within = nullptr;
   int id = -1;
@@ -39,22 +39,21 @@ template <class T>
 concept tensor_like = std::derived_from<T, tensor>;
 template <class T>
 concept number = std::integral<T> || std::floating_point<T>;
-/// What an operation with two operands may have: at least one is a tensor.
+/// Valid operands of a binary operation: at least one is a tensor.
 template <class A, class B>
 concept operands = (tensor_like<A> && (tensor_like<B> || number<B>)) || (number<A> && tensor_like<B>);
 
-/// What the `forward` of a layer calls `layer`: it takes down the operations, and has the variables. Of
-/// mistakes it takes down the first.
+/// The argument `layer` of a layer's `forward`: it records the operations and the variables, and the first
+/// mistake.
 class scope {
  public:
-  /// Of a layer that is given `in`. Without `sizes`, the form alone is of interest, and no extent is
-  /// compared.
+  /// For a layer with the input `in`. Without `sizes`, it records only the form, and compares no extents.
   constexpr explicit scope(shape in, bool sizes = true) : in_(in), sizes_(sizes) {
     form_.nodes.add({.what = operation::input, .over = all_axes, .index = 0});
   }
 
   constexpr tensor input() { return {this, 0}; }
-  /// Of a loss: a label for each output.
+  /// For a loss: a label for each output.
   constexpr tensor label() { return put({.what = operation::label, .over = all_axes, .index = 0}, 0); }
 
   /// A trained variable with one number for each channel of the input, or for each of its places.
@@ -100,8 +99,8 @@ class scope {
   constexpr axes over_of(tensor t) const { return form_.nodes[t.id].over; }
   constexpr shape in() const { return in_; }
 
-  /// The whole, when `forward` has returned. Compilers evaluate operands in any order, so the nodes,
-  /// constants and variables are put into the order in which the result needs them.
+  /// The complete form, when `forward` has returned. Compilers evaluate operands in any order, so this puts
+  /// the nodes, constants and variables into the order in which the result needs them.
   constexpr form finish(tensor result, bool loss = false) {
     if (result.within != this) {
       fail({mistake_kind::tensor_of_another_layer, 0, {}, {}});
@@ -109,7 +108,7 @@ class scope {
     }
     if (loss && over_of(result) != samples) fail({mistake_kind::loss_is_no_number, 0, {}, {}});
     if (!over_of(result).has(samples)) fail({mistake_kind::result_without_input, 0, {}, {}});
-    // The result is an operation of its own, so that it has memory of its own.
+    // The result is a separate operation, so that it has its own memory.
     operation const last = form_.nodes[result.id].what;
     if (is_leaf(last) || is_reduction(last)) result = add(operation::same, result);
     form ordered;

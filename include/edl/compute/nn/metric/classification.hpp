@@ -16,8 +16,8 @@
 
 namespace edl::detail {
 
-/// Calls act(outputs, label) for each class label of a minibatch that counts, and says how many do. A sample
-/// has one label or, of `nn::sequence_cross_entropy`, one for each place; those below 0 do not count.
+/// Calls act(outputs, label) for each counted class label of a minibatch, and returns their number. A sample
+/// has one label or, with `nn::sequence_cross_entropy`, one for each place; labels below 0 do not count.
 template <class T, class Act>
 std::size_t each_label(shape output, int batch, view<T> outputs, view<std::int32_t> labels, Act&& act) {
   if (labels.empty()) return 0;
@@ -31,8 +31,8 @@ std::size_t each_label(shape output, int batch, view<T> outputs, view<std::int32
   return counted;
 }
 
-/// The class of the largest output, the first of equal ones. Where an output is NaN there is none: as many as
-/// there are classes.
+/// The class of the largest output, the first of equal ones. If an output is NaN, there is none: returns the
+/// number of classes.
 template <class T>
 std::size_t predicted(view<T> x) {
   std::size_t best = 0;
@@ -62,7 +62,7 @@ constexpr auto numbered_name(std::string_view before, int number, std::string_vi
 namespace edl {
 namespace detail {
 
-/// Of those that a model says yes to, and of those that are: how many are right. 0 of nothing.
+/// right / all; 0 if `all` is 0.
 constexpr double share_of(double right, double all) { return all > 0 ? right / all : 0; }
 
 /// Counts output elements whose logit is above 0, whose label, a probability, is above 1/2, and both.
@@ -87,20 +87,20 @@ struct yes_counts {
 }  // namespace detail
 
 /// The share of the positives among the output elements whose logit is above 0 (p above 1/2): TP / (TP + FP).
-/// For one probability per output element as label, positive above 1/2. 0 where no logit is above 0.
+/// For one probability per output element as label, positive above 1/2. 0 if no logit is above 0.
 struct precision_score : detail::yes_counts {
   static constexpr std::string_view name = "precision";
   static constexpr double value(view<double> sums) { return detail::share_of(sums[0], sums[0] + sums[1]); }
 };
 
-/// The share of the positives whose logit is above 0: TP / (TP + FN). Labels as of `precision_score`. 0 where
+/// The share of the positives whose logit is above 0: TP / (TP + FN). Labels as for `precision_score`. 0 if
 /// there are no positives.
 struct recall_score : detail::yes_counts {
   static constexpr std::string_view name = "recall";
   static constexpr double value(view<double> sums) { return detail::share_of(sums[0], sums[0] + sums[2]); }
 };
 
-/// The harmonic mean of `precision_score` and `recall_score`: 2 TP / (2 TP + FP + FN). 0 where both are.
+/// The harmonic mean of `precision_score` and `recall_score`: 2 TP / (2 TP + FP + FN). 0 if both are 0.
 struct f1_score : detail::yes_counts {
   static constexpr std::string_view name = "f1";
   static constexpr double value(view<double> sums) {
@@ -108,11 +108,11 @@ struct f1_score : detail::yes_counts {
   }
 };
 
-/// The share of right answers. For class labels: samples whose largest output is the label's (the first, of
-/// equal ones). Of `nn::sequence_cross_entropy` it counts the places that have a label. For probabilities as
-/// labels, as `nn::sigmoid_cross_entropy` has them, it counts output elements. One counts whose logit is
-/// above 0 where the label is above 1/2, and not above 0 where it is not. An output that is NaN is wrong. 0
-/// of nothing.
+/// The share of correct predictions. For class labels it counts samples whose largest output is the label's
+/// (the first of equal ones). With `nn::sequence_cross_entropy` it counts places with a label. For
+/// probabilities as labels, as in `nn::sigmoid_cross_entropy`, it counts output elements. An element is
+/// correct if its logit is above 0 exactly when the label is above 1/2. A NaN output is wrong. 0 without
+/// data.
 struct accuracy {
   static constexpr std::string_view name = "accuracy";
   static constexpr std::size_t totals = 2;  ///< right, all
@@ -143,9 +143,9 @@ struct accuracy {
   static constexpr double value(view<double> sums) { return sums[1] > 0 ? sums[0] / sums[1] : 0; }
 };
 
-/// The share of samples whose label's output is among the K largest; equal outputs share a place, so that a
-/// tie counts as in. Of `nn::sequence_cross_entropy` it counts the places that have a label. An output that
-/// is NaN is larger than the label's. For class labels. 0 of nothing.
+/// The share of samples whose label's output is among the K largest; equal outputs share a rank, so a tie
+/// counts. With `nn::sequence_cross_entropy` it counts places with a label. A NaN output counts as larger
+/// than the label's. For class labels. 0 without data.
 template <int K>
 struct top_k {
   static_assert(K > 0, "edl: top_k<K> needs a K of at least 1");
@@ -172,7 +172,7 @@ struct top_k {
 
 namespace detail {
 
-/// What the class scores are: each from true positives, and from how often a class is said, and is.
+/// The class scores: each from true positives, and from how often a class is predicted, and occurs.
 struct precision_of_counts {
   static constexpr std::string_view name = "precision_", macro_name = "macro_precision";
   static constexpr double value(double right, double said, double) { return share_of(right, said); }
@@ -209,13 +209,13 @@ struct class_score {
   static constexpr double value(view<double> sums) { return Score::value(sums[0], sums[1], sums[2]); }
 };
 
-/// The mean of the scores of all classes that are a label or an answer of any sample.
+/// The mean of the scores of all classes that are a label or a prediction of any sample.
 template <class Score, int Classes>
 struct macro_score {
   static constexpr bool several = Classes > 1;
   static_assert(several, "edl: a mean over classes is of two or more");
   static constexpr std::string_view name = Score::macro_name;
-  static constexpr std::size_t totals = 3 * std::size_t(Classes);  ///< right, said, are, class by class
+  static constexpr std::size_t totals = 3 * std::size_t(Classes);  ///< right, predicted, actual; by class
   static constexpr bool fits(std::size_t classes) { return !several || classes == std::size_t(Classes); }
 
   template <class T>
@@ -225,7 +225,7 @@ struct macro_score {
       std::size_t const said = predicted(x);
       if (label >= std::size_t(Classes)) return;
       sums[3 * label + 2] += 1;
-      if (said >= std::size_t(Classes)) return;  // a NaN is no answer
+      if (said >= std::size_t(Classes)) return;  // a NaN is no prediction
       sums[3 * said + 1] += 1;
       if (said == label) sums[3 * label] += 1;
     });
@@ -243,8 +243,8 @@ struct macro_score {
 
 }  // namespace detail
 
-// Precision, recall and F1 of one class, of samples with one class label each: yes is where the class has the
-// largest output (the first, of equal ones). A score of nothing is 0.
+// Precision, recall and F1 of one class, for samples with one class label each: a prediction is positive if
+// the class has the largest output (the first of equal ones). A score without data is 0.
 
 /// Printed as "precision_3" for class 3.
 template <int Class>
@@ -258,8 +258,8 @@ struct class_recall : detail::class_score<detail::recall_of_counts, Class> {};
 template <int Class>
 struct class_f1 : detail::class_score<detail::f1_of_counts, Class> {};
 
-// Their means over all classes, of which there are so many: `macro_f1<10>`. Classes that are neither a label
-// nor an answer do not count, as scikit-learn has it.
+// Their means over all classes, whose number is the argument: `macro_f1<10>`. Classes that are neither a
+// label nor a prediction do not count, as in scikit-learn.
 
 /// Printed as "macro_precision".
 template <int Classes>
@@ -273,9 +273,9 @@ struct macro_recall : detail::macro_score<detail::recall_of_counts, Classes> {};
 template <int Classes>
 struct macro_f1 : detail::macro_score<detail::f1_of_counts, Classes> {};
 
-/// How often each class is taken for each: `confusion<3>` is nine counts. "confusion/2/0" is how many samples
-/// of class 2 have their largest output at class 0 (the first, of equal ones). For class labels, of at most
-/// 32 classes. A sample with an output that is NaN is in none of the counts.
+/// The confusion matrix: `confusion<3>` is nine counts. "confusion/2/0" is the number of samples of class 2
+/// with their largest output at class 0 (the first of equal ones). For class labels, of at most 32 classes. A
+/// sample with a NaN output is not counted.
 template <int Classes>
 struct confusion {
   static constexpr bool shown = Classes > 1 && Classes <= 32;
@@ -304,9 +304,9 @@ struct confusion {
   }
 };
 
-/// exp of the mean of −log p, where p is softmax(outputs) at the label: among how many classes a model is as
-/// good as undecided. For class labels; of a sequence all places that count are equal, whichever records they
-/// are of. It is exp of the loss, where that has neither label smoothing nor class weights. 0 of nothing.
+/// exp of the mean of −log p, where p is softmax(outputs) at the label: the number of equally probable
+/// classes that would be as hard to predict. For class labels; in sequences all counted places weigh the
+/// same. It is exp of the loss without label smoothing and class weights. 0 without data.
 struct perplexity {
   static constexpr std::string_view name = "perplexity";
   static constexpr std::size_t totals = 2;  ///< the sum of −log p, labels
@@ -330,9 +330,9 @@ struct perplexity {
 /// = sigmoid(logit) and trapezoids between them. Probabilities fall into 199 buckets (b/199, (b + 1)/199], 0
 /// into the first. With P_b positives and N_b negatives in bucket b it is
 ///     AUC = Σ_b N_b · (P_b / 2 + Σ_{a > b} P_a) / (Σ P · Σ N),
-/// the share of pairs of a positive and a negative that stand in the right order. Pairs of one bucket, and so
-/// all ties, count half. For one probability per output element as label (positive above 1/2). A logit that
-/// is NaN falls into the first bucket. 0 where there are no positives or no negatives.
+/// the share of pairs of a positive and a negative in the right order. Pairs in one bucket, and so all ties,
+/// count half. For one probability per output element as label (positive above 1/2). A NaN logit falls into
+/// the first bucket. 0 if there are no positives or no negatives.
 struct auc {
   static constexpr std::string_view name = "auc";
   static constexpr std::size_t buckets = 199;

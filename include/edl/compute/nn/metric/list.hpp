@@ -23,8 +23,8 @@
 namespace edl {
 
 /// The metrics of a model, `using metrics = edl::metrics<edl::accuracy, edl::top_k<5>>`, as one: their totals
-/// stand one after the other and merge by addition. May be empty. Whether they are metrics is checked where
-/// they are a model's, so that what one lacks is said. What one throws becomes an error that names it.
+/// are stored one after the other and merge by addition. May be empty. A model that uses the list checks that
+/// they are metrics, so that the compiler reports missing parts. If a metric throws, the error names it.
 template <class... M>
 struct metrics {
   static constexpr std::size_t totals = (std::size_t(M::totals) + ... + std::size_t(0));
@@ -33,7 +33,7 @@ struct metrics {
   template <class Label>
   static constexpr bool accept = (metric_for<M, Label> && ...);
 
-  /// Whether all of them are for outputs of so many classes.
+  /// Whether all of them support outputs of this many classes.
   static constexpr bool fit(std::size_t classes) { return (metric_fits<M>(classes) && ...); }
 
   /// Adds a batch to `sums`, which are `totals` doubles; the rest as for `metric_for`.
@@ -67,7 +67,7 @@ struct metrics {
   }
 
  private:
-  /// What a metric throws tells which one it is.
+  /// Adds the metric's name to an exception that it throws.
   template <class One>
   static void named(auto const& call) {
     auto const text = [](std::exception const& e) {
@@ -85,7 +85,7 @@ struct metrics {
   }
 };
 
-/// A metric of one head: `using metrics = edl::metrics<edl::of_head<loss, "click", edl::auc>>`, behind the
+/// A metric of one head: `using metrics = edl::metrics<edl::of_head<loss, "click", edl::auc>>`, after the
 /// model's `loss`. It is printed as "click/auc".
 template <auto const& Heads, nn::literal Head, class M>
 struct of_head {
@@ -112,7 +112,7 @@ struct of_head {
       using head = std::tuple_element_t<index, decltype(heads::all)>;
       return metric_fits<M>(head::output.size() / head::labels);
     } else {
-      return true;  // there is no such head, which is said elsewhere
+      return true;  // there is no such head, which is reported elsewhere
     }
   }();
   static_assert(fits_head, "edl: this metric of a head is for another number of classes than the head has");

@@ -15,26 +15,26 @@
 
 namespace edl {
 
-/// What an evaluation has found: names and values, in the order of the model's metrics.
+/// The results of an evaluation: names and values, in the order of the model's metrics.
 using metric_values = std::vector<std::pair<std::string, double>>;
 
 /// The values as Python prints a dict of numpy.float32: `{'accuracy': 0.97, 'loss': 1e-05}`. Each has the
-/// fewest digits that give the same float back, and an exponent below 1e-4 and from 1e16 on. The counts of a
-/// confusion matrix are one entry, `'confusion': [[50, 2], [1, 47]]`, with a row for each class that is true.
+/// fewest digits that give the same float back, and an exponent below 1e-4 and from 1e16 upwards. The counts
+/// of a confusion matrix are one entry, `'confusion': [[50, 2], [1, 47]]`, with a row for each true class.
 std::string to_text(metric_values const& values);
 
-/// A metric that can be computed from labels of a type. What it knows is `totals` doubles that merge by
-/// addition, so that who gathers the parts of several workers needs not know the metric:
+/// A metric that can be computed from labels of a type. Its state is `totals` doubles that merge by addition,
+/// so that the master can add the parts of several workers without knowing the metric:
 /// - `name`: as it is printed, e.g. "accuracy";
-/// - `totals`: how many doubles, all 0 before the first batch;
+/// - `totals`: the number of doubles, all 0 before the first batch;
 /// - `update(sums, output, batch, outputs, labels, loss)` adds a batch. `sums` are the metric's totals. The
-///   others are what the loss was given (its labels are `valid`), and the mean loss that it returned;
-/// - `value(sums)`: the metric; 0, not NaN, where nothing has been added. Instead, `values(sums)`: several of
-///   them, each with its own name.
+///   others are the arguments of the loss (its labels are `valid`), and the mean loss that it returned;
+/// - `value(sums)`: the metric; 0, not NaN, if nothing was added. Or `values(sums)`: several values, each
+///   with its own name.
 ///
 /// Optional members:
-/// - `fits(classes)`: whether it is for outputs of so many classes; if not, the model does not compile;
-/// - `any_labels` = true: it makes what it needs of the labels of any loss.
+/// - `fits(classes)`: whether it supports outputs of this many classes; if not, the model does not compile;
+/// - `any_labels` = true: it interprets the labels of any loss itself.
 template <class M, class Label>
 concept metric_for = requires(std::span<double> sums, view<double> merged, shape output, view<float> outputs,
                               view<Label> labels) {
@@ -48,7 +48,7 @@ concept metric_for = requires(std::span<double> sums, view<double> merged, shape
   };
 };
 
-/// Whether a metric is for outputs of so many classes.
+/// Whether a metric supports outputs of this many classes.
 template <class M>
 constexpr bool metric_fits(std::size_t classes) {
   if constexpr (requires { M::fits(classes); })
@@ -61,8 +61,8 @@ constexpr bool metric_fits(std::size_t classes) {
 template <class M>
 concept metric = metric_for<M, std::int32_t> || metric_for<M, float>;
 
-/// Instantiated for each metric of a model, so that the compiler's own words name it, and each part that it
-/// lacks is one sentence.
+/// Instantiated for each metric of a model, so that the compiler's message names it; reports each missing
+/// part in one sentence.
 template <class M>
 struct is_a_metric {
   template <class Label>

@@ -12,7 +12,7 @@
 namespace edl {
 
 /// The mean squared error: (output − label)², averaged over the output elements. For one quantity per output
-/// element as label. 0 of nothing.
+/// element as label. 0 without data.
 struct mse {
   static constexpr std::string_view name = "mse";
   static constexpr std::size_t totals = 2;  ///< the squares' sum, elements
@@ -34,7 +34,7 @@ struct mse {
 };
 
 /// The mean absolute error: |output − label|, averaged over the output elements. For one quantity per output
-/// element as label. 0 of nothing.
+/// element as label. 0 without data.
 struct mae {
   static constexpr std::string_view name = "mae";
   static constexpr std::size_t totals = 2;  ///< the distances' sum, elements
@@ -53,10 +53,10 @@ struct mae {
 };
 
 /// The coefficient of determination: 1 − Σ (label − output)² / Σ (label − mean label)². 1 is perfect, 0 is as
-/// good as the mean of the labels, and below 0 is worse. For one quantity per output element as label; where
-/// there are several outputs, they are one row of numbers. 0 of nothing, and where all labels are equal. The
-/// labels' spread is a difference of sums: labels whose mean is a million times their deviation leave few
-/// digits of it.
+/// good as the mean of the labels, and below 0 is worse. For one quantity per output element as label;
+/// several outputs count as one row of numbers. 0 without data, and if all labels are equal. The labels'
+/// spread is a difference of sums: if the labels' mean is a million times their deviation, few digits of it
+/// are exact.
 struct r2 {
   static constexpr std::string_view name = "r2";
   static constexpr std::size_t totals = 4;  ///< elements, the labels' sum and squares, the errors' squares
@@ -85,7 +85,7 @@ struct r2 {
   }
 };
 
-/// The model's loss, averaged over the samples. 0 of nothing.
+/// The model's loss, averaged over the samples. 0 without data.
 struct mean_loss {
   static constexpr std::string_view name = "loss";
   static constexpr std::size_t totals = 2;  ///< the losses' sum, samples
