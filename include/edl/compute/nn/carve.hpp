@@ -6,10 +6,10 @@
 
 namespace edl::nn {
 
-/// What a part of an arena takes, so that the next one starts on a cache line again.
+/// The size of a part of an arena, rounded up so that the next one starts on a cache line.
 constexpr std::size_t rounded(std::size_t size) { return (size + 15) / 16 * 16; }
 
-/// Hands out an arena from its start. `T` may be const.
+/// Allocates parts of an arena from its start. `T` may be const.
 template <class T>
 class carver {
  public:
@@ -22,7 +22,7 @@ class carver {
     return part;
   }
 
-  /// The next `size` elements, and as many more as `rounded` says.
+  /// The next `size` elements, and skips up to `rounded(size)`.
   constexpr std::span<T> aligned(std::size_t size) { return next(rounded(size)).first(size); }
 
   constexpr std::span<T> rest() const { return rest_; }

@@ -38,7 +38,7 @@ struct chain {
     };
     std::apply([&](auto const&... l) { (void)(one(l) && ...); }, layers);
   }
-  /// What computes it.
+  /// The steps that compute it.
   constexpr auto steps() const { return fuse(layers); }
   using steps_type = decltype(fuse(std::declval<std::tuple<Layers...> const&>()));
   static constexpr std::size_t length = std::tuple_size_v<steps_type>;
@@ -50,7 +50,7 @@ struct chain {
       return true;
   }();
 
-  /// Whether something can be added to the result before it is stored, and an activation applied.
+  /// Whether the chain can add a value to its result, and apply an activation, before it stores it.
   static constexpr bool adds = [] {
     using last = std::tuple_element_t<length - 1, steps_type>;
     if constexpr (requires { last::adds; })
@@ -69,8 +69,8 @@ struct chain {
   constexpr std::size_t saved(shape in, pass_size batch) const { return memory(in, batch).saved; }
   constexpr std::size_t scratch(shape in, pass_size batch) const { return memory(in, batch).scratch; }
 
-  /// What both take where scratch may lie in saved memory that is not used yet, or no more. A pass is then
-  /// given saved memory alone, of this size.
+  /// The size of both if scratch may overlap saved memory that is not in use. A pass then gets only saved
+  /// memory, of this size.
   constexpr std::size_t workspace(shape in, pass_size batch) const { return memory(in, batch).workspace; }
 
   /// Its sides are those of the first and the last step.
@@ -85,7 +85,7 @@ struct chain {
     return all;
   }
 
-  /// `more` is added to the result where the chain `adds`, and `f` applied to that.
+  /// Adds `more` to the result if the chain `adds`, and applies `f` to the sum.
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
                activation f = activation::none, bool narrow_more = false) const {
@@ -125,7 +125,7 @@ struct chain {
     });
   }
 
-  /// `more` is added to dx where the chain `adds_gradient`.
+  /// Adds `more` to dx if the chain `adds_gradient`.
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, view<typename D::scalar> more = {},
                 bool masked = false, bool narrow_more = false) const {
@@ -138,7 +138,7 @@ struct chain {
     auto x = a.x;
     std::size_t index = 0, place = 0;
     bool wanted = !a.dx.empty();  // nothing before the first trained layer needs a gradient
-    // A gradient's place is known before it is: binding needs the order of the steps, running the reverse.
+    // First binds gradients in the order of the steps, then runs the steps in reverse.
     each_step(a.in, [&](auto const& s, shape in) {
       shape const out = s.output(in);
       auto const narrow = m.narrow(index, a.narrow);
@@ -167,7 +167,7 @@ struct chain {
     auto const all = steps();
     auto const again = [&]<std::size_t I>() {
       auto const& c = calls[I];
-      // The state as it was: that of the pass before has moved.
+      // The original state: the forward pass has changed it.
       forward_args<T> const call{c.in,       c.out,        c.batch,
                                  c.x,        c.parameters, a.saved.subspan(m.state_at[I], c.state.size()),
                                  results[I], c.saved,      c.narrow};
@@ -217,8 +217,8 @@ struct chain {
     }(std::make_index_sequence<length>{});
   }
 
-  /// Computes the result of a step again, from `kept_as_bfloat16`, which is its input. Some samples at
-  /// a time are widened in `room`. Where `kept_as_bfloat16` is empty, the input is read as it lies.
+  /// Recomputes the result of a step from its input, `kept_as_bfloat16`, widening some samples at a time in
+  /// `room`. If `kept_as_bfloat16` is empty, it reads the input in place.
   template <class D, class Step, class T>
   void recompute(pass<D>& p, Step const& s, backward_args<T> const& of, std::span<T> y,
                  view<T> kept_as_bfloat16, std::span<T> room) const {
@@ -249,7 +249,8 @@ struct chain {
   static constexpr variable_counts count(Step const& s, shape in) {
     return nn::count(s.source(), in);
   }
-  /// A narrow sample has an even number of elements. Channels say so for samples of any height and width.
+  /// A narrow sample has an even number of elements. Checking channels covers samples of any height and
+  /// width.
   template <class Step>
   static constexpr bfloat16_io narrows_evenly(Step const& s, shape in) {
     auto const all = s.narrows(in);
@@ -260,7 +261,7 @@ struct chain {
     return chain_memory<length>(all.of, all.sides, batch);
   }
 
-  /// What the steps ask for, and which places between them are narrow.
+  /// The memory of the steps, and which results between them are narrow.
   struct needs {
     std::array<step_memory, length> of;
     std::array<bool, length + 1> sides;
@@ -298,7 +299,8 @@ struct chain {
     own.sides = a.narrow;
     return own;
   }
-  /// Where a step may work: the pass's scratch, or, without any, what the steps up to it leave of the saved.
+  /// A step's scratch: the pass's, or, without any, the part of the saved memory that earlier steps do not
+  /// use.
   template <class D, class T>
   static std::span<T> arena_of(pass<D> const& p, std::span<T> saved, std::size_t live) {
     return p.scratch.empty() ? saved.subspan(live) : p.scratch;

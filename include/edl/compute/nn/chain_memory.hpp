@@ -12,20 +12,19 @@
 
 namespace edl::nn {
 
-/// What a step of a chain asks for, in scalars.
+/// The memory of a step of a chain, in scalars.
 struct step_memory {
   std::size_t saved = 0, scratch = 0, result = 0, state = 0;
-  bool recomputes = false;  ///< its result can be computed again
-  bool exact = false;       ///< it must not be rounded: bfloat16 has 256 whole numbers, too few for ids
-  bool by_samples = false;  ///< it can be computed again for some samples alone, from the same saved memory
-  bool over_x = false;      ///< it may write its input's gradient over its input
-  bool splits_backward =
-      false;            ///< likewise where the variables' gradients are computed before, by themselves
-  bool reads_y = true;  ///< its backward pass reads its result
+  bool recomputes = false;       ///< its result can be recomputed
+  bool exact = false;            ///< it must not be rounded: bfloat16 has 256 whole numbers, too few for ids
+  bool by_samples = false;       ///< it can be recomputed for some samples only, from the same saved memory
+  bool over_x = false;           ///< it may write its input's gradient over its input
+  bool splits_backward = false;  ///< likewise if the variables' gradients are computed before, separately
+  bool reads_y = true;           ///< its backward pass reads its result
 };
 
-/// Which places between steps are narrow, where `able` says which sides of a step can be. Before the first
-/// and behind the last step it is as the batch says.
+/// Which results between steps are narrow; `able`: the sides of each step that can be. Before the first and
+/// after the last step the batch determines it.
 template <std::size_t Length>
 constexpr std::array<bool, Length + 1> narrow_places(std::array<bfloat16_io, Length> const& able,
                                                      pass_size batch) {
@@ -35,19 +34,19 @@ constexpr std::array<bool, Length + 1> narrow_places(std::array<bfloat16_io, Len
   return all;
 }
 
-/// Samples whose result is computed again at a time, where what it is made of is kept as bfloat16.
+/// Number of samples whose result is recomputed at a time from an input stored as bfloat16.
 constexpr int recomputed_samples(int batch) { return (batch + 7) / 8; }
 
-/// A result between two steps, and its gradient: where they are.
+/// The places of a result between two steps and of its gradient.
 struct between_steps {
-  std::size_t kept = 0, at = 0;          ///< of the saved memory: size and beginning
-  std::size_t result = 0, gradient = 0;  ///< of the scratch: sizes; no `result` where it is kept as it is
-  bool over_result = false;              ///< the gradient lies where the result was, and takes nothing
-  bool over_next = false;                ///< it lies where the next result is kept
-  std::size_t reach = 0;                 ///< how far below the end of the scratch they begin
-  std::size_t source = 0;  ///< of the scratch: size for a part of what it is computed from again
-  bool bfloat16 = false, recomputed = false;  ///< what is done to have it in the backward pass
-  bool narrow = false;                        ///< both are bfloat16 wherever they are
+  std::size_t kept = 0, at = 0;          ///< in the saved memory: size and offset
+  std::size_t result = 0, gradient = 0;  ///< in the scratch: sizes; no `result` if it is stored as it is
+  bool over_result = false;              ///< the gradient overwrites the result, and takes no memory
+  bool over_next = false;                ///< it is stored over the next result
+  std::size_t reach = 0;                 ///< their distance below the end of the scratch
+  std::size_t source = 0;  ///< in the scratch: size for a part of the input from which it is recomputed
+  bool bfloat16 = false, recomputed = false;  ///< how the backward pass gets it
+  bool narrow = false;                        ///< both are bfloat16 everywhere
 
   /// Whether the backward pass finds the result as it was computed.
   constexpr bool plain() const { return !bfloat16 && !recomputed; }
@@ -56,7 +55,7 @@ struct between_steps {
   std::span<T> result_in(std::span<T> kept_memory, std::span<T> arena) const {
     return result == 0 ? kept_memory : arena.subspan(arena.size() - reach, result);
   }
-  /// `own` is the result's memory, and `next` what is kept of the next one.
+  /// `own` is the result's memory, and `next` the stored part of the next one.
   template <class T>
   std::span<T> gradient_in(std::span<T> arena, std::span<T> own, std::span<T> next) const {
     if (over_result) return own;
@@ -64,27 +63,26 @@ struct between_steps {
   }
 };
 
-/// Where a chain's results and gradients lie. What is kept for the backward pass grows step by step from the
-/// start of the saved memory. It is used up step by step from its end. At the end of the scratch lie, at any
-/// time, one result and one gradient before a step and one of each behind it. Those of even places lie at the
-/// very end, those of odd ones below their neighbours. So the scratch may begin wherever the saved memory
-/// ends at that time, and both take little more than what is kept.
+/// The places of a chain's results and gradients. The values stored for the backward pass grow step by step
+/// from the start of the saved memory, and are consumed step by step from its end. The end of the scratch
+/// contains, at any time, one result and one gradient before a step and one of each after it. Those at even
+/// positions are at the very end, those at odd ones below their neighbours. So the scratch may begin wherever
+/// the saved memory ends at that time, and both take little more than the stored values.
 ///
-/// Of a group of steps that is computed again (`pass_size::again`), the states as they were and the last
-/// result are kept. All else is written over by what comes behind. The backward pass fills it once more, and
-/// so the group's results lie beside the last one's gradient, which is there by then. Nobody reads the last
-/// result any more when the last step's backward pass begins, unless that step does.
+/// Of a group of steps that is recomputed (`pass_size::again`), only the original states and the last result
+/// are stored. Later steps overwrite the rest. The backward pass fills it again, so the group's results are
+/// beside the last one's gradient, which exists by then. When the last step's backward pass begins, only that
+/// step may still read the last result.
 ///
-/// With `storage::compact` a gradient lies over its result where that is read for the last time, element by
-/// element, as the gradient is written; and where `pass_size::tight`, if it is not read any more then.
+/// With `storage::compact` a gradient overwrites its result if writing the gradient reads the result for the
+/// last time, element by element; with `pass_size::tight`, also if the result is no longer read.
 template <std::size_t Length>
 struct chain_memory {
-  std::array<between_steps, Length + 1>
-      between{};                            ///< before step i; the first and the last are the caller's
-  std::array<std::size_t, Length> live{};   ///< saved memory that is in use when step i computes
-  std::array<std::size_t, Length> takes{};  ///< the same with the scratch that it needs
-  std::array<std::size_t, Length> saved_at{}, state_at{};  ///< where a step's own lie in the saved memory
-  std::array<std::size_t, Length> again{};  ///< where the group of step i ends; 0: it is not computed again
+  std::array<between_steps, Length + 1> between{};  ///< before step i; the caller owns the first and the last
+  std::array<std::size_t, Length> live{};           ///< saved memory that is in use when step i computes
+  std::array<std::size_t, Length> takes{};          ///< the same with the scratch that it needs
+  std::array<std::size_t, Length> saved_at{}, state_at{};  ///< of a step's own values in the saved memory
+  std::array<std::size_t, Length> again{};  ///< the end of step i's group; 0: it is not recomputed
   std::size_t saved = 0, scratch = 0, workspace = 0;
 
   constexpr chain_memory(std::array<step_memory, Length> const& of,
@@ -110,7 +108,7 @@ struct chain_memory {
           again[i] = batch.again[first];
     for (std::size_t i = 1; i < Length; ++i) {
       between_steps& b = between[i];
-      // A group's last result is written once more when its gradient is there.
+      // A group's last result is rewritten when its gradient exists.
       bool const ends = again[i - 1] == i, last = again[i] == i + 1 && again[i - 1] == i + 1;
       b.over_result = batch.keep == storage::compact &&
                       (of[i].over_x || (batch.tight && of[i].splits_backward)) && !of[i - 1].reads_y && !ends;
@@ -129,7 +127,7 @@ struct chain_memory {
     }
   }
 
-  /// The most that steps [first, end) take if no other step has results or gradients in the scratch.
+  /// The largest use of steps [first, end) if no other step has results or gradients in the scratch.
   constexpr std::size_t takes_alone(std::array<step_memory, Length> const& of, std::size_t first,
                                     std::size_t end) const {
     chain_memory alone = *this;
@@ -141,26 +139,26 @@ struct chain_memory {
     return most;
   }
 
-  /// Whether a group may begin with step i and end before step `end`: what goes in and what comes out is
-  /// found as it was.
+  /// Whether a group may begin with step i and end before step `end`: its input and its result are still
+  /// stored.
   constexpr bool is_group(std::size_t i, std::size_t end) const {
     return i < end && end < Length && between[i].plain() && between[end].plain();
   }
-  /// Whether a group does.
+  /// Whether a group begins with step i.
   constexpr bool begins(std::size_t i) const { return again[i] != 0 && (i == 0 || again[i - 1] != again[i]); }
 
-  /// The sides of step i that are narrow, where these are those of the whole chain.
+  /// The narrow sides of step i, given those of the whole chain.
   constexpr bfloat16_io narrow(std::size_t i, bfloat16_io all) const {
     return {i == 0 ? all.in : between[i].narrow, i + 1 == Length ? all.out : between[i + 1].narrow};
   }
 
-  /// What the results and gradients around step i take of the scratch's end, and the gradient that is there
-  /// while the step is computed again.
+  /// The size at the scratch's end of the results and gradients around step i, and of the gradient that
+  /// exists while the step is recomputed.
   constexpr std::size_t top(std::size_t i) const {
     std::size_t const around = std::max(between[i].reach, between[i + 1].reach);
     return again[i] == 0 ? around : std::max(around, between[again[i]].reach);
   }
-  /// What is left of the scratch for step i itself.
+  /// The rest of the scratch, for step i itself.
   template <class T>
   std::span<T> below(std::size_t i, std::span<T> arena) const {
     return arena.first(arena.size() - top(i));
@@ -168,16 +166,16 @@ struct chain_memory {
 
  private:
   constexpr std::size_t size(std::size_t i) const { return between[i].result + between[i].gradient; }
-  /// What step i needs of the scratch itself.
+  /// The scratch that step i itself needs.
   constexpr std::size_t own(std::array<step_memory, Length> const& of, std::size_t i) const {
     return std::max(rounded(of[i].scratch), between[i].source);
   }
 
-  /// Gives every place the least distance to the end at which it meets none that is in use with it: its
-  /// neighbours, and of a group that ends there, all within.
+  /// Gives every result the least distance to the end without overlapping one in use at the same time: its
+  /// neighbours, and all results within a group that ends there.
   constexpr void place_between() {
     for (between_steps& b : between) b.reach = 0;
-    for (std::size_t first = 2; first > 0; --first)  // the even ones, and then the others between them
+    for (std::size_t first = 2; first > 0; --first)  // the even ones, then the others between them
       for (std::size_t i = first; i < Length; i += 2) {
         std::size_t at = 0;
         bool moved = size(i) > 0;

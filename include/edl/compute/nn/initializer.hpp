@@ -10,13 +10,13 @@
 
 namespace edl::nn {
 
-/// How many inputs and outputs meet in one weight, as Keras counts them.
+/// The fan-in and fan-out of a weight, as Keras counts them.
 struct fans {
   double in = 1, out = 1;
 
   constexpr fans() = default;
   constexpr fans(double inputs, double outputs) : in(inputs), out(outputs) {}
-  /// Of a variable whose last two extents are inputs and outputs, and whose first ones are a window.
+  /// For a variable whose last two extents are inputs and outputs, and whose first ones are a window.
   constexpr explicit fans(extents const& e) {
     if (e.rank == 0) return;
     auto const rank = std::size_t(e.rank);
@@ -41,23 +41,23 @@ struct uniform {
 struct normal {
   double mean = 0, stddev = 0.05;
 };
-/// A normal whose draws beyond two standard deviations are drawn again.
+/// A normal distribution; values beyond two standard deviations are redrawn.
 struct truncated_normal {
   double mean = 0, stddev = 0.05;
 };
 struct constant {
   double value = 0;
 };
-/// For a convolution: the first filters each pass one channel on, as far as there are filters or channels.
-/// They have a one in the middle of the window, and zeros else (Zagoruyko and Komodakis, "DiracNets", 2017).
-/// Those behind are uniform in ±1 / √in, as PyTorch has them.
+/// For a convolution: the first filters pass one channel each, as far as there are filters or channels. They
+/// have a one in the middle of the window, and zeros elsewhere (Zagoruyko and Komodakis, "DiracNets", 2017).
+/// The others are uniform in ±1 / √in, as in PyTorch.
 struct pass_through {};
 
 using initializer = std::variant<glorot_uniform, glorot_normal, he_uniform, he_normal, uniform, normal,
                                  truncated_normal, constant, pass_through>;
 
-/// Elements [first, first + to.size()) of a variable. Element i depends on the stream and i alone, so that
-/// any part of a variable can be drawn by itself. Thread safety: safe.
+/// Elements [first, first + to.size()) of a variable. Element i depends only on the stream and i, so any part
+/// of a variable can be drawn by itself. Thread safety: safe.
 template <class T>
 void fill(initializer const& how, extents const& dims, random_stream const& random, std::size_t first,
           std::span<T> to);

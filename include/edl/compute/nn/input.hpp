@@ -24,11 +24,11 @@ struct features {
   constexpr shape input() const { return {1, 1, count}; }
 };
 
-/// What a network starts with: a row of whole numbers, each below a vocabulary, for `embedding` alone. They
-/// are float32 on every device, whatever the precision of activations: bfloat16 has 256 of them.
+/// What a network starts with: a row of whole numbers, each below a vocabulary, for `embedding` only. They
+/// are float32 on every device, for any precision of activations: bfloat16 can represent only 256 of them.
 ///
-/// `lengths` are shorter ones, up to eight, that a minibatch is cut to where none of its samples has more
-/// places than padding behind them. The network begins with `masked` then. It is all of the network's input.
+/// `lengths` are up to eight shorter lengths. A minibatch is cut to one of them if the rest of all its
+/// samples is padding. The network then must begin with `masked`, and have no other input.
 struct ids {
   static constexpr bool of_ids = true;
 
@@ -38,18 +38,18 @@ struct ids {
   constexpr shape input() const { return {1, 1, count}; }
 };
 
-/// What a network starts with: up to `most` whole numbers with a weight each, for `embedding_bag` alone.
+/// What a network starts with: up to `most` whole numbers with a weight each, for `embedding_bag` only.
 struct weighted_ids {
   static constexpr bool of_ids = true;
 
   int most = 1;
 
-  /// Ids, of which those behind the last are −1; then weights.
+  /// Ids, with −1 after the last; then weights.
   constexpr shape input() const { return {1, 2, most}; }
 };
 
-/// A named input: how many places of a sample count, 0 to `most`. Those behind are padding. It is for
-/// `inputs::mask` alone, and as exact as ids are.
+/// A named input: the number of places of a sample that count, 0 to `most`. The rest is padding. It is for
+/// `inputs::mask` only, and as exact as ids.
 struct length {
   static constexpr bool of_ids = true;
 
@@ -58,7 +58,7 @@ struct length {
   constexpr shape input() const { return {1, 1, 1}; }
 };
 
-/// A named input: the rows of a table for `count` ids of a sample. The table is kept beside the network's
+/// A named input: the rows of a table for `count` ids of a sample. The table is stored beside the network's
 /// variables. Ids are any 64-bit numbers, and an id gets a row when it is first trained. Gives (1, count,
 /// width).
 struct served_embedding {
@@ -72,8 +72,8 @@ struct served_embedding {
   constexpr shape input() const { return {1, count, width}; }
 };
 
-/// The same for up to `most` ids, of which each sample has as many as it likes, with a weight each. Their
-/// rows are combined to one. A sample without ids, or weights that sum to 0, gets zeros. Gives (width).
+/// The same for any number of ids per sample, up to `most`, with a weight each. Their rows are combined into
+/// one. A sample without ids, or weights that sum to 0, gets zeros. Gives (width).
 struct served_embedding_bag {
   static constexpr bool of_table = true;
 
@@ -90,7 +90,7 @@ struct served_embedding_bag {
 template <class Kind>
 constexpr bool holds_rows = requires { requires Kind::of_table; };
 
-/// Ids of a sample that such an input looks up; 0 for any other.
+/// Number of ids of a sample that this input looks up; 0 for any other kind.
 template <class Kind>
 constexpr int ids_of_sample(Kind const& kind) {
   if constexpr (requires { kind.most; } && holds_rows<Kind>)
@@ -101,7 +101,7 @@ constexpr int ids_of_sample(Kind const& kind) {
     return 0;
 }
 
-/// Whether an input has a size that it can have; tables have other sizes (`table_options_fit`).
+/// Whether an input has a valid size; for tables see `table_options_fit`.
 template <class Kind>
 constexpr bool sizes_fit(Kind const& kind) {
   shape const s = kind.input();
@@ -114,7 +114,7 @@ constexpr bool sizes_fit(Kind const& kind) {
     return some;
 }
 
-/// Whether the options of an input are ones that it can have; of those that are no rows of a table they are.
+/// Whether the options of an input are valid; always true for inputs that are not rows of a table.
 template <class Kind>
 constexpr bool table_options_fit(Kind const& kind) {
   if constexpr (holds_rows<Kind>)
@@ -123,7 +123,7 @@ constexpr bool table_options_fit(Kind const& kind) {
     return true;
 }
 
-/// Whether an input of this kind holds ids.
+/// Whether an input of this kind contains ids.
 template <class Kind>
 constexpr bool holds_ids = requires { requires Kind::of_ids; };
 

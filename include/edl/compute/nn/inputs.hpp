@@ -14,7 +14,7 @@
 
 namespace edl::nn {
 
-/// An input with a name, and with the name of the table whose rows it is, if it is any's.
+/// An input with a name, and with the name of its table, if it is rows of one.
 template <literal Name, class Kind, literal Table = Name>
 struct named_input {
   using kind = Kind;
@@ -24,7 +24,7 @@ struct named_input {
 };
 
 /// Gives an input its name: `input<"age">(features{.count = 1})`. A served embedding's table has that name,
-/// too. Inputs that share a table say so: `input<"history", "items">(…)`.
+/// too. Inputs that share a table name it: `input<"history", "items">(…)`.
 template <literal Name, literal Table = Name, class Kind>
   requires requires(Kind k) {
     { k.input() } -> std::same_as<shape>;
@@ -40,19 +40,19 @@ constexpr named_input<"input", Kind> input(Kind of) {
   return {of};
 }
 
-/// Stands where `input` should. Instantiated so that the compiler's own words name what is asked for.
+/// Used instead of a missing `input`. Instantiated so that the compiler's message shows its name.
 template <literal Name>
 struct names_an_input {
   static constexpr bool value = false;
 };
 
-/// Stands where `ids` or `length` should, for the same reason.
+/// Used instead of a missing `ids` or `length`, for the same reason.
 template <class Kind>
 struct names_places {
   static constexpr bool value = false;
 };
 
-/// Several named inputs of one network, side by side in the row of a sample. Write it as `inputs(…)`, give it
+/// Several named inputs of one network, side by side in the row of a sample. Write it as `inputs(…)`, pass it
 /// to `sequential` as the network's start, and begin branches with `from`.
 template <class... Named>
 struct input_list {
@@ -73,7 +73,7 @@ struct input_list {
   template <literal Name>
   static constexpr bool has = index_of<Name> < sizeof...(Named);
 
-  /// The input of that name: where it begins in the row, and its kind.
+  /// The input with this name: its offset in the row, and its kind.
   template <literal Name>
   constexpr int first_of() const {
     int first = 0;
@@ -86,7 +86,7 @@ struct input_list {
     return first;
   }
 
-  /// Ids of a sample that all inputs before that one look up in tables, and those of all inputs.
+  /// Number of ids of a sample that all inputs before this one look up in tables, and of all inputs.
   template <literal Name>
   constexpr int first_id_of() const {
     int first = 0;
@@ -106,7 +106,7 @@ struct input_list {
     return std::get<index_of<Name>>(all).spec;
   }
 
-  /// What `masked` takes: the places of `ids` whose id is this one are padding, or those behind a `length`.
+  /// The mask for `masked`: places of `ids` with this id are padding, or places after a `length`.
   template <literal Name>
   constexpr padding_mask mask(int id = 0) const {
     static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
@@ -126,7 +126,7 @@ struct input_list {
     return of;
   }
 
-  /// A branch that begins with the input of that name. Branches are joined by `concat` and `sum`.
+  /// A branch that begins with the input with this name. Join branches with `concat` and `sum`.
   template <literal Name, class... Layers>
   constexpr auto from(Layers... layers) const {
     static_assert(has<Name> || names_an_input<Name>::value, "edl: the network has no input of this name");
@@ -141,7 +141,7 @@ struct input_list {
   }
 };
 
-/// Ids of a sample that a network with this start looks up in tables.
+/// Number of ids of a sample that a network with this start looks up in tables.
 template <class Start>
 constexpr int table_ids(Start const&) {
   return 0;
@@ -151,13 +151,13 @@ constexpr int table_ids(input_list<Named...> const& all) {
   return all.ids();
 }
 
-/// Whether all inputs have sizes that they can have.
+/// Whether all inputs have valid sizes.
 template <class... Named>
 constexpr bool sizes_fit(input_list<Named...> const& all) {
   return std::apply([](auto const&... n) { return (true && ... && sizes_fit(n.spec)); }, all.all);
 }
 
-/// Whether the options of all inputs that are rows of tables are ones that they can have.
+/// Whether the options of all inputs that are rows of tables are valid.
 template <class... Named>
 constexpr bool table_options_fit(input_list<Named...> const& all) {
   return std::apply([](auto const&... n) { return (true && ... && table_options_fit(n.spec)); }, all.all);
@@ -186,7 +186,7 @@ constexpr bool tables_agree(input_list<Named...> const& all) {
 }
 
 /// The inputs of a network, e.g. `inputs(input<"numbers">(features{.count = 5}), input<"words">(ids{.count =
-/// 9}))`. No two have the same name.
+/// 9}))`. Names must be distinct.
 template <literal... Names, class... Kinds, literal... Tables>
 constexpr input_list<named_input<Names, Kinds, Tables>...> inputs(named_input<Names, Kinds, Tables>... all) {
   constexpr auto twins = [] {

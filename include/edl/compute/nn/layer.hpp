@@ -20,7 +20,7 @@
 
 namespace edl::nn {
 
-/// What a layer keeps: one variable, trained or carried (running means).
+/// One variable of a layer, trained or carried (running means).
 struct variable_spec {
   std::string_view name;  ///< within the layer, e.g. "kernel"
   extents dims;
@@ -28,14 +28,14 @@ struct variable_spec {
   bool trained = true;
 };
 
-/// Who hears, during a backward pass, how far it is: `tell(first)`, when all gradients from number `first` of
-/// the arena on are final. It is called between two layers, never with a higher number than before.
+/// Observes the progress of a backward pass: `tell(first)` is called when all gradients from number `first`
+/// of the arena on are final. It is called between two layers, never with a higher number than before.
 template <class T>
 struct gradient_watch {
   T const* arena = nullptr;
   std::function<void(std::size_t first)> const& tell;
 
-  /// These are final, and all that stand behind them.
+  /// Reports that these and all later gradients are final.
   void final_from(std::span<T> gradients) const { tell(std::size_t(gradients.data() - arena)); }
 };
 
@@ -45,33 +45,32 @@ struct random_numbers {
   using type = random_stream;
 };
 
-/// What a layer is given besides its data: where it runs, what for, its own random stream and memory that
-/// lasts for one call.
+/// The context of a layer's call besides its data: the device, the mode, its own random stream, and scratch
+/// memory for this call.
 template <class Device>
 struct pass {
   Device& device;
   edl::mode mode = edl::mode::training;
   typename random_numbers<Device>::type random;
   std::span<typename Device::scalar> scratch;
-  nn::trace* trace = nullptr;  ///< where the time of the layers within goes, if anybody asks
-  /// In the backward pass. Handed on to children by containers that go through them from the last to the
-  /// first.
+  nn::trace* trace = nullptr;  ///< records the time of the layers within; may be null
+  /// In the backward pass. Containers that process their children from the last to the first pass it on.
   gradient_watch<typename Device::scalar> const* watch = nullptr;
-  hyperparameter_view set{};  ///< what a user may set, for options that are settings
+  hyperparameter_view set{};  ///< hyperparameters, for options that are settings
   kept_places places{};       ///< within `masked`: which places count
 
-  /// The same for a layer within, with its own random stream and scratch, and nobody who watches.
+  /// The same for a layer within, with its own random stream and scratch, and without a watch.
   pass child(random_stream own, std::span<typename Device::scalar> memory) const {
     return {device, mode, own, memory, trace, nullptr, set, places};
   }
 
-  /// Which places of an input count; all where the mask is of another number of places.
+  /// Which places of an input count; all if the mask has another number of places.
   kept_places places_of(shape in) const {
     return in.height * in.width == places.places ? places : kept_places{};
   }
 };
 
-/// Data of a forward pass over `batch` samples. Parameters and state stand in the order of the layer's
+/// Data of a forward pass over `batch` samples. Parameters and state are in the order of the layer's
 /// `variables`.
 template <class T>
 struct forward_args {
@@ -82,7 +81,7 @@ struct forward_args {
   std::span<T> state;
   std::span<T> y;        ///< (batch, out)
   std::span<T> saved;    ///< kept for `backward`
-  bfloat16_io narrow{};  ///< of x and y; only where the layer says that it takes such
+  bfloat16_io narrow{};  ///< of x and y; only if the layer supports it
 };
 
 /// Data of a backward pass after a forward pass over the same samples.
@@ -90,25 +89,25 @@ template <class T>
 struct backward_args {
   shape in, out;
   pass_size batch;
-  view<T> x, y;     ///< `y` may be empty for a layer that says `reads_y = false`
-  std::span<T> dy;  ///< only a layer that says `overwrites_dy` may leave something else in it
+  view<T> x, y;     ///< `y` may be empty if the layer declares `reads_y = false`
+  std::span<T> dy;  ///< only a layer that declares `overwrites_dy` may change it
   view<T> parameters, state;
-  std::span<T> dx;         ///< to be overwritten; empty if nobody needs it
+  std::span<T> dx;         ///< to be overwritten; empty if it is not needed
   std::span<T> gradients;  ///< to be overwritten; as long as `parameters`
   std::span<T> saved;      ///< as `forward` left it
   bfloat16_io narrow{};    ///< of x and dx, of y and dy, as in `forward`
 };
 
-/// A layer is a value: options in, shapes out. It owns no memory and knows no device. Besides these two, it
-/// has `forward` and `backward` templates over the device, and optionally `variables`, `saved`, `scratch` and
-/// `name`.
+/// A layer is a value: options in, shapes out. It owns no memory and knows no device. Besides these two
+/// members, it has `forward` and `backward` templates over the device, and optionally `variables`, `saved`,
+/// `scratch` and `name`.
 template <class L>
 concept layer = std::copyable<L> && requires(L const& l, shape in) {
   { l.check(in) } -> std::same_as<fit>;
   { l.output(in) } -> std::same_as<shape>;
 };
 
-/// What a layer is called: its `name`, or "layer".
+/// A layer's name: its `name`, or "layer".
 template <class L>
 constexpr std::string_view name_of() {
   if constexpr (requires { std::string_view(L::name); })
@@ -117,9 +116,8 @@ constexpr std::string_view name_of() {
     return "layer";
 }
 
-/// A layer made of layers: `children(in, visit)` calls visit(layer, its input, its role) in order, for as
-/// long as visit returns true. `child<I>` is the type of the I-th. A role is a name, or empty where the type
-/// names it.
+/// A layer made of layers: `children(in, visit)` calls visit(layer, its input, its role) in order, while
+/// visit returns true. `child<I>` is the type of the I-th. A role is a name, or empty to use the type's name.
 template <class L>
 concept container = layer<L> && requires(L const& l, shape in) {
   l.children(in, [](auto const&, shape, std::string_view) { return true; });
@@ -134,7 +132,7 @@ concept runs_on =
       l.backward(p, b);
     };
 
-/// Scalars that a layer keeps from forward for backward.
+/// Scalars that a layer stores in forward for backward.
 template <layer L>
 constexpr std::size_t saved_by(L const& l, shape in, pass_size batch) {
   if constexpr (requires { l.saved(in, batch); })
@@ -152,7 +150,7 @@ constexpr std::size_t scratch_of(L const& l, shape in, pass_size batch) {
     return 0;
 }
 
-/// Whether a layer's `backward` leaves something else in `dy`.
+/// Whether a layer's `backward` overwrites `dy`.
 template <layer L>
 constexpr bool overwrites_dy = [] {
   if constexpr (requires { L::overwrites_dy; })
@@ -161,7 +159,7 @@ constexpr bool overwrites_dy = [] {
     return false;
 }();
 
-/// Whether a layer's `backward` reads `y`. Unless it says no.
+/// Whether a layer's `backward` reads `y`; true by default.
 template <layer L>
 constexpr bool reads_y = [] {
   if constexpr (requires { L::reads_y; })
@@ -170,8 +168,8 @@ constexpr bool reads_y = [] {
     return true;
 }();
 
-/// Whether a layer's result may be computed again for the backward pass instead of being kept. Such a layer
-/// says `recomputes = true`, and its `forward` costs next to nothing.
+/// Whether a layer's result may be recomputed for the backward pass instead of being stored. Such a layer
+/// declares `recomputes = true`, and its `forward` is very cheap.
 template <class L>
 constexpr bool recomputes = [] {
   if constexpr (requires { L::recomputes; })
@@ -180,7 +178,7 @@ constexpr bool recomputes = [] {
     return false;
 }();
 
-/// The sides of a layer whose samples may be narrow. Such a layer has `narrows(shape in)`.
+/// The sides of a layer whose samples may be narrow. The layer defines `narrows(shape in)`.
 template <layer L>
 constexpr bfloat16_io narrows(L const& l, shape in) {
   if constexpr (requires { l.narrows(in); })
@@ -189,13 +187,13 @@ constexpr bfloat16_io narrows(L const& l, shape in) {
     return {};
 }
 
-/// Whether a layer, and all that it is made of, touches elements by the device's operations alone. Then it
-/// runs on any device: it says `portable = true`. Others run on the processor.
+/// Whether a layer, and all layers within, access elements only through the device's operations. Then it runs
+/// on any device, and declares `portable = true`. Others run on the processor.
 template <layer L>
 constexpr bool is_portable(L const& l, shape in) {
   if constexpr (container<L>) {
     bool all = true;
-    if constexpr (requires { L::portable; }) all = L::portable;  // what it does to its children's results
+    if constexpr (requires { L::portable; }) all = L::portable;  // for its work on its children's results
     l.children(
         in, [&](auto const& child, shape s, std::string_view) { return all = all && is_portable(child, s); });
     return all;
@@ -206,12 +204,12 @@ constexpr bool is_portable(L const& l, shape in) {
   }
 }
 
-/// Whether a container tells the layers within which places are padding (`masked`).
+/// Whether a container tells its layers which places are padding (`masked`).
 template <class L>
 constexpr bool masks_places = requires { requires L::masks_places; };
 
-/// Whether a layer may be given places of which some are padding. It treats each place alone, and says
-/// `each_place = true`, or it passes the padding over, and says `knows_padding = true`.
+/// Whether a layer may get padding among its places. It treats each place separately, and declares
+/// `each_place = true`, or it skips padding, and declares `knows_padding = true`.
 template <layer L>
 constexpr bool takes_padding(L const& l) {
   if constexpr (requires { requires L::knows_padding; })
@@ -219,10 +217,10 @@ constexpr bool takes_padding(L const& l) {
   else if constexpr (requires { bool(l.each_place); })
     return bool(l.each_place);
   else
-    return container<L>;  // what is within is asked itself
+    return container<L>;  // the layers within are checked themselves
 }
 
-/// What a layer's `variables` is called with.
+/// The callback type for a layer's `variables`.
 template <class Visit>
 struct variable_visitor {
   Visit& visit;
@@ -248,7 +246,7 @@ constexpr void for_each_owner(L const& l, shape in, Visit&& visit) {
     l.children(in, visit);
 }
 
-/// Whether variables of a layer have the names that they would have without the container that it is.
+/// Whether the container `L` adds nothing to the names of the variables within.
 template <class L>
 constexpr bool is_spliced = [] {
   if constexpr (requires { L::spliced; })
@@ -257,7 +255,7 @@ constexpr bool is_spliced = [] {
     return false;
 }();
 
-/// Calls visit(variable_spec) for every variable of a layer and of what it contains, in the order of the
+/// Calls visit(variable_spec) for every variable of a layer and of the layers within, in the order of the
 /// arena.
 template <layer L, class Visit>
 constexpr void for_each_variable(L const& l, shape in, Visit&& visit) {
@@ -270,7 +268,7 @@ constexpr void for_each_variable(L const& l, shape in, Visit&& visit) {
     l.variables(in, variable_visitor{visit});
 }
 
-/// How many elements a layer trains and carries.
+/// Numbers of trained and carried elements of a layer.
 struct variable_counts {
   std::size_t parameters = 0, state = 0;
 };

@@ -11,8 +11,8 @@
 
 namespace edl::nn {
 
-/// Argument number `Index` of a container. Instantiated so that the compiler's own words name what is no
-/// layer, and each part that it lacks is one sentence.
+/// Argument number `Index` of a container. Instantiated so that the compiler's message names an argument that
+/// is not a layer; reports each missing part in one sentence.
 template <int Index, class Thing>
 struct is_a_layer {
   static constexpr bool copies = std::copyable<Thing>;
@@ -33,7 +33,7 @@ struct is_a_layer {
                 "edl: this is no layer: it has no `constexpr edl::shape output(edl::shape in) const`");
 };
 
-/// Stands in for arguments that are no layers, so that this is the only thing reported.
+/// Replaces arguments that are not layers, so that nothing else is reported.
 struct no_layer {
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }
@@ -43,7 +43,7 @@ struct no_layer {
 
 namespace detail {
 
-/// Says what of these is no layer.
+/// Reports which of these are not layers.
 template <class... Things>
 constexpr void explain_layers() {
   []<int... I>(std::integer_sequence<int, I...>) {
@@ -53,17 +53,17 @@ constexpr void explain_layers() {
 
 }  // namespace detail
 
-/// Whether a layer has `forward` for such a device.
+/// Whether a layer has `forward` for this device.
 template <class Device, layer L>
 constexpr bool has_forward = requires(L const& l, pass<Device>& p,
                                       forward_args<typename Device::scalar> const& f) { l.forward(p, f); };
 
-/// Whether a layer has `backward` for such a device.
+/// Whether a layer has `backward` for this device.
 template <class Device, layer L>
 constexpr bool has_backward = requires(L const& l, pass<Device>& p,
                                        backward_args<typename Device::scalar> const& b) { l.backward(p, b); };
 
-/// Whether something stands in for what is no layer.
+/// Whether it is `no_layer`.
 template <layer L>
 constexpr bool holds_no_layer(L const& l, shape in) {
   if constexpr (container<L>) {

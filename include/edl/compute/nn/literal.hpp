@@ -7,7 +7,7 @@
 
 namespace edl::nn {
 
-/// A name as an argument of a template: `input<"age">`.
+/// A name as a template argument: `input<"age">`.
 template <std::size_t N>
 struct literal {
   char text[N]{};

@@ -16,15 +16,15 @@
 
 namespace edl::nn {
 
-/// Places of the containers around a layer, from the outermost.
+/// Indices of the containers around a layer, from the outermost.
 template <int... Index>
 struct inside {};
 
-/// What a layer lacks: an option that has no default, or a part that an own layer has to have.
-/// `recomputation`: it says that it can be computed again, and keeps something that would be another then.
+/// What a layer lacks: an option without a default, or a required part of a custom layer. `recomputation`: it
+/// declares that it can be recomputed, but has state that would then differ.
 enum class missing_part { nothing, units, filters, vocabulary, width, forward, backward, recomputation };
 
-/// The option that a layer lacks whose options are out of range.
+/// The missing option of a layer whose options are out of range.
 template <layer L>
 constexpr missing_part missing_option(L const& l) {
   if constexpr (requires { l.units == 0; })
@@ -38,7 +38,7 @@ constexpr missing_part missing_option(L const& l) {
   return missing_part::nothing;
 }
 
-/// Whether `layer_receives` has a sentence for this reason alone.
+/// Whether `layer_receives` has a sentence for exactly this reason.
 constexpr bool has_a_sentence(fit why) {
   switch (why) {
     case fit::kernel_exceeds_input:
@@ -57,9 +57,9 @@ constexpr bool has_a_sentence(fit why) {
   }
 }
 
-/// Layer number `Index` of a container, a `Layer` that is given `Input`. Instantiated for a layer that does
-/// not fit, so that the compiler's own words carry the message: who, where, on what, and why. `Where` is left
-/// out for the outermost container.
+/// Layer number `Index` of a container, a `Layer` with the input `Input`. Instantiated for a layer that does
+/// not fit, so that the compiler's message shows the layer, its place, its input and the reason. `Where` is
+/// omitted for the outermost container.
 template <int Index, class Layer, shape Input, fit Why, class... Where>
 struct layer_receives {
   static_assert(Why != fit::kernel_exceeds_input,
@@ -95,7 +95,7 @@ struct layer_receives {
   static_assert(said, "edl: this layer cannot follow the one before it");
 };
 
-/// The same of a layer that lacks something.
+/// The same for a layer that lacks something.
 template <int Index, class Layer, shape Input, missing_part What, class... Where>
 struct layer_misses {
   static_assert(What != missing_part::units,
@@ -118,7 +118,7 @@ struct layer_misses {
       "is computed again has neither");
 };
 
-/// The first layer that does not fit, by the places that lead to it.
+/// The first layer that does not fit, with the path to it.
 struct misfit {
   static constexpr std::size_t deepest = 16;
 
@@ -127,10 +127,10 @@ struct misfit {
   std::size_t depth = 0;
   std::array<int, deepest> path{};
   missing_part missing = missing_part::nothing;
-  expression::mistake wrong{};  ///< of a layer whose tensors do not fit
+  expression::mistake wrong{};  ///< for a layer whose tensors do not fit
 
   constexpr bool none() const { return why == fit::fits && missing == missing_part::nothing; }
-  /// The same, seen from the container in which it is within child number `index`.
+  /// The same, seen from the container whose child number `index` contains it.
   constexpr misfit within(int index) const {
     misfit outer{why, input, depth + 1, {}, missing, wrong};
     outer.path[0] = index;
@@ -139,7 +139,7 @@ struct misfit {
   }
 };
 
-/// The number of the type of a container's child number `index`, as `child` has it.
+/// The index of the type of a container's child number `index`, as in `child`.
 template <container L>
 constexpr int child_code(L const& l, int index) {
   if constexpr (requires { l.child_code(std::size_t(index)); })
@@ -148,7 +148,7 @@ constexpr int child_code(L const& l, int index) {
     return index;
 }
 
-/// `ids`: its input is the network's, and those are ids. `padded`: of so many places some are padding.
+/// `ids`: its input is the network's, which is ids. `padded`: the number of places if some are padding.
 template <layer L>
 constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0) {
   misfit found{l.check(in), in, 0, {}};
@@ -183,8 +183,8 @@ constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded 
   return found;
 }
 
-/// The first layer that lacks `forward` or `backward` for such a device, or cannot be computed again as it
-/// says.
+/// The first layer that lacks `forward` or `backward` for this device, or declares `recomputes` but cannot be
+/// recomputed.
 template <class Device, layer L>
 constexpr misfit find_unfinished(L const& l, shape in) {
   misfit found{fit::fits, in, 0, {}};
@@ -209,7 +209,7 @@ constexpr misfit find_unfinished(L const& l, shape in) {
 namespace detail {
 
 /// Instantiates the sentence about a layer that does not fit. Returns true. `Level` is the depth of the
-/// container `L`, and `Outer` the places that lead to it.
+/// container `L`, and `Outer` the path to it.
 template <class L, misfit const& Found, std::size_t Level, int... Outer>
 constexpr bool explain() {
   constexpr int index = Found.path[Level];
@@ -249,17 +249,17 @@ void name_variables(L const& l, shape in, naming& names) {
 template <auto const& Net>
 inline constexpr misfit misfit_of = find_misfit(Net.body, Net.input, Net.of_ids);
 
-/// The first layer of a network that has no code for a device. Of one whose layers do not fit it is not
-/// asked: there are no shapes.
+/// The first layer of a network that has no code for a device. Not computed for a network whose layers do not
+/// fit, because it has no shapes.
 template <auto const& Net, class Device>
 inline constexpr misfit unfinished_of =
     misfit_of<Net>.none() ? find_unfinished<Device>(Net.body, Net.input) : misfit{};
 
-/// Whether a network (a constexpr object with static storage) can be computed on such a device.
+/// Whether a network (a constexpr object with static storage) can be computed on this device.
 template <auto const& Net, class Device>
 inline constexpr bool can_compute = misfit_of<Net>.none() && unfinished_of<Net, Device>.none();
 
-/// If it cannot, the compiler says why. Returns true.
+/// If it cannot, the compiler reports why. Returns true.
 template <auto const& Net, class Device>
 constexpr bool explain_network() {
   using body = std::remove_cvref_t<decltype(Net.body)>;
@@ -271,7 +271,7 @@ constexpr bool explain_network() {
     return true;
 }
 
-/// Where the variables of a layer lie, and what they are called.
+/// The positions and names of a layer's variables.
 template <layer L>
 parameter_layout layout_of(L const& l, shape in) {
   naming names;
@@ -279,10 +279,10 @@ parameter_layout layout_of(L const& l, shape in) {
   return names.lay_out();
 }
 
-/// Draws the elements [first, first + to.size()) of a layer's variables, as they lie in the arena.
+/// Draws the elements [first, first + to.size()) of a layer's variables, in the order of the arena.
 template <layer L, class T>
 void draw(L const& l, shape in, random_stream const& random, std::size_t first, std::span<T> to) {
-  std::size_t offset[2] = {0, count(l, in).parameters};  // of what comes next: a parameter, a state
+  std::size_t offset[2] = {0, count(l, in).parameters};  // of the next one: a parameter, a state
   std::uint64_t index = 0;
   std::size_t const last = first + to.size();
   for_each_variable(l, in, [&](variable_spec const& v) {

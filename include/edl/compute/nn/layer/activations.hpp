@@ -14,7 +14,7 @@ namespace edl::nn {
 
 namespace detail {
 
-/// What activations without options have in common: a function of each element, whose gradient is told from
+/// The common part of activations without options: an element-wise function, whose gradient is computed from
 /// its result or, with `FromX`, from the element.
 template <elementwise Function, bool FromX = false>
 struct plain_activation {
@@ -34,7 +34,7 @@ struct plain_activation {
   }
 };
 
-/// What activations with one option have in common. The layer L names it: `option`, and `option_name` in
+/// The common part of activations with one option. The layer L names it: `option`, and `option_name` in
 /// errors.
 template <class L, elementwise Function>
 struct tuned_activation {
@@ -46,7 +46,7 @@ struct tuned_activation {
   constexpr shape output(shape in) const { return in; }
   constexpr bfloat16_io narrows(shape) const { return {true, true}; }
 
-  /// The option, as `set` has it. Throws usage_error where that is negative.
+  /// The option's value with `set`. Throws usage_error if it is negative.
   float resolve(hyperparameter_view set) const {
     return option().resolve(set, L::option_name, 0, setting::unbounded);
   }

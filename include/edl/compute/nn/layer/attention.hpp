@@ -8,17 +8,17 @@
 namespace edl::nn {
 
 /// Self-attention of several heads (Vaswani et al., "Attention is all you need", 2017). Each place of a
-/// sample asks all of them, or with `causal` itself and those before it. Queries, keys and values are linear
-/// in x; of each, a head has width = c / heads channels. y = concat(softmax(q · k' / √width) · v) · W + b,
-/// over the heads. With `rotary`, queries and keys are turned by an angle that grows with the place (Su et
-/// al., "RoFormer", 2021). Pairs are channels i and i + width / 2 of a head. The shape stays; (h, w, c) is h
-/// · w places. In training, `dropout` sets that share of the weights, what the softmax gives, to zero, and
-/// divides the others by what is left. Which ones is a function of (seed, layer, step, sample, head, places).
+/// sample attends to all places, or with `causal` to itself and those before it. Queries, keys and values are
+/// linear in x; of each, a head has width = c / heads channels. y = concat(softmax(q · k' / √width) · v) · W
+/// + b, over the heads. With `rotary`, queries and keys are rotated by an angle that grows with the place (Su
+/// et al., "RoFormer", 2021). Pairs are channels i and i + width / 2 of a head. The shape stays; (h, w, c) is
+/// h · w places. In training, `dropout` sets that share of the weights, the softmax's outputs, to zero, and
+/// divides the others by the remaining share. The choice is a function of (seed, layer, step, sample, head,
+/// places).
 ///
-/// No matrix of places by places is stored. Scores are made block by block, and once more in the backward
-/// pass (Dao et al., "FlashAttention", 2022). Heads of samples are shared among threads. Each is computed by
-/// one, in one order, so that the bits of this part do not depend on the number of threads. It runs on the
-/// processor.
+/// It stores no matrix of places by places: it computes scores block by block, and again in the backward pass
+/// (Dao et al., "FlashAttention", 2022). Threads share the heads of samples. One thread computes each head,
+/// in one order, so that these results are bitwise equal for any number of threads. It runs on the processor.
 struct attention {
   int heads = 1;
   bool causal = false;
@@ -45,12 +45,12 @@ struct attention {
     visit(variable_spec{"output_kernel", {c, c}, kernel_initializer});
     if (use_bias) visit(variable_spec{"output_bias", {c}, constant{0}});
   }
-  /// Queries, keys and values, what the heads give, and the logarithms of the softmax's sums.
+  /// Queries, keys and values, the heads' results, and the logarithms of the softmax's sums.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const n = std::size_t(batch) * in.size();
     return rounded(3 * n) + rounded(n) + sums(in, batch);
   }
-  /// The gradient of what the heads give.
+  /// The gradient of the heads' results.
   constexpr std::size_t scratch(shape in, pass_size batch) const { return std::size_t(batch) * in.size(); }
 
   template <class D>
@@ -110,7 +110,7 @@ struct attention {
     }
   };
 
-  /// What is saved.
+  /// The saved values.
   template <class T>
   struct kept {
     std::span<T> qkv, heads, sums;

@@ -8,14 +8,14 @@
 namespace edl::nn {
 
 /// Normalises each channel (Ioffe and Szegedy, 2015): in training by the batch's mean and variance, which
-/// move the carried ones, elsewhere by the carried ones. As in Keras: moving ← momentum · moving + (1 −
+/// update the running ones, otherwise by the running ones. As in Keras: moving ← momentum · moving + (1 −
 /// momentum) · batch, with the biased variance. The shape stays.
 struct batch_norm {
   setting momentum = 0.99f;  ///< in [0, 1]
   float epsilon = 1e-3f;
-  bool scale = true;  ///< by a trained gamma; else by 1
-  /// What is added is this times a trained beta, which then learns at a rate that is the square of this times
-  /// the others'.
+  bool scale = true;  ///< by a trained gamma; otherwise by 1
+  /// The layer adds this times a trained beta, which thereby learns at the others' rate times the square of
+  /// this.
   float shift_gain = 1;
 
   static constexpr std::string_view name = "batch_normalization";
@@ -45,7 +45,7 @@ struct batch_norm {
     backward(p, a, {a.in});
   }
 
-  /// The same with what the chain does besides, and with `more` added before that.
+  /// The same with the fused activation and pooling of the chain, and with `more` added before these.
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain chain,
                view<typename D::scalar> more = {}) const {
@@ -63,7 +63,7 @@ struct batch_norm {
       p.device.batch_norm_evaluate(chain, a.batch, epsilon, a.x, gamma, beta, more, mean, variance, a.y,
                                    a.saved);
   }
-  /// The result once more, after `forward`, whose statistics are in `a.saved`.
+  /// Recomputes the result after `forward`, whose statistics are in `a.saved`.
   template <class D>
   void recompute(pass<D>& p, forward_args<typename D::scalar> const& a, norm_chain chain) const {
     std::size_t const n = scales(a.in);

@@ -9,11 +9,10 @@
 
 namespace edl::nn {
 
-/// Products of vectors with each other, element by element, of a degree up to `layers` + 1. Each layer
-/// compresses its products to `maps` vectors: x^{l+1}_h = Σ_ij W^l_{ijh} (x^l_i ∘ x^0_j). The result is the
-/// sum of the elements of each of these vectors. It is the compressed interaction network of xDeepFM, whose
-/// activation is the identity (Lian et al., 2018, equations 6 and 8). (h, w, c), which is h·w vectors →
-/// (layers · maps)
+/// Element-wise products of vectors with each other, up to degree `layers` + 1. Each layer compresses its
+/// products to `maps` vectors: x^{l+1}_h = Σ_ij W^l_{ijh} (x^l_i ∘ x^0_j). The result is the sum of the
+/// elements of each of these vectors. It is the compressed interaction network of xDeepFM, whose activation
+/// is the identity (Lian et al., 2018, equations 6 and 8). (h, w, c), which is h·w vectors → (layers · maps)
 struct compressed_interaction {
   int layers = 2;
   int maps = 64;
@@ -30,13 +29,13 @@ struct compressed_interaction {
     if (layers > 1) visit(variable_spec{"kernel", {layers - 1, int(pairs(in, 1)), maps}, kernel_initializer});
   }
 
-  /// The vectors of the input and of each layer: a row for each sample and element, in it the vectors.
+  /// The vectors of the input and of each layer, with a row for each sample and element.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const rows = rows_of(in, batch);
     return rounded(rows * vectors(in, 0)) + std::size_t(layers) * rounded(rows * vectors(in, 1));
   }
-  /// The products of some rows and their gradients, and the gradient of a kernel by these. Then come the
-  /// gradients of the input's vectors and of two layers'.
+  /// The products of some rows and their gradients, and the kernel's gradient from these; then the gradients
+  /// of the input's vectors and of two layers'.
   constexpr std::size_t scratch(shape in, pass_size batch) const {
     std::size_t const rows = rows_of(in, batch), most = widest(in), some = std::min(rows, rows_at_once);
     return 2 * rounded(some * most) + rounded(most * std::size_t(maps)) + rounded(rows * vectors(in, 0)) +
@@ -122,7 +121,7 @@ struct compressed_interaction {
   }
 
  private:
-  /// Products are made for so many rows at a time, so that they stay in a cache.
+  /// Products are computed for this many rows at a time, so that they stay in the cache.
   static constexpr std::size_t rows_at_once = 256;
 
   static constexpr std::size_t rows_of(shape in, pass_size batch) {
@@ -134,7 +133,7 @@ struct compressed_interaction {
   static constexpr size_pair sizes(shape in, pass_size batch) {
     return {rows_of(in, batch), std::size_t(in.channels)};
   }
-  /// Vectors that a layer begins with, and products that it makes of them.
+  /// Number of a layer's input vectors, and of its products.
   constexpr std::size_t vectors(shape in, std::size_t layer) const {
     return layer == 0 ? std::size_t(in.height) * std::size_t(in.width) : std::size_t(maps);
   }

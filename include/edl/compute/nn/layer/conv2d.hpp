@@ -9,8 +9,8 @@
 
 namespace edl::nn {
 
-/// A convolution with a kernel of (height, width, channels / groups, filters) and, unless told otherwise, a
-/// bias per filter. (h, w, c) → (h', w', filters)
+/// A convolution with a kernel of (height, width, channels / groups, filters) and, by default, a bias per
+/// filter. (h, w, c) → (h', w', filters)
 struct conv2d {
   int filters = 0;
   extent kernel = 1;
@@ -18,8 +18,8 @@ struct conv2d {
   nn::padding padding = nn::padding::valid;
   int groups = 1;
   bool use_bias = true;
-  bool float32 = false;      ///< in float32 for any `--precision` (on a GPU: as that says)
-  bool train_kernel = true;  ///< if not, the kernel stays what it was in the beginning
+  bool float32 = false;      ///< in float32 for any `--precision` (a GPU uses that precision)
+  bool train_kernel = true;  ///< if not, the kernel keeps its initial value
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
 
@@ -83,7 +83,7 @@ struct conv2d {
   }
 
  private:
-  /// Of the kernel, among the parameters.
+  /// Size of the kernel among the parameters.
   constexpr std::size_t trained(shape in) const { return train_kernel ? kernel_dims(in).size() : 0; }
 
   template <class Args>

@@ -10,9 +10,9 @@
 
 namespace edl::nn {
 
-/// A convolution turned around: what `conv2d` of the same options does to a gradient on its way to the input.
+/// A transposed convolution: the gradient of a `conv2d` with the same options with respect to its input.
 /// (Dumoulin and Visin, "A guide to convolution arithmetic", 2016.) The kernel is (height, width, filters,
-/// channels), as Keras has it. It runs on the processor. (h, w, c) → (h', w', filters), where h' = h · stride
+/// channels), as in Keras. It runs on the processor. (h, w, c) → (h', w', filters), where h' = h · stride
 /// with `padding::same`, and (h − 1) · stride + kernel, but not less than h · stride, otherwise.
 struct conv2d_transpose {
   int filters = 0;
@@ -24,7 +24,7 @@ struct conv2d_transpose {
   initializer bias_initializer = constant{0};
 
   static constexpr std::string_view name = "conv2d_transpose";
-  static constexpr bool portable = false;  // devices add no bias by itself
+  static constexpr bool portable = false;  // devices cannot add a bias separately
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const {
@@ -36,7 +36,7 @@ struct conv2d_transpose {
     return {extended(in.height, kernel.height, stride.height), extended(in.width, kernel.width, stride.width),
             filters};
   }
-  /// Of the convolution that goes the other way.
+  /// The geometry of the reverse convolution.
   constexpr conv_geometry geometry(shape in) const {
     shape const out = output(in);
     return {out,
@@ -86,7 +86,7 @@ struct conv2d_transpose {
   }
 
  private:
-  /// What becomes of one axis.
+  /// The output extent of one axis.
   constexpr int extended(int in, int window, int step) const {
     return padding == nn::padding::same ? in * step : in * step + std::max(window - step, 0);
   }

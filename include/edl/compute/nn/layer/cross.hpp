@@ -9,8 +9,8 @@
 
 namespace edl::nn {
 
-/// Products of the inputs with each other, of a degree up to `layers` + 1. Flattens its input to n numbers.
-/// With a matrix W per layer, x_{l+1} = x_0 ∘ (W_l x_l + b_l) + x_l (Wang et al., "DCN V2", 2021). With
+/// Products of the inputs with each other, up to degree `layers` + 1. Flattens its input to n numbers. With
+/// a matrix W per layer, x_{l+1} = x_0 ∘ (W_l x_l + b_l) + x_l (Wang et al., "DCN V2", 2021). With
 /// `vectors`, a vector: x_{l+1} = x_0 (w_l · x_l) + b_l + x_l (Wang et al., "Deep & Cross Network", 2017).
 /// (h, w, c) → (n)
 struct cross {
@@ -28,12 +28,12 @@ struct cross {
     visit(variable_spec{"kernel", {layers, int(in.size()), int(products(in))}, kernel_initializer});
     visit(variable_spec{"bias", {layers, int(in.size())}, constant{0}});
   }
-  /// What each layer but the first begins with, and what x_0 is multiplied by in each.
+  /// The input of each layer but the first, and the factor of x_0 in each.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     auto const rows = std::size_t(batch), n = std::size_t(layers);
     return (n - 1) * rounded(rows * in.size()) + n * rounded(rows * products(in));
   }
-  /// The gradients of a result, of x_0, of a layer's input and of what x_0 is multiplied by.
+  /// The gradients of a result, of x_0, of a layer's input and of the factor of x_0.
   constexpr std::size_t scratch(shape in, pass_size batch) const {
     auto const rows = std::size_t(batch);
     return 3 * rounded(rows * in.size()) + rounded(rows * products(in));
@@ -87,7 +87,7 @@ struct cross {
   }
 
  private:
-  /// Numbers that x_0 is multiplied by: one, or one for each of its own.
+  /// Size of the factor of x_0: one number, or one for each element.
   constexpr std::size_t products(shape in) const { return vectors ? 1 : in.size(); }
   template <class Span>
   Span kernel_of(Span all, std::size_t layer, std::size_t n, std::size_t m) const {

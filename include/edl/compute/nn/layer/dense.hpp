@@ -8,14 +8,14 @@
 
 namespace edl::nn {
 
-/// Every output sees every input: a kernel of (inputs, units) and, unless told otherwise, a bias per unit.
-/// Flattens its input. (h, w, c) → (units) With `each_place`, the channels of each place are the inputs, all
-/// places share the variables, and they are one product. (h, w, c) → (h, w, units)
+/// A fully connected layer: a kernel of (inputs, units) and, by default, a bias per unit. Flattens its input.
+/// (h, w, c) → (units) With `each_place`, the channels of each place are the inputs, all places share the
+/// variables, and they are one product. (h, w, c) → (h, w, units)
 struct dense {
   int units = 0;
   bool each_place = false;
   bool use_bias = true;
-  bool float32 = false;  ///< in float32 for any `--precision` (on a GPU: as that says)
+  bool float32 = false;  ///< in float32 for any `--precision` (a GPU uses that precision)
   initializer kernel_initializer = glorot_uniform{};
   initializer bias_initializer = constant{0};
 
@@ -55,7 +55,7 @@ struct dense {
                             gradients.rest(), a.narrow.in);
   }
 
-  /// Of the product: its rows, and what each output sees.
+  /// The product's rows, and the inputs of each output.
   constexpr std::size_t rows(shape in, pass_size batch) const {
     return std::size_t(batch) * in.size() / inputs(in);
   }

@@ -5,9 +5,9 @@
 
 namespace edl::nn {
 
-/// In training, sets a share of the elements to zero and divides the others by what is left, so that the
-/// expectation stays. Elsewhere it passes them on. Which ones is a function of (seed, layer, step, element).
-/// The shape stays.
+/// In training, sets a share of the elements to zero and divides the others by the remaining share, which
+/// preserves the expectation. Otherwise it is the identity. The choice is a function of (seed, layer, step,
+/// element). The shape stays.
 struct dropout {
   setting rate = 0.5f;  ///< in [0, 1)
 

@@ -9,8 +9,8 @@ namespace edl::nn {
 /// A trained row for each id of a vocabulary. The network begins with `nn::ids{.count = c}`; ids are whole
 /// numbers from 0 to vocabulary − 1. (c) → (1, c, width)
 ///
-/// Its gradient, and an optimiser's step, are of the whole table. A job refuses what is no id when it is fed.
-/// Code that computes with it all the same gets an edl::error on the processor, and a row of NaN on a GPU.
+/// Its gradient, and an optimiser's step, cover the whole table. A job refuses invalid ids when it feeds
+/// them. Other code that passes one gets an edl::error on the processor, and a row of NaN on a GPU.
 struct embedding {
   int vocabulary = 0;
   int width = 0;

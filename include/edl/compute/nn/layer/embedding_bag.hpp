@@ -9,10 +9,10 @@
 
 namespace edl::nn {
 
-/// A trained row for each id of a vocabulary; a sample's rows are combined to one. The network begins with
-/// `ids`, whose weights are 1, or with `weighted_ids`, of which a sample has as many as it likes. An id of −1
-/// is none, and with `mask_zero`, neither is 0. A sample without ids, or weights that sum to 0, gets zeros.
-/// (c) → (width)
+/// A trained row for each id of a vocabulary; a sample's rows are combined into one. The network begins with
+/// `ids`, whose weights are 1, or with `weighted_ids`, of which a sample may have any number. It ignores an
+/// id of −1, and with `mask_zero` also 0. A sample without ids, or weights that sum to 0, gets zeros. (c) →
+/// (width)
 struct embedding_bag {
   int vocabulary = 0;
   int width = 0;

@@ -5,9 +5,9 @@
 
 namespace edl::nn {
 
-/// All products of two different rows v of a sample, added up: Σ_{i<j} ⟨v_i, v_j⟩. It is computed as ½ Σ_k
-/// ((Σ_i v_ik)² − Σ_i v_ik²) (Rendle, "Factorization Machines", 2010). Its rows are what an embedding gives.
-/// (h, w, c) → (1), over h · w rows of c numbers
+/// The sum of the products of all pairs of different rows v of a sample: Σ_{i<j} ⟨v_i, v_j⟩. It is computed
+/// as ½ Σ_k ((Σ_i v_ik)² − Σ_i v_ik²) (Rendle, "Factorization Machines", 2010). The rows are an embedding's
+/// result. (h, w, c) → (1), over h · w rows of c numbers
 struct factorization_machine {
   static constexpr std::string_view name = "factorization_machine";
   static constexpr bool portable = true, reads_y = false;

@@ -5,7 +5,7 @@
 
 namespace edl::nn {
 
-/// The same elements as a row. `dense` needs none before it. (h, w, c) → (h · w · c)
+/// The same elements as a row. Not needed before `dense`. (h, w, c) → (h · w · c)
 struct flatten {
   static constexpr std::string_view name = "flatten";
   static constexpr bool portable = true;

@@ -23,10 +23,10 @@
 
 namespace edl::nn {
 
-/// A graph of layers without cycles. Write it as `graph(…)` of a function. Its nodes stand in the order in
-/// which the last one, the result, needs them. Results that the backward pass reads are kept; others, and
-/// gradients, lie in scratch where none is that lives at the same time. The gradients of a result that
-/// several nodes read are added up, as are those of shared variables. `Whole`: it is all of a network.
+/// An acyclic graph of layers. Write it as `graph(…)` of a function. Its nodes are in the order in which the
+/// last one, the result, needs them. Results that the backward pass reads are stored; others, and gradients,
+/// share scratch memory with values that are not live at the same time. The gradients of a result that
+/// several nodes read are summed, and so are those of shared variables. `Whole`: it is the whole network.
 template <bool Whole, class... Kinds>
 struct graph_layer {
   static constexpr int most = graph_memory::most;
@@ -35,7 +35,7 @@ struct graph_layer {
 
   of_nodes<graph_node<Kinds...>> nodes{};
   int size = 0;
-  expression::mistake mistaken{};  ///< of the function
+  expression::mistake mistaken{};  ///< in the function
   int mistaken_kind = -1;
 
   static constexpr std::string_view name = "graph";
@@ -52,7 +52,7 @@ struct graph_layer {
 
   // ---- Shapes ----
 
-  /// What goes into the nodes and what comes out.
+  /// The shapes of the nodes' inputs and results.
   constexpr graph_memory measure(shape in) const {
     using enum expression::mistake_kind;
     graph_memory m{.wrong = mistaken};
@@ -91,7 +91,7 @@ struct graph_layer {
   }
   constexpr fit check(shape in) const { return measure(in).why; }
   constexpr expression::mistake wrong(shape in) const { return measure(in).wrong; }
-  /// The kind of the node that is wrong; -1: it is none of them.
+  /// The kind of the wrong node; -1: none is wrong.
   constexpr int wrong_child(shape in) const {
     return mistaken.none() ? node(measure(in).known).what.index() : mistaken_kind;
   }
@@ -99,7 +99,7 @@ struct graph_layer {
 
   // ---- What it is made of ----
 
-  /// All nodes of layers, each with what is given to it.
+  /// All nodes of layers, each with its input.
   template <class Visit>
   constexpr void children(shape in, Visit&& visit) const {
     auto const m = measure(in);
@@ -107,7 +107,7 @@ struct graph_layer {
     for (int k = 0; more && k < size && k < m.known + m.wrong.none(); ++k)
       node(k).visit_layers([&](auto const& l) { more = visit(l, m[k].in, l.role); });
   }
-  /// Those whose variables are no other's. Of one layer with a name, that layer.
+  /// Those that own their variables. For a single named layer, that layer.
   template <class Visit>
   constexpr void owners(shape in, Visit&& visit) const {
     auto const m = measure(in);
@@ -124,9 +124,9 @@ struct graph_layer {
           }
         });
   }
-  /// Child number `index`, as `children` has them, is given the graph's input.
+  /// Whether child number `index`, in the order of `children`, gets the graph's input.
   constexpr bool sees_input(std::size_t index) const { return operand(node_of_child(index), 0) < 0; }
-  /// The input goes into something that is no layer.
+  /// Whether the input is an operand of a join.
   constexpr bool joins_input() const {
     bool any = false;
     for (int k = 0; k < size; ++k)
@@ -143,7 +143,7 @@ struct graph_layer {
     return std::max(m.results, m.gradients + m.other + m.twice) + m.spare + m.layer;
   }
 
-  /// What may be computed again: nodes of layers, each as a whole.
+  /// The nodes of layers that may be recomputed, each as a whole.
   planned_chain stretches(shape in, pass_size batch, double whole) const {
     of_nodes<std::uint16_t> all{};
     all.fill(1);
@@ -207,7 +207,7 @@ struct graph_layer {
     };
     pass<D> own = p.child(p.random, scratch.rest());
     std::array<bool, std::size_t(most) + 1> wanted{!a.dx.empty()}, written{};  // by number + 1
-    of_nodes<bool> begun{};  // of owners: their gradients are there
+    of_nodes<bool> begun{};  // of owners: their gradients exist
     std::size_t index = 0;   // of a child
     for (int k = 0; k < size; ++k) {
       wanted[at(k + 1)] = m[k].count.parameters > 0;
@@ -218,7 +218,7 @@ struct graph_layer {
     for (int k = size; k-- > 0;) {
       index -= is_layer(k);
       if (!wanted[at(k + 1)]) continue;
-      // Lets `give` write what belongs to the gradient of an operand.
+      // Lets `give` write its contribution to an operand's gradient.
       auto const contribute = [&](int i, auto const& give) {
         int const from = operand(k, i);
         if (!wanted[at(from + 1)]) return give(std::span<T>{});
@@ -250,7 +250,7 @@ struct graph_layer {
                                 {},
                                 more ? twice.first(ours.size()) : ours,
                                 kept_by(n, a.saved, spare)};
-          if (n.again)  // the state as it was: that of the pass before has moved
+          if (n.again)  // the original state: the forward pass has changed it
             forward_child(own, which, what,
                           {n.in, n.out, call.batch, call.x, parameters,
                            a.saved.subspan(n.state, n.count.state), all.of(k), call.saved});
@@ -336,7 +336,7 @@ struct graph_layer {
     return (n.again ? spare : saved.subspan(n.own)).first(n.own_size);
   }
 
-  /// Where a pass finds the results of nodes. Those in scratch are there in the forward pass alone.
+  /// The results of nodes in a pass. Those in scratch exist only in the forward pass.
   template <class T>
   struct results {
     graph_memory const& m;
@@ -375,7 +375,7 @@ struct graph_layer {
     }
   }
 
-  /// What belongs to operand number `i` of the gradient of a joint.
+  /// The contribution of a join's gradient to operand number `i`.
   template <merge How, class D, class T>
   void part(D& device, int k, int i, std::type_identity_t<view<T>> dy, std::span<T> to,
             results<T> const& all) const {

@@ -11,17 +11,17 @@
 
 namespace edl::nn {
 
-/// What goes into a node of a graph, what comes out, and where all of it lies. In scalars.
+/// The input, the result and the memory of a graph's node. In scalars.
 struct node_memory {
   shape in{}, out{};
   std::size_t size = 0;                          ///< of the result
   int last = 0;                                  ///< the last node that reads it
-  bool kept = false;                             ///< it lies in the saved memory
-  bool again = false;                            ///< what the node keeps is computed again
-  bool shared = false;                           ///< other nodes have its variables
+  bool kept = false;                             ///< it is in the saved memory
+  bool again = false;                            ///< the node's saved values are recomputed
+  bool shared = false;                           ///< other nodes share its variables
   variable_counts at, count;                     ///< of its variables, in the arena
-  std::size_t begins = 0;                        ///< in the saved memory: the first of what follows
-  std::size_t state = 0, own = 0, own_size = 0;  ///< there: the state as it was, and what the layers keep
+  std::size_t begins = 0;                        ///< in the saved memory: the offset of the following
+  std::size_t state = 0, own = 0, own_size = 0;  ///< there: the original state, and the layers' saved values
   std::size_t result = 0;                        ///< there, or in the scratch
   std::size_t gradient = 0;                      ///< in the scratch
 };
@@ -35,18 +35,19 @@ struct graph_memory {
   fit why = fit::fits;
   expression::mistake wrong{};
   std::size_t saved = 0;
-  /// Of the scratch, in this order: results and what nodes keep that is computed again; in the backward pass
-  /// gradients, one more of a result, one more of variables, and what nodes keep; last what a layer takes.
+  /// Sizes in the scratch, in this order: results, and saved values of nodes that are recomputed; in the
+  /// backward pass gradients, another one of a result, another one of variables, and the nodes' saved values;
+  /// last a layer's scratch.
   std::size_t results = 0, gradients = 0, other = 0, twice = 0, spare = 0, layer = 0;
 
   constexpr node_memory& operator[](int k) { return nodes[std::size_t(k)]; }
   constexpr node_memory const& operator[](int k) const { return nodes[std::size_t(k)]; }
 
-  /// The extents of a node's result; -1: of the graph's input, which node 0 is given.
+  /// The extents of a node's result; -1: of the graph's input, which is node 0's.
   constexpr shape out_of(int k) const { return k < 0 ? nodes[0].in : nodes[std::size_t(k)].out; }
 
-  /// Places for what lives from a node to its last reader, where none lies that lives at the same time.
-  /// Returns what all take. Those of the last of `size` nodes lie elsewhere.
+  /// Places values that are live from a node to its last reader without overlapping values live at the same
+  /// time. Returns the total size. Values of the last of `size` nodes are placed elsewhere.
   template <class Has>
   constexpr std::size_t spread(int size, std::size_t node_memory::* place, Has const& has) {
     auto& all = *this;

@@ -14,7 +14,7 @@
 
 namespace edl::nn {
 
-/// A node of a graph that makes one of the results of others.
+/// A node of a graph that joins the results of others.
 template <merge How>
 struct joint {
   static constexpr merge how = How;
@@ -24,9 +24,9 @@ struct joint {
 template <class Kind>
 concept is_joint = requires { Kind::how; };
 
-/// A node of a graph: the layers between two results that have a name. Without a `Name` of its own its
-/// variables are called as those of one chain are. All nodes of one `Name` have the same variables; the first
-/// `Slices` layers cut an input out of the row of a sample, and have none.
+/// A node of a graph: the layers between two named results. Without a `Name`, its variables are named as in
+/// one chain. All nodes with one `Name` share variables; the first `Slices` layers cut an input out of the
+/// row of a sample, and have none.
 template <literal Name, std::size_t Slices, layer... Layers>
 struct layers_of_node : chain<Layers...> {
   static constexpr std::string_view role = Name.view();
@@ -36,10 +36,10 @@ struct layers_of_node : chain<Layers...> {
   static constexpr bool names_layer = !spliced && sizeof...(Layers) == Slices + 1;
 };
 
-/// What a node is made from: numbers of nodes; -1: the graph's input.
+/// A node's operands: numbers of nodes; -1: the graph's input.
 using node_operands = std::array<std::int16_t, 16>;
 
-/// What stands between two results of a graph.
+/// A node between two results of a graph.
 template <class... Kinds>
 struct graph_node {
   detail::one_of<Kinds...> what{};
@@ -47,7 +47,7 @@ struct graph_node {
   int operands = 0;
   int owner = 0;  ///< the node that has its variables
 
-  /// Calls use(layers); nothing where it is a joint.
+  /// Calls use(layers); does nothing for a join.
   template <class Use>
   constexpr void visit_layers(Use&& use) const {
     what.visit([&]<class Kind>(Kind const& it) {

@@ -19,17 +19,16 @@
 
 namespace edl::nn {
 
-/// Layers with a name, whose variables are the same wherever a function uses them. Write it as
-/// `shared<"name">(…)`.
+/// Named layers that share variables wherever a function uses them. Write it as `shared<"name">(…)`.
 template <literal Name, layer... Layers>
 struct shared_layers {
   chain<Layers...> body;
 };
 
-/// Layers that a function of `graph` may use several times, and whose variables have this name:
-/// `auto const tower = nn::shared<"tower">(dense{.units = 8}, relu{});`, then `a | tower` and `b | tower`.
-/// The gradients of its variables add up. What a batch normalisation carries on moves once for each use. Of
-/// one layer the variables are called `tower/kernel`, of several `tower/dense/kernel`.
+/// Layers that a function of `graph` may use several times, with variables under this name: `auto const tower
+/// = nn::shared<"tower">(dense{.units = 8}, relu{});`, then `a | tower` and `b | tower`. The gradients of its
+/// variables add up. The running statistics of a batch normalisation are updated once for each use. Variables
+/// of a single layer are called `tower/kernel`, of several `tower/dense/kernel`.
 template <literal Name, class... Layers>
 constexpr auto shared(Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
@@ -57,8 +56,8 @@ inline constexpr bool is_slice<input_slice<Ids>> = true;
 
 }  // namespace detail
 
-/// A result within the function of a graph. `x | layer` is what the layer makes of it. Copies are free. A
-/// result with a name may be used any number of times.
+/// A result within the function of a graph. `x | layer` applies the layer to it. Copies are free. A named
+/// result may be used any number of times.
 template <class Scope, layer... Pending>
 struct graph_result {
   static constexpr bool is_result_of_graph = true;
@@ -67,11 +66,11 @@ struct graph_result {
   using scope = Scope;
 
   typename Scope::pointer within = nullptr;
-  int source = -1;  ///< the node that the layers follow; -1: the input
-  int number = -1;  ///< of the result; -1: of an input
+  int source = -1;  ///< the node before the layers; -1: the input
+  int number = -1;  ///< of the result; -1: an input
   std::tuple<Pending...> pending{};
 
-  /// Its extents. They are known where the graph begins with an input.
+  /// Its extents. They are known if the graph begins with an input.
   constexpr edl::shape shape() const
     requires(Scope::sized)
   {
@@ -88,7 +87,7 @@ struct graph_result {
 
 namespace detail {
 
-/// The node that a result is from now on.
+/// Turns a result into a node.
 template <class Scope, class... Pending>
 constexpr int commit(graph_result<Scope, Pending...> const& x) {
   if constexpr (sizeof...(Pending) > 0)
@@ -97,7 +96,7 @@ constexpr int commit(graph_result<Scope, Pending...> const& x) {
     return x.within->use(x.number), x.source;
 }
 
-/// `Named`: what comes in has a name, and may be used again.
+/// `Named`: the operand has a name, and may be used again.
 template <bool Named, class Scope, class... Pending, class L>
 constexpr auto follow(graph_result<Scope, Pending...> const& x, L const& l) {
   if constexpr (Named || sizeof...(Pending) == 0) {
@@ -126,7 +125,7 @@ constexpr auto follow_shared(graph_result<Scope, Pending...> const& x,
   }
 }
 
-/// Instantiated for a layer that is an object with a name of its own. `L` is in the compiler's words.
+/// Instantiated for a layer that is a named object. The compiler's message shows `L`.
 template <class L, bool InPlace>
 struct follows_a_result {
   static constexpr bool in_place = InPlace;
@@ -136,7 +135,7 @@ struct follows_a_result {
       "time: write it where it is used, or share it by `nn::shared<\"name\">(…)`");
 };
 
-/// What a result is made of when it is a node.
+/// The nodes that a result depends on once it is a node.
 template <class Result>
 struct scope_of;
 template <class Scope, class... Pending>
@@ -178,7 +177,7 @@ constexpr auto join_results(First const& first, Others const&... others) {
 
 }  // namespace detail
 
-/// What a layer makes of a result. The layer is written where it is used, or is made by `shared`.
+/// Applies a layer to a result. Write the layer where it is used, or make it with `shared`.
 template <class Result, class L>
   requires detail::is_result<std::remove_cvref_t<Result>>
 constexpr auto operator|(Result&& x, L&& l) {
@@ -212,7 +211,7 @@ constexpr auto operator*(A const& a, B const& b) {
 
 namespace detail {
 
-/// What stands for an input in a call of a function.
+/// The argument for an input in a call of a function.
 template <class Scope, class... Pending>
 constexpr graph_result<Scope, Pending...> argument(typename Scope::pointer within,
                                                    std::tuple<Pending...> const& begin) {
@@ -271,8 +270,7 @@ constexpr auto read(F const& f, shape in, std::tuple<Begin...> const& begin) {
 
 }  // namespace detail
 
-/// A network that is a function of its inputs, each of which is an argument. A result may have a name, and be
-/// used again:
+/// A network as a function of its inputs, each of which is an argument. A named result may be used again:
 ///
 ///     nn::graph(nn::image{.height = 28, .width = 28}, [](auto x) {
 ///       auto const a = x | nn::conv2d{.filters = 8, .kernel = 3, .padding = nn::padding::same} | nn::relu{};
@@ -280,10 +278,9 @@ constexpr auto read(F const& f, shape in, std::tuple<Begin...> const& begin) {
 ///       return nn::concat(a, a + b) | nn::dense{.units = 10};
 ///     })
 ///
-/// The function is a constant expression, and calls what it likes. Layers that follow each other without a
-/// name between them are computed as those of `sequential` are. `concat`, `sum`, `product`, `+` and `*` join
-/// results. Variables are called as in one `sequential` of all layers, in the order in which the result needs
-/// them.
+/// The function must be a constant expression, and may call others. Layers without a name between them are
+/// computed like those of `sequential`. `concat`, `sum`, `product`, `+` and `*` join results. Variables are
+/// named as in one `sequential` of all layers, in the order in which the result needs them.
 template <class First, class F>
   requires requires(First from) {
     { from.input() } -> std::same_as<shape>;
@@ -293,7 +290,7 @@ constexpr auto graph(First from, F const& function) {
   return network<First, std::remove_const_t<decltype(all)>>{from.input(), {{all}}, holds_ids<First>, from};
 }
 
-/// The same as a layer within another container or function, whose argument is what comes into it.
+/// The same as a layer within another container or function; the argument is the layer's input.
 template <class F>
 constexpr auto graph(F const& function) {
   return detail::read<false>(function, {}, std::tuple<std::tuple<>>{});

@@ -11,9 +11,9 @@
 
 #include "edl/compute/nn/layer/graph.hpp"
 
-// A function is called twice. The first call is never evaluated. Its results' types carry the kinds of all
-// nodes that they are made of (`kinds`), so that the type of the function's result has all of the graph's.
-// The second call writes down the nodes (`recorder`).
+// A function is called twice. The first call is never evaluated. Its results' types list the kinds of all
+// nodes that they depend on (`kinds`), so that the type of the function's result lists all of the graph's.
+// The second call records the nodes (`recorder`).
 
 namespace edl::nn::detail {
 
@@ -24,7 +24,7 @@ struct united {
 template <class All, class Kind, class... More>
 struct united<All, Kind, More...> : united<typename All::template with<Kind>, More...> {};
 
-/// Stands in for a `recorder` in a call that is never evaluated.
+/// Replaces a `recorder` in a call that is never evaluated.
 struct no_recorder {
   constexpr int open() { return -1; }
   constexpr void extend(int) {}
@@ -36,7 +36,7 @@ struct no_recorder {
   constexpr shape shape_of(int) const { return {}; }
 };
 
-/// What the results of a function's first call are made of. `Sized`: the shape of the input is known.
+/// The nodes that the results of a function's first call depend on. `Sized`: the shape of the input is known.
 template <bool Sized, class... Kinds>
 struct kinds {
   using pointer = no_recorder*;
@@ -51,7 +51,7 @@ struct kinds {
   using merged = typename Other::template onto<Kinds...>;
 };
 
-/// What takes down the nodes of a function's second call. Of mistakes it takes down the first.
+/// Records the nodes of a function's second call, and the first mistake.
 template <bool Sized, class... Kinds>
 class recorder {
  public:
@@ -70,18 +70,18 @@ class recorder {
 
   constexpr explicit recorder(shape in) : in_(in) {}
 
-  /// The number of a new result, which has to be used.
+  /// The number of a new result, which must be used.
   constexpr int open() {
     if (opened_ < int(fates_.size())) return opened_++;
     fail(mistake_kind::too_many_results);
     return -1;
   }
-  /// Layers that follow a result without a name belong to it.
+  /// Adds layers that follow an unnamed result to it.
   constexpr void extend(int number) {
     if (number >= 0 && fate(number) != unused) fail(mistake_kind::result_used_after_move);
     use(number);
   }
-  /// A result that is a node is used.
+  /// Marks a result that is a node as used.
   constexpr void use(int number) {
     if (number >= 0) fate(number) = extended;
   }
@@ -97,7 +97,7 @@ class recorder {
   constexpr int put(Kind const& of, node_operands const& from, int operands) {
     constexpr int index = index_of<Kind>();
     if (built_.size == layer_type::most) fail(mistake_kind::too_many_results);
-    if (index < 0) fail(mistake_kind::unused_result);  // no result of the function is made of it
+    if (index < 0) fail(mistake_kind::unused_result);  // no result of the function depends on it
     if constexpr (index >= 0)
       if (built_.size < layer_type::most) {
         built_.nodes[std::size_t(built_.size)] = {
@@ -106,7 +106,7 @@ class recorder {
       }
     return -1;
   }
-  /// The same of layers with a name, which are this object; null: another one each time.
+  /// The same for named layers, which are this object; null: a new one each time.
   template <class Kind>
   constexpr int put_shared(Kind const& of, int source, void const* object) {
     for (int k = 0; k < built_.size; ++k)
@@ -123,7 +123,7 @@ class recorder {
   }
   constexpr shape shape_of(int node) const { return node < 0 ? in_ : built_.measure(in_)[node].out; }
 
-  /// The graph whose result is that node, in the order in which it needs the others.
+  /// The graph whose result is this node, with nodes in the order in which it needs them.
   constexpr layer_type finish(int result) {
     layer_type ordered;
     moved_.fill(-1);
@@ -171,7 +171,7 @@ class recorder {
   layer_type built_{};
   of_nodes<std::string_view> names_{};
   of_nodes<void const*> objects_{};
-  of_nodes<int> moved_{};  // where nodes are in the graph's order
+  of_nodes<int> moved_{};  // the nodes' positions in the graph's order
   std::array<int, std::size_t(4 * layer_type::most)> fates_{};
   int opened_ = 0;
 };

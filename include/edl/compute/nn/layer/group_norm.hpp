@@ -11,8 +11,8 @@ namespace edl::nn {
 
 /// Normalises each group of neighbouring channels of a sample, over all its places, to mean 0 and variance 1.
 /// Then y = gamma ∘ x̂ + beta by channel. (Wu and He, "Group normalization", ECCV 2018; Keras' defaults.) It
-/// knows no batch and carries no state. One group takes the whole sample; with as many groups as channels it
-/// is instance normalisation. It runs on the processor. The shape stays.
+/// is independent of the batch and has no state. One group is the whole sample; with as many groups as
+/// channels it is instance normalisation. It runs on the processor. The shape stays.
 struct group_norm {
   int groups = 32;  ///< divides the channels
   float epsilon = 1e-3f;
@@ -67,7 +67,7 @@ struct group_norm {
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
     auto const c = std::size_t(a.in.channels), own = c / std::size_t(groups);
-    // `sum` and `along`: of what comes back, and of its product with the normalised input.
+    // `sum` and `along`: sums of the incoming gradient, and of its product with the normalised input.
     auto const [mean, scale, sum, along] = rows(p.scratch, c);
     T const* const gamma = a.parameters.data();
     T *const dgamma = a.gradients.data(), *const dbeta = dgamma + c;
@@ -108,7 +108,7 @@ struct group_norm {
     return {a, b, d, all.aligned(c).data()};
   }
 
-  // Loops of their own, whose pointers promise to be distinct, are vectors.
+  // Separate loops with restrict pointers, which compilers vectorise.
   template <class T>
   static void add(std::size_t c, T const* __restrict x, T* __restrict sum) {
     for (std::size_t k = 0; k < c; ++k) sum[k] += x[k];
@@ -128,7 +128,7 @@ struct group_norm {
     }
   }
 
-  /// For each group: what `make` makes of the mean of its sums goes to all its channels.
+  /// For each group, applies `make` to the mean of its sums, and writes the result to all its channels.
   template <class T, class Make>
   void spread(shape in, T const* sums, T* to, Make&& make) const {
     std::size_t const own = std::size_t(in.channels) / std::size_t(groups);

@@ -5,7 +5,7 @@
 
 namespace edl::nn {
 
-/// Passes on what it gets: a branch that is none.
+/// Returns its input: an empty branch.
 struct identity {
   static constexpr std::string_view name = "identity";
   static constexpr bool each_place = true;

@@ -6,16 +6,16 @@
 
 namespace edl::nn {
 
-/// One named input of a network of several (`inputs`), cut out of the whole row of a sample. `Ids`: it holds
+/// One named input of a network of several (`inputs`), cut out of the whole row of a sample. `Ids`: it is
 /// ids, for an embedding.
 template <bool Ids>
 struct input_slice {
-  int first = 0;      ///< where it begins in the row
+  int first = 0;      ///< its offset in the row
   shape whole, part;  ///< of the row, and of this input
 
   static constexpr std::string_view name = "input";
   static constexpr bool gives_ids = Ids;
-  /// Devices may keep results between layers in bfloat16, which has too few whole numbers for ids.
+  /// Devices may store results between layers as bfloat16, which cannot represent all ids.
   static constexpr bool portable = !Ids;
   static constexpr bool reads_y = false;
 

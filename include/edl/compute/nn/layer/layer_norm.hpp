@@ -8,8 +8,8 @@
 namespace edl::nn {
 
 /// Normalises the channels of each place of each sample to mean 0 and variance 1, then y = gamma ∘ x̂ + beta.
-/// (Ba et al., "Layer Normalization", 2016; Keras' defaults.) It knows no batch and carries no state. The
-/// shape stays. It runs on the processor.
+/// (Ba et al., "Layer Normalization", 2016; Keras' defaults.) It is independent of the batch and has no
+/// state. The shape stays. It runs on the processor.
 struct layer_norm {
   float epsilon = 1e-3f;
 

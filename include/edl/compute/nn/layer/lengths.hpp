@@ -18,7 +18,7 @@
 
 namespace edl::nn {
 
-/// Whether minibatches of a network that starts so may be shorter than its longest sample.
+/// Whether minibatches of a network with this start may be shorter than its longest sample.
 template <class Start>
 constexpr bool plans_lengths(Start const& start) {
   if constexpr (std::same_as<Start, ids>)
@@ -27,7 +27,7 @@ constexpr bool plans_lengths(Start const& start) {
     return false;
 }
 
-/// The least of the planned lengths that holds so many places.
+/// The least planned length with at least this many places.
 constexpr int planned_length(ids const& start, int places) {
   int least = start.count;
   for (int const l : start.lengths)
@@ -35,7 +35,7 @@ constexpr int planned_length(ids const& start, int places) {
   return least;
 }
 
-/// Places of the longest of some samples, up to its last that is no padding. A sample is `count` ids.
+/// Places of the longest of some samples, up to the last one that is not padding. A sample is `count` ids.
 template <class T>
 constexpr int longest_of(padding_mask const& mask, view<T> ids, int count) {
   int longest = 0;
@@ -47,7 +47,7 @@ constexpr int longest_of(padding_mask const& mask, view<T> ids, int count) {
 
 namespace detail {
 
-/// What the variables of a layer are: two sets that differ have different numbers, but by bad luck.
+/// A hash of a layer's set of variables: different sets have different numbers, except for collisions.
 template <layer L>
 constexpr std::uint64_t digest_of_variables(L const& l, shape in) {
   std::uint64_t digest = 0;
@@ -66,12 +66,12 @@ constexpr bool begins_masked<network<ids, Layers...>> =
 
 }  // namespace detail
 
-/// What is wrong with the lengths of a network.
+/// Mistakes in the lengths of a network.
 enum class lengths_fault {
   none,
   out_of_range,    ///< one is not from 1 to `count` − 1
-  not_masked,      ///< the first layer is no `masked`, so nobody knows where a sample ends
-  sees_padding,    ///< a layer behind has all places before it, and sees the padding
+  not_masked,      ///< the first layer is not `masked`, so the end of a sample is unknown
+  sees_padding,    ///< a later layer sees all places, including padding
   other_variables  ///< a variable has another size at another length
 };
 

@@ -17,11 +17,11 @@ namespace edl::nn {
 
 /// Layers one after the other, for which some places of a sample are padding. Write it as `masked(…)`.
 ///
-/// Of layers with as many places as the mask has, `attention`, `lstm`, `gru` and the global pools pass the
-/// padding over. It gives nothing to other places, and gets zeros. Other layers have to treat each place
-/// alone, or the compiler says so. Where only one place is left, any layer may follow. A sample of padding
-/// alone gives zeros. It runs on the processor. Nothing within is narrow: what passes padding over does not
-/// take such samples.
+/// Among layers with as many places as the mask, `attention`, `lstm`, `gru` and the global pools skip the
+/// padding. It does not affect other places, and its own values are zeros. Other layers must treat each place
+/// separately, or the model does not compile. Once only one place is left, any layer may follow. A sample of
+/// only padding gives zeros. It runs on the processor. Nothing within is narrow, because layers that skip
+/// padding do not support that.
 template <layer... Layers>
 struct masked_chain : chain<Layers...> {
   padding_mask mask;
@@ -32,11 +32,11 @@ struct masked_chain : chain<Layers...> {
 
   constexpr int places(shape in) const { return mask.places(in); }
   constexpr fit check(shape in) const {
-    if (mask.id < 0) return fit::option_out_of_range;  // no id is below 0, and nothing would be padding
+    if (mask.id < 0) return fit::option_out_of_range;  // no id is below 0, so nothing would be padding
     return mask.fits(in) ? body::check(in) : fit::not_at_the_start;
   }
 
-  /// The lists of places, as long as they last for both passes. A scalar has room for a number of them.
+  /// The lists of counted places, which live for both passes. A scalar has room for several numbers.
   constexpr std::size_t lists(shape in, pass_size batch) const {
     return rounded(numbers_of_places(std::size_t(batch), std::size_t(places(in))));
   }
@@ -63,7 +63,7 @@ struct masked_chain : chain<Layers...> {
     body::forward(own, a);
   }
 
-  /// The lists are those of the forward pass: what comes in may have been rounded in between.
+  /// Uses the lists of the forward pass: the input may have been rounded in between.
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> a) const {
     pass<D> own = p;
@@ -81,8 +81,8 @@ struct masked_chain : chain<Layers...> {
   }
 };
 
-/// Layers that pass over places which are padding, e.g. `masked(padding_mask{.id = 3}, embedding{…},
-/// lstm{…})` on ids, or `masked(in.mask<"length">(), …)` on several inputs.
+/// Layers that skip places with padding, e.g. `masked(padding_mask{.id = 3}, embedding{…}, lstm{…})` on ids,
+/// or `masked(in.mask<"length">(), …)` on several inputs.
 template <class... Layers>
 constexpr auto masked(padding_mask mask, Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
@@ -96,7 +96,7 @@ constexpr auto masked(padding_mask mask, Layers... layers) {
   }
 }
 
-/// The same on ids, of which 0 is padding.
+/// The same on ids; id 0 is padding.
 template <class First, class... Layers>
   requires(!std::same_as<First, padding_mask>)
 constexpr auto masked(First first, Layers... layers) {

@@ -8,7 +8,7 @@
 
 namespace edl::nn::detail {
 
-/// Memory for one of these.
+/// Storage for one of these types.
 template <class... Kinds>
 union slot {
   char none{};
@@ -25,8 +25,8 @@ union slot<Kind, Others...> {
       : others(std::integral_constant<int, I - 1>{}, k) {}
 };
 
-/// A value of one of these types, or of none. What std::variant is, but of constant expressions: that of GCC
-/// 12 cannot be copied in them where it holds a tuple.
+/// A value of one of these types, or empty. Like std::variant, but for constant expressions: GCC 12's cannot
+/// be copied there if it contains a tuple.
 template <class... Kinds>
 class one_of {
  public:
@@ -39,10 +39,10 @@ class one_of {
     return *this;
   }
 
-  /// The number of its type; -1: none.
+  /// The index of its type; -1: empty.
   constexpr int index() const { return index_; }
 
-  /// Calls use(it); nothing where there is none.
+  /// Calls use(it); does nothing if empty.
   template <class Use>
   constexpr void visit(Use&& use) const {
     visit_from<0>(slot_, use);

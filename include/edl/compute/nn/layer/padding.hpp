@@ -5,12 +5,12 @@
 
 namespace edl::nn {
 
-/// What stands around a sample under a sliding window. `valid`: nothing. `same`: as much as makes the output
-/// as large as the input, divided by the stride. Where it is odd, the greater part comes after (TensorFlow's
+/// The padding around a sample under a sliding window. `valid`: none. `same`: as much as makes the output as
+/// large as the input, divided by the stride. If it is odd, the greater part is at the end (TensorFlow's
 /// rule).
 enum class padding { valid, same };
 
-/// Where a window of one axis goes: how many places, and how far the first starts outside.
+/// The positions of a window along one axis: their number, and how far the first starts outside.
 struct placement {
   int places = 1, before = 0;
 };

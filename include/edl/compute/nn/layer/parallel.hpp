@@ -11,7 +11,7 @@
 
 namespace edl::nn {
 
-/// How the results of branches become one.
+/// How the results of branches are joined.
 enum class merge { concat, sum, product };
 
 /// Layers side by side on one input. Write it as `concat(…)`, `sum(…)` or `product(…)`.
@@ -87,7 +87,7 @@ struct parallel {
     carver scratch(p.scratch);
     auto const other = scratch.aligned(a.x.size()), slice = scratch.aligned(a.dy.size());
     backward_shares shares(a);
-    pass<D> const own = p.child(p.random, {});  // from the first to the last: nobody watches
+    pass<D> const own = p.child(p.random, {});  // from the first to the last: without a watch
     std::size_t index = 0, channel = 0;
     auto const one = [&](auto const& b) {
       shape const out = b.output(a.in);
@@ -157,20 +157,20 @@ constexpr auto side_by_side(Branches... branches) {
 
 }  // namespace detail
 
-/// Branches whose channels stand one after the other. Heights and widths are equal.
+/// Branches with concatenated channels. Heights and widths must be equal.
 template <class... Branches>
 constexpr auto concat(Branches... branches) {
   return detail::side_by_side<merge::concat>(branches...);
 }
 
-/// Branches that are added up. Shapes are equal.
+/// The sum of branches. Shapes must be equal.
 template <class... Branches>
   requires(!std::convertible_to<Branches, axes> && ...)
 constexpr auto sum(Branches... branches) {
   return detail::side_by_side<merge::sum>(branches...);
 }
 
-/// Branches that are multiplied, element by element. Shapes are equal. It runs on the processor.
+/// The element-wise product of branches. Shapes must be equal. It runs on the processor.
 template <class... Branches>
 constexpr auto product(Branches... branches) {
   return detail::side_by_side<merge::product>(branches...);

@@ -9,7 +9,7 @@ namespace edl::nn {
 
 namespace detail {
 
-/// What max and average pooling share. A stride of 0 is the window.
+/// The check that max and average pooling share. A stride of 0 means the window's.
 constexpr fit check_pool(shape in, extent window, extent stride, padding p) {
   if (window.height < 1 || window.width < 1 || stride.height < 0 || stride.width < 0)
     return fit::option_out_of_range;
@@ -31,7 +31,7 @@ constexpr pool_geometry pool_whole(shape in, bfloat16_io narrow = {}) {
   return pool_over(in, {in.height, in.width}, {in.height, in.width}, padding::valid, narrow);
 }
 
-/// What max and average pooling have in common beside their options.
+/// The common part of max and average pooling besides their options.
 template <class L>
 struct pool {
   static constexpr bool portable = true;
@@ -49,7 +49,7 @@ struct pool {
   constexpr L const& layer() const { return static_cast<L const&>(*this); }
 };
 
-/// What the pools of whole channels have in common.
+/// The common part of global pooling layers.
 struct global_pool {
   static constexpr bool portable = true, knows_padding = true;
 
@@ -78,7 +78,7 @@ struct max_pool : detail::pool<max_pool> {
   }
 };
 
-/// The mean of what lies under each window and inside the sample. (h, w, c) → (h', w', c)
+/// The mean of the elements under each window and inside the sample. (h, w, c) → (h', w', c)
 struct average_pool : detail::pool<average_pool> {
   extent window = 2;
   extent stride = 0;  ///< 0: the window's

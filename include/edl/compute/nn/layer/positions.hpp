@@ -10,8 +10,8 @@
 
 namespace edl::nn {
 
-/// Adds a trained row to each place, the same for all samples: what tells places apart for `attention`. There
-/// are as many rows as places, or `most` of them, of which shorter samples use the first. The shape stays. It
+/// Adds a trained row to each place, the same for all samples, so that `attention` can distinguish places.
+/// There are as many rows as places, or `most` of them; shorter samples use the first. The shape stays. It
 /// runs on the processor.
 struct positions {
   int most = 0;
@@ -52,8 +52,8 @@ struct positions {
 
 /// Adds sines and cosines of the place p, which are not trained. The first half of the channels gets
 /// sin(p · r_i), the second cos(p · r_i). The rates are r_i = 10000^(−i / half). (Vaswani et al., "Attention
-/// is all you need", 2017; the order is that of tensor2tensor.) Channels are an even number; the shape stays.
-/// It runs on the processor.
+/// is all you need", 2017; the order is that of tensor2tensor.) The number of channels must be even; the
+/// shape stays. It runs on the processor.
 struct sinusoidal_positions {
   static constexpr std::string_view name = "sinusoidal_positions";
   static constexpr bool each_place = true;

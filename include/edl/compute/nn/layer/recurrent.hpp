@@ -14,9 +14,9 @@ namespace edl::nn {
 
 namespace detail {
 
-/// What recurrent layers have in common: places are steps. What the inputs contribute to the gates is one
-/// product over all steps of all samples, and so are the gradients of both kernels. One product per step is
-/// left, of what the step before gave.
+/// The common part of recurrent layers: places are steps. The inputs' contribution to the gates is one
+/// product over all steps of all samples, and so are the gradients of both kernels. One product per step
+/// remains, with the result of the previous step.
 struct recurrent_core {
   recurrent_geometry g;
   std::size_t inputs;
@@ -37,11 +37,11 @@ struct recurrent_core {
   constexpr std::size_t rows(pass_size batch) const { return std::size_t(batch) * std::size_t(g.steps); }
   constexpr std::size_t units() const { return std::size_t(g.units); }
 
-  /// Gates, states, and all results where only the last goes on.
+  /// Gates, states, and all results if only the last is the output.
   constexpr std::size_t saved(pass_size batch) const {
     return rounded(rows(batch) * g.gate_columns()) + (g.last ? 2 : 1) * rounded(rows(batch) * units());
   }
-  /// What each step began with, and the gradient of a gru's product.
+  /// The initial value of each step, and the gradient of a gru's product.
   constexpr std::size_t scratch(pass_size batch) const {
     return rounded(rows(batch) * units()) + (recurrent_bias ? rounded(rows(batch) * g.gate_columns()) : 0);
   }
@@ -97,7 +97,7 @@ struct recurrent_core {
       p.device.recurrent_backward(g, a.batch, w.recurrent, states, y, a.dy, gates, product);
     else
       p.device.masked_recurrent_backward(g, a.batch, places, w.recurrent, states, y, a.dy, gates, product);
-    // What each step began with: the result of the one before it, and zeros at the beginning.
+    // The initial value of each step: the result of the one before, and zeros for the first.
     std::size_t const here = g.reverse ? 0 : units(), there = g.reverse ? units() : 0;
     p.device.copy_columns(std::size_t(a.batch), all - units(), y, there, all, before, here, all);
     for (std::size_t i = 0; i < std::size_t(a.batch); ++i)
@@ -108,7 +108,7 @@ struct recurrent_core {
     p.device.dense_backward(n, inputs, g.gate_columns(), a.x, w.kernel, gates, a.dx, d.kernel, d.bias);
   }
 
-  /// The result of each sample's last place that counts; zeros where none does.
+  /// The result of each sample's last counted place; zeros if there is none.
   template <class T>
   void copy_last(kept_places const& places, view<T> y, std::span<T> to) const {
     for (std::size_t i = 0; i < places.counts.size(); ++i) {
@@ -121,7 +121,7 @@ struct recurrent_core {
     }
   }
 
-  /// What each place that counts began with: the result of the one before it that does.
+  /// The initial value of each counted place: the result of the counted place before it.
   template <class T>
   void copy_before(kept_places const& places, view<T> y, std::span<T> before) const {
     std::ranges::fill(before, T(0));
@@ -141,8 +141,7 @@ struct recurrent_core {
   }
 };
 
-/// What recurrent layers have in common beside their options. The layer L has a `core` for the shape before
-/// it.
+/// The common part of recurrent layers besides their options. The layer L has a `core` for its input's shape.
 template <class L>
 struct recurrent_layer {
   static constexpr bool knows_padding = true;
@@ -175,12 +174,12 @@ struct recurrent_layer {
 /// Long short-term memory over the places of a sample (Hochreiter and Schmidhuber, 1997; with a forget gate,
 /// Gers et al., 2000). It goes from the first place to the last or, with `reverse`, the other way. Each step
 /// has the gates i, f, o = σ(·) and g = tanh(·) of x W + h R + b. Then c ← f ∘ c + i ∘ g and h ← o ∘ tanh(c);
-/// both begin as zeros. The result of a step stands at its place: (h, w, c) → (1, h · w, units). With `last`,
-/// only the result of the step that comes last goes on: (h, w, c) → (1, 1, units).
+/// both begin as zeros. The output has the result of each step at its place: (h, w, c) → (1, h · w, units).
+/// With `last`, the output is only the result of the last step: (h, w, c) → (1, 1, units).
 ///
 /// Columns are ordered i, f, g, o, as in Keras. Kernels are (c, 4 units) and (units, 4 units), and there is
-/// one bias of 4 units. `forget_bias` is added within the forget gate; Keras adds it to the bias in the
-/// beginning instead. It runs on the processor.
+/// one bias of 4 units. `forget_bias` is added within the forget gate; Keras adds it to the initial bias
+/// instead. It runs on the processor.
 struct lstm : detail::recurrent_layer<lstm> {
   int units = 0;
   bool reverse = false;
@@ -198,11 +197,11 @@ struct lstm : detail::recurrent_layer<lstm> {
   }
 };
 
-/// A gated recurrent unit (Cho et al., 2014) over the places of a sample, as `lstm` goes over them. Each step
+/// A gated recurrent unit (Cho et al., 2014) over the places of a sample, in the order of `lstm`. Each step
 /// has z, r = σ(·) of x W + b + h R + b' and n = tanh(x W + b + r ∘ (h R + b')). Then h ← z ∘ h + (1 − z) ∘
 /// n.
 ///
-/// It is Keras' with `reset_after`. Columns are ordered z, r, n, kernels are (c, 3 units) and (units,
+/// It equals Keras' GRU with `reset_after`. Columns are ordered z, r, n, kernels are (c, 3 units) and (units,
 /// 3 units), and there are two biases of 3 units. It runs on the processor.
 struct gru : detail::recurrent_layer<gru> {
   int units = 0;
@@ -218,8 +217,8 @@ struct gru : detail::recurrent_layer<gru> {
   }
 };
 
-/// A recurrent layer in both directions, each with variables of its own: the channels of the second stand
-/// behind those of the first. A layer is `lstm` or `gru`, without `reverse`.
+/// A recurrent layer in both directions, each with its own variables; the channels of the second follow those
+/// of the first. The layer must be `lstm` or `gru`, without `reverse`.
 template <class Recurrent>
   requires requires(Recurrent l) { l.reverse = true; }
 constexpr auto bidirectional(Recurrent forwards) {

@@ -17,7 +17,7 @@ struct named_chain : chain<Layers...> {
   static constexpr std::string_view name = Name.view();
 };
 
-/// Several layers as one, whose variables are called by this name: `named<"stem">(conv2d{…}, relu{})` has
+/// Several layers as one, with variables under this name: `named<"stem">(conv2d{…}, relu{})` has
 /// `stem/conv2d/kernel`.
 template <literal Name, class... Layers>
 constexpr auto named(Layers... layers) {
@@ -32,8 +32,8 @@ constexpr auto named(Layers... layers) {
   }
 }
 
-/// The same block `Times` times, one after the other, each time with variables of its own. They are numbered
-/// as siblings are: `repeat/residual/…`, `repeat/residual_1/…`.
+/// The same block `Times` times, one after the other, each with its own variables. They are numbered like
+/// siblings: `repeat/residual/…`, `repeat/residual_1/…`.
 template <std::size_t Times, class Block>
 constexpr auto repeat(Block block) {
   static_assert(Times > 0, "edl: a block is repeated at least once");

@@ -36,7 +36,7 @@ struct shortcut {
     if (!visit(body, in, std::string_view("body"))) return;
     if constexpr (projects) visit(projection, in, std::string_view("projection"));
   }
-  /// The body can write its result onto what it is added to, so that only the sum is stored.
+  /// The body can add its result in place, so that only the sum is stored.
   static constexpr bool joins = [] {
     if constexpr (requires { Body::adds; })
       return bool(Body::adds);
@@ -44,23 +44,23 @@ struct shortcut {
       return false;
   }();
   static constexpr bool activates = true, masks_input = true;
-  /// The branch that comes last adds the other's gradient to its own.
+  /// The last branch adds the other's gradient to its own.
   static constexpr bool joins_gradients = nn::adds_gradient<std::conditional_t<projects, Projection, Body>>;
   static constexpr bool overwrites_dy = nn::overwrites_dy<Projection>;
 
-  /// The body's result lies where the sum will: nobody reads it in the backward pass.
+  /// The body's result is stored in the place of the sum: the backward pass does not read it.
   static constexpr bool in_place = joins || !nn::reads_y<Body>;
-  /// Nobody reads the projection's result in the backward pass.
+  /// The backward pass does not read the projection's result.
   static constexpr bool forgets = projects && in_place && !nn::reads_y<Projection>;
   static constexpr bool reads_y = false;
 
-  /// What is only copied and added by the way may be narrow.
+  /// Values that are only copied and added may be narrow.
   constexpr bfloat16_io narrows(shape in) const {
     auto const of_body = nn::narrows(body, in), other = nn::narrows(projection, in);
     return projects ? bfloat16_io{of_body.in && other.in, of_body.out && other.out} : of_body;
   }
 
-  /// The branches' results where a layer may need its own in the backward pass: the sum is another.
+  /// The branches' results, if a layer needs its own in the backward pass, which the sum would overwrite.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const one = rounded(scalars_of(std::size_t(batch) * output(in).size(), batch.sides.out));
     return (projects && !forgets ? one : 0) + (in_place ? 0 : one) + saved_by_children(*this, in, batch);
@@ -103,7 +103,7 @@ struct shortcut {
     }
   }
 
-  /// `after_relu`: the input is what a relu left, whose gradient is taken along.
+  /// `after_relu`: the input is the result of a relu, whose gradient is applied here.
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a, bool after_relu = false) const {
     using T = typename D::scalar;
@@ -121,7 +121,7 @@ struct shortcut {
     left.dx = projects && joins_gradients ? other.first(a.dx.size()) : a.dx;
     pass<D> own = p.child(p.random, {});
     own.watch = p.watch;
-    if (projects) own.watch = nullptr;  // the projection's gradients stand behind, and come later
+    if (projects) own.watch = nullptr;  // the projection's gradients follow, and are final later
     auto const join = [&](pass<D> const& with, std::size_t index, auto const& branch,
                           backward_args<T> const& call, view<T> with_what, bool narrow) {
       backward_child(with, child_of{*this, a.in, index}, branch, call, scratch.rest(), with_what, after_relu,
@@ -153,7 +153,7 @@ struct shortcut {
   }
 };
 
-/// Adds what goes into a body to what comes out. Their shapes are equal.
+/// Adds the body's input to its result. Their shapes must be equal.
 template <class Body>
 constexpr auto residual(Body body) {
   if constexpr (is_expression<Body>) {
@@ -166,8 +166,8 @@ constexpr auto residual(Body body) {
   }
 }
 
-/// The same where they are not: the projection brings the input to the body's shape, e.g.
-/// `residual(sequential(…), conv2d{.filters = 32, .stride = 2})`.
+/// The same if they differ: the projection maps the input to the body's shape, e.g. `residual(sequential(…),
+/// conv2d{.filters = 32, .stride = 2})`.
 template <class Body, class Projection>
 constexpr auto residual(Body body, Projection projection) {
   if constexpr (is_expression<Body> || is_expression<Projection>) {

@@ -11,12 +11,12 @@
 
 namespace edl::nn {
 
-/// A chain of layers and what it starts with: what a model is made of.
+/// A chain of layers with its input: a model's network.
 template <class First, layer... Layers>
 struct network {
   shape input;
   chain<Layers...> body;
-  bool of_ids = false;  ///< it begins with ids alone
+  bool of_ids = false;  ///< its only input is ids
   First start{};
 };
 

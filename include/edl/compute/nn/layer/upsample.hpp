@@ -22,7 +22,7 @@ struct upsample {
   constexpr shape output(shape in) const {
     return {in.height * factor.height, in.width * factor.width, in.channels};
   }
-  /// The rows that are wide already, and not yet there `factor.height` times.
+  /// The rows that are widened, but not yet repeated `factor.height` times.
   constexpr std::size_t scratch(shape in, pass_size batch) const {
     return factor.height > 1 ? std::size_t(batch) * in.size() * std::size_t(factor.width) : 0;
   }
@@ -37,7 +37,7 @@ struct upsample {
     for (std::size_t i = 0; down > 1 && i < down; ++i)
       p.device.copy_columns(wide.size() / row, row, wide, 0, row, a.y, i * row, down * row);
   }
-  /// The sum under each window, which is so many times the mean.
+  /// The sum under each window: its size times the mean.
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     if (a.dx.empty()) return;

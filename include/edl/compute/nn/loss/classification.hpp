@@ -16,20 +16,20 @@
 
 namespace edl::nn::detail {
 
-/// What a softmax is made of: the largest of some logits, and the sums of exp(x − largest) and of x −
-/// largest. Each sum is of doubles.
+/// The parts of a softmax: the largest of some logits, and the sums of exp(x − largest) and of x − largest.
+/// Each sum is computed in double.
 template <class T>
 struct logit_sums {
   T largest;
   double exps, below;
 };
 
-/// The sums of a row that is not empty, by vectors. What is 87 below the largest adds nothing in single
+/// The sums of a non-empty row, vectorised. An element 87 or more below the largest adds nothing in single
 /// precision. A NaN makes `exps` NaN.
 template <std::floating_point T>
 logit_sums<T> sums_of_logits(view<T> x);
 
-/// y = exp(x − largest) · scale − shift, by vectors. `largest` is not below any x.
+/// y = exp(x − largest) · scale − shift, vectorised. `largest` must not be below any x.
 template <std::floating_point T>
 void scaled_exps(view<T> x, T largest, T scale, T shift, std::type_identity_t<std::span<T>> y);
 
@@ -47,7 +47,7 @@ struct softmax_cross_entropy {
   using label = std::int32_t;
   static constexpr bool class_labels = true;
   static constexpr std::size_t labels(shape) { return 1; }
-  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< for one it is always 0
   static constexpr bool valid(label l, shape output) { return l >= 0 && std::size_t(l) < output.size(); }
 
   constexpr bool options_fit(shape output) const {
@@ -88,8 +88,8 @@ struct softmax_cross_entropy {
 
 /// `softmax_cross_entropy` at every place of a sample: of a text, an output of (1, length, classes), or of a
 /// picture, (height, width, classes). The channels are logits, and each place has a label, row by row. A
-/// place whose label is `ignored`, −1, does not count, in metrics either: that is for what fills up short
-/// records. The loss is the mean over the places of the minibatch that count, and 0 where none does.
+/// place whose label is `ignored`, −1, does not count, also not in metrics: use it for the padding of short
+/// records. The loss is the mean over the counted places of the minibatch, and 0 if there are none.
 struct sequence_cross_entropy {
   float label_smoothing = 0;  ///< in [0, 1)
   nn::class_weights class_weights{};
@@ -101,7 +101,7 @@ struct sequence_cross_entropy {
     return std::size_t(output.height) * std::size_t(output.width);
   }
   static constexpr bool valid(label l, shape output) { return l >= ignored && l < output.channels; }
-  /// Of one class the loss is always 0; of one place it is `softmax_cross_entropy`.
+  /// For one class the loss is always 0; for one place it is `softmax_cross_entropy`.
   static constexpr bool fits(shape output) { return output.channels > 1 && labels(output) > 1; }
   constexpr bool options_fit(shape output) const {
     return label_smoothing >= 0 && label_smoothing < 1 && class_weights.fit(std::size_t(output.channels));
@@ -137,9 +137,10 @@ struct sequence_cross_entropy {
   }
 };
 
-/// Cross entropy of softmax(outputs) that counts less where the answer is right already: −(1 − p)^gamma·log
-/// p. p is the probability of the label, one class per sample. (Lin et al., "Focal loss for dense object
-/// detection", ICCV 2017; its alpha is `class_weights`.) With gamma = 0 it is `softmax_cross_entropy`.
+/// Cross entropy of softmax(outputs), reduced for samples that are already classified well: −(1 −
+/// p)^gamma·log p. p is the probability of the label, one class per sample. (Lin et al., "Focal loss for
+/// dense object detection", ICCV 2017; its alpha is `class_weights`.) With gamma = 0 it is
+/// `softmax_cross_entropy`.
 struct softmax_focal {
   float gamma = 2;  ///< not negative
   nn::class_weights class_weights{};
@@ -148,7 +149,7 @@ struct softmax_focal {
   static constexpr bool class_labels = true;
   static constexpr std::size_t labels(shape) { return 1; }
   static constexpr bool valid(label l, shape output) { return l >= 0 && std::size_t(l) < output.size(); }
-  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< for one it is always 0
   constexpr bool options_fit(shape output) const { return gamma >= 0 && class_weights.fit(output.size()); }
 
   /// See `loss_function`. Every label must be `valid`.
@@ -180,7 +181,7 @@ struct softmax_focal {
 /// Cross entropy of sigmoid(outputs) with one probability per output element, averaged over the elements; the
 /// outputs are logits. Per element max(x, 0) − x·z + log(1 + exp(−|x|)), which is −z·log σ(x) − (1 − z)·log(1
 /// − σ(x)) without overflow. With the label smoothing s, a label z counts as (1 − s)·z + s / 2. Two class
-/// weights, {of no, of yes}, multiply an element's loss; between 0 and 1 they are mixed as the label says.
+/// weights, {of no, of yes}, multiply an element's loss; a label between 0 and 1 interpolates them.
 struct sigmoid_cross_entropy {
   float label_smoothing = 0;          ///< in [0, 1)
   nn::class_weights class_weights{};  ///< with any, it is computed on the host
@@ -213,10 +214,10 @@ struct sigmoid_cross_entropy {
   }
 };
 
-/// Cross entropy of sigmoid(outputs) that counts less where the answer is right already: −a·(1 − p)^gamma·log
-/// p for each output element, averaged over them. p is the probability of the label, 0 or 1. a is `alpha` for
-/// the label 1, and 1 − alpha for the label 0. (Lin et al., "Focal loss for dense object detection", ICCV
-/// 2017.) With gamma = 0 and alpha = 1/2 it is half of `sigmoid_cross_entropy`.
+/// Cross entropy of sigmoid(outputs), reduced for elements that are already classified well: −a·(1 −
+/// p)^gamma·log p for each output element, averaged over them. p is the probability of the label, 0 or 1. a
+/// is `alpha` for the label 1, and 1 − alpha for the label 0. (Lin et al., "Focal loss for dense object
+/// detection", ICCV 2017.) With gamma = 0 and alpha = 1/2 it is half of `sigmoid_cross_entropy`.
 struct sigmoid_focal {
   float gamma = 2;      ///< not negative
   float alpha = 0.25f;  ///< in [0, 1]
@@ -262,17 +263,17 @@ struct hinge {
   constexpr bool options_fit(shape) const { return margin > 0; }
   constexpr auto loss(auto output, auto label) const {
     auto const gap = margin - (2 * label - 1) * output, lack = where(gap <= 0, 0, gap);  // a NaN stays
-    // By factors, because an option may change numbers, but not which operations there are.
+    // With factors, because an option may change numbers, but not the set of operations.
     return mean(lack * (squared ? 1 : 0) * lack + lack * (squared ? 0 : 1));
   }
 };
 
-/// How far softmax(outputs) is from the distribution that the labels are, Σ z·(log z − log softmax(x)), per
-/// sample (Kullback and Leibler, 1951). There is a probability for each output of a sample. Their sum is one.
-/// A probability of 0 adds nothing. The gradient is that of cross entropy.
+/// The divergence of softmax(outputs) from the labels' distribution, Σ z·(log z − log softmax(x)), per sample
+/// (Kullback and Leibler, 1951). Labels are a probability for each output of a sample; their sum is 1. A
+/// probability of 0 adds nothing. The gradient is that of cross entropy.
 struct kullback_leibler {
   static constexpr bool valid(float l, shape) { return l >= 0 && l <= 1; }
-  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< of one the loss is always 0
+  static constexpr bool fits(shape output) { return output.size() > 1; }  ///< for one it is always 0
   constexpr auto loss(auto output, auto label) const {
     auto const answer = expression::log_softmax(output, channels | places);
     return sum(where(label > 0, label * (log(label) - answer), 0));

@@ -38,8 +38,8 @@ struct mean_squared_error {
 };
 
 /// Half the square of d = output − label up to |d| = delta, and delta · (|d| − delta / 2) beyond. It is
-/// averaged over the output elements. (Huber, "Robust estimation of a location parameter", 1964.) Outliers
-/// pull with a bounded force.
+/// averaged over the output elements. (Huber, "Robust estimation of a location parameter", 1964.) The
+/// gradient of outliers is bounded.
 struct huber {
   float delta = 1;  ///< above 0
 
@@ -50,13 +50,13 @@ struct huber {
   }
 };
 
-/// The outputs of a sample are a point, which is to be nearer to points of its label than to others, by a
+/// The outputs of a sample are a point, which should be nearer to points with its label than to others, by a
 /// margin. Each sample of the minibatch is an anchor: max(0, margin + d(anchor, the farthest of its label) −
 /// d(anchor, the nearest of another label)), with Euclidean distances. It is the "batch hard" form of
 /// Hermans, Beyer and Leibe, "In defense of the triplet loss for person re-identification", 2017. The loss is
-/// the mean over the anchors that have both; a minibatch without any has a loss of 0. So records of one label
-/// have to meet in minibatches. A label is any number from 0 on, and no metric but `mean_loss` reads it. It
-/// takes time by the square of the minibatch.
+/// the mean over the anchors that have both; a minibatch without any has a loss of 0. So records with one
+/// label must meet in minibatches. A label is any number from 0, and no metric but `mean_loss` uses it. Its
+/// time is quadratic in the minibatch.
 struct triplet {
   float margin = 0.2f;  ///< above 0
 
@@ -92,7 +92,7 @@ struct triplet {
       if (far_at == i || near_at == i) continue;
       double const positive = std::sqrt(far), negative = std::sqrt(near);
       double const lack = double(margin) + positive - negative;
-      if (lack <= 0) continue;  // a NaN goes on
+      if (lack <= 0) continue;  // a NaN continues
       total += lack;
       if (gradients.empty()) continue;
       pull(i, far_at, positive, 1 / double(anchors), n, outputs, gradients);
@@ -113,7 +113,7 @@ struct triplet {
     return parts[0] + parts[1] + (parts[2] + parts[3]);
   }
 
-  /// Adds the gradient of share · d(a, b); two points in one place do not know where to.
+  /// Adds the gradient of share · d(a, b); no gradient for two equal points.
   template <class T>
   static void pull(std::size_t a, std::size_t b, double distance, double share, std::size_t n, view<T> x,
                    std::span<T> gradients) {

@@ -20,7 +20,7 @@
 
 namespace edl::nn {
 
-/// Some neighbouring outputs of a network with a name, a loss and its weight.
+/// Some neighbouring outputs of a network with a name, a loss and a weight.
 template <literal Name, int Outputs, class Loss>
 struct named_head {
   using loss_type = Loss;
@@ -41,9 +41,9 @@ struct named_head {
                 "weight the head, or its classes");
 
   Loss loss;
-  setting weight = 1.0f;  ///< from 0 on
+  setting weight = 1.0f;  ///< at least 0
 
-  /// The same with the weight that holds in a model with these hyperparameters.
+  /// The same with the weight for these hyperparameters.
   named_head with(hyperparameter_view set) const {
     return {loss, weight.resolve(set, "the weight of a head", 0, setting::unbounded)};
   }
@@ -56,7 +56,7 @@ struct named_head {
       return Loss::valid(label, output);
   }
 
-  /// Calls act(labels), which are of the type that the loss takes.
+  /// Calls act(labels), with labels of the loss's type.
   template <class Act>
   static auto with_labels(view<float> truth, Act&& act) {
     if constexpr (std::same_as<typename Loss::label, std::int32_t>) {
@@ -68,8 +68,8 @@ struct named_head {
   }
 };
 
-/// Names a head: `head<"stars", 5>(softmax_cross_entropy{}, 0.5f)` is of the next 5 outputs. The weight may
-/// be a hyperparameter's: `set_by<&hyperparameters::stars>`.
+/// Names a head: `head<"stars", 5>(softmax_cross_entropy{}, 0.5f)` takes the next 5 outputs. The weight may
+/// be a hyperparameter: `set_by<&hyperparameters::stars>`.
 template <literal Name, int Outputs, class Loss>
 constexpr auto head(Loss loss, setting weight = 1.0f) {
   if constexpr (is_loss_expression<Loss>) {
@@ -82,7 +82,7 @@ constexpr auto head(Loss loss, setting weight = 1.0f) {
   }
 }
 
-/// A head that lacks its name, or how many outputs are its own.
+/// A head without a name, or without its number of outputs.
 template <class Loss>
 constexpr auto head(Loss, setting weight = 1.0f) {
   static_assert(sizeof(Loss) == 0,
@@ -96,15 +96,15 @@ constexpr auto head(Loss, setting weight = 1.0f) {
   return named_head<Name, 1, no_loss>{{}, weight};
 }
 
-/// Stands where a head should. Instantiated so that the compiler's own words name what is asked for.
+/// Used instead of a missing head. Instantiated so that the compiler's message shows its name.
 template <literal Name>
 struct names_a_head {
   static constexpr bool value = false;
 };
 
 /// A loss for each head of a network, and their weighted sum as the model's. The network's outputs are those
-/// of the heads, one after the other, as `concat` puts them. So are the labels, which are floats for classes,
-/// too. Make it by `heads`. It is computed sample by sample, on the host.
+/// of the heads, one after the other, as `concat` puts them. The labels are in the same order, and are floats
+/// even for classes. Make it with `heads`. It is computed sample by sample, on the host.
 template <class... Head>
 struct head_list {
   using label = float;
@@ -113,7 +113,7 @@ struct head_list {
 
   std::tuple<Head...> all;
 
-  static constexpr bool sized = (Head::sized && ...);  // or it has been said
+  static constexpr bool sized = (Head::sized && ...);  // or it has been reported
   static constexpr bool fits(shape output) { return !sized || output.size() == all_outputs; }
   constexpr bool options_fit(shape) const {
     auto const one = [](auto const& h) {
@@ -123,13 +123,12 @@ struct head_list {
   }
   static constexpr std::size_t labels(shape) { return all_labels; }
 
-  /// The same with the weights that hold in a model with these hyperparameters. Throws as
-  /// `setting::resolve`.
+  /// The same with the weights for these hyperparameters. Throws as `setting::resolve`.
   head_list with(hyperparameter_view set) const {
     return std::apply([&](auto const&... h) { return head_list{{h.with(set)...}}; }, all);
   }
 
-  /// Whether some head takes the label; the one below knows which head it is.
+  /// Whether some head takes the label; the overload below checks its own head.
   static bool valid(label l, shape) { return (Head::valid(l) || ...); }
   static bool valid(label l, shape, std::size_t place) {
     bool good = false;
@@ -145,7 +144,7 @@ struct head_list {
     (..., (found = Head::name == Name.view() ? index : found, ++index));
     return found;
   }
-  /// Where a head's outputs, and its labels, begin.
+  /// The index of a head's first output, and of its first label.
   template <literal Name>
   static constexpr std::array<std::size_t, 2> first_of() {
     static_assert(index_of<Name>() < sizeof...(Head) || names_a_head<Name>::value,

@@ -16,25 +16,26 @@
 
 namespace edl::nn {
 
-/// A loss is a value: labels and outputs in, the mean over the batch and its gradient out. Its members say
-/// what a label is, so that samples, metrics and readers follow from it:
+/// A loss is a value that computes, from labels and outputs, the mean over the batch and its gradient. Its
+/// members define its labels, from which samples, metrics and readers follow:
 /// - `label`: `std::int32_t` for classes, `float` for quantities;
 /// - `class_labels`: labels are classes, and metrics compare them with the largest output;
-/// - `labels(output)`: labels per sample, for a network whose outputs have that shape;
-/// - `valid(label, output)`: whether one label can be used. Callers ask before they call the loss or a
-///   metric, which believe what they get;
-/// - `operator()(output, batch, outputs, truth, gradients)`: `outputs` holds batch × output.size() elements,
+/// - `labels(output)`: labels per sample, for a network with outputs of this shape;
+/// - `valid(label, output)`: whether one label can be used. Callers check this before they call the loss or a
+///   metric, which do not check again;
+/// - `operator()(output, batch, outputs, truth, gradients)`: `outputs` has batch × output.size() elements,
 ///   `truth` batch × labels(output) labels. Returns the mean loss per sample, 0 for an empty batch. It
-///   overwrites `gradients` with the derivative of that mean by the outputs, unless it is empty. Allocates
+///   overwrites `gradients`, unless it is empty, with the derivative of that mean with respect to the
+///   outputs. Allocates
 ///   nothing.
 ///
 /// Optional members:
 /// - `options_fit(output)`: whether the loss's options are in their ranges; if not, the model does not
 ///   compile;
-/// - `on_host()`: with these options an accelerator does not compute it;
+/// - `on_host()`: whether these options require the host to compute it;
 /// - `own_labels` = true: labels are neither classes of the outputs nor one quantity for each. Then only
-///   metrics that say `any_labels` read them, and those that read none;
-/// - `whole_batch` = true: samples are compared with each other, so that it is no loss of a head.
+///   metrics that declare `any_labels`, or that use no labels, can be computed;
+/// - `whole_batch` = true: samples are compared with each other, so it cannot be a head's loss.
 template <class L>
 concept loss_function =
     std::copy_constructible<L> && std::same_as<std::remove_cvref_t<decltype(L::class_labels)>, bool> &&
@@ -48,8 +49,8 @@ concept loss_function =
       requires !L::class_labels || std::same_as<typename L::label, std::int32_t>;
     };
 
-/// Instantiated for the loss of a model or of a head, so that the compiler's own words name it. Each part
-/// that it lacks is one sentence.
+/// Instantiated for the loss of a model or of a head, so that the compiler's message names it. Reports each
+/// missing part in one sentence.
 template <class L>
 struct is_a_loss {
   static constexpr bool copies = std::copy_constructible<L>;
@@ -61,7 +62,7 @@ struct is_a_loss {
     { L::labels(output) } -> std::same_as<std::size_t>;
   } && requires { typename std::bool_constant<(L::labels(shape{1, 1, 2}), true)>; };
 
-  // What takes labels is looked for where it is known what a label is.
+  // Members that take labels are checked only if the label type is known.
   template <class One>
   static constexpr bool validates = requires(shape output) {
     { One::valid(typename One::label{}, output) } -> std::same_as<bool>;
@@ -103,7 +104,8 @@ struct is_a_loss {
                 "edl: this loss has `class_labels` and a `label` of float; classes are `std::int32_t`");
 };
 
-/// Whether a loss can be computed from outputs of that shape. It says so by `fits(output)`, if not from all.
+/// Whether a loss can be computed from outputs of that shape. It defines `fits(output)` unless all shapes are
+/// valid.
 template <class Loss>
 constexpr bool loss_fits(shape output) {
   if constexpr (requires { Loss::fits(output); })
@@ -112,7 +114,7 @@ constexpr bool loss_fits(shape output) {
     return true;
 }
 
-/// Whether a loss's options are in their ranges, for a network with such an output.
+/// Whether a loss's options are in their ranges, for a network with this output.
 template <class Loss>
 constexpr bool options_fit(Loss const& loss, shape output) {
   if constexpr (requires { loss.options_fit(output); })
@@ -121,7 +123,7 @@ constexpr bool options_fit(Loss const& loss, shape output) {
     return true;
 }
 
-/// Stands in for a loss that lacks something, so that this is the only thing reported.
+/// Replaces an incomplete loss, so that nothing else is reported.
 struct no_loss {
   using label = std::int32_t;
   static constexpr bool class_labels = true;
@@ -136,13 +138,13 @@ constexpr bool has_own_labels = requires { requires Loss::own_labels; };
 template <class Loss>
 constexpr bool needs_whole_batch = requires { requires Loss::whole_batch; };
 
-/// Labels of this type, which no metric reads that does not read any.
+/// Labels of this type that only metrics without labels accept.
 template <class Label>
 struct own_label {};
 
-/// How much samples of each class count, from the first class on: `.class_weights = {1, 1, 5}`. At most 64;
-/// of none, all count 1. The loss of a sample is multiplied by the weight of its class. The mean still
-/// divides by the number of samples, as Keras does, so that minibatches add up.
+/// The weight of each class, from the first: `.class_weights = {1, 1, 5}`. At most 64; if empty, every weight
+/// is 1. The loss of a sample is multiplied by the weight of its class. The mean still divides by the number
+/// of samples, as Keras does, so that minibatches add up.
 class class_weights {
  public:
   static constexpr std::size_t most = 64;
@@ -157,7 +159,7 @@ class class_weights {
   constexpr std::size_t count() const { return count_; }
   constexpr float operator[](std::size_t label) const { return count_ == 0 ? 1 : weights_[label]; }
 
-  /// There are none, or one for each of so many classes, finite and not negative.
+  /// Whether it is empty, or has one finite, non-negative weight for each of this many classes.
   constexpr bool fit(std::size_t classes) const {
     bool good = count_ == 0 || count_ == classes;
     for (std::size_t i = 0; i < count_; ++i)
@@ -170,11 +172,10 @@ class class_weights {
   std::size_t count_ = 0;
 };
 
-/// Another loss, where samples count by weights of their own: `into.weight` in `feed`, 1 unless it is set.
-/// The loss of each sample is multiplied by its weight. The mean still divides by the number of samples, as
-/// `class_weights` and Keras's `sample_weight` do, so that minibatches add up. A sample of weight 0 is left
-/// out. The weight travels behind the sample's labels, which are floats for classes, too. It is computed
-/// sample by sample, on the host.
+/// Another loss with a weight per sample: `into.weight` in `feed`, by default 1. The loss of each sample is
+/// multiplied by its weight. The mean still divides by the number of samples, as `class_weights` and Keras's
+/// `sample_weight` do, so that minibatches add up. A sample of weight 0 is left out. The weight follows the
+/// sample's labels, which are floats even for classes. It is computed sample by sample, on the host.
 template <class Loss>
 struct sample_weighted {
   static_assert(sizeof(is_a_loss<Loss>) > 0);
@@ -194,7 +195,7 @@ struct sample_weighted {
 
   static constexpr bool valid_weight(float weight) { return weight >= 0 && weight - weight == 0; }
 
-  /// Whether it is a label or a weight; the one below knows which of them it is.
+  /// Whether it is a valid label or a valid weight; the overload below knows which.
   static constexpr bool valid(float l, shape output) { return valid_weight(l) || valid_label(l, output, 0); }
   static constexpr bool valid(float l, shape output, std::size_t place) {
     return place < Loss::labels(output) ? valid_label(l, output, place) : valid_weight(l);
@@ -247,7 +248,7 @@ constexpr bool weighs_samples = false;
 template <class Loss>
 constexpr bool weighs_samples<sample_weighted<Loss>> = true;
 
-/// The loss that a sample's labels are for, weighted or not.
+/// The loss of a sample's labels, without the weighting.
 template <class Loss>
 struct unweighted {
   using type = Loss;

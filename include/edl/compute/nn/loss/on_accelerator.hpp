@@ -12,8 +12,8 @@
 
 namespace edl::nn {
 
-// The losses on an accelerator: what their call operators do, on its memory; the mean goes to `loss[0]`.
-// Labels are as many as the loss says, classes as their bits.
+// The losses on an accelerator: the same as their call operators, in its memory; the mean is written to
+// `loss[0]`. The number of labels is the loss's; classes are passed as their bits.
 
 inline void compute_loss(accelerator& d, softmax_cross_entropy const& l, shape output, int batch,
                          view<float> outputs, view<float> labels, std::span<float> gradients,
@@ -42,7 +42,7 @@ concept computes_on_accelerator =
       compute_loss(d, l, shape{}, 1, in, in, out, out);
     };
 
-/// The same of a loss as its options are.
+/// The same for a loss with its options.
 template <class Loss>
 constexpr bool runs_on_accelerator([[maybe_unused]] Loss const& l) {
   if constexpr (requires { l.on_host(); })
@@ -51,7 +51,7 @@ constexpr bool runs_on_accelerator([[maybe_unused]] Loss const& l) {
     return computes_on_accelerator<Loss>;
 }
 
-/// `compute_loss`, which for a loss of one's own is found beside it (argument-dependent lookup).
+/// `compute_loss`; a custom loss's is found by argument-dependent lookup.
 template <computes_on_accelerator Loss>
 void loss_on(accelerator& d, Loss const& l, shape output, int batch, view<float> outputs, view<float> labels,
              std::span<float> gradients, std::span<float> loss) {
