@@ -13,8 +13,8 @@
 
 namespace edl {
 
-/// The random numbers of a record: others in each epoch, as a plain stream. Besides, there are those that are
-/// its `own`, the same in all epochs.
+/// The random numbers of a record: different ones in each epoch, as a plain stream, and its `own`, which are
+/// the same in all epochs.
 struct record_stream : random_stream {
   random_stream own;
   std::uint32_t epoch = 0;
@@ -28,15 +28,15 @@ struct record_stream : random_stream {
   }
 };
 
-/// Changes a picture (height, width, channels) in place, as the stream says: the same stream, the same
-/// change. It may take a `random_stream`. With `options_fit()` it says whether its options are in their
-/// ranges.
+/// Changes a picture (height, width, channels) in place, depending only on the stream. It may take a
+/// `random_stream`. An optional `options_fit()` returns whether its options are in their ranges.
 template <class A>
 concept augmentation =
     std::copy_constructible<A> && requires(A const a, shape s, std::span<float> picture,
                                            record_stream const& random) { a(s, picture, random); };
 
-/// Instantiated for each augmentation of a model, so that the compiler's own words name it and what it lacks.
+/// Instantiated for each augmentation of a model, so that the compiler's message names it and its missing
+/// parts.
 template <class A>
 struct is_an_augmentation {
   static constexpr bool copies = std::copy_constructible<A>;
@@ -48,14 +48,14 @@ struct is_an_augmentation {
                 "edl::record_stream const& random) const`");
 };
 
-/// One that can say what it does to a picture instead of doing it: a part of a placement. `placing`, where it
-/// is to be a link of a chain, is that part's turn: 0 moved, 1 mirrored, 2 jittered, 3 a square zeroed.
+/// An augmentation that can describe its change as part of a placement instead of making it. `placing`, for a
+/// link of a chain, is that part's turn: 0 moved, 1 mirrored, 2 jittered, 3 a square zeroed.
 template <class A>
 concept placing_augmentation = augmentation<A> && requires(A const a, shape s, record_stream const& random,
                                                            placement& of) { a.place(s, random, of); };
 
-/// Moves the picture by up to `padding` places up and down and left or right. The same as to cut the
-/// picture's size out of a larger one that has so many places of border around it, all in all.
+/// Moves the picture by up to `padding` pixels vertically and horizontally. The same as padding it on all
+/// sides and cropping it to its size.
 struct random_crop {
   int padding = 4;
   edl::border border = edl::border::zeros;
@@ -67,9 +67,9 @@ struct random_crop {
   void place(shape s, record_stream const& random, placement& of) const;
 };
 
-/// Turns every other picture, by chance, left to right. `alternating`: each picture in every other epoch, and
-/// chance says only whether in the first one. So two epochs show every picture from both sides (Jordan, "94%
-/// on CIFAR-10 in 3.29 seconds on a single GPU", 2024).
+/// Mirrors a picture left to right with probability 1/2. `alternating`: mirrors each picture in every other
+/// epoch, and chance decides only whether in the first one. So two epochs show every picture both ways
+/// (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024).
 struct random_flip {
   bool alternating = false;
 
@@ -79,8 +79,8 @@ struct random_flip {
   void place(shape s, record_stream const& random, placement& of) const;
 };
 
-/// Multiplies a picture's numbers, as they were fed, by 1 ± `contrast`, and adds ± `brightness`: a number
-/// each for all of a picture, uniform within those.
+/// Multiplies a picture's numbers, as `feed` wrote them, by a factor in 1 ± `contrast`, and adds a number in
+/// ± `brightness`. Each is uniform, and the same for the whole picture.
 struct random_jitter {
   float brightness = 0.1f, contrast = 0.1f;
 
@@ -91,8 +91,8 @@ struct random_jitter {
   void place(shape s, record_stream const& random, placement& of) const;
 };
 
-/// Makes a square of zeros whose centre is anywhere in the picture. What lies outside is cut off (DeVries and
-/// Taylor, "Improved regularization of convolutional neural networks with cutout", 2017).
+/// Zeroes a square whose centre is anywhere in the picture, clipped to the picture (DeVries and Taylor,
+/// "Improved regularization of convolutional neural networks with cutout", 2017).
 struct cutout {
   int size = 8;
 
@@ -113,14 +113,14 @@ constexpr bool in_placing_order() {
   return in_order;
 }
 
-/// Links of a chain that is one placement.
+/// Whether a chain of these is one placement.
 template <class... A>
 concept placing_links = (requires { A::placing; } && ...) && in_placing_order<A...>();
 
 }  // namespace detail
 
-/// Augmentations one after the other, each with its own random numbers. They are one placement, and can say
-/// it, if all can, and follow one another in a placement's order.
+/// Augmentations one after the other, each with its own random numbers. They form one placement if each can,
+/// and they are in a placement's order.
 template <augmentation... A>
 struct augmentations {
   std::tuple<A...> all;
@@ -141,7 +141,7 @@ struct augmentations {
   }
 };
 
-/// Whether an augmentation, or one of several, makes sense of pictures alone.
+/// Whether an augmentation, or one of several, applies only to pictures.
 template <class A>
 inline constexpr bool changes_pictures = requires { A::placing; };
 template <class... A>

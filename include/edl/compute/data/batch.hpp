@@ -14,7 +14,7 @@
 
 namespace edl::data {
 
-/// Which minibatch a batch is, of which piece of work.
+/// Identifies a batch's minibatch and its piece of work.
 struct batch_identity {
   minibatch_key key;
   mode m = mode::training;
@@ -23,30 +23,30 @@ struct batch_identity {
   friend bool operator==(batch_identity const&, batch_identity const&) = default;
 };
 
-/// Host memory of one minibatch, made once and filled again and again.
+/// Host memory of one minibatch, allocated once and reused.
 struct batch {
   std::vector<float> features;        ///< (capacity, feature_size)
   std::vector<float> targets;         ///< (capacity, target_size)
   std::vector<std::int32_t> classes;  ///< (capacity, class_size)
-  std::vector<std::uint64_t> ids;     ///< (capacity, id_size): of rows of tables
-  std::vector<float> weights;         ///< likewise: of ids that are combined; 0: there is none
-  std::vector<placement> placements;  ///< (capacity), or none: what is left to do to the features of each row
+  std::vector<std::uint64_t> ids;     ///< (capacity, id_size): ids of tables' rows
+  std::vector<float> weights;         ///< likewise: weights of combined ids; 0: no id
+  std::vector<placement> placements;  ///< (capacity), or empty: the remaining changes to each row's features
   std::size_t feature_size = 0, target_size = 0, class_size = 0, id_size = 0;
-  int rows = 0, capacity = 0;  ///< of `capacity` rows, the first `rows` are filled
+  int rows = 0, capacity = 0;  ///< the first `rows` of `capacity` rows are filled
 
   batch_identity identity;
-  std::string shard;                     ///< where its records are
+  std::string shard;                     ///< of its records
   std::size_t shard_number = 0;          ///< the same, in its source
   std::uint64_t first_place = 0;         ///< of that shard's record 0 among all records of the source
   std::vector<std::uint64_t> records;    ///< the record of each row, ascending
-  bool kept = false;                     ///< whoever computes has the records' features: none are here
-  std::uint64_t words = 0, unknown = 0;  ///< that its records had looked up; those that no vocabulary has
+  bool kept = false;                     ///< the device has the records' features: none are here
+  std::uint64_t words = 0, unknown = 0;  ///< that its records looked up; those in no vocabulary
   int skipped = 0;                       ///< records left out because they are damaged
   std::vector<std::string> damage;       ///< why, for each of them
-  bool refused = false;  ///< with `error`: for what a record holds, so that it is so whenever it is read
-  std::string error;     ///< why it cannot be used; `rows` is 0 then, `records` says what was wanted
+  bool refused = false;  ///< with `error`: because of a record's content, so retries cannot succeed
+  std::string error;     ///< why it cannot be used; then `rows` is 0, `records` are the requested ones
 
-  std::shared_ptr<void> guard;  ///< of whoever made it: let go before the memory is
+  std::shared_ptr<void> guard;  ///< its factory's; released before the memory
 
   std::span<float> feature_row(int row) {
     return {features.data() + std::size_t(row) * feature_size, feature_size};

@@ -13,25 +13,25 @@ namespace edl::data {
 
 using feature_names = std::set<std::string, std::less<>>;
 
-/// A reader that can leave out features which nobody asks for.
+/// A reader that can leave out unused features.
 class choosing_reader : public reader {
  public:
-  /// From now on records need only have these features; null: all again.
+  /// From now on records need only contain these features; null: all again.
   virtual void choose(feature_names const* names) = 0;
 
   /// Whether records lack a feature because it was not chosen.
   virtual bool leaves_out(std::string_view name) const = 0;
 };
 
-/// What a thread asks records for, which it reads one after the other. At first records are whole, and it
-/// learns the names that are asked for; then the reader leaves out the other features. Where one of them is
-/// asked for later, the record has to be read again:
+/// Learns which features a thread uses. At first it reads complete records, and records the names of used
+/// features; then the reader leaves out the others. If one of them is used later, the record must be read
+/// again:
 ///
 ///     do {
 ///       in.read(shard, record, into);
 ///     } while (!choice.complete([&] { feed(into); }));
 ///
-/// A record may only be asked on the thread that reads it. Thread safety: each thread has its own.
+/// Use a record only on the thread that reads it. Thread safety: each thread has its own.
 class feature_choice {
  public:
   static constexpr int learned = 64;  ///< records
@@ -39,8 +39,8 @@ class feature_choice {
   feature_choice() = default;
   explicit feature_choice(choosing_reader* of) : of_(of) {}
 
-  /// Does something with the record that was read last, and passes on what it throws. False: it has to be
-  /// read again, and what was done is to be done again.
+  /// Calls `act` for the record that was read last; its exceptions propagate. False: read the record again,
+  /// and repeat the call.
   template <class Act>
   bool complete(Act&& act) {
     if (!of_) return act(), true;
@@ -55,19 +55,19 @@ class feature_choice {
     return !again();
   }
 
-  /// Of every feature that this thread asks a record for.
+  /// Called for every feature that this thread reads from a record.
   static void ask(std::string_view name, bool found) {
     if (now_ != nullptr) [[unlikely]]
       now_->note(name, found);
   }
-  /// Somebody goes through all features.
+  /// Called when all features are listed.
   static void list() {
     if (now_ != nullptr) [[unlikely]]
       now_->note_all();
   }
 
  private:
-  struct left_out {};  // no error that a feed might take for one of its own
+  struct left_out {};  // not an error type, so that `feed` does not catch it
   struct scope {
     explicit scope(feature_choice& of) { now_ = &of; }
     ~scope() { now_ = nullptr; }

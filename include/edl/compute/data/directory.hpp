@@ -9,25 +9,25 @@
 
 namespace edl::data::detail {
 
-/// What stands in a directory, by name in byte order. Names that begin with a point are left out.
+/// The entries of a directory, sorted by name in byte order, without names that begin with a point.
 struct listing {
   std::vector<std::string> files, folders;
 };
 
-/// An error names the directory if it cannot be listed.
+/// Throws error, which names the directory, if it cannot be listed.
 listing list_directory(std::string const& directory);
 
-/// Whether a name ends so, in small or capital letters. `ending` is small.
+/// Whether a name ends with `ending`, in lower or upper case. `ending` is lower case.
 bool ends_as(std::string_view name, std::string_view ending);
 
-/// Whether a name says that the file is no data. It begins with `_`, README or LICENSE then, or ends as
-/// texts, checksums, unfinished files and what Windows puts into folders do.
+/// Whether a name marks a file as no data: it begins with `_`, README or LICENSE, or ends like texts,
+/// checksums, unfinished files and Windows's own files.
 bool clearly_no_data(std::string_view name);
 
-/// The paths that a pattern of the shell matches (`*`, `?`, `[…]`), in byte order. Empty: there are none.
+/// The paths that match a shell pattern (`*`, `?`, `[…]`), in byte order. Empty: there are none.
 std::vector<std::string> matching_paths(std::string const& pattern);
 
-/// Whether a path has characters of such a pattern.
+/// Whether a path has characters of a shell pattern.
 bool is_pattern(std::string_view path);
 
 }  // namespace edl::data::detail

@@ -11,12 +11,12 @@
 
 namespace edl::data::detail {
 
-/// The system does not read a file now, and may do so later.
+/// The system cannot read a file now, but perhaps later.
 struct unread_error : data_error {
   using data_error::data_error;
 };
 
-/// A regular file that is read by offset. Not mapped: a file that shrinks must be an error, not a signal.
+/// A regular file, read by offset. Not mapped, because a file that shrinks must be an error, not a signal.
 /// Thread safety: safe, once open.
 class input_file {
  public:
@@ -42,7 +42,7 @@ class input_file {
   std::int64_t changed_ = 0;  // ns
 };
 
-/// Tells contents apart. A sum of 64 bits (two CRC-32s) over what is added, never 0.
+/// A 64-bit checksum of contents (two CRC-32s) over the added bytes, never 0.
 class content_digest {
  public:
   void add(std::string_view bytes);
@@ -53,11 +53,11 @@ class content_digest {
   std::uint32_t low_ = 0, high_ = 0;
 };
 
-/// Of the size and the content of a file. Up to 64 MiB all of it counts. Of longer ones 1,024 blocks of 64
-/// KiB count, evenly spread, the first and the last among them.
+/// The digest of a file's size and content. Up to 64 MiB it covers the whole file. For longer files it covers
+/// 1,024 blocks of 64 KiB, evenly spread, including the first and the last.
 std::uint64_t digest_of(input_file const& file);
 
-/// All of a file, which may not be larger than `limit`.
+/// The content of a file, which must not be larger than `limit`.
 std::string read_all(std::string const& path, std::uint64_t limit);
 
 /// "No such file or directory" for errno's value.

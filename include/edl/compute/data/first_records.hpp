@@ -10,8 +10,8 @@
 
 namespace edl::data {
 
-/// The first records of a source, in the order of its shards; all of them where there are no more. Thread
-/// safety: as the source.
+/// The first records of a source, in the order of its shards; all of them if it has fewer. Thread safety: as
+/// the source.
 class first_records final : public forwarding_source {
  public:
   first_records(std::unique_ptr<source> of, std::uint64_t records) : forwarding_source(std::move(of)) {

@@ -13,7 +13,7 @@
 
 namespace edl::data {
 
-/// A source that is made from another. What it does not override is the other's. Thread safety: as the
+/// A source that wraps another, and forwards what it does not override. Thread safety: as the
 /// source.
 class forwarding_source : public source {
  public:

@@ -15,12 +15,12 @@
 
 namespace edl::data {
 
-/// Several sources as one: the shards of the first, then those of the next. Columns of tables among them have
-/// one kind in all of them (compute/data/format/table.hpp).
+/// Several sources as one: the shards of the first, then those of the next. Columns of tables have one kind
+/// in all of them (compute/data/format/table.hpp).
 class joined_source : public source {
  public:
-  /// Sources with the paths that they were opened by. A data_error if some of them have classes, and not all
-  /// have the same ones, or if columns of tables do not go together.
+  /// Takes sources with their paths. Throws data_error if some of them have classes, and not all have the
+  /// same ones, or if columns of tables do not fit together.
   explicit joined_source(std::vector<std::pair<std::string, std::unique_ptr<source>>> parts);
 
   std::vector<shard> const& shards() const override { return shards_; }
@@ -35,7 +35,7 @@ class joined_source : public source {
   std::span<std::string const> notes() const override { return notes_; }
   std::string missing_note() const override;
 
-  /// Of the tables among the sources; empty: there is none.
+  /// The columns of the tables among the sources; empty: there are none.
   std::vector<table_column> columns() const;
 
  private:
@@ -45,7 +45,7 @@ class joined_source : public source {
   std::vector<std::string> damage_, notes_;
 };
 
-/// The columns of a table, or of several that are joined; empty: it is none.
+/// The columns of a table, or of several joined ones; empty: it is not a table.
 std::vector<table_column> columns_of(source const& of);
 
 }  // namespace edl::data

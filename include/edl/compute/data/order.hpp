@@ -11,13 +11,13 @@
 
 namespace edl::data {
 
-/// How many minibatches the records [begin, end) make; the last may be short.
+/// The number of minibatches of the records [begin, end); the last may be short.
 constexpr std::uint64_t minibatches(std::uint64_t begin, std::uint64_t end, std::uint64_t minibatch_size) {
   return begin < end ? (end - begin - 1) / minibatch_size + 1 : 0;
 }
 
-/// The order in which a task's records [begin, end) are trained. It is a permutation by (seed, epoch, index)
-/// and nothing else, so that every process can compute it again. Minibatch i holds places [i·B, (i+1)·B).
+/// The order in which a task's records [begin, end) are trained. It is a permutation that depends only on
+/// (seed, epoch, index), so that every process can recompute it. Minibatch i has positions [i·B, (i+1)·B).
 /// Within a minibatch the loader puts rows in ascending order of records, so that a file is read in one
 /// direction.
 inline void task_order(std::uint64_t seed, task_key const& task, std::uint64_t begin, std::uint64_t end,

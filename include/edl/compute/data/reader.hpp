@@ -22,7 +22,7 @@ class example;
 
 namespace edl::data {
 
-/// A part of a data set, in general a file. Its records are numbered from 0.
+/// A part of a data set, usually a file. Its records are numbered from 0.
 struct shard {
   std::string name;  ///< a file's name within the data set
   std::uint64_t records = 0;
@@ -30,19 +30,19 @@ struct shard {
   friend bool operator==(shard const&, shard const&) = default;
 };
 
-/// One thread's way into a source: it holds open files and caches.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// One thread's access to a source: it has open files and caches. Thread safety: distinct objects: safe.
+/// Shared objects: unsafe.
 class reader {
  public:
   virtual ~reader() = default;
 
-  /// Reads one record, by its place in the source's shards. A data_error names file and record.
+  /// Reads one record, by its place in the source's shards. Throws data_error, which names file and record.
   virtual void read(std::size_t shard, std::uint64_t record, example& into) = 0;
 };
 
-/// An ordered set of records, whatever the files are, so that one feed reads any of them. Two processes that
-/// open one path see the same shards. Thread safety: safe; each thread opens its own reader, which must not
-/// outlive the source.
+/// An ordered set of records, independent of file formats, so that one `feed` reads any of them. Two
+/// processes that open one path see the same shards. Thread safety: safe; each thread opens its own reader,
+/// which must not outlive the source.
 class source {
  public:
   virtual ~source() = default;
@@ -50,38 +50,37 @@ class source {
   virtual std::vector<shard> const& shards() const = 0;
   virtual std::unique_ptr<reader> open() const = 0;
 
-  /// A number that is another when the content of a shard is another, for all that can be expected. It is
-  /// made of what tells contents apart at little cost, as the checksums of RecordIO's chunks. 0: there is
-  /// none.
+  /// A number that differs, with very high probability, if the content of a shard differs. It is computed
+  /// cheaply, for example from the checksums of RecordIO's chunks. 0: there is none.
   virtual std::uint64_t digest(std::size_t /*shard*/) const { return 0; }
 
-  /// The number of a record in the file that a person has, where this is a part of it.
+  /// The number of a record in the user's file, if this source is a part of it.
   virtual std::uint64_t number_in_file(std::size_t /*shard*/, std::uint64_t record) const { return record; }
 
-  /// The line of a record in that file, from 1 on; 0: it has no lines. Asked for where something is wrong.
+  /// The line of a record in that file, from 1; 0: it has no lines. Used in errors.
   virtual std::uint64_t line_in_file(std::size_t /*shard*/, std::uint64_t /*record*/) const { return 0; }
 
-  /// The path of a file that is this record alone, as a picture is; empty where its shard is the file.
+  /// The path of a file that contains only this record, like a picture; empty if its shard is the file.
   virtual std::string own_file(std::size_t /*shard*/, std::uint64_t /*record*/) const { return {}; }
 
-  /// With `skip_damaged`: what had to be left out when the source was opened, one line each.
+  /// With `skip_damaged`: what was skipped when the source was opened, one line each.
   virtual std::span<std::string const> damage() const { return {}; }
 
-  /// Of records whose labels are places in a list: the names of the classes, in this order.
+  /// If labels are indices of classes: the classes' names, in this order.
   virtual std::span<std::string const> classes() const { return {}; }
 
-  /// The features that a record can have, as the columns of a table; empty: any.
+  /// The features that a record can have, e.g. the columns of a table; empty: any.
   virtual std::vector<std::string> features() const { return {}; }
 
-  /// What a person should know of the records that is no damage, one line each.
+  /// Notes for the user about the records that are not damage, one line each.
   virtual std::span<std::string const> notes() const { return {}; }
 
-  /// A line of which words count as missing because nobody has said which do; empty: none was found. Sets of
-  /// one job say the same, so that one of them is enough.
+  /// A line that lists the words that count as missing by default; empty: none occurred. The sets of one job
+  /// return the same, so that one line is enough.
   virtual std::string missing_note() const { return {}; }
 };
 
-/// Instantiated for a reader that somebody wrote, so that the compiler's own words name it and what it lacks.
+/// Instantiated for a custom reader, so that the compiler's message names it and its missing parts.
 template <class R>
 struct is_a_reader {
   static constexpr bool derives = std::derived_from<R, reader>;
@@ -97,7 +96,7 @@ struct is_a_reader {
       "override`");
 };
 
-/// A source's `open` returns it: a reader of one's own, of what its constructor takes.
+/// Makes a custom reader from its constructor's arguments, for a source's `open`.
 template <class R, class... Of>
 std::unique_ptr<reader> make_reader(Of&&... of) {
   if constexpr (is_a_reader<R>::derives && is_a_reader<R>::reads)
@@ -106,7 +105,7 @@ std::unique_ptr<reader> make_reader(Of&&... of) {
     return nullptr;
 }
 
-/// The same of a source.
+/// The same for a source.
 template <class S>
 struct is_a_source {
   static constexpr bool derives = std::derived_from<S, source>;
@@ -122,7 +121,7 @@ struct is_a_source {
   static_assert(opens, "edl: this source has no `std::unique_ptr<edl::data::reader> open() const override`");
 };
 
-/// A model's `open` returns it: a source of one's own, of what its constructor takes.
+/// Makes a custom source from its constructor's arguments, for a model's `open`.
 template <class S, class... Of>
 std::unique_ptr<source> make_source(Of&&... of) {
   if constexpr (is_a_source<S>::derives && is_a_source<S>::has_shards && is_a_source<S>::opens)
@@ -131,7 +130,7 @@ std::unique_ptr<source> make_source(Of&&... of) {
     return nullptr;
 }
 
-/// Which record that is, for a person: its own file, or its number in a file, and its line there.
+/// Describes a record for the user: its own file, or its number and line in a file.
 inline std::string place_of(source const& from, std::size_t shard, std::uint64_t record) {
   if (std::string own = from.own_file(shard, record); !own.empty()) return own;
   std::uint64_t const line = from.line_in_file(shard, record);
@@ -139,7 +138,7 @@ inline std::string place_of(source const& from, std::size_t shard, std::uint64_t
          (line > 0 ? ", line " + std::to_string(line) : std::string());
 }
 
-/// Does something with a record; an error of it says which record that is.
+/// Calls `act` for a record, and adds the record's place to its errors.
 template <class Act>
 void at_record(source const& from, std::size_t shard, std::uint64_t record, Act&& act) {
   auto const placed = [&](char const* what) { return place_of(from, shard, record) + ": " + what; };
@@ -170,32 +169,32 @@ inline std::uint64_t records(source const& of) {
   return all;
 }
 
-/// What a file is whose name does not say it.
+/// The format of a file whose name does not determine it.
 enum class format {
-  automatic,  ///< as the name says
+  automatic,  ///< by its name
   census,     ///< UCI's adult.data and adult.test
   criteo,     ///< the click logs of Criteo's challenge of 2014, with tabs
   libfm       ///< as `.libfm` and `.libsvm` files
 };
 
-/// The texts of cells of a table that count as empty, whatever their column. None: NA, N/A, n/a, null, NULL,
-/// None, ? and - do, in columns of numbers.
+/// The texts of cells that count as empty, in any column of a table. If not set: NA, N/A, n/a, null, NULL,
+/// None, ? and - in columns of numbers.
 using missing_words = std::optional<std::vector<std::string>>;
 
 struct table_column;
 
 struct source_options {
   format as = format::automatic;  ///< of a file
-  bool skip_damaged = false;      ///< leave out what a damaged file hides instead of refusing the file
+  bool skip_damaged = false;      ///< skip damaged parts of a file instead of refusing it
   char csv_delimiter = ',';       ///< between the fields of a `.csv` file
   missing_words missing = {};     ///< of tables
   std::shared_ptr<std::vector<table_column> const> known =
-      {};                                 ///< of a CSV file, whose few cells may mislead
+      {};                                 ///< of a CSV file, whose few cells may be misleading
   std::size_t cache_bytes = 64ull << 20;  ///< of unpacked chunks, about, per reader
 };
 
-/// A way to open the records at a path that edl does not know of itself. Null: they are not of its kind. All
-/// processes that open one path must see the same shards.
+/// Opens the records at a path in a custom format. Returns null if the path has another format. All processes
+/// that open one path must see the same shards.
 using opener = std::function<std::unique_ptr<source>(std::string const& path, source_options const& options)>;
 
 }  // namespace edl::data

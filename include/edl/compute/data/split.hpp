@@ -14,9 +14,9 @@ namespace edl::data {
 
 enum class split_part { training, validation };
 
-/// Which records are held out. The records of a data set are cut into runs of 1/fraction in a row, and one of
-/// each run is drawn by (seed, run). So n records give exactly ⌊n · fraction⌋ of them, evenly spread, and
-/// every process draws the same.
+/// Determines which records are held out. It divides the records of a data set into runs of 1/fraction, and
+/// draws one of each run by (seed, run). So of n records exactly ⌊n · fraction⌋ are held out, evenly spread,
+/// and every process draws the same.
 class record_split {
  public:
   /// A usage_error unless 0 < fraction < 1. It counts to the millionth.
@@ -37,8 +37,8 @@ class record_split {
   std::uint64_t millionths_, seed_, held_out_ = 0;
 };
 
-/// One part of a data set that is split. Shards without a record of the part are none. What readers say of a
-/// record has its place in the whole.
+/// One part of a split data set. It omits shards without a record of the part. Readers' errors give a
+/// record's place in the whole.
 class split_source : public forwarding_source {
  public:
   /// A data_error if no record is left in the part.
@@ -47,7 +47,7 @@ class split_source : public forwarding_source {
   std::vector<shard> const& shards() const override { return shards_; }
   std::unique_ptr<reader> open() const override;
 
-  /// Of the shard's content, the fraction and the seed.
+  /// The digest of the shard's content, the fraction and the seed.
   std::uint64_t digest(std::size_t shard) const override;
   std::uint64_t number_in_file(std::size_t shard, std::uint64_t record) const override {
     return inner().number_in_file(whole_shard(shard), place(shard, record));

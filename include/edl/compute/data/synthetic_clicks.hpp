@@ -16,7 +16,7 @@ namespace edl::data {
 struct click {
   std::array<std::int64_t, 13> counts{};
   std::array<std::uint32_t, 26> ids{};  ///< of each column
-  double probability = 0;               ///< of a click: what a perfect model would say
+  double probability = 0;               ///< of a click: a perfect model's prediction
   bool clicked = false;
 };
 

@@ -12,7 +12,7 @@
 
 namespace edl::detail {
 
-/// What xtensor asks of a type of view; `xt::xcontainer_inner_types` of the type is derived from it.
+/// The types that xtensor requires of a view; derive `xt::xcontainer_inner_types` of the type from it.
 template <class T, std::size_t Rank>
 struct tensor_view_types {
   using storage_type = xt::xbuffer_adaptor<T*, xt::no_ownership, std::allocator<std::remove_const_t<T>>>;
@@ -29,8 +29,8 @@ struct tensor_view_types {
   static constexpr xt::layout_type layout = xt::layout_type::row_major;
 };
 
-/// Memory of somebody else as an expression of xtensor, of the type `Derived`, which can have functions of
-/// its own in place of xtensor's.
+/// Memory that it does not own, as an xtensor expression of the type `Derived`, which may replace xtensor's
+/// functions.
 template <class Derived, class T, std::size_t Rank>
 class tensor_view : public xt::xstrided_container<Derived>, public xt::xcontainer_semantic<Derived> {
  public:

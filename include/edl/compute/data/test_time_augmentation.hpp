@@ -16,10 +16,10 @@
 
 namespace edl {
 
-/// One way in which a network is shown a picture in evaluation and prediction. It is moved down and to the
-/// right (negative: up, to the left), then mirrored left to right or not.
+/// One view of a picture in evaluation and prediction: it is moved down and to the right (negative: up, to
+/// the left), then optionally mirrored left to right.
 struct test_time_view {
-  double weight = 1;  ///< of what the network says then; 0 or more
+  double weight = 1;  ///< of the network's outputs for this view; 0 or more
   int down = 0, right = 0;
   bool mirrored = false;
   border at = border::reflect;
@@ -29,14 +29,14 @@ struct test_time_view {
   }
 };
 
-/// The part of the i-th view: all parts add up to 1.
+/// The share of the i-th view: all shares add up to 1.
 constexpr float part_of(std::span<test_time_view const> views, std::size_t i) {
   double sum = 0;
   for (test_time_view const& v : views) sum += v.weight;
   return float(views[i].weight / sum);
 }
 
-/// `said`: what the network says on the views, one after the other. The mean takes the first one's place.
+/// `said`: the network's outputs for the views, one after the other. Writes the mean over the first.
 inline void join(std::span<test_time_view const> views, std::span<float> said) {
   std::size_t const n = said.size() / views.size();
   for (std::size_t i = 0; i < views.size(); ++i) {
@@ -45,10 +45,10 @@ inline void join(std::span<test_time_view const> views, std::span<float> said) {
   }
 }
 
-/// `count` of the rows of outputs, ascending: those whose greatest softmax is the least.
+/// The numbers of the `count` rows of outputs whose greatest softmax is lowest, ascending.
 inline std::vector<std::uint32_t> least_confident(view<float> outputs, std::size_t classes,
                                                   std::size_t count) {
-  std::vector<std::pair<float, std::uint32_t>> doubts;  // 1 / softmax, the other way round
+  std::vector<std::pair<float, std::uint32_t>> doubts;  // negated 1 / softmax
   for (std::size_t at = 0; at < outputs.size(); at += classes) {
     auto const row = outputs.subspan(at, classes);
     float const most = *std::ranges::max_element(row);
@@ -63,15 +63,14 @@ inline std::vector<std::uint32_t> least_confident(view<float> outputs, std::size
   return rows;
 }
 
-/// What a network says is the mean of what it says on N views of a picture.
+/// A network's output is the mean of its outputs for N views of a picture.
 template <std::size_t N>
 struct average {
   std::array<test_time_view, N> views;
-  float share = 1;  ///< of a minibatch, in an evaluation: the rest is shown as the first view alone
+  float share = 1;  ///< of a minibatch, in an evaluation: the rest uses only the first view
 
-  /// Evaluations show all views of those pictures of a minibatch whose class is the least certain, in this
-  /// share of it, and the first view of the others. Predictions of a picture know nothing of the others, and
-  /// are of all views.
+  /// Evaluations use all views for this share of a minibatch, the pictures whose class is least certain, and
+  /// the first view for the others. Predictions use all views, so that they do not depend on other pictures.
   constexpr average of_least_confident(float of) const { return {views, of}; }
 
   constexpr bool valid() const {

@@ -11,9 +11,9 @@
 
 namespace edl::data {
 
-/// A text cut into windows, for models that say what comes next. Record i has one feature, `text`: the
-/// `length` + 1 bytes from i · length on. That is one more than the network reads, so that each has a
-/// successor. What is left over at the end is no record. The file is in memory.
+/// A text cut into windows, for models that predict the next character. Record i has one feature, `text`: the
+/// `length` + 1 bytes from offset i · length. That is one more than the network reads, so that each byte has
+/// a successor. An incomplete window at the end is left out. The file is read into memory.
 class text_source : public source {
  public:
   static constexpr std::uint64_t longest = 65'536;
@@ -22,7 +22,7 @@ class text_source : public source {
   /// window, or larger than 1 GiB.
   text_source(std::string const& path, std::uint64_t length);
 
-  /// The same by one word, `text:LENGTH:FILE`.
+  /// The same from one argument, `text:LENGTH:FILE`.
   static std::unique_ptr<source> open_named(std::string const& given);
 
   std::vector<shard> const& shards() const override { return shards_; }

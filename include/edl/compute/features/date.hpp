@@ -14,19 +14,18 @@ namespace edl::features {
 ///     numbers(0) = age(float(sold.days()));
 ///     ids(0) = float(sold.weekday());
 ///
-/// Reads `2026-11-28` and `2026/11/28`, and `28.11.2026`. A time may follow behind a blank or a `T`: `15:04`,
-/// `15:04:05`, `15:04:05.678`, and a zone, `Z` or `+01:00` (ISO 8601). The time counts as it is written: a
-/// zone moves nothing. `11/28/2026` is refused, for `11/12/2026` would be two days. Blanks around it do not
-/// count.
+/// Reads `2026-11-28` and `2026/11/28`, and `28.11.2026`. A time may follow after a blank or a `T`: `15:04`,
+/// `15:04:05`, `15:04:05.678`, and a zone, `Z` or `+01:00` (ISO 8601). The time is used as written; a zone is
+/// ignored. `11/28/2026` is refused, because `11/12/2026` is ambiguous. Ignores surrounding blanks.
 class date {
  public:
-  /// Throws data_error, which shows the text, where it is no such date.
+  /// Throws data_error, which shows the text, for any other text.
   explicit date(std::string_view text);
 
   /// The same without the error.
   static std::optional<date> from(std::string_view text);
 
-  /// Whether a text says that there is no date: it is blank, or NA, N/A, n/a, null, NULL, None, ? or -.
+  /// Whether a text means a missing date: it is blank, or NA, N/A, n/a, null, NULL, None, ? or -.
   static bool missing(std::string_view text) {
     text = trimmed(text);
     return text.empty() || says_missing(text);

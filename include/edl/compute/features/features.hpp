@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// All that makes numbers and ids of a table's columns.
+/// Includes all conversions of a table's columns to numbers and ids.
 #include "edl/compute/features/date.hpp"
 #include "edl/compute/features/hashing.hpp"
 #include "edl/compute/features/id_ranges.hpp"

@@ -12,8 +12,8 @@ namespace edl::features {
 /// `to_hash_bucket_fast` uses it, too.
 std::uint64_t fingerprint(std::string_view bytes);
 
-/// The bucket of a text or a whole number, by its fingerprint; that of a number is its decimal digits'.
-/// Throws usage_error where there is no bucket.
+/// The bucket of a text or a whole number, by the fingerprint of the text or of the decimal digits. Throws
+/// usage_error if there are no buckets.
 struct hashing {
   std::int64_t buckets = 1;
 
@@ -22,8 +22,8 @@ struct hashing {
   constexpr std::int64_t size() const { return buckets; }
 };
 
-/// The bucket of several values together: of a cross of columns, for the wide part of a network. Values are
-/// joined by `_X_`, as TensorFlow's `sparse.cross` joins them.
+/// The bucket of several values together: a cross of columns, for the wide part of a network. Joins values
+/// with `_X_`, as TensorFlow's `sparse.cross` does.
 struct crossing {
   std::int64_t buckets = 1;
 

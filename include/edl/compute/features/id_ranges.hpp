@@ -8,15 +8,15 @@
 
 namespace edl::features {
 
-/// What gives ids from 0 to `size()` − 1.
+/// A conversion that gives ids from 0 to `size()` − 1.
 template <class C>
 concept id_column = requires(C const& c) {
   { c.size() } -> std::convertible_to<std::int64_t>;
 };
 
-/// Ids of several columns in one table of embeddings: those of each column lie behind those of the columns
-/// before it. `id_ranges{education, occupation}` knows their sizes, `ids(1, occupation(text))` is the id of
-/// the second column's value, and `size()` is the vocabulary of the table.
+/// Ids of several columns in one embedding table: those of each column follow those of the columns before it.
+/// `id_ranges{education, occupation}` knows their sizes, `ids(1, occupation(text))` is the id of the second
+/// column's value, and `size()` is the vocabulary of the table.
 template <std::size_t N>
 class id_ranges {
  public:
@@ -34,7 +34,7 @@ class id_ranges {
     for (std::size_t i = 0; i < N; ++i) ends_[i] = std::int64_t(i + 1) * each.size();
   }
 
-  /// −1, which means none, stays −1. Throws data_error for a value that is none of its column's.
+  /// −1, which means none, stays −1. Throws data_error for an id outside its column's range.
   constexpr std::int64_t operator()(std::size_t column, std::int64_t id) const {
     if (id == -1) return -1;
     std::int64_t const first = column == 0 ? 0 : ends_[column - 1];

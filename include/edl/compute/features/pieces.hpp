@@ -7,8 +7,8 @@
 
 namespace edl::features {
 
-/// The pieces of a text between separators, in order, without those that are `ignored` (empty ones, unless
-/// told). `for (std::string_view piece : pieces("a,b,,c"))` visits a, b and c. Nothing is copied.
+/// The pieces of a text between separators, in order, without those equal to `ignored` (by default empty
+/// ones). `for (std::string_view piece : pieces("a,b,,c"))` visits a, b and c. It copies nothing.
 class pieces {
  public:
   explicit constexpr pieces(std::string_view text, char separator = ',', std::string_view ignored = {})

@@ -20,14 +20,14 @@ namespace edl::features {
 /// One value of a record.
 using cell = std::variant<std::string_view, std::int64_t, float>;
 
-/// What a model has room for: numbers, ids and the vocabulary of their table.
+/// The sizes of a model's inputs: numbers, ids and the vocabulary of their table.
 struct pipeline_room {
   std::size_t numbers = 0, ids = 0;
   std::int64_t vocabulary = 0;
 };
 
-/// What becomes of a table's columns, as a text that may change without a new build. Each line has columns
-/// and steps, separated by `|`:
+/// The conversions of a table's columns as a text, which may change without a new build. Each line has
+/// columns and steps, separated by `|`:
 ///
 ///     # a comment
 ///     age                   | normalization subtract=38.6 divide=13.6
@@ -38,28 +38,28 @@ struct pipeline_room {
 ///     tags                  | pieces separator=; | hashing buckets=1000
 ///
 /// Steps and options are those of `edl::features`, and give the same results on the same inputs. `statistics`
-/// says what a `normalization`, a `discretization` and a `string_lookup` leave open: mean and deviation,
-/// boundaries, vocabulary. `to_number` may stand before another step, for what an empty or missing value
-/// counts as.
+/// supplies what a `normalization`, a `discretization` or a `string_lookup` omits: mean and deviation,
+/// boundaries, vocabulary. `to_number` may precede another step, to set the value of an empty or missing
+/// cell.
 ///
-/// `normalization` and `to_number` make numbers, all others ids. Ids of all lines lie in one table: those of
-/// each line behind those of the lines before it. `pieces` makes a list of ids of a text. A network's input
-/// is of floats, so that the ids of lines without `pieces` are below 2^24.
+/// `normalization` and `to_number` make numbers, all others ids. The ids of all lines form one table, in the
+/// order of the lines. `pieces` makes a list of ids from a text. A network's inputs are floats, so the ids of
+/// lines without `pieces` must be below 2^24.
 ///
 /// Thread safety: const, safe.
 class pipeline {
  public:
-  /// `where` stands in errors, and vocabularies' files lie beside it, where it is a path. Throws usage_error,
-  /// which names the line and the column, for a text that is none.
+  /// `where` appears in errors; if it is a path, vocabularies' files are relative to it. Throws usage_error,
+  /// which names the line and the column, for an invalid text.
   pipeline(std::string_view text, std::string const& where);
   pipeline(std::string_view text, std::string const& where, statistics::environment const& from);
 
   /// Throws edl::error for a file that cannot be read.
   static pipeline from_file(std::string const& path);
 
-  /// The one in the file that the environment's EDL_COLUMNS names, or `text` where it names none. Throws
-  /// usage_error where it does not fit into the model: with another number of numbers or ids, or with more
-  /// ids than the vocabulary.
+  /// The pipeline in the file that the environment variable EDL_COLUMNS names, or `text` if it is not set.
+  /// Throws usage_error if it does not fit the model: with another number of numbers or ids, or with more ids
+  /// than the vocabulary.
   static pipeline chosen(std::string_view text, pipeline_room const& room);
   void check(pipeline_room const& room) const;
 
@@ -67,8 +67,8 @@ class pipeline {
   std::size_t ids() const { return ids_; }          ///< that `write_ids` writes
   std::int64_t size() const { return size_; }       ///< all ids are below
 
-  /// Writes the numbers of a record to `row(0)`, `row(1)`, …, in the order of their lines. As the two below,
-  /// it throws data_error for a value that a line cannot read, and for a column that is not there.
+  /// Writes the numbers of a record to `row(0)`, `row(1)`, …, in the order of their lines. Like the two
+  /// below, it throws data_error for a value that a line cannot read, and for a missing column.
   template <class Record, class Row>
   void write_numbers(Record const& record, Row&& row) const {
     std::size_t i = 0;
@@ -76,7 +76,7 @@ class pipeline {
       if (l.makes == output::number) row(i++) = number_of(l, read(record, l, 0));
   }
 
-  /// Writes the ids of all lines without `pieces` likewise; −1, where a line gives none.
+  /// Writes the ids of all lines without `pieces` likewise; −1 if a line gives none.
   template <class Record, class Row>
   void write_ids(Record const& record, Row&& row) const {
     std::size_t i = 0;
@@ -88,7 +88,7 @@ class pipeline {
     }
   }
 
-  /// Adds the ids of all lines with `pieces` to a list (`edl::id_list`); those that are −1 are left out.
+  /// Adds the ids of all lines with `pieces` to a list (`edl::id_list`); skips −1.
   template <class Record, class List>
   void add_ids(Record const& record, List&& list) const {
     for (line const& l : lines_) {

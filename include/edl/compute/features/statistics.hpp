@@ -10,16 +10,16 @@
 
 namespace edl::features {
 
-/// A column's name as a shell takes it in the name of a variable: all but letters, digits and `_` becomes
-/// `_`.
+/// A column's name in a form that a shell accepts in the name of a variable: everything but letters, digits
+/// and `_` becomes `_`.
 std::string variable_name(std::string_view column);
 
-/// What is known of a column before the training, as `edl data analyze` writes it and the environment says
-/// it. Variables have ElasticDL's names: `_age_min`, `_age_max`, `_age_avg`, `_age_stddev`, `_age_boundaries`
-/// ("20,30,40"), `_age_distinct_count`, `_age_vocab` (a file). A name that no shell takes is looked up as
-/// `variable_name` has it, too. Each function gives `otherwise` where its variable is not set. It throws
-/// usage_error, which names the variable, where the text cannot be one. A model asks once: `static float
-/// const mean = statistics("age").mean(38.6f);`.
+/// Statistics of a column, computed before the training by `edl data analyze` and passed in the environment.
+/// Variables have ElasticDL's names: `_age_min`, `_age_max`, `_age_avg`, `_age_stddev`, `_age_boundaries`
+/// ("20,30,40"), `_age_distinct_count`, `_age_vocab` (a file). A name that no shell accepts is also looked up
+/// as `variable_name` gives it. Each function returns `otherwise` if its variable is not set. It throws
+/// usage_error, which names the variable, for an invalid value. Read each once: `static float const mean =
+/// statistics("age").mean(38.6f);`.
 class statistics {
  public:
   using environment = std::function<char const*(char const* name)>;

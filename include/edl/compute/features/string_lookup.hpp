@@ -21,27 +21,28 @@ void refuse_twins(std::string_view word);
 
 void count_lookup(bool known);
 
-/// The id of a text that the vocabulary lacks: behind the others, by its fingerprint where there are several.
+/// The id of a text that is not in the vocabulary: after the others, chosen by its fingerprint if there are
+/// several.
 std::int64_t unknown_id(std::string_view text, std::size_t known, int unknown);
 
 }  // namespace detail
 
-/// What this thread's lookups, of any vocabulary, were asked for since it began.
+/// Counts of this thread's lookups in all vocabularies since it started.
 struct lookup_count {
   std::uint64_t words = 0;    ///< texts that are not empty
-  std::uint64_t unknown = 0;  ///< those of them that the vocabulary lacked
+  std::uint64_t unknown = 0;  ///< those of them that were not in the vocabulary
 };
 lookup_count lookups_of_thread();
 
 /// "3 of 400 words that `feed` looked up are in no vocabulary (0.75 %)".
 std::string to_text(lookup_count const& n);
 
-/// The place of a text in a vocabulary: `string_lookup{{"Private", "State-gov"}}`. Texts that it lacks get
-/// one of the `unknown` ids behind it (1 unless told), or −1 where there are none.
+/// The index of a text in a vocabulary: `string_lookup{{"Private", "State-gov"}}`. Other texts get one of the
+/// `unknown` ids after it (default 1), or −1 if there are none.
 template <std::size_t N>
 class string_lookup {
  public:
-  /// A word that comes twice does not compile in a constant, and throws usage_error elsewhere.
+  /// A duplicate word does not compile in a constant, and throws usage_error at run time.
   constexpr string_lookup(std::string_view const (&words)[N], int unknown = 1);
 
   constexpr std::int64_t operator()(std::string_view text) const {
@@ -54,18 +55,18 @@ class string_lookup {
 
  private:
   std::array<std::string_view, N> words_;
-  std::array<std::size_t, N> order_;  // of the words by the alphabet
+  std::array<std::size_t, N> order_;  // of the words, sorted
   int unknown_;
 };
 
-/// The same with a vocabulary that is only known when the program runs.
+/// The same with a vocabulary that is only known at run time.
 class loaded_lookup {
  public:
-  /// Throws usage_error for a word that comes twice.
+  /// Throws usage_error for a duplicate word.
   explicit loaded_lookup(std::vector<std::string> const& words, int unknown = 1);
 
-  /// A file of UTF-8 with a word a line; blanks at both ends do not count. Throws usage_error, which names
-  /// file and line, for a word that comes twice, no word, or more than 1 GiB. Throws edl::error for a file
+  /// Reads a UTF-8 file with a word per line; ignores blanks at both ends. Throws usage_error, which names
+  /// file and line, for a duplicate word, an empty file, or more than 1 GiB. Throws edl::error for a file
   /// that cannot be read.
   static loaded_lookup from_file(std::string const& path, int unknown = 1);
 

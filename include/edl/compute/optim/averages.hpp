@@ -24,10 +24,10 @@ void look_back(std::span<T> weights, std::span<T> slow, T keep);
 
 }  // namespace detail
 
-/// Another optimiser, which after every `every` steps looks back at slow weights: slow ← k · slow + (1 − k) ·
+/// Another optimiser, which after every `every` steps averages with slow weights: slow ← k · slow + (1 − k) ·
 /// w, w ← slow. (Zhang, Lucas, Hinton and Ba, "Lookahead optimizer", NeurIPS 2019.) With `steps`, k grows to
-/// `keep` as the cube of the share of them that has been made. The last of them ends at the slow weights.
-/// (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024.) Without, k is `keep`:
+/// `keep` with the cube of the completed share of them. The last of them sets the weights to the slow
+/// weights. (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024.) Without, k is `keep`:
 /// `lookahead<sgd>{.optimizer = {.momentum = 0.9f}, .keep = 0.5f}`.
 template <class Optimizer>
 struct lookahead {
@@ -39,7 +39,7 @@ struct lookahead {
   std::uint64_t steps = 0;
   float learning_rate = optimizer.learning_rate;
 
-  /// The other's, and "slow".
+  /// The other optimiser's slots, and "slow".
   constexpr slot_list slots() const {
     slot_list all = optimizer.slots();
     all.slots[all.count++] = slot{"slow"};
@@ -50,7 +50,7 @@ struct lookahead {
     return edl::options_fit(optimizer) && is_amount(learning_rate) && every > 0 && keep >= 0 && keep <= 1;
   }
 
-  /// How much of the slow weights is kept after step number `step`, from 0; below 0: no looking back.
+  /// The weight of the slow weights after step number `step`, from 0; below 0: no averaging.
   constexpr float kept_after(std::uint64_t step) const {
     std::uint64_t const made = step + 1;
     if (steps > 0 && made == steps) return 1;
@@ -84,7 +84,7 @@ struct lookahead {
     if (T const k = T(kept_after(step)); k >= 0) detail::look_back<T>(weights, slow, k);
   }
 
-  /// What the other one has against a model.
+  /// The other optimiser's check of a model.
   void check(parameter_layout const& layout) const
     requires requires(Optimizer const& o) { o.check(layout); }
   {
@@ -92,18 +92,17 @@ struct lookahead {
   }
 };
 
-/// Another rule, which beside each weight w keeps an exponential moving average of it. After step number t,
-/// from 1, that is the mean of w_1 … w_t, of which w_i weighs `decay` to the power t − i. The initial weights
-/// are no part of it (the bias correction of Kingma and Ba, "Adam", ICLR 2015, section 3). The last slot,
-/// "average_less_weight", is what the average is more than the weight. It is zero before the first step.
-/// Where a checkpoint lacks it, zero lets the average begin at the weights. In float32 the difference keeps
-/// small changes that an average would round away.
-/// With a `decay` of 0 this is the other rule.
+/// Another rule, which also computes an exponential moving average of each weight w. After step number t,
+/// from 1, that is the mean of w_1 … w_t, where w_i has the weight `decay` to the power t − i. The initial
+/// weights are not included (the bias correction of Kingma and Ba, "Adam", ICLR 2015, section 3). The last
+/// slot, "average_less_weight", is the average minus the weight. It is zero before the first step; if a
+/// checkpoint lacks it, zero makes the average start at the weights. In float32 the difference preserves
+/// small changes that an average would round away. With a `decay` of 0 this is the other rule.
 class moving_average final : public update_rule {
  public:
   static constexpr char const* slot_name = "average_less_weight";
 
-  /// `of` outlives this. Throws edl::error unless 0 ≤ `decay` < 1.
+  /// `of` must outlive this. Throws edl::error unless 0 ≤ `decay` < 1.
   moving_average(update_rule const& of, double decay);
 
   bool averages() const { return decay_ > 0; }
@@ -121,7 +120,7 @@ class moving_average final : public update_rule {
   update_rule const& of_table(std::size_t number) const override { return rule_.of_table(number); }
   view<std::size_t> borders() const override { return rule_.borders(); }
 
-  /// How much of the average is kept by step number `step`, from 0.
+  /// The weight of the previous average in step number `step`, from 0.
   double kept_after(std::uint64_t step) const;
 
  private:

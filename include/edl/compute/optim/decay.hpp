@@ -19,7 +19,7 @@ namespace edl {
 
 namespace detail {
 
-/// Where the trained variables lie of which `are` says so, ascending and without neighbours.
+/// The ranges of the trained variables for which `are` returns true, ascending and not adjacent.
 template <class Are>
 std::vector<element_range> ranges_of(parameter_layout const& layout, Are const& are) {
   std::vector<element_range> all;
@@ -34,14 +34,13 @@ std::vector<element_range> ranges_of(parameter_layout const& layout, Are const& 
   return all;
 }
 
-/// What `decay_biases` = false is about: variables of one dimension, as the gammas and betas of
-/// normalisations are, and those whose name ends with "bias".
+/// The variables that `decay_biases` = false excludes: those of one dimension, like gammas and betas of
+/// normalisations, and those whose name ends with "bias".
 inline bool is_bias(variable const& v) { return v.dims.rank <= 1 || v.name.ends_with("bias"); }
 
 }  // namespace detail
 
-/// Whether an optimiser decays weights, and biases not. One that only passes steps on says what its `of`
-/// says.
+/// Whether an optimiser decays weights but not biases. A wrapper returns the answer of its inner optimiser.
 template <class Optimizer>
 constexpr bool spares_biases(Optimizer const& o) {
   if constexpr (requires { o.weight_decay, o.decay_biases; })
@@ -53,8 +52,7 @@ constexpr bool spares_biases(Optimizer const& o) {
 }
 
 /// The option `exclude_from_weight_decay` of an optimiser: names of variables and tables that do not decay,
-/// or patterns of them as of --freeze, with ',' between two. One that only passes steps on says what its `of`
-/// says.
+/// or patterns as in --freeze, separated by ','. A wrapper returns its inner optimiser's.
 template <class Optimizer>
 constexpr std::string_view excluded_from_decay(Optimizer const& o) {
   if constexpr (requires { o.exclude_from_weight_decay; })
@@ -65,7 +63,7 @@ constexpr std::string_view excluded_from_decay(Optimizer const& o) {
     return {};
 }
 
-/// Whether an optimiser shrinks weights at all.
+/// Whether an optimiser decays weights at all.
 template <class Optimizer>
 constexpr bool decays(Optimizer const& o) {
   if constexpr (requires { o.weight_decay; })
@@ -76,8 +74,8 @@ constexpr bool decays(Optimizer const& o) {
     return false;
 }
 
-/// Where the variables lie that an optimiser trains without its weight decay, ascending and without
-/// neighbours; none where it has no decay.
+/// The ranges of the variables that an optimiser trains without its weight decay, ascending and not adjacent;
+/// empty if it has no decay.
 template <class Optimizer>
 std::vector<element_range> spared_from_decay(Optimizer const& o, parameter_layout const& layout) {
   std::string_view const names = excluded_from_decay(o);
@@ -88,7 +86,7 @@ std::vector<element_range> spared_from_decay(Optimizer const& o, parameter_layou
   });
 }
 
-/// Throws error where a pattern of `names` matches no variable or table that is trained.
+/// Throws error if a pattern of `names` matches no trained variable or table.
 inline void check_excluded_from_decay(std::string_view names, parameter_layout const& layout) {
   if (names.empty()) return;
   std::vector<std::string> known;
@@ -110,8 +108,8 @@ constexpr Optimizer without_decay(Optimizer o) {
 }
 
 /// Calls step(optimiser, weights, gradients, slots) for each part of a span that begins at parameter `first`.
-/// The optimiser is `o`, or `without_decay(o)` for what is of `ranges`. As it goes element by element, any
-/// cut of the parameters into spans gives the same bits.
+/// The optimiser is `o`, or `without_decay(o)` within `ranges`. Because it works element by element, any
+/// division of the parameters into spans gives bitwise equal results.
 template <class Optimizer, class Step>
 void step_in_parts(Optimizer const& o, view<element_range> ranges, std::size_t first,
                    std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,

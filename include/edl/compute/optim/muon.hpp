@@ -23,13 +23,13 @@ namespace edl {
 using newton_schulz_polynomial = std::array<double, 3>;
 inline constexpr newton_schulz_polynomial jordan_polynomial{3.4445, -4.7750, 2.0315};
 
-/// Makes a matrix, `rows` × `columns` by rows, about orthogonal: its singular vectors stay, and its singular
-/// values come near 1. x ← x / (‖x‖ + 10⁻⁷), then `steps` times x ← a·x + b·(x·xᵀ)·x + c·(x·xᵀ)²·x with the
-/// polynomial {a, b, c}. (Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024.) After
-/// five steps of `jordan_polynomial` those that were at least a hundredth of the norm are between 0.68
-/// and 1.14. They do not converge to 1, which is the price of few steps. Products are in T, summed in an
-/// order that follows the extents alone, whatever the machine. Thread safety: distinct matrices: safe. The
-/// calling thread keeps the memory that it takes.
+/// Makes a matrix, `rows` × `columns` by rows, approximately orthogonal: its singular vectors stay, and its
+/// singular values approach 1. x ← x / (‖x‖ + 10⁻⁷), then `steps` times x ← a·x + b·(x·xᵀ)·x + c·(x·xᵀ)²·x
+/// with the polynomial {a, b, c}. (Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024.)
+/// After five steps of `jordan_polynomial` those of at least a hundredth of the norm are between 0.68 and
+/// 1.14. They do not converge to 1, which is the price of few steps. Products are in T, and the order of sums
+/// depends only on the extents, not on the machine. Thread safety: distinct matrices: safe. The calling
+/// thread keeps the allocated memory.
 template <std::floating_point T>
 void orthogonalise(std::span<T> x, std::size_t rows, std::size_t columns, int steps,
                    newton_schulz_polynomial const& polynomial = jordan_polynomial);
@@ -41,9 +41,9 @@ struct matrix_extents {
   friend bool operator==(matrix_extents const&, matrix_extents const&) = default;
 };
 
-/// Some steps of a job, which count from 1. The first is number `every` at least, and each comes so many
-/// behind the one before. What is between them grows by 1, `growth` times, in equal parts of `steps`. So it
-/// is `every` + ⌊growth · step / steps⌋. None with `every` = 0.
+/// Some steps of a job, numbered from 1. The interval between them is `every` + ⌊growth · step / steps⌋: it
+/// grows by 1, `growth` times, in equal parts of `steps`. The first is at least number `every`. None with
+/// `every` = 0.
 struct some_steps {
   std::uint64_t every = 0, growth = 0, steps = 1;
 
@@ -64,15 +64,15 @@ struct some_steps {
 
 /// Muon: the momentum of a matrix, made orthogonal (Jordan, "Muon: An optimizer for hidden layers in neural
 /// networks", 2024). m ← μ·m + (1 − μ)·g, u = (1 − μ)·g + μ·m with `nesterov`, or m, O = `orthogonalise`(u),
-/// w ← w − rate·0.2·√max(rows, columns)·O. The factor makes a step as large as AdamW's, so one rate is for
+/// w ← w − rate·0.2·√max(rows, columns)·O. The factor makes a step as large as AdamW's, so one rate suits
 /// both. (Liu et al., "Muon is scalable for LLM training", 2025, section 2.2.) `weight_decay` d is decoupled:
-/// w shrinks by rate·d·w besides.
+/// w also shrinks by rate·d·w.
 ///
-/// The kernel of a convolution is the matrix (height · width · channels) × filters. AdamW trains what is no
-/// matrix of two rows and two columns at least: biases, gammas and betas, rows of tables. It also trains
-/// "embeddings" and the "rows" of positions, of which a minibatch has some, and what `adamw_for` names. That
-/// is for last layers, which the paper leaves to AdamW. With `sgd_for_rest` all this is SGD's, with
-/// Nesterov's momentum of `beta_1`.
+/// The kernel of a convolution is the matrix (height · width · channels) × filters. AdamW trains everything
+/// that is not a matrix of at least two rows and two columns: biases, gammas and betas, rows of tables. It
+/// also trains "embeddings" and the "rows" of positions, of which a minibatch uses only some, and variables
+/// that `adamw_for` names. That is for last layers, which the paper trains with AdamW. With `sgd_for_rest`,
+/// SGD with Nesterov momentum `beta_1` trains all these.
 struct muon {
   float learning_rate = 0.001f;
   float momentum = 0.95f;
@@ -80,15 +80,15 @@ struct muon {
   int newton_schulz_steps = 5;
   newton_schulz_polynomial polynomial = jordan_polynomial;  ///< of `orthogonalise`
   bool match_adamw = true;                                  ///< false: a step is rate·O
-  /// Before these a matrix is scaled to √min(rows, columns), the norm of an orthogonal one.
+  /// Before these steps a matrix is scaled to √min(rows, columns), the norm of an orthogonal one.
   some_steps reset_norms{};
-  std::string_view adamw_for{};  ///< names or patterns of matrices, as of --freeze, with ',' between two
+  std::string_view adamw_for{};  ///< names or patterns of matrices, as in --freeze, separated by ','
   bool sgd_for_rest = false;
-  float beta_1 = 0.9f;  ///< of AdamW, as what follows
+  float beta_1 = 0.9f;  ///< of AdamW, as the following
   float beta_2 = 0.95f;
   float epsilon = 1e-8f;
   float weight_decay = 0;                        ///< of both
-  bool decay_biases = true;                      ///< false: biases do not shrink
+  bool decay_biases = true;                      ///< false: biases do not decay
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   constexpr adam as_adam() const {
@@ -104,7 +104,7 @@ struct muon {
         .learning_rate = learning_rate, .momentum = beta_1, .nesterov = true, .weight_decay = weight_decay};
   }
 
-  /// "m", "v" as of Adam; of a matrix, m is the momentum, and v stays 0. With `sgd_for_rest`, "momentum".
+  /// "m", "v" as in Adam; for a matrix, m is the momentum, and v stays 0. With `sgd_for_rest`, "momentum".
   constexpr slot_list slots() const { return sgd_for_rest ? slot_list{slot{"momentum"}} : as_adam().slots(); }
 
   constexpr bool options_fit() const {
@@ -112,19 +112,19 @@ struct muon {
            newton_schulz_steps <= 100 && reset_norms.options_fit();
   }
 
-  /// What a rate is multiplied by for a matrix.
+  /// The factor of the rate for a matrix.
   double step_size(matrix_extents of) const {
     return match_adamw ? 0.2 * std::sqrt(double(std::max(of.rows, of.columns))) : 1;
   }
-  /// The norm that a matrix gets before this step, from 0; 0: it keeps its own.
+  /// The norm to which a matrix is scaled before this step, from 0; 0: it is not scaled.
   double norm_before(matrix_extents of, std::uint64_t step) const {
     return reset_norms.contain(step + 1) ? std::sqrt(double(std::min(of.rows, of.columns))) : 0;
   }
 
-  /// What it takes a variable for; none: it is AdamW's.
+  /// The variable as a matrix; empty: AdamW trains it.
   std::optional<matrix_extents> matrix_of(variable const& v) const;
 
-  /// Throws error where a pattern of `adamw_for` matches no variable that is trained.
+  /// Throws error if a pattern of `adamw_for` matches no trained variable.
   void check(parameter_layout const& layout) const;
 
   /// One step on a variable; see `whole_optimizer`. For float and double.

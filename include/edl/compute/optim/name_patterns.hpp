@@ -7,9 +7,9 @@
 
 namespace edl {
 
-/// Which of `names` match one of `patterns`. Patterns are those of POSIX `fnmatch` without flags, with ','
-/// between two: `*` stands for any characters, `/` among them. Throws error for a pattern that matches none,
-/// with near names; the sentence begins with `what`, and ends a clause "'PATTERN' matches no `kind`".
+/// Which of `names` match one of `patterns`. Patterns are those of POSIX `fnmatch` without flags, separated
+/// by ',': `*` matches any characters, including `/`. Throws error for a pattern that matches none, with
+/// similar names; the message begins with `what`, followed by "'PATTERN' matches no `kind`".
 std::vector<bool> matching_names(std::vector<std::string> const& names, std::string_view patterns,
                                  std::string const& what, std::string_view kind);
 

@@ -17,7 +17,7 @@
 
 namespace edl {
 
-// The optimisers' rules on an accelerator: what their `apply` does, on its memory.
+// The optimisers' rules on an accelerator: the same as their `apply`, in its memory.
 
 inline void apply(accelerator& d, sgd const& o, std::span<float> weights, view<float> gradients,
                   std::span<std::span<float> const> slots, float rate, std::uint64_t) {
@@ -56,7 +56,7 @@ void apply(accelerator& d, lookahead<Optimizer> const& o, std::span<float> weigh
   if (float const k = o.kept_after(step); k >= 0) d.look_back(weights, slow, k);
 }
 
-/// A variable in a step, all of whose elements the spans have.
+/// A variable in a step; the spans contain all of its elements.
 struct variable_step {
   variable const& of;
   std::span<float> weights;
@@ -66,7 +66,7 @@ struct variable_step {
   bool decays = true;  ///< if the optimiser has a decay
 };
 
-/// A step on all variables of a model that it trains.
+/// A step on all trained variables of a model.
 inline void apply_whole(accelerator& d, muon const& o, std::span<variable_step const> all,
                         std::uint64_t step) {
   std::vector<muon_matrix> matrices;
@@ -111,7 +111,7 @@ concept optimizes_on_accelerator =
     requires(accelerator& d, Optimizer const& o, std::span<float> w, view<float> g,
              std::span<std::span<float> const> slots) { apply(d, o, w, g, slots, 0.0f, std::uint64_t{}); };
 
-/// `apply`, which for an optimiser of one's own is found beside it (argument-dependent lookup).
+/// `apply`; a custom optimiser's is found by argument-dependent lookup.
 template <optimizes_on_accelerator Optimizer>
 void step_on(accelerator& d, Optimizer const& o, std::span<float> weights, view<float> gradients,
              std::span<std::span<float> const> slots, float rate, std::uint64_t step) {

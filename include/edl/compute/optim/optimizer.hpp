@@ -18,8 +18,8 @@
 
 namespace edl {
 
-/// What an optimiser remembers for every weight: its name in checkpoints, and its value before the first
-/// step.
+/// A number that an optimiser stores for every weight: its name in checkpoints, and its value before the
+/// first step.
 struct slot {
   std::string_view name;
   float initial = 0;
@@ -42,10 +42,10 @@ struct slot_list {
   constexpr slot const* end() const { return slots.data() + count; }
 };
 
-/// An optimiser is a value: a rate and what `apply` does with it. That is one step of the rule on a span of
-/// weights, element by element. So any cut of the weights into ranges gives the same. `step` is the number of
-/// steps applied before, from 0; all spans are of one length. With `options_fit()` it says whether its
-/// options are in their ranges.
+/// An optimiser is a value with a rate and `apply`, which makes one step of the rule on a span of weights,
+/// element by element. So any division of the weights into ranges gives the same result. `step` is the number
+/// of steps applied before, from 0; all spans have the same length. An optional `options_fit()` returns
+/// whether its options are in their ranges.
 template <class O>
 concept optimizer = std::copy_constructible<O> &&
                     requires(O const o, std::span<float> weights, view<float> gradients,
@@ -55,8 +55,8 @@ concept optimizer = std::copy_constructible<O> &&
                       o.apply(weights, gradients, slots, rate, step);
                     };
 
-/// Instantiated for the optimiser of a model, so that the compiler's own words name it, and each part that it
-/// lacks is one sentence.
+/// Instantiated for the optimiser of a model, so that the compiler's message names it; reports each missing
+/// part in one sentence.
 template <class O>
 struct is_an_optimizer {
   static constexpr bool copies = std::copy_constructible<O>;
@@ -78,9 +78,9 @@ struct is_an_optimizer {
       "std::span<std::span<float> const> slots, float rate, std::uint64_t step) const`");
 };
 
-/// Variables whose names match `names` are trained at `factor` times the rate. `names` are names, or patterns
-/// of them as of `--freeze`, with ',' between two. With `steps` they are trained in that many steps alone,
-/// and then stay as they are.
+/// Variables whose names match `names` are trained at `factor` times the rate. `names` are names or patterns
+/// as in `--freeze`, separated by ','. With `steps` they are trained only in the first steps, and do not
+/// change afterwards.
 struct rate_of {
   std::string_view names;
   float factor = 1;
@@ -91,8 +91,8 @@ struct rate_of {
   }
 };
 
-/// A model's rates for parts of itself: `edl::rates{{"conv2d*", 0.1f}, {"dense/kernel", 2.0f}}`. Where
-/// several match a variable, the last one counts, and of `steps` the last one that has some.
+/// A model's rates for parts of itself: `edl::rates{{"conv2d*", 0.1f}, {"dense/kernel", 2.0f}}`. If several
+/// match a variable, the last one counts; for `steps` the last one that sets it.
 class rates {
  public:
   static constexpr std::size_t most = 16;
@@ -104,7 +104,7 @@ class rates {
 
   constexpr std::span<rate_of const> parts() const { return std::span(parts_).first(std::min(count_, most)); }
 
-  /// Whether there are at most `most` parts, with names and factors above 0.
+  /// Whether there are at most `most` parts, all with names and with factors above 0.
   constexpr bool valid() const {
     return count_ <= most && std::ranges::all_of(parts(), [](rate_of const& r) { return r.valid(); });
   }
@@ -115,9 +115,10 @@ class rates {
 };
 
 /// An optimiser that works on whole variables: it needs a norm of each, or its shape as a matrix.
-/// `apply_whole` is one step on variable `of`, all of whose elements the spans have. Wherever a model is cut,
-/// it is cut between variables then. `apply` is what rows of tables get, which are no variable's: element by
-/// element, in any cut. Variables are stepped side by side, so `apply_whole` changes nothing but its spans.
+/// `apply_whole` makes one step on variable `of`; the spans contain all of its elements. A model is then
+/// divided only between variables. `apply` is for rows of tables, which are not part of a variable: element
+/// by element, in any division. Variables are updated concurrently, so `apply_whole` must change only its
+/// spans.
 template <class O>
 concept whole_optimizer =
     optimizer<O> && requires(O const o, variable const& of, std::span<float> weights, view<float> gradients,
@@ -127,41 +128,42 @@ concept whole_optimizer =
 
 class accelerator;  // edl/compute/device/accelerator.hpp
 
-/// A model's variables (parameters, then state) and its optimiser's slots where the gradients are computed:
-/// in the memory of a GPU. Steps are made there, so that neither gradients nor variables travel. Thread
+/// A model's variables (parameters, then state) and its optimiser's slots in the memory of a GPU, where the
+/// gradients are computed. It makes steps there, so that neither gradients nor variables are copied. Thread
 /// safety: safe.
 class arena {
  public:
   virtual ~arena() = default;
 
-  /// Takes these from now on. Of the slots, one follows the other every `stride` elements.
+  /// Copies these to the GPU. Slots begin every `stride` elements.
   virtual void place(view<float> variables, view<float> slots, std::size_t stride) = 0;
 
-  /// What they are now, in the same order.
+  /// Copies their current values back, in the same order.
   virtual void fetch(std::span<float> variables, std::span<float> slots) = 0;
 
-  /// Holds nothing any more, until the next `place`.
+  /// Drops them, until the next `place`.
   virtual void leave() = 0;
 
-  /// A step with the gradients that were computed last, after which `step` have been made, from 0. The state
-  /// has been changed already.
+  /// Makes a step with the gradients that were computed last. `step`: number of steps made before, from 0.
+  /// The state has been changed already.
   virtual void step(float learning_rate, std::uint64_t step) = 0;
 
-  /// What the members of a world sum, in the GPU's memory.
+  /// The values that the members of a world sum, in the GPU's memory.
   struct summands {
     std::shared_ptr<accelerator> gpu;
     std::span<float> gradients, state_change;
   };
 
-  /// From now on the gradients of a pass are to be summed with others' before a step. The pass leaves the
-  /// state as it was, and its change beside the gradients. It puts marks (`accelerator::mark`) into its work.
-  /// Number i + 1 stands where the gradients from number `borders[i]` on are final, for some of these, from
-  /// the last to the first. Number `borders.size()` + 1 stands where all is there. `ready` is called for the
-  /// former when it is known that the minibatch will count. Always the same borders, or none: not any more.
+  /// From now on the gradients of a pass will be summed with others' before a step. The pass does not change
+  /// the state, and writes its change beside the gradients. It inserts marks (`accelerator::mark`) into its
+  /// work. Mark i + 1 means that the gradients from number `borders[i]` on are final, for some of the
+  /// borders, from the last to the first. Mark `borders.size()` + 1 means that all are. `ready` is called for
+  /// the former once it is certain that the minibatch counts. Pass the same borders always, or none to stop
+  /// this.
   virtual summands sum_with_others(std::vector<std::size_t> borders) = 0;
 
-  /// The summands are sums, of minibatches each times its records, of which there are so many: makes them
-  /// means, and changes the state. A `step` follows.
+  /// The summands now contain sums over minibatches, each weighted by its records; `records` is the total.
+  /// Turns them into means, and changes the state. A `step` follows.
   virtual void average(std::uint64_t records) = 0;
 };
 

@@ -16,7 +16,7 @@
 
 namespace edl {
 
-/// Elements that are trained at `factor` times the rate, in the first `steps` steps, or in all.
+/// Elements that are trained at `factor` times the rate, in the first `steps` steps, or in all steps.
 struct rated_range {
   element_range elements;
   float factor = 1;
@@ -25,25 +25,25 @@ struct rated_range {
   friend bool operator==(rated_range const&, rated_range const&) = default;
 };
 
-/// Rates for parts of a model, by where they lie. What is in none has the rate itself.
+/// Rates for parts of a model, by their ranges. Everything else has the unscaled rate.
 struct part_rates {
-  std::vector<rated_range> elements;  ///< of the arena, in order and apart from each other
-  std::vector<float> tables;          ///< a factor for each table; none: 1 for all
+  std::vector<rated_range> elements;  ///< of the arena, ordered and not overlapping
+  std::vector<float> tables;          ///< a factor for each table; empty: 1 for all
 
   float of_table(std::size_t number) const { return number < tables.size() ? tables[number] : 1.0f; }
 };
 
-/// The parts of `text`, which is names=factor with ',' between two, as "conv2d*=0.1,dense/kernel=2". They
-/// refer to the text. Throws usage_error for what is none, or a factor that is not above 0.
+/// The parts of `text`, which is names=factor pairs separated by ',', e.g. "conv2d*=0.1,dense/kernel=2". They
+/// refer to the text. Throws usage_error for invalid text, or a factor that is not above 0.
 std::vector<rate_of> read_rates(std::string const& text);
 
-/// What a model says, and behind it what a user says by --rates. Parameters and tables are found by names, as
-/// `matching_names` does; with `steps`, parameters alone. Throws error for a pattern that matches none, and
+/// The model's rates, followed by the user's --rates. Finds parameters and tables by names, as
+/// `matching_names` does; with `steps`, parameters only. Throws error for a pattern that matches none, and
 /// usage_error for rates of the model that are not `valid`.
 part_rates rates_of_parts(parameter_layout const& layout, rates const& model, std::string const& flag);
 
-/// Calls work(range, factor) for pieces of `all`, in order. Together they are what is trained of it after so
-/// many steps, from 0.
+/// Calls work(range, factor) for parts of `all`, in order. Together they are its trained part after this many
+/// steps, from 0.
 template <class Work>
 void for_each_rate(view<rated_range> rated, element_range all, std::uint64_t step, Work const& work) {
   std::size_t at = all.first;
@@ -57,11 +57,11 @@ void for_each_rate(view<rated_range> rated, element_range all, std::uint64_t ste
   if (at < all.last) work(element_range{at, all.last}, 1.0f);
 }
 
-/// Another rule, which has other rates for parts of a model. `apply` has the rate itself, for it does not
-/// know where its span lies.
+/// Another rule, with other rates for parts of a model. `apply` uses the unscaled rate, because it does not
+/// know the position of its span.
 class rated_rule final : public update_rule {
  public:
-  /// `of` outlives this.
+  /// `of` must outlive this.
   rated_rule(update_rule const& of, std::vector<rated_range> rated) : rule_(of), rated_(std::move(rated)) {}
 
   std::vector<std::string> slots() const override { return rule_.slots(); }

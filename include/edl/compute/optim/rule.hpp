@@ -24,25 +24,25 @@
 
 namespace edl {
 
-/// An optimiser as the runtime sees it, whatever the model: a pure function on spans. One virtual call per
-/// span and step, so that servers and workers are compiled once. Thread safety: const, safe.
+/// An optimiser as the runtime sees it, for any model: a pure function on spans. One virtual call per span
+/// and step, so that servers and workers are compiled only once. Thread safety: const, safe.
 class update_rule {
  public:
   virtual ~update_rule() = default;
 
-  /// Names of the slots, in order ("momentum"; "m", "v", …). As many spans of slots go into `apply`.
+  /// Names of the slots, in order ("momentum"; "m", "v", …). `apply` takes as many spans of slots.
   virtual std::vector<std::string> slots() const = 0;
 
-  /// What the elements of a slot are before the first step.
+  /// The value of a slot's elements before the first step.
   virtual float initial(std::size_t slot) const = 0;
 
   /// The learning rate at a model version: the schedule, or the optimiser's own rate.
   virtual float learning_rate(std::uint64_t version) const = 0;
 
-  /// Whether the schedule has steps that are a share of the training's (`share_of_training`).
+  /// Whether the schedule has step counts that are a share of the training's (`share_of_training`).
   virtual bool depends_on_training() const { return false; }
 
-  /// The training takes so many steps. Before the first `learning_rate` where that depends on it.
+  /// Sets the number of steps of the training. Call before the first `learning_rate` if that depends on it.
   /// Thread safety: safe.
   virtual void train_for(std::uint64_t /*steps*/) {}
 
@@ -50,38 +50,39 @@ class update_rule {
   virtual void apply(std::span<float> weights, view<float> gradients, std::span<std::span<float> const> slots,
                      float learning_rate, std::uint64_t step) const = 0;
 
-  /// `apply` on a model's parameters from number `first` on, some of which may be spared by the rule
-  /// (`spared_from_decay`). Any cut of them into spans that `borders` permits gives the same bits.
+  /// `apply` on a model's parameters from number `first` on; the rule may exclude some from decay
+  /// (`spared_from_decay`). Any division into spans that `borders` permits gives bitwise equal results.
   virtual void apply_at([[maybe_unused]] std::size_t first, std::span<float> weights, view<float> gradients,
                         std::span<std::span<float> const> slots, float learning_rate,
                         std::uint64_t step) const {
     apply(weights, gradients, slots, learning_rate, step);
   }
 
-  /// The rule of the rows of a table, by its number in the layout. It lives as long as this.
+  /// The rule for the rows of a table, by its number in the layout. It lives as long as this.
   virtual update_rule const& of_table(std::size_t number) const {
     (void)number;
     return *this;
   }
 
-  /// Where spans of `apply_at` begin and end, for an optimiser of whole variables; empty: anywhere.
+  /// The offsets where spans of `apply_at` may begin and end, for an optimiser of whole variables; empty:
+  /// anywhere.
   virtual view<std::size_t> borders() const { return {}; }
 
-  /// Throws error for an option that does not go with the model, as a name that no variable has.
+  /// Throws error for an option that does not fit the model, e.g. a name that no variable has.
   virtual void check(parameter_layout const& layout) const { (void)layout; }
 
-  /// How a rule with much to do in a step shares it among threads. To be called before any step.
+  /// Sets how an expensive rule shares a step among threads. Call before any step.
   virtual void share(work_sharing by) { (void)by; }
 };
 
-/// An optimiser and a schedule as the runtime sees them. Without a schedule the optimiser's own rate holds.
+/// An optimiser and a schedule as the runtime sees them. Without a schedule it uses the optimiser's own rate.
 template <optimizer Optimizer, learning_rate_schedule Schedule = constant_rate>
 class rule final : public update_rule {
  public:
   explicit rule(Optimizer o)
     requires std::same_as<Schedule, constant_rate>
       : rule(o, constant_rate{o.learning_rate}) {}
-  /// `of`: the model, of which an optimiser may spare parts from its decay, or need whole variables.
+  /// `of`: the model; an optimiser may exclude parts of it from decay, or need whole variables.
   rule(Optimizer o, Schedule s, parameter_layout const& of = {})
       : optimizer_(std::move(o)),
         schedule_(std::move(s)),
@@ -165,7 +166,7 @@ class rule final : public update_rule {
   Optimizer optimizer_;
   Schedule schedule_;
   bool shares_ = has_share_of_training(schedule_);
-  mutable std::uint64_t training_ = 0;  // its steps; 0: nobody has said. By atomic_ref, as rules are moved.
+  mutable std::uint64_t training_ = 0;  // its steps; 0: not set. Via atomic_ref, because rules are moved.
   std::vector<element_range> spared_;
   std::vector<std::size_t> spared_tables_;  // their numbers
   std::shared_ptr<rule> for_spared_tables_;

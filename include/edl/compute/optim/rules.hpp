@@ -15,14 +15,14 @@ namespace edl {
 
 /// Stochastic gradient descent. With momentum μ: v ← μ·v + g, then w ← w − rate·v, or w ← w − rate·(g + μ·v)
 /// with `nesterov`. This form keeps v free of the rate (Sutskever et al., "On the importance of
-/// initialization and momentum in deep learning", ICML 2013). `weight_decay` d is decoupled: w shrinks by
-/// rate·d·w besides.
+/// initialization and momentum in deep learning", ICML 2013). `weight_decay` d is decoupled: w also shrinks
+/// by rate·d·w.
 struct sgd {
   float learning_rate = 0.01f;
   float momentum = 0;
   bool nesterov = false;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: biases do not shrink
+  bool decay_biases = true;                      ///< false: biases do not decay
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "momentum" where there is momentum.
@@ -39,13 +39,13 @@ struct sgd {
 };
 
 /// Adagrad: a ← a + g², w ← w − rate·g / (√a + ε) (Duchi, Hazan and Singer, "Adaptive subgradient methods",
-/// JMLR 12, 2011), with the defaults of Keras. `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
+/// JMLR 12, 2011), with the defaults of Keras. `weight_decay` d is decoupled: w also shrinks by rate·d·w.
 struct adagrad {
   float learning_rate = 0.001f;
   float initial_accumulator = 0.1f;
   float epsilon = 1e-7f;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: biases do not shrink
+  bool decay_biases = true;                      ///< false: biases do not decay
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "accumulator".
@@ -65,8 +65,8 @@ struct adagrad {
 /// RMSprop: v ← ρ·v + (1 − ρ)·g², u = g / (√v + ε), w ← w − rate·u (Tieleman and Hinton, "Neural networks for
 /// machine learning", lecture 6.5, 2012). `centered` takes the square of the mean gradient a, a ← ρ·a + (1 −
 /// ρ)·g, from v (Graves, "Generating sequences with recurrent neural networks", 2013). With momentum μ: b ←
-/// μ·b + u, w ← w − rate·b, as PyTorch has it; ε stands outside of the root, as for the other optimisers.
-/// `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
+/// μ·b + u, w ← w − rate·b, as in PyTorch; ε is outside the root, as for the other optimisers. `weight_decay`
+/// d is decoupled: w also shrinks by rate·d·w.
 struct rmsprop {
   float learning_rate = 0.001f;
   float rho = 0.9f;
@@ -74,10 +74,10 @@ struct rmsprop {
   float epsilon = 1e-7f;
   bool centered = false;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: biases do not shrink
+  bool decay_biases = true;                      ///< false: biases do not decay
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
-  /// "v", "mean" where it is centered, and "momentum" where there is momentum.
+  /// "v", "mean" if it is centered, and "momentum" if there is momentum.
   constexpr slot_list slots() const {
     slot_list all{slot{"v"}};
     if (centered) all.slots[all.count++] = slot{"mean"};
@@ -97,9 +97,9 @@ struct rmsprop {
 };
 
 /// Adam: m ← β₁·m + (1 − β₁)·g, v ← β₂·v + (1 − β₂)·g², w ← w − rate·√(1 − β₂ᵗ) / (1 − β₁ᵗ) · m / (√v + ε)
-/// with t from 1. It is the form at the end of section 2, where ε is outside of the root and not corrected
-/// (Kingma and Ba, "Adam", ICLR 2015). `amsgrad` divides by the largest v so far (Reddi, Kale and Kumar, ICLR
-/// 2018). `weight_decay` d is decoupled: w shrinks by rate·d·w besides (Loshchilov and Hutter, ICLR 2019).
+/// with t from 1. It is the form at the end of section 2, with ε outside the root and not corrected (Kingma
+/// and Ba, "Adam", ICLR 2015). `amsgrad` divides by the largest v so far (Reddi, Kale and Kumar, ICLR 2018).
+/// `weight_decay` d is decoupled: w also shrinks by rate·d·w (Loshchilov and Hutter, ICLR 2019).
 struct adam {
   float learning_rate = 0.001f;
   float beta_1 = 0.9f;
@@ -107,7 +107,7 @@ struct adam {
   float epsilon = 1e-7f;
   bool amsgrad = false;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: biases do not shrink
+  bool decay_biases = true;                      ///< false: biases do not decay
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "m", "v", and "v_max" with `amsgrad`.
@@ -136,7 +136,7 @@ struct adamw {
   float epsilon = 1e-7f;
   bool amsgrad = false;
   float weight_decay = 0.004f;
-  bool decay_biases = true;                      ///< false: biases do not shrink
+  bool decay_biases = true;                      ///< false: biases do not decay
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   constexpr adam as_adam() const {
@@ -166,8 +166,8 @@ struct adamw {
 /// LAMB: Adam's step u, as long as the variable w itself, for large minibatches. m ← β₁·m + (1 − β₁)·g,
 /// v ← β₂·v + (1 − β₂)·g², u = m / (1 − β₁ᵗ) / (√(v / (1 − β₂ᵗ)) + ε) + d·w. Then w ← w − rate·‖w‖ / ‖u‖·u,
 /// with norms of the whole variable and t from 1. (You et al., "Large batch optimization for deep learning",
-/// ICLR 2020, algorithm 2 with φ(z) = z.) The ratio is 1 where one of them is 0. `weight_decay` d is part of
-/// u, as in the paper. Rows of tables have a ratio of 1.
+/// ICLR 2020, algorithm 2 with φ(z) = z.) The ratio is 1 if one of them is 0. `weight_decay` d is part of u,
+/// as in the paper. Rows of tables have a ratio of 1.
 struct lamb {
   float learning_rate = 0.001f;
   float beta_1 = 0.9f;
@@ -197,15 +197,15 @@ struct lamb {
 };
 
 /// Lion: w ← w − rate·sign(β₁·m + (1 − β₁)·g), then m ← β₂·m + (1 − β₂)·g; the sign of 0 is 0. (Chen et al.,
-/// "Symbolic discovery of optimization algorithms", NeurIPS 2023.) Every step is as large as the rate, which
-/// is 3 to 10 times smaller than Adam's, and the weight decay as much larger. It remembers half of what Adam
-/// does. `weight_decay` d is decoupled: w shrinks by rate·d·w besides.
+/// "Symbolic discovery of optimization algorithms", NeurIPS 2023.) Every step is as large as the rate, so use
+/// one 3 to 10 times smaller than Adam's, and a weight decay larger by the same factor. It stores half as
+/// much as Adam. `weight_decay` d is decoupled: w also shrinks by rate·d·w.
 struct lion {
   float learning_rate = 0.0001f;
   float beta_1 = 0.9f;
   float beta_2 = 0.99f;
   float weight_decay = 0;
-  bool decay_biases = true;                      ///< false: biases do not shrink
+  bool decay_biases = true;                      ///< false: biases do not decay
   std::string_view exclude_from_weight_decay{};  ///< `excluded_from_decay`
 
   /// "m".

@@ -12,14 +12,14 @@
 
 namespace edl {
 
-/// A learning rate as a function of the model's version (steps applied, from 0). Any callable is one. With
-/// `options_fit()` it says whether its options are in their ranges.
+/// A learning rate as a function of the model's version (steps applied, from 0). Any callable is one. An
+/// optional `options_fit()` returns whether its options are in their ranges.
 template <class S>
 concept learning_rate_schedule = std::copy_constructible<S> && requires(S const s, std::uint64_t version) {
   { s(version) } -> std::convertible_to<float>;
 };
 
-/// Instantiated for the schedule of a model, so that the compiler's own words name it and what it lacks.
+/// Instantiated for the schedule of a model, so that the compiler's message names it and its missing parts.
 template <class S>
 struct is_a_schedule {
   static constexpr bool copies = std::copy_constructible<S>;
@@ -40,7 +40,7 @@ class step_count {
     requires std::convertible_to<N, std::uint64_t> && (!std::floating_point<N>)
   constexpr step_count(N const& number) : number_(static_cast<std::uint64_t>(number)) {}
 
-  /// Throws usage_error for a share: of how many steps it is has to be said first (`of`).
+  /// Throws usage_error for a share: call `of` first, with the number of steps.
   constexpr operator std::uint64_t() const {
     if (share_ >= 0)
       throw usage_error(
@@ -49,14 +49,14 @@ class step_count {
   }
 
   constexpr bool is_share() const { return share_ >= 0; }
-  /// Of a training of so many steps.
+  /// The number of steps in a training with this many steps.
   constexpr step_count of(std::uint64_t training) const {
     if (!is_share()) return *this;
     double const steps = share_ * double(training);
     auto const whole = static_cast<std::uint64_t>(steps);
     return step_count(whole + (steps - double(whole) >= 0.5 ? 1 : 0));
   }
-  /// No share, or one in [0, 1]; and not 0 steps, unless they may be.
+  /// Whether it is not a share, or one in [0, 1]; and not 0 steps unless `or_none`.
   constexpr bool fits(bool or_none = true) const {
     return is_share() ? share_ <= 1 && (or_none || share_ > 0) : or_none || number_ > 0;
   }
@@ -67,12 +67,12 @@ class step_count {
   double share_ = -1;
 };
 
-/// A share, in [0, 1], of the steps that the training of a job takes: its records × --num_epochs, by
-/// minibatches and the minibatches of a step, or --max_step. `cosine_decay{.rate = 0.1f, .steps =
+/// A share, in [0, 1], of the steps of a job's training: its records × --num_epochs, divided by the minibatch
+/// size and the minibatches per step, or --max_step. `cosine_decay{.rate = 0.1f, .steps =
 /// share_of_training(1)}` ends with the job, however long that is.
 constexpr step_count share_of_training(double share) {
   step_count s(0);
-  s.share_ = share >= 0 ? share : 2;  // which is in no range
+  s.share_ = share >= 0 ? share : 2;  // which is out of range
   return s;
 }
 
@@ -94,7 +94,7 @@ constexpr bool has_share_of_training(Schedule s) {
   return any;
 }
 
-/// The schedule in a training of so many steps.
+/// The schedule in a training with this many steps.
 template <class Schedule>
 constexpr Schedule in_training_of(Schedule s, std::uint64_t steps) {
   detail::each_step_count(s, [&](step_count& n) { n = n.of(steps); });
@@ -108,8 +108,8 @@ struct constant_rate {
   constexpr float operator()(std::uint64_t) const { return rate; }
 };
 
-/// `{.rate = 0.1f, .then = {{5000, 0.01f}, {15000, 0.001f}}}`: 0.1 below version 5000, 0.01 from there on,
-/// 0.001 from 15000 on. At most eight changes, by ascending version.
+/// `{.rate = 0.1f, .then = {{5000, 0.01f}, {15000, 0.001f}}}`: 0.1 below version 5000, then 0.01, and 0.001
+/// from 15000. At most eight changes, by ascending version.
 struct piecewise_constant {
   struct change {
     step_count from = std::numeric_limits<std::uint64_t>::max();
@@ -166,9 +166,9 @@ struct cosine_decay {
   }
 };
 
-/// Half a cosine from `rate` down to `end` again and again. The first takes `steps`, and each one `factor`
-/// times as many as the one before. (Loshchilov and Hutter, "SGDR: stochastic gradient descent with warm
-/// restarts", ICLR 2017.)
+/// Half a cosine from `rate` down to `end`, repeated. The first takes `steps`, and each following one
+/// `factor` times as many as the one before. (Loshchilov and Hutter, "SGDR: stochastic gradient descent with
+/// warm restarts", ICLR 2017.)
 struct cosine_restarts {
   float rate;
   step_count steps;          ///< above 0
@@ -185,7 +185,7 @@ struct cosine_restarts {
     if (factor <= 1) version %= steps;
     while (version >= length) {
       version -= length;
-      // Longer than any job: where one more factor would be too much for 64 bits, this one never ends.
+      // Longer than any job: if another factor would overflow 64 bits, this cycle never ends.
       length = length > std::numeric_limits<std::uint64_t>::max() / factor
                    ? std::numeric_limits<std::uint64_t>::max()
                    : length * factor;
@@ -194,8 +194,7 @@ struct cosine_restarts {
   }
 };
 
-/// From `rate` to `end` over `steps` as (1 − version / steps)^power, then `end`; a straight line unless told
-/// otherwise.
+/// From `rate` to `end` over `steps` as (1 − version / steps)^power, then `end`; by default a straight line.
 struct polynomial_decay {
   float rate;
   step_count steps;
@@ -236,9 +235,9 @@ struct triangle {
   }
 };
 
-/// Another schedule, which during the first `steps` versions is scaled from 1/steps up to 1 (Goyal et al.,
-/// "Accurate, large minibatch SGD", 2017): `warmup<cosine_decay>{.steps = 500, .then = {.rate = 0.1f, .steps
-/// = 20000}}`.
+/// Another schedule, scaled from 1/steps up to 1 during the first `steps` versions (Goyal et al., "Accurate,
+/// large minibatch SGD", 2017): `warmup<cosine_decay>{.steps = 500, .then = {.rate = 0.1f, .steps =
+/// 20000}}`.
 template <class Schedule>
 struct warmup {
   static_assert(sizeof(is_a_schedule<Schedule>) > 0);

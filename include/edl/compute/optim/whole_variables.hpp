@@ -14,23 +14,23 @@
 
 namespace edl {
 
-/// Calls work(0), work(1), … side by side, and waits for all. `work` throws nothing.
+/// Calls work(0), work(1), … concurrently, and waits for all. `work` must not throw.
 using work_sharing = std::function<void(std::function<void(int)> const& work)>;
 
-/// The variables of a model, for steps that need each of them whole. Thread safety: const functions are safe,
-/// as far as the sharing is.
+/// The variables of a model, for steps that need each of them whole. Thread safety: const functions are safe
+/// if the sharing is.
 class whole_variables {
  public:
   explicit whole_variables(parameter_layout const& layout);
 
-  /// Where variables begin, and where the last one ends: ranges of a model begin and end there.
+  /// The offset of each variable, and the end of the last one: ranges of a model begin and end there.
   view<std::size_t> borders() const { return borders_; }
 
-  /// From now on variables are stepped side by side; none: one after another.
+  /// Updates variables concurrently from now on; empty: one after another.
   void share(work_sharing by) { share_ = std::move(by); }
 
-  /// Calls work(variable) for each that is trained and lies in the range, the largest first. Each is worked
-  /// on by one thread, so their number changes no bits. Throws error where the range cuts a variable.
+  /// Calls work(variable) for each trained variable in the range, the largest first. One thread processes
+  /// each, so results are bitwise equal for any number of threads. Throws error if the range cuts a variable.
   void each(element_range range, std::function<void(variable const&)> const& work) const;
 
  private:
@@ -39,13 +39,13 @@ class whole_variables {
   work_sharing share_;
 };
 
-/// The parameters whose names match one of `patterns`, as ranges of the arena, in order and apart from each
-/// other. Patterns are those of POSIX `fnmatch` without flags, with ',' between two: `*` stands for any
-/// characters, `/` among them. Carried state is no parameter. Throws error for a pattern that matches none,
-/// with near names, and where all are matched.
+/// The parameters whose names match one of `patterns`, as ranges of the arena, ordered and not adjacent.
+/// Patterns are those of POSIX `fnmatch` without flags, with ',' between two: `*` matches any characters,
+/// including `/`. Carried state is not a parameter. Throws error for a pattern that matches none, with
+/// similar names, and if all match.
 std::vector<element_range> fixed_elements(parameter_layout const& layout, std::string const& patterns);
 
-/// Calls work(range) for each part of `all` that lies in none of `fixed`, which are in order and apart.
+/// Calls work(range) for each part of `all` outside `fixed`, whose ranges are ordered and not adjacent.
 template <class Work>
 void for_each_outside(std::span<element_range const> fixed, element_range all, Work const& work) {
   std::size_t at = all.first;

@@ -21,7 +21,8 @@ struct idx_values {
   std::string values;  // as many bytes as the product of dims
 };
 
-/// Reads an IDX file, packed by gzip or not. A data_error if it is not one, or larger than 1 GiB.
+/// Reads an IDX file, optionally compressed by gzip. Throws data_error if it is not one, or larger than 1
+/// GiB.
 idx_values read_idx(std::string const& path);
 
 /// Images and labels of a pair of IDX files, in memory. Features: `image` (floats 0 to 255, rows·columns of
@@ -58,7 +59,7 @@ class cifar10_source : public source {
 namespace detail {
 class numpy_reader;
 
-/// What the header of an .npy file says.
+/// The header of an .npy file.
 struct npy_header {
   char kind = 'f';  ///< of a number: f, i, u or b
   std::size_t width = 4;
@@ -68,24 +69,24 @@ struct npy_header {
   std::uint64_t values() const;  ///< of one record, an element of the first axis
 };
 
-/// Reads the header from a file's first bytes, up to 64 KiB, and checks it against the file's size. A
-/// data_error, without the name, says what NumPy can do about it.
+/// Reads the header from a file's first bytes, up to 64 KiB, and checks it against the file's size. Throws
+/// data_error, without the name, which says how to save the file with NumPy.
 npy_header read_npy_header(std::string_view first, std::uint64_t file_size);
 
 inline constexpr std::size_t most_npy_header = 64u << 10;
 
 }  // namespace detail
 
-/// Arrays of NumPy (numpy.lib.format): an `.npy` file, a directory of such files, or an `.npz` file. The
-/// first axis of an array counts the records, and is as long in all of them. An array is a feature by the
-/// name of its file or member. float32 and float64 give floats; int8 to int64, uint8 to uint64 and bool give
-/// integers, in C's order of the other axes. All records are one shard.
+/// NumPy arrays (numpy.lib.format): an `.npy` file, a directory of such files, or an `.npz` file. The first
+/// axis of an array counts the records, and has the same length in all of them. An array is a feature with
+/// the name of its file or member. float32 and float64 give floats; int8 to int64, uint8 to uint64 and bool
+/// give integers, in C's order of the other axes. All records are one shard.
 ///
-/// An `.npy` file is read where it lies. An `.npz` file, packed or not, is read into memory, up to 1 GiB.
+/// An `.npy` file is read in place. An `.npz` file, compressed or not, is read into memory, up to 1 GiB.
 class numpy_source : public source {
  public:
-  /// `.npy` files, or one `.npz` file. A data_error names the file, or the member, whose array cannot be
-  /// used. It has another type, order of bytes or of axes, a wrong size, or another number of records.
+  /// `.npy` files, or one `.npz` file. Throws data_error, which names the file or the member, for an array
+  /// with an unsupported type, byte order or axis order, a wrong size, or another number of records.
   explicit numpy_source(std::vector<std::string> const& paths);
 
   std::vector<shard> const& shards() const override { return shards_; }

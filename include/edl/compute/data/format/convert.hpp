@@ -15,7 +15,7 @@ struct convert_options {
   std::uint64_t records_per_shard = 16'384;
   recordio_options recordio;
   std::string prefix = "data-";  ///< then five digits: data-00000
-  double fraction = 1;           ///< of the records, the first ones; more than 0, at most 1
+  double fraction = 1;           ///< of the records, from the first; more than 0, at most 1
   std::function<void(std::uint64_t done, std::uint64_t of)>
       progress;  ///< every thousand records and at the end
 };
@@ -24,9 +24,9 @@ struct converted {
   std::uint64_t records = 0, files = 0;
 };
 
-/// Writes a source's records as RecordIO files of tf.train.Examples into a new directory (parents are made
-/// too). The directory appears when it is complete; what a failure leaves is removed. An error if it is there
-/// and not empty.
+/// Writes a source's records as RecordIO files of tf.train.Examples into a new directory, with its parents.
+/// The directory appears when it is complete; a failure removes partial files. Throws error if it exists and
+/// is not empty.
 converted convert(source const& from, std::string const& directory, convert_options const& options = {});
 
 }  // namespace edl::data

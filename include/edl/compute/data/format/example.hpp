@@ -26,7 +26,7 @@ struct feature_error;
 
 namespace detail {
 
-/// Throws feature_error where so many values, which came in `given` extents, are not to be read in these.
+/// Throws feature_error if this many values with `given` extents cannot be read with these extents.
 void check_extents(std::string_view name, std::size_t values, view<std::size_t> given,
                    view<std::size_t> extents);
 
@@ -35,14 +35,14 @@ void check_extents(std::string_view name, std::size_t values, view<std::size_t> 
 
 }  // namespace detail
 
-/// Whether values in `given` extents may be read in the `wanted` ones. A flat list may be; all else has to be
-/// equal, whatever the number of values is. Extents of 1 count for nothing.
+/// Whether values with `given` extents may be read with the `wanted` ones. A flat list may be; otherwise
+/// extents must be equal, even if the number of values is. Extents of 1 are ignored.
 bool fits_extents(view<std::size_t> given, view<std::size_t> wanted);
 
-/// Extents as errors tell them, as "2 × 4 × 1"; without any "1".
+/// Extents for errors, as "2 × 4 × 1"; "1" if there are none.
 std::string shown_extents(view<std::size_t> extents);
 
-/// The values of a feature. Throws data_error where one is asked for that the record does not have.
+/// The values of a feature. Throws data_error for an index beyond the last.
 template <class T>
 struct value_list : view<T> {
   value_list(view<T> of, std::string_view feature, view<std::size_t> given = {})
@@ -78,7 +78,7 @@ namespace edl {
 template <class T, std::size_t Rank>
 class value_view : public detail::tensor_view<value_view<T, Rank>, T const, Rank> {
  public:
-  /// Throws data_error where the record has another number of values.
+  /// Throws data_error if the record has another number of values.
   value_view(value_list<T> of, std::array<std::size_t, Rank> const& extents)
       : detail::tensor_view<value_view, T const, Rank>(
             of.data(), (detail::check_extents(of.name, of.size(), of.extents, extents), extents)),
@@ -127,17 +127,17 @@ inline constexpr bool is_value_view<value_view<T, 1>> = true;
 }  // namespace detail
 
 /// One record: named features, each a list of floats, of integers or of byte strings, as in tf.train.Example
-/// (tensorflow/core/example/example.proto). Storage is kept from record to record. Whatever it hands out is
-/// valid until the next record is read into it. Asking for a feature that the record lacks, or that is of
-/// another kind, is a feature_error. It names the feature and lists what the record has. A cell of a table is
-/// also what its own text says: a whole number in a column of fractions, or a number in one of texts. Thread
+/// (tensorflow/core/example/example.proto). Storage is reused from record to record. Returned views are valid
+/// until the next record is read into it. Reading a feature that the record lacks, or that has another kind,
+/// throws feature_error, which names the feature and lists those of the record. A cell of a table also keeps
+/// the kind of its own text: a whole number in a column of fractions, or a number in one of texts. Thread
 /// safety: distinct objects: safe. Shared objects: safe while only read.
 class example {
  public:
   enum class kind : std::uint8_t { none, strings, floats, integers };
 
   /// A list of numbers as a read-only xtensor view of this shape, without a copy: `floats("image", {28, 28,
-  /// 1})`. Integers of the record are converted. A data_error where the record has another number of them.
+  /// 1})`. Converts integers of the record. Throws data_error if the record has another number of them.
   template <std::size_t Rank>
   auto floats(std::string_view name, std::size_t const (&extents)[Rank]) const {
     return value_view(float_values(name), std::to_array(extents));
@@ -147,7 +147,7 @@ class example {
     return value_view(integer_values(name), std::to_array(extents));
   }
 
-  /// The same of as many as the record has.  // (n)
+  /// The same with all of the record's values. // (n)
   auto floats(std::string_view name) const { return value_view<float, 1>(float_values(name)); }
   auto integers(std::string_view name) const { return value_view<std::int64_t, 1>(integer_values(name)); }
 
@@ -158,7 +158,7 @@ class example {
   /// The only integer of a feature.
   std::int64_t integer(std::string_view name) const;
 
-  /// The only number of a feature; an integer is converted (a column of a CSV file may happen to hold no
+  /// The only number of a feature; an integer is converted (a column of a CSV file may happen to have no
   /// fractions).
   float floating(std::string_view name) const;
 
@@ -168,10 +168,10 @@ class example {
 
   bool contains(std::string_view name) const { return find(name) != nullptr; }
 
-  /// How many values a feature has; 0 if the record lacks it.
+  /// The number of values of a feature; 0 if the record lacks it.
   std::size_t count(std::string_view name) const;
 
-  /// The extents that they came in, as of an array; empty: a list, or the record lacks it.
+  /// The extents of its values in the source, e.g. of an array; empty: a list, or the record lacks it.
   view<std::size_t> extents(std::string_view name) const;
   view<std::size_t> extents(std::size_t feature) const { return extents_of(features_[feature]); }
 
@@ -181,9 +181,9 @@ class example {
   kind kind_of(std::size_t feature) const { return features_[feature].type; }
   std::vector<std::string_view> names() const;
 
-  /// Becomes the record that a serialised tf.train.Example says. A data_error, with the offset, if it is
-  /// malformed; the record is empty then. As protobuf does: of two features of one name the later counts,
-  /// unknown fields are skipped.
+  /// Reads a serialised tf.train.Example. Throws data_error, with the offset, if it is malformed; the record
+  /// is then empty. As in protobuf, the later of two features with one name counts, and unknown fields are
+  /// skipped.
   void parse(std::string_view serialised);
 
   void clear();
@@ -196,8 +196,8 @@ class example {
     std::size_t name = 0, name_size = 0;  // in text_
     kind type = kind::none;
     std::size_t first = 0, count = 0;  // in the pool of its kind
-    std::size_t as_floats = none;      // where integers stand among the floats, once they are all there
-    std::size_t as_integers = none;    // where others that are whole numbers stand among the integers
+    std::size_t as_floats = none;      // index of integers among the floats, once converted
+    std::size_t as_integers = none;    // index among the integers, for others that are whole numbers
     std::size_t first_extent = 0, rank = 0;
   };
   struct slice {
@@ -218,7 +218,7 @@ class example {
   entry& add(std::string_view name);
   void add_floats();
 
-  // Pools, so that a record allocates nothing once they have grown.
+  // Pools, so that a record allocates nothing after they have grown.
   std::vector<entry> features_;
   std::vector<float> floats_;
   std::vector<std::int64_t> integers_;
@@ -227,28 +227,27 @@ class example {
   std::string text_;
 };
 
-/// A feature of a record is not what it is asked for.
+/// A feature of a record is not of the requested kind or size.
 struct feature_error : data_error {
   feature_error(std::string const& what, std::string_view name, example::kind expected,
                 std::vector<std::size_t> wanted = {}, bool only_one = false)
       : data_error(what), feature(name), kind(expected), extents(std::move(wanted)), one(only_one) {}
 
   std::string feature;
-  example::kind kind;                ///< that it is to be of; none: of that which it is of
-  std::vector<std::size_t> extents;  ///< that it is to have; empty: any, or one value
+  example::kind kind;                ///< the requested kind; none: its own
+  std::vector<std::size_t> extents;  ///< the requested ones; empty: any, or one value
   bool one;
 };
 
-/// While it lives, notes the features that this thread asks records for, those that they lack, too. Thread
-/// safety: each thread has its own.
+/// During its lifetime, records the features that this thread reads, including missing ones. Thread safety:
+/// each thread has its own.
 class asked_features {
  public:
   struct asked {
-    std::size_t place = 0;  ///< it is the nth that was asked for
-    example::kind kind =
-        example::kind::none;                ///< none: not said, or texts at one time and numbers at another
-    std::vector<std::size_t> extents = {};  ///< in which it is read; empty: as a list
-    bool texts = false, numbers = false;    ///< was asked for as these
+    std::size_t place = 0;                     ///< its position among the features read
+    example::kind kind = example::kind::none;  ///< none: unknown, or texts at one time and numbers at another
+    std::vector<std::size_t> extents = {};     ///< in which it is read; empty: as a list
+    bool texts = false, numbers = false;       ///< was asked for as these
   };
 
   asked_features() : before_(now_) { now_ = this; }
@@ -286,7 +285,7 @@ inline constexpr bool std::ranges::enable_borrowed_range<edl::value_list<T>> = t
 
 namespace xt {
 
-/// As xtensor's own, which reads past the end where a record has fewer values than the shape.
+/// Replaces xtensor's own, which reads past the end if a record has fewer values than the shape.
 template <layout_type L = XTENSOR_DEFAULT_TRAVERSAL, class Values, class Extent, std::size_t Rank>
   requires edl::detail::is_value_view<std::decay_t<Values>>
 auto reshape_view(Values&& of, Extent const (&extents)[Rank]) {
@@ -300,8 +299,8 @@ auto reshape_view(Values&& of, Extent const (&extents)[Rank]) {
 
 namespace edl {
 
-/// Fills an example, for sources that are not serialised and for writing. A name used twice is a
-/// std::logic_error's worth of mistake and an edl::error. Thread safety: as its example's.
+/// Fills an example, for sources that are not serialised and for writing. Throws edl::error for a duplicate
+/// name. Thread safety: as its example's.
 class example_builder {
  public:
   /// Empties `into`, then fills it.
@@ -319,10 +318,10 @@ class example_builder {
   void integer(std::string_view name, std::int64_t value) { integers(name, 1)[0] = value; }
   void bytes(std::string_view name, std::string_view value);
 
-  /// The extents of the feature that was put last, as many values as it has.
+  /// Sets the extents of the last feature; their product must be its number of values.
   void extents(view<std::size_t> of);
 
-  /// The feature that was put last may be asked for as these, too; as many as it has.
+  /// Lets the last feature be read as these values, too; their number must be the same.
   void also(view<std::int64_t> values);
   void also(std::int64_t value) { also(view<std::int64_t>(&value, 1)); }
   void also(float value);
@@ -334,8 +333,7 @@ class example_builder {
   example& into_;
 };
 
-/// Serialises as tf.train.Example; features stand in the order of their names, so that equal records give
-/// equal bytes.
+/// Serialises as tf.train.Example, with features sorted by name, so that equal records give equal bytes.
 void encode(example const& record, std::string& into);
 
 }  // namespace edl

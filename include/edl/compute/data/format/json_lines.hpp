@@ -19,17 +19,18 @@ class json_reader;
 
 /// JSON lines (jsonlines.org): each line is an object, and its members are the features. A text gives bytes;
 /// a number, or true as 1 and false as 0, gives an integer or a float. A list of these is a list, and lists
-/// within lists are read one after the other. What stands in an object `a` by the name `b` is `a.b`. Where a
-/// member is null or missing, the record lacks the feature. Empty lines are no records. A feature of which
-/// one value has a fraction gives floats in all records, and a whole number there may be asked for as such.
-/// One of whole numbers, of which one is too large for 64 bits, gives their texts.
+/// within lists are flattened. Member `b` of an object `a` is `a.b`. If a member is null or missing, the
+/// record lacks the feature. Empty lines are skipped. A feature with a fraction in one value gives floats in
+/// all records; whole numbers there may still be read as integers. If one of its whole numbers is too large
+/// for 64 bits, a feature gives texts.
 ///
-/// The whole file is scanned once, for the lines' offsets and the features' kinds. A file is one shard. It
-/// may be packed (compute/data/format/text_file.hpp).
+/// Scans the whole file once, for the lines' offsets and the features' kinds. A file is one shard. It may be
+/// compressed (compute/data/format/text_file.hpp).
 class json_lines_source : public table {
  public:
-  /// A data_error names file and line if a line is longer than 16 MiB, or there are more than 16,384
-  /// features. A line that is no object, or has a text where most have numbers, is an error when it is read.
+  /// Throws data_error, which names file and line, if a line is longer than 16 MiB, or there are more than
+  /// 16,384 features. A line that is not an object, or has a text where most have numbers, is an error when
+  /// it is read.
   explicit json_lines_source(std::string const& path);
 
   std::vector<shard> const& shards() const override { return shards_; }
@@ -41,7 +42,7 @@ class json_lines_source : public table {
   std::vector<table_column> const& columns() const override { return columns_; }
   std::span<std::string const> notes() const override { return notes_; }
 
-  /// A data_error if a feature has numbers here, and texts elsewhere.
+  /// Throws data_error if a feature has numbers here, and texts elsewhere.
   void agree(std::vector<table_column> const& with) override;
 
  private:

@@ -18,7 +18,7 @@
 
 namespace edl::data::detail {
 
-/// Takes values off the front of bytes. What does not lie in them is a data_error.
+/// Reads values from the front of bytes. Throws data_error beyond their end.
 class byte_cursor {
  public:
   explicit byte_cursor(std::string_view bytes) : all_(bytes), left_(bytes) {}
@@ -28,7 +28,7 @@ class byte_cursor {
 
   std::string_view take(std::uint64_t count);
   template <class T>
-  T number() {  // the little end first
+  T number() {  // little-endian
     T n{};
     std::ranges::copy(take(sizeof n), reinterpret_cast<char*>(&n));
     return n;
@@ -70,7 +70,8 @@ class thrift_reader {
 
   std::size_t offset() const { return at_.offset(); }
 
-  /// Calls `field(id, type)` for each field of a struct, which takes it and returns true, or returns false.
+  /// Calls `field(id, type)` for each field of a struct; it reads the field and returns true, or returns
+  /// false to skip it.
   template <class Field>
   void fields(Field&& field) {
     if (++depth_ > 32)
@@ -95,7 +96,7 @@ class thrift_reader {
     for (std::uint64_t i = 0; i < count; ++i) element();
   }
 
-  /// Each takes a value of its type, and is true.
+  /// Each reads a value of its type, and returns true.
   template <std::integral T>
   bool number(type what, T& into, T least = 0) {
     if (what == i8) return put(static_cast<signed char>(at_.take(1)[0]), into, least);
@@ -122,7 +123,7 @@ class thrift_reader {
   std::pair<std::uint64_t, type> list_head() {
     auto const head = at_.number<std::uint8_t>();
     std::uint64_t const count = head >> 4 != 15 ? head >> 4 : at_.varint();
-    // Each element takes a byte at least.
+    // Each element takes at least a byte.
     if (count > at_.left().size())
       throw data_error(fmt::format("says {} elements of a list at byte {}", count, offset()));
     return {count, type(head & 15)};
@@ -183,10 +184,10 @@ class thrift_reader {
   int depth_ = 0;
 };
 
-/// Of a page, unpacked.
+/// Limits of an unpacked page.
 inline constexpr std::uint32_t parquet_page_limit = 256u << 20, parquet_values_limit = 1u << 24;
 
-/// Of a decimal, by which it has up to 76 digits.
+/// Largest size of a decimal, which allows 76 digits.
 inline constexpr std::size_t parquet_decimal_bytes = 32;
 
 /// How values are stored. The numbers are those of parquet.thrift (apache/parquet-format 2.11).
@@ -204,7 +205,7 @@ enum class parquet_encoding : std::uint8_t {
   byte_stream_split = 9
 };
 
-/// What a stored value says, as far as it is read in a way of its own.
+/// The meaning of a stored value, if it needs special treatment.
 enum class parquet_meaning : std::uint8_t {
   as_stored,
   is_unsigned,
@@ -216,17 +217,17 @@ enum class parquet_meaning : std::uint8_t {
   uuid
 };
 
-/// A column whose values are read: one value a row, or a list of them.
+/// A column that is read: one value per row, or a list of them.
 struct parquet_column {
-  std::string name;      ///< with '.' between an object's name and its member's
-  std::size_t leaf = 0;  ///< its place among all columns of the file
+  std::string name;      ///< with '.' between the object's and the member's name
+  std::size_t leaf = 0;  ///< its index among all columns of the file
   parquet_type type = parquet_type::boolean;
   parquet_meaning meaning = parquet_meaning::as_stored;
   std::uint32_t width = 0;            ///< of fixed_bytes
-  int digits = 0;                     ///< behind the point: of a decimal, of the seconds
-  bool utc = false;                   ///< the time is that of Greenwich
-  std::uint32_t most_definition = 0;  ///< the level of a value that is there
-  std::uint32_t list_definition = 0;  ///< the level of a list's element, also a null; 0: it is no list
+  int digits = 0;                     ///< after the point: of a decimal, of the seconds
+  bool utc = false;                   ///< the time is UTC
+  std::uint32_t most_definition = 0;  ///< the level of a value that is not null
+  std::uint32_t list_definition = 0;  ///< the level of a list's element, also a null; 0: not a list
 
   friend bool operator==(parquet_column const&, parquet_column const&) = default;
 };
@@ -246,14 +247,14 @@ struct parquet_metadata {
   std::vector<parquet_column> columns;
   std::vector<row_group> groups;
   std::uint64_t rows = 0;
-  std::vector<std::string> notes;  ///< of the columns that are left out, one line each
+  std::vector<std::string> notes;  ///< about the columns that are left out, one line each
 };
 
-/// Reads what stands at the file's end: the columns, and where their pages lie. A data_error names the file
-/// where it is encrypted, cut off or malformed.
+/// Reads the metadata at the file's end: the columns, and the positions of their pages. Throws data_error,
+/// which names the file, if it is encrypted, truncated or malformed.
 parquet_metadata read_parquet_metadata(input_file const& file);
 
-/// The same of the bytes of the metadata; columns lie in [4, end).
+/// The same from the bytes of the metadata; columns are in [4, end).
 parquet_metadata parse_parquet_metadata(std::string_view bytes, std::uint64_t end);
 
 }  // namespace edl::data::detail

@@ -13,7 +13,7 @@
 
 namespace edl::data::detail {
 
-/// A header of a page, by which the next bytes are read.
+/// The header of a page, which describes the following bytes.
 struct parquet_page_header {
   enum class kind : std::uint8_t { data, index, dictionary, data_v2 };
   kind type = kind::index;
@@ -21,20 +21,20 @@ struct parquet_page_header {
   std::uint32_t size = 0, unpacked = 0;
   bool has_checksum = false, packed = true;
   std::uint32_t checksum = 0;
-  std::uint32_t values = 0, rows = 0;                      ///< rows: of version 2 alone
+  std::uint32_t values = 0, rows = 0;                      ///< rows: only in version 2
   std::uint32_t definition_size = 0, repetition_size = 0;  ///< of version 2
   parquet_encoding encoding = parquet_encoding::plain;
   parquet_encoding definition = parquet_encoding::rle, repetition = parquet_encoding::rle;
 };
 
-/// Of bytes that begin with a header. A data_error where they are none, or where they end within it.
+/// Parses bytes that begin with a header. Throws data_error if they are invalid, or end within it.
 parquet_page_header parse_parquet_page_header(std::string_view bytes);
 
 /// Stored values of a column, in the pool of their type.
 struct parquet_values {
   std::vector<std::int64_t> integers;  ///< of boolean, int32, int64
   std::vector<double> floats;          ///< of float32, float64
-  std::string bytes;                   ///< of all other types, one value behind the other
+  std::string bytes;                   ///< of all other types, one value after the other
   std::vector<std::size_t> ends;
 
   std::string_view bytes_at(std::size_t i) const {
@@ -45,17 +45,17 @@ struct parquet_values {
   std::size_t memory() const { return 8 * size() + bytes.size(); }
 };
 
-/// What a page says of its rows. A row of a list may begin in one page and go on in the next.
+/// The contents of a page. A row of a list may begin in one page and continue in the next.
 struct parquet_page {
   static constexpr std::uint32_t null = std::uint32_t(-1), no_element = null - 1, no_list = null - 2;
 
   std::shared_ptr<parquet_values const> values;  ///< its own, or the dictionary's
-  std::vector<std::uint32_t> indices;            ///< of values in the dictionary; empty: they come in order
+  std::vector<std::uint32_t> indices;            ///< of values in the dictionary; empty: they are in order
   std::vector<std::uint32_t> slots;              ///< which value each is, or none; empty: they come in order
   std::vector<std::uint32_t> rows;               ///< of lists: the first slot of each row that begins here
   std::size_t count = 0;                         ///< slots
 
-  /// Which of the values is in the slot; from `no_list` on: there is none.
+  /// The number of the value in a slot; from `no_list` on: there is none.
   std::uint32_t value(std::size_t slot) const {
     std::uint32_t const n = slots.empty() ? std::uint32_t(slot) : slots[slot];
     return n >= no_list || indices.empty() ? n : indices[n];
@@ -66,24 +66,24 @@ struct parquet_page {
   }
 };
 
-/// Unpacks and reads a page of data. Whatever it says that cannot be is a data_error. `dictionary` may be
-/// null.
+/// Decompresses and reads a data page. Throws data_error for any inconsistency. `dictionary` may be null.
 parquet_page read_parquet_page(parquet_column const& column, parquet_codec codec,
                                parquet_page_header const& header, std::string_view bytes,
                                std::shared_ptr<parquet_values const> const& dictionary);
 
-/// The same of a page with a dictionary.
+/// The same for a dictionary page.
 parquet_values read_parquet_dictionary(parquet_column const& column, parquet_codec codec,
                                        parquet_page_header const& header, std::string_view bytes);
 
-/// How many slots of a list's page belong to a row of the page before, and how many rows begin in it.
+/// The number of slots of a list's page that belong to a row of the previous page, and of rows that begin in
+/// it.
 struct parquet_rows {
   std::size_t continued = 0, begun = 0;
 };
 parquet_rows count_parquet_rows(parquet_column const& column, parquet_codec codec,
                                 parquet_page_header const& header, std::string_view bytes);
 
-/// Appends `count` numbers of `width` bits, 0 to 32, in the hybrid of run lengths and packed bits.
+/// Appends `count` numbers of `width` bits, 0 to 32, from the hybrid of run-length and bit-packed encoding.
 void read_parquet_runs(byte_cursor& from, unsigned width, std::size_t count,
                        std::vector<std::uint32_t>& into);
 

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 3> names(compressor) { return {"none", "s
 /// {uint32 size, bytes} per record.
 enum class recordio_layout { go, python };
 
-/// Where the chunks of a RecordIO file are, found by one seek per chunk.
+/// The positions of the chunks of a RecordIO file, found with one seek per chunk.
 struct recordio_index {
   struct chunk {
     std::uint64_t offset = 0;  ///< of its header
@@ -43,38 +43,38 @@ struct recordio_index {
   recordio_layout layout = recordio_layout::go;
   std::vector<chunk> chunks;
   std::uint64_t records = 0;
-  std::string damage;  ///< with `skip_damaged`: why what follows the last chunk is left out
+  std::string damage;  ///< with `skip_damaged`: why the rest after the last chunk is skipped
 };
 
-/// Reads the headers of a file. A damaged one is a data_error with the offset, what was expected and what was
-/// found; with `skip_damaged` it ends the index instead.
+/// Reads the headers of a file. For a damaged one it throws data_error with the offset, the expected and the
+/// found value; with `skip_damaged` the index ends there instead.
 recordio_index index_recordio(std::string const& path, bool skip_damaged = false);
 
-/// Random access to the records of a file. Checksums are verified when a chunk is loaded, and the header is
-/// compared with the index. So a file that was changed meanwhile is noticed. Thread safety: distinct objects:
-/// safe (they may share an index). Shared objects: unsafe.
+/// Random access to the records of a file. When it loads a chunk it verifies the checksum, and compares the
+/// header with the index, so it detects a file that changed meanwhile. Thread safety: distinct objects: safe
+/// (they may share an index). Shared objects: unsafe.
 class recordio_reader {
  public:
   explicit recordio_reader(std::string const& path);
   explicit recordio_reader(std::shared_ptr<recordio_index const> index,
                            std::size_t cache_bytes = 64ull << 20);
 
-  /// Goes on with another file; what is cached stays.
+  /// Continues with another file; the cache stays.
   void open(std::shared_ptr<recordio_index const> index);
 
   std::uint64_t records() const { return index_->records; }
   recordio_index const& index() const { return *index_; }
 
-  /// The bytes of a record, valid until the next call. A data_error if its chunk is damaged; other chunks
-  /// stay readable.
+  /// The bytes of a record, valid until the next call. Throws data_error if its chunk is damaged; other
+  /// chunks stay readable.
   std::string_view read(std::uint64_t record);
 
  private:
   struct extent {
     std::uint32_t begin = 0, end = 0;
   };
-  /// A chunk that was read and verified. Where its records have frames of their own, as the Go writer makes
-  /// them, it stays packed. Only records that are asked for are unpacked.
+  /// A chunk that was read and verified. If its records have their own frames, as the Go writer makes them,
+  /// it stays packed, and only requested records are unpacked.
   struct cached {
     std::shared_ptr<recordio_index const> index;
     std::size_t chunk = 0;
@@ -82,7 +82,7 @@ class recordio_reader {
     bool packed = false;
     std::string payload;
     std::vector<extent> records;  // in the payload
-    std::string failure;          // why it cannot be read, so that it is not tried for each of its records
+    std::string failure;          // why it cannot be read, so that it is not retried for each record
   };
   cached& find(std::size_t chunk);
   void load(std::size_t chunk, cached& into);
@@ -111,7 +111,7 @@ class recordio_writer {
 
   void write(std::string_view record);
 
-  /// Writes what is left and renames. Without it the destructor removes the unfinished file.
+  /// Writes the rest and renames the file. Without this call the destructor removes the unfinished file.
   void close();
 
   std::uint64_t records() const { return records_; }
@@ -127,12 +127,12 @@ class recordio_writer {
   std::uint64_t records_ = 0;
 };
 
-/// RecordIO files whose records are serialised tf.train.Examples; a file is a shard, one without records is
-/// none.
+/// RecordIO files whose records are serialised tf.train.Examples; a file is a shard, and one without records
+/// is omitted.
 class recordio_source : public source {
  public:
-  /// Indexes the files, in this order. A data_error names the first that is damaged; with `skip_damaged`,
-  /// what a damaged file hides is left out and told by `damage`.
+  /// Indexes the files, in this order. Throws data_error, which names the first damaged file; with
+  /// `skip_damaged` it skips unreadable parts, and reports them in `damage`.
   explicit recordio_source(std::vector<std::string> const& paths, source_options const& options = {});
 
   std::vector<shard> const& shards() const override { return shards_; }
@@ -153,12 +153,12 @@ class tfrecord_reader;
 
 /// TFRecord files without compression, whose records are serialised tf.train.Examples. A record is a 64-bit
 /// length, the length's checksum, the bytes and their checksum (tensorflow/core/lib/io/record_writer.h;
-/// CRC-32C, masked). A file is a shard, one without records is none.
+/// CRC-32C, masked). A file is a shard; one without records is omitted.
 class tfrecord_source : public source {
  public:
-  /// Goes through the records' lengths, in this order of files. A data_error names file and byte if a length
-  /// is damaged, or a record has more than 1 GiB. With `skip_damaged`, the rest of that file is left out and
-  /// told by `damage`. The checksum of a record's bytes is compared when it is read.
+  /// Reads all records' lengths, in this order of files. Throws data_error, which names file and byte, if a
+  /// length is damaged, or a record has more than 1 GiB. With `skip_damaged` it skips the rest of that file,
+  /// and reports it in `damage`. The checksum of a record's bytes is verified when it is read.
   explicit tfrecord_source(std::vector<std::string> const& paths, source_options const& options = {});
 
   std::vector<shard> const& shards() const override { return shards_; }
@@ -170,7 +170,7 @@ class tfrecord_source : public source {
   friend class detail::tfrecord_reader;
   struct file {
     std::string path;
-    std::vector<std::uint64_t> records;  // where each begins, then where the last ends
+    std::vector<std::uint64_t> records;  // the offset of each, then the end of the last
   };
 
   std::vector<file> files_;
@@ -178,7 +178,7 @@ class tfrecord_source : public source {
   std::vector<std::string> damage_;
 };
 
-/// Whether a file begins as TFRecord does: its first eight bytes have the checksum that follows them.
+/// Whether a file begins like TFRecord: the checksum of its first eight bytes follows them.
 bool is_tfrecord(std::string const& path);
 
 }  // namespace edl::data

@@ -17,26 +17,25 @@ namespace edl::data {
 
 struct table_column {
   std::string name;
-  example::kind kind = example::kind::none;  ///< none: as the values say
+  example::kind kind = example::kind::none;  ///< none: determined by the values
   bool spelled = false;                      ///< its numbers are texts: one is too large for an integer
-  bool says_nothing = false;                 ///< texts, as all of its cells may say that a number is missing
+  bool says_nothing = false;                 ///< texts, because all of its cells may mean a missing number
 
   friend bool operator==(table_column const&, table_column const&) = default;
 };
 
-/// A file whose columns have one kind in all of its records, by all values that they have there.
+/// A file whose columns have one kind in all of its records, determined by all of their values.
 class table : public source {
  public:
   virtual std::vector<table_column> const& columns() const = 0;
 
   std::vector<std::string> features() const override;
 
-  /// From now on columns have these kinds, each at least as wide as its own. Before readers are opened.
+  /// Sets the kinds of columns, each at least as wide as its own. Call before readers are opened.
   virtual void agree(std::vector<table_column> const& with) = 0;
 };
 
-/// The kind of a column that has one kind here and another there: whole numbers are numbers, and anything is
-/// a text.
+/// The common kind of a column with two kinds: whole numbers are numbers, and anything is a text.
 constexpr example::kind wider(example::kind a, example::kind b) {
   using enum example::kind;
   if (a == none || b == none) return a == none ? b : a;
@@ -47,15 +46,15 @@ constexpr example::kind wider(example::kind a, example::kind b) {
 namespace detail {
 inline constexpr std::size_t table_notes = 20;  // of a file
 
-/// What is told of a column that is spelled.
+/// The note about a column that is spelled.
 std::string spelled_note(std::string const& path, std::uint64_t line, std::string_view number,
                          std::string_view column);
 
-/// Bytes beyond ASCII, and blanks at the ends, as they are written in C: "gro\xcc\x88e", "age\x20".
+/// A name with bytes beyond ASCII, and blanks at the ends, escaped as in C: "gro\xcc\x88e", "age\x20".
 std::string spelled_out(std::string_view name);
 
-/// Where one of `names` only looks like `wanted` (accents of other characters, other blanks or cases), a half
-/// sentence that shows the difference: "; 'age\x20' looks like it and is another name". Empty: none does.
+/// If one of `names` only looks like `wanted` (other encodings of accents, other blanks or case), a clause
+/// that shows the difference: "; 'age\x20' looks like it and is another name". Otherwise empty.
 std::string look_alike(std::string_view wanted, std::vector<std::string_view> const& names);
 }  // namespace detail
 
@@ -69,29 +68,28 @@ class csv_reader;
 struct csv_options {
   char delimiter = ',';
   std::vector<table_column> columns;  ///< of a file without a header row
-  std::string_view blanks;            ///< characters that do not count at both ends of a text
-  char comment = 0;                   ///< a row that begins with it is no record; 0: every row is one
+  std::string_view blanks;            ///< characters to strip from both ends of a text
+  char comment = 0;                   ///< rows that begin with it are skipped; 0: none
   missing_words missing = {};         ///< texts that count as an empty cell
   std::shared_ptr<std::vector<table_column> const> known = {};  ///< of another file: a text there is one here
 };
 
 /// Comma-separated values (RFC 4180: quoted fields may hold delimiters, quotes doubled, and line ends). The
-/// header row names the features and is no record, unless the options name them; empty lines are none either.
-/// A column whose every value is a whole number gives integers, one of numbers floats, any other bytes. A
-/// cell is also what its own text says, so that one bad cell is the fault of its record alone. Where a field
-/// of a column of numbers is empty, or says so (`missing_words`), the record lacks the feature. A few texts
-/// among many numbers change nothing in that. It does so, too, where no row of the file has a value. A column
-/// of nothing but such words holds texts, unless another file knows it as numbers (`known`, `agree`). The
-/// whole file is scanned once, for the rows' offsets and the columns' kinds. A file is one shard. It may be
-/// packed (compute/data/format/text_file.hpp).
+/// header row names the features, unless the options do; empty lines are skipped. A column of whole numbers
+/// gives integers, one of numbers floats, any other bytes. A cell also keeps the kind of its own text, so
+/// that a bad cell affects only its record. If a field of a column of numbers is empty, or one of the
+/// `missing_words`, the record lacks the feature; a few texts among many numbers do not change that. The same
+/// holds if no row of the file has a value. A column of only such words contains texts, unless another file
+/// has numbers in it (`known`, `agree`). Scans the whole file once, for the rows' offsets and the columns'
+/// kinds. A file is one shard. It may be compressed (compute/data/format/text_file.hpp).
 class csv_source : public table {
  public:
   using column = table_column;
 
-  /// A data_error, with file and line, if there is no header or it has more than 16,384 columns. The same
-  /// holds if two columns have one name, a quote is never closed or a row is longer than 16 MiB. A column of
-  /// whole numbers of which one is too large for 64 bits is a text. A row with too few or too many fields is
-  /// an error when it is read.
+  /// Throws data_error, with file and line, if there is no header or it has more than 16,384 columns, two
+  /// columns have one name, a quote is never closed or a row is longer than 16 MiB. If a whole number of a
+  /// column is too large for 64 bits, the column is a text. A row with too few or too many fields is an error
+  /// when it is read.
   explicit csv_source(std::string const& path, csv_options options = {});
 
   std::vector<shard> const& shards() const override { return shards_; }
@@ -103,11 +101,10 @@ class csv_source : public table {
   /// A column without any value has no kind.
   std::vector<column> const& columns() const override { return columns_; }
 
-  /// A data_error if the file lacks one of them.
+  /// Throws data_error if the file lacks one of them.
   void agree(std::vector<column> const& with) override;
 
-  /// Names the cells because of which columns that hold numbers otherwise are texts, and lines that are no
-  /// UTF-8.
+  /// Names the cells that make columns of numbers texts, and lines that are not UTF-8.
   std::span<std::string const> notes() const override { return notes_; }
   std::string missing_note() const override { return missing_note_; }
 
@@ -120,7 +117,7 @@ class csv_source : public table {
   detail::text_file file_;
   csv_options options_;
   std::vector<column> columns_;
-  std::vector<bool> have_numbers_;    // of the columns: here, whatever other files have
+  std::vector<bool> have_numbers_;    // of the columns: in this file
   std::vector<bool> nearly_numbers_;  // texts because of a few cells only
   std::vector<std::uint64_t> rows_;   // offset of each, then the file's size
   std::vector<std::uint64_t> lines_;  // of some rows
@@ -129,13 +126,12 @@ class csv_source : public table {
   std::string missing_note_;
 };
 
-/// Rows of ids with weights, as libFM and LIBSVM have them: `1 451:1 4149:0.5`, which is a label and
-/// id:weight pairs, with blanks between them. Empty lines, and those that begin with `#`, are no records.
-/// Features: `label` (one float), `ids` (integers, at least 0), `weights` (floats, as many). The file is in
-/// memory.
+/// Rows of ids with weights, in the format of libFM and LIBSVM: `1 451:1 4149:0.5`, a label and id:weight
+/// pairs, separated by blanks. Empty lines, and those that begin with `#`, are skipped. Features: `label`
+/// (one float), `ids` (integers, at least 0), `weights` (as many floats). The file is read into memory.
 class libfm_source : public source {
  public:
-  /// A data_error if there is no row, or the file is larger than 1 GiB. A row that is none is an error when
+  /// Throws data_error if there is no row, or the file is larger than 1 GiB. An invalid row is an error when
   /// it is read, with file, line and column.
   explicit libfm_source(std::string const& path);
 
@@ -158,7 +154,7 @@ class libfm_source : public source {
 };
 
 /// UCI's census income ("Adult", doi 10.24432/C5XW20): 14 columns and `label`, without a header row. Texts
-/// begin with a blank; those of adult.test end with a point, and its first row is a comment.
+/// begin with a blank; labels in adult.test end with a point, and its first row is a comment.
 csv_options census_options();
 
 /// The click logs of Criteo's display advertising challenge (2014): `label`, 13 counts `i1` to `i13`, and 26

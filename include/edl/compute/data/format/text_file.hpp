@@ -11,14 +11,15 @@
 
 namespace edl::data::detail {
 
-/// Unpacked bytes of one packed text; what is longer is to be unpacked before.
+/// Largest unpacked size of one compressed text; users must unpack longer ones first.
 inline constexpr std::uint64_t most_unpacked = 1ull << 30;
 
-/// A file of text that is read by offset, where it lies. One whose name ends in `.gz` or `.zst`, in any case,
-/// is unpacked into memory instead, and may have 1 GiB then. Thread safety: safe, once open.
+/// A text file, read in place by offset. A file whose name ends in `.gz` or `.zst`, in any case, is unpacked
+/// into memory instead, up to 1 GiB. Thread safety: safe, once open.
 class text_file {
  public:
-  /// A data_error names the file if it cannot be unpacked, or not into so much memory, or is in UTF-16.
+  /// Throws data_error, which names the file, if it cannot be unpacked, is larger than the limit, or is
+  /// UTF-16.
   explicit text_file(std::string const& path);
 
   std::string const& path() const { return file_.path(); }
@@ -27,10 +28,10 @@ class text_file {
   /// Exactly `count` bytes.
   void read(std::uint64_t offset, void* into, std::size_t count) const;
 
-  /// A data_error if the file was changed since it was opened.
+  /// Throws data_error if the file changed since it was opened.
   void check_unchanged() const { file_.check_unchanged(); }
 
-  /// Of the file as it lies, packed or not.
+  /// The digest of the file itself, compressed or not.
   std::uint64_t digest() const { return digest_of(file_); }
 
  private:
@@ -41,7 +42,7 @@ class text_file {
   std::string unpacked_;
 };
 
-/// A file's name without the ending of a packed one.
+/// A file's name without the ending of a compressed one.
 std::string_view without_packing(std::string_view name);
 
 }  // namespace edl::data::detail

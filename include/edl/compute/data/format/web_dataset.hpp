@@ -17,20 +17,19 @@ namespace detail {
 class web_dataset_reader;
 }  // namespace detail
 
-/// Archives of tar as WebDataset writes them (github.com/webdataset/webdataset), read where they lie: POSIX
-/// ustar and pax, and GNU's long names (tar's manual, "Basic Tar Format"; POSIX.1-2017, pax). Files one
-/// behind the other whose names are equal up to the first point of the last part are one record: `a/1.jpg`,
-/// `a/1.cls`. What follows that point, in small letters, says what a file gives:
+/// Tar archives as WebDataset writes them (github.com/webdataset/webdataset), read in place: POSIX ustar and
+/// pax, and GNU's long names (tar's manual, "Basic Tar Format"; POSIX.1-2017, pax). Consecutive files whose
+/// names are equal up to the first point of the last part form one record: `a/1.jpg`, `a/1.cls`. The ending
+/// after that point, in lower case, determines the feature:
 /// - a picture (`jpg`, `png`, …): `image`, `height` and `width`, as in a folder of pictures;
 /// - `cls`: `label`, one integer;
-/// - anything else: a byte string by the name of the ending, such as `txt`, `json` or `left.jpg`. A text that
-/// is a
-///   number may be asked for as that, too.
-/// And `__key__` is the beginning that they share. Each archive is a shard.
+/// - anything else: a byte string with the name of the ending, e.g. `txt`, `json` or `left.jpg`. A text that
+///   is a
+///   number may be read as one. `__key__` is the common beginning of the names. Each archive is a shard.
 class web_dataset : public source {
  public:
-  /// Reads the headers of all files. A data_error if an archive is damaged, or a record has two files that
-  /// give one feature, as two pictures do.
+  /// Reads the headers of all files. Throws data_error if an archive is damaged, or a record has two files
+  /// for one feature, e.g. two pictures.
   explicit web_dataset(std::vector<std::string> const& paths);
 
   std::vector<shard> const& shards() const override { return shards_; }
@@ -49,7 +48,7 @@ class web_dataset : public source {
     std::uint64_t size = 0;
     std::vector<part> parts;
     std::vector<std::size_t> ends;  // of each record, in `parts`
-    std::string keys;               // one behind the other
+    std::string keys;               // one after the other
     std::vector<std::size_t> key_ends;
   };
   void add(std::string const& path);
