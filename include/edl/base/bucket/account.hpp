@@ -8,24 +8,24 @@
 
 namespace edl::bucket {
 
-/// The credentials of a store and its address, as the tools of AWS find them.
+/// The credentials of a store and its address, found as AWS's tools do.
 struct account {
   credentials who;
   std::string region = "us-east-1";
   std::string endpoint;  ///< "https://host:port" of a store that is not AWS; empty: AWS
-  std::string ca_file;   ///< certificates of its authorities (PEM); empty: those that the system trusts
+  std::string ca_file;   ///< certificates of its authorities (PEM); empty: the system's
   std::string origin;    ///< of the credentials, for errors
 };
 
-/// A variable of the environment; empty: it is not there.
+/// An environment variable; empty: it is not set.
 using environment = std::function<std::string(char const* name)>;
 std::string process_environment(char const* name);
 
 /// Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; without them the profile AWS_PROFILE
 /// (`default`) of AWS_SHARED_CREDENTIALS_FILE (`~/.aws/credentials`). Region and endpoint are AWS_REGION,
 /// AWS_DEFAULT_REGION, AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL, or `region` and `endpoint_url` of the
-/// profile there or in AWS_CONFIG_FILE (`~/.aws/config`). AWS_CA_BUNDLE names authorities. Throws error that
-/// says what is missing.
+/// profile there or in AWS_CONFIG_FILE (`~/.aws/config`). AWS_CA_BUNDLE names authorities. Throws error,
+/// which names what is missing.
 account find_account(environment const& variable = process_environment);
 
 }  // namespace edl::bucket

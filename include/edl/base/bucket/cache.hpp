@@ -16,13 +16,13 @@ struct cache_options {
   std::string directory;                       ///< empty: `$XDG_CACHE_HOME/edl`, or `$HOME/.cache/edl`
   std::uint64_t most_bytes = 100ull << 30;     ///< of all copies together
   int connections = 8;                         ///< at a time
-  std::uint64_t range = 8 << 20;               ///< bytes that one request asks for
-  std::chrono::milliseconds progress{10'000};  ///< between two lines that tell how far a copy is
+  std::uint64_t range = 8 << 20;               ///< bytes of one request
+  std::chrono::milliseconds progress{10'000};  ///< between two log lines about a copy's progress
   store_options store = {};
   logger log = logger();
 };
 
-/// A local copy of objects, which is not removed while this is there.
+/// A local copy of objects, which is not removed during this object's lifetime.
 class local_copy {
  public:
   local_copy(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
@@ -41,12 +41,12 @@ class local_copy {
 /// Whether a path names objects: `s3://…`.
 bool names_objects(std::string_view path);
 
-/// Copies what `url` names into the cache, unless it is there: `s3://BUCKET/KEY` an object, or all below the
-/// "folder" KEY/; `s3://BUCKET/PREFIX*.csv` those that match. A copy has the name of its bucket and a number
-/// made of all keys, sizes and ETags, so another content is another copy. Processes of one machine share it:
-/// one copies, and the others wait. One that was killed amid it leaves what it has for the next. Objects that
-/// are not encrypted by a key of the user's are compared with their ETags, where these are MD5 sums. What was
-/// not used for longest is removed to make room. Throws error, also where the copy would be larger than the
+/// Copies the objects of `url` into the cache, unless they are there: `s3://BUCKET/KEY` an object, or all
+/// below the "folder" KEY/; `s3://BUCKET/PREFIX*.csv` those that match. A copy is named by its bucket and a
+/// hash of all keys, sizes and ETags, so changed objects give a new copy. Processes of one machine share it:
+/// one copies, and the others wait. A process killed while copying leaves its objects for the next one.
+/// Objects not encrypted with a user's key are compared with their ETags if these are MD5 sums. The least
+/// recently used copies are removed to make room. Throws error, also if the copy would be larger than the
 /// cache.
 local_copy copy_of(std::string const& url, cache_options const& o);
 

@@ -11,18 +11,18 @@ namespace edl::bucket {
 
 struct credentials {
   std::string key, secret;
-  std::string session = {};  ///< of those that expire; empty: none
+  std::string session = {};  ///< of temporary credentials; empty: none
 };
 
 /// Signs a request: adds the fields by which AWS and compatible stores verify its sender (Signature Version
-/// 4, "Authenticating Requests: Using the Authorization Header"). The target is escaped already; all of its
-/// headers are signed.
+/// 4, "Authenticating Requests: Using the Authorization Header"). The target must be escaped; all headers are
+/// signed.
 void sign(http::question& q, std::string_view host, credentials const& who, std::string_view region,
           std::time_t now);
 
-std::string hexadecimal(std::string_view bytes);  ///< in small digits
+std::string hexadecimal(std::string_view bytes);  ///< in lower case
 
-/// SHA-256 (FIPS 180-4), in small hexadecimal digits.
+/// SHA-256 (FIPS 180-4), in lower-case hexadecimal digits.
 std::string sha256(std::string_view text);
 
 }  // namespace edl::bucket

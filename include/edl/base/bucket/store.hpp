@@ -18,21 +18,21 @@ namespace edl::bucket {
 struct object {
   std::string key;
   std::uint64_t size = 0;  ///< bytes
-  std::string etag;        ///< as it is sent, with quotation marks
+  std::string etag;        ///< as sent, with quotation marks
 };
 
 struct store_options {
-  std::chrono::milliseconds timeout{30'000};         ///< until an answer begins, and of silence amid one
-  std::chrono::milliseconds retry_timeout{120'000};  ///< for repetitions since the last byte that came
+  std::chrono::milliseconds timeout{30'000};         ///< until a response begins, and of silence within one
+  std::chrono::milliseconds retry_timeout{120'000};  ///< for retries since the last received byte
   std::chrono::milliseconds first_pause{200}, longest_pause{10'000};
   std::function<std::time_t()> now = [] { return std::time(nullptr); };
-  std::function<account()> find = [] { return find_account(); };  ///< asked again when credentials expire
+  std::function<account()> find = [] { return find_account(); };  ///< called again when credentials expire
 };
 
 /// The objects of one bucket, by S3's interface over HTTP/1.1: AWS by the bucket's own host name, and any
-/// other endpoint by paths. What may pass is repeated with growing pauses: a server that is not reached,
-/// breaks off or is silent; 429, 500 and 502 to 504 (SlowDown). Errors are edl::error. They name bucket, key,
-/// status, S3's code and request, and the way out.
+/// other endpoint by paths. It retries temporary failures with growing pauses: an unreachable or silent
+/// server, a broken connection, 429, 500 and 502 to 504 (SlowDown). Errors are edl::error, and name bucket,
+/// key, status, S3's code and request id, and the remedy.
 ///
 /// Thread safety: safe; each call has a connection for itself.
 class store {
@@ -43,15 +43,15 @@ class store {
   std::string const& bucket() const;
   std::string const& endpoint() const;  ///< its address
 
-  /// Nothing: there is no such object.
+  /// Empty: there is no such object.
   std::optional<object> find(std::string const& key) const;
 
-  /// All objects whose keys begin so, by key; "folders" (keys that end in '/') are left out. At most
-  /// 1,000,000.
+  /// All objects whose keys begin with `prefix`, sorted by key, without "folders" (keys that end in '/'). At
+  /// most 1,000,000.
   std::vector<object> list(std::string const& prefix) const;
 
-  /// Gives bytes [from, to) of an object to `take`, in order and each once, in pieces. An object that is not
-  /// the one that was found is an error.
+  /// Passes bytes [from, to) of an object to `take`, in order and each once, in pieces. Throws error if the
+  /// object has changed since it was found.
   void read(object const& of, std::uint64_t from, std::uint64_t to,
             std::function<void(std::string_view)> const& take) const;
 

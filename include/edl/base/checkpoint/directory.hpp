@@ -10,15 +10,15 @@
 
 namespace edl::checkpoint {
 
-/// How closely a checkpoint is looked at.
+/// How thoroughly a checkpoint is verified.
 enum class check { sizes, checksums };
 
-/// Throws edl::error that says what is wrong with the checkpoint in `path` (a `version-N`), if anything is.
+/// Throws edl::error, which names the fault, if the checkpoint in `path` (a `version-N`) is invalid.
 void verify_checkpoint(std::string const& path, check how = check::checksums);
 
-/// What the `version-N` of a directory are good for.
+/// The result of a search among the `version-N` of a directory.
 struct checkpoint_search {
-  /// A checkpoint that was complete once, and the reason why it cannot be used.
+  /// A checkpoint that was once complete, and the reason why it cannot be used.
   struct damage {
     std::string path, why;
   };
@@ -26,49 +26,49 @@ struct checkpoint_search {
   std::optional<std::string> newest;  ///< valid one
   std::vector<damage> passed_over;    ///< damaged ones that may be newer, the newest first
 
-  /// One line for a log: which checkpoints were passed over, why, and what is taken instead. Empty when none
-  /// was.
+  /// One line for a log: the skipped checkpoints, the reasons, and the one used instead. Empty if none was
+  /// skipped.
   std::string warning() const;
 
-  /// The same of the newest attempt without a manifest, where it may be newer than what is taken: it is no
-  /// damage, and is to be told where no writer can be at work on it.
+  /// The same for the newest attempt without a manifest, if it may be newer than the one used. It is not
+  /// damage; log it only if no writer can be working on it.
   std::string unfinished;
 };
 
-/// What to do about storage that cannot be read for a reason that may pass: throw storage_error, or count the
-/// checkpoint as damaged.
+/// What to do if storage cannot be read for a temporary reason: throw storage_error, or treat the checkpoint
+/// as damaged.
 enum class unreadable { refused, passed_over };
 
 /// Looks for the newest valid checkpoint among the `version-N` of `directory`, which need not exist: the
-/// newest by `position`, not by version. An attempt without a manifest was never complete and is no damage.
+/// newest by `position`, not by version. An attempt without a manifest was never complete, and is not damage.
 checkpoint_search find_checkpoint(std::string const& directory, check how = check::checksums,
                                   unreadable what = unreadable::refused);
 
-/// The path of the newest valid checkpoint of `find_checkpoint`; none if there is none. Throws storage_error
-/// when one cannot be looked at for a reason that may pass.
+/// The path of the newest valid checkpoint of `find_checkpoint`; empty if there is none. Throws storage_error
+/// if one cannot be read for a temporary reason.
 std::optional<std::string> newest_valid(std::string const& directory, check how = check::checksums);
 
-/// The paths of all valid checkpoints of a directory, the newest first. One that cannot be read now is left
-/// out.
+/// The paths of all valid checkpoints of a directory, the newest first, without those that cannot be read
+/// now.
 std::vector<std::string> valid_checkpoints(std::string const& directory, check how = check::checksums);
 
-/// Removes what ended attempts have left in the `version-N` of `directory`: temporaries whose writers have
-/// ended, and, with `uncommitted`, servers' files that no manifest names and manifests that are not complete
-/// yet, so that a superseded master cannot complete them. For who alone writes there (`directory_lock`),
-/// before it writes. A checkpoint whose manifest is damaged stays as it is.
+/// Removes leftovers of ended attempts in the `version-N` of `directory`: temporaries whose writers have
+/// ended, and, with `uncommitted`, servers' files that no manifest names and incomplete manifests, so that a
+/// superseded master cannot complete them. Call it only as the exclusive writer (`directory_lock`), before
+/// writing. It does not change a checkpoint whose manifest is damaged.
 void remove_litter(std::string const& directory, bool uncommitted);
 
-/// Removes the valid checkpoints that are the oldest by `position`, until `keep` are left, and attempts that
-/// came to nothing and are older than all that is kept. 0 keeps everything. Call it when the newest is valid
-/// (it looks for itself, by size): the newest valid is never removed. A manifest goes first, so that what is
-/// half removed is no checkpoint. `allowed` is asked before each removal. What cannot be read now is not
-/// removed. Of those that were set aside it removes what the newest valid checkpoint has passed.
+/// Removes the oldest valid checkpoints by `position`, until `keep` are left, and failed attempts older than
+/// all of these. 0 keeps everything. Call it when the newest is valid (it checks that itself, by size): it
+/// never removes the newest valid one. It removes a manifest first, so that a partly removed directory is not
+/// a checkpoint. Calls `allowed` before each removal. It does not remove what cannot be read now. Of the
+/// checkpoints set aside it removes those that the newest valid one has passed.
 void prune(std::string const& directory, std::uint64_t keep, permission const& allowed = {});
 
-/// Moves checkpoints into `set-aside` in `directory`, where none is looked for. `set_aside_newer` takes the
-/// `version-N` with N above `newest`, which may be wrong. `set_aside_strays` takes those of a higher version
-/// than the newest valid one by `position` has: the job has left their line. One line for a log; empty: there
-/// were none. For who alone writes there (`directory_lock`). Throws error.
+/// Moves checkpoints into `set-aside` in `directory`, which is never searched. `set_aside_newer` moves the
+/// `version-N` with N above `newest`, which may be wrong. `set_aside_strays` moves those with a higher
+/// version than the newest valid one by `position`: the job no longer descends from them. Returns one line
+/// for a log; empty: there were none. Call it only as the exclusive writer (`directory_lock`). Throws error.
 std::string set_aside_newer(std::string const& directory, std::uint64_t newest,
                             permission const& allowed = {});
 std::string set_aside_strays(std::string const& directory, permission const& allowed = {});

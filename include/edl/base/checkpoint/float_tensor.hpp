@@ -8,12 +8,12 @@
 
 namespace edl::checkpoint {
 
-/// Whether all numbers of a dtype are float32's: F32, F16 (IEEE 754 binary16) and BF16.
+/// Whether float32 can represent all numbers of a dtype: F32, F16 (IEEE 754 binary16) and BF16.
 bool widens_to_float(std::string_view dtype);
 
-/// All numbers of a tensor of that file, row-major. Each is the very number that stands there, infinite or
-/// none (NaN) if that is. Throws edl::error, which names file and tensor, for a dtype that does not widen,
-/// and where the file cannot be read. Thread safety: safe.
+/// All numbers of a tensor of this file, row-major and exact, including infinities and NaN. Throws
+/// edl::error, which names file and tensor, for a dtype that does not widen, and if the file cannot be read.
+/// Thread safety: safe.
 std::vector<float> read_floats(safetensors_file const& file, tensor const& t);
 
 }  // namespace edl::checkpoint

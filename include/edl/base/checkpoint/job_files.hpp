@@ -15,33 +15,32 @@
 
 namespace edl::checkpoint {
 
-/// The checkpoints and models that a job leaves, written by whoever carries out what its master decides. All
-/// calls wait for the disk. Thread safety: safe, for different versions and models.
+/// Writes a job's checkpoints and models, as its master decides. All calls block on the disk. Thread safety:
+/// safe, for different versions and models.
 struct job_files {
-  parameter_layout const& layout;  ///< outlives this
+  parameter_layout const& layout;  ///< must outlive this
   std::string directory = {};      ///< of checkpoints; empty: none
-  std::uint64_t keep = 0;          ///< so many checkpoints; 0: all
-  manifest described = {};         ///< of every checkpoint, but for version, generation, layout, files
-  permission allowed = {};         ///< to write anything; throws when the job is another master's
+  std::uint64_t keep = 0;          ///< number of checkpoints to keep; 0: all
+  manifest described = {};         ///< for every checkpoint, except version, generation, layout, files
+  permission allowed = {};         ///< to write; throws if another master owns the job
 
   std::string path(std::uint64_t version) const { return checkpoint_path(directory, version); }
 
-  /// A checkpoint that becomes valid by `commit`, once `contents` names what every server has written.
+  /// A checkpoint that `commit` makes valid, once `contents` names every server's file.
   struct attempt {
     std::string path;
     manifest contents;
-    std::vector<std::string> earlier;  ///< as of `begin_checkpoint`
+    std::vector<std::string> earlier;  ///< as in `begin_checkpoint`
   };
-  /// `generation`: whose state the version is. Throws what `allowed` throws, and has made nothing then.
+  /// `generation`: of the version's state. Throws what `allowed` throws, and then creates nothing.
   attempt begin(std::uint64_t version, std::uint64_t generation = 0) const;
   void commit(attempt const& one) const { commit_checkpoint(one.path, one.contents, one.earlier, allowed); }
 
-  /// Removes checkpoints that are too old, when a newer one is valid, and sets those aside that a master has
-  /// left here that is not this job's any more. Where it cannot they stay, and the log says so: the one that
-  /// was written is valid.
+  /// Removes old checkpoints, if a newer one is valid, and sets aside those of a superseded master. If it
+  /// cannot, they stay, and it logs that: the written one is valid anyway.
   void prune(logger const& log) const;
 
-  /// Writes `model.safetensors` into a directory, which is made, and says so: `checkpoint::export_model`.
+  /// Creates a directory, writes `model.safetensors` into it (`checkpoint::export_model`), and logs that.
   void export_model(std::string const& into, view<float> variables, std::span<row_source const> tables,
                     std::uint64_t version, logger const& log) const;
 };

@@ -8,9 +8,9 @@
 
 namespace edl::checkpoint {
 
-/// A number that two layouts share only if names, extents, order and the border between parameters and state
-/// agree. They may share it by chance (2^-64). It is FNV-1a, 64 bits, over little-endian fields. Only
-/// processes and files of one layout go together.
+/// A hash of a layout: names, extents, order and the border between parameters and state. Different layouts
+/// collide with probability 2^-64. It is FNV-1a, 64 bits, over little-endian fields. Only processes and files
+/// with one layout are compatible.
 inline std::uint64_t layout_digest(parameter_layout const& layout) {
   std::uint64_t hash = 0xCBF29CE484222325u;
   auto const byte = [&](unsigned char b) { hash = (hash ^ b) * 0x100000001B3u; };

@@ -13,10 +13,9 @@
 
 namespace edl::checkpoint {
 
-/// An exported model, as a program that serves it reads it: variables by name, and rows of tables by id. The
-/// file is mapped: what is asked for is read, and no more. So it may be larger than memory, and many
-/// processes share what the system keeps of it. Nobody may write to the file meanwhile; `export_model`
-/// replaces it whole.
+/// Reads an exported model for serving: variables by name, and rows of tables by id. It maps the file and
+/// reads only what is requested. So the file may be larger than memory, and processes share the system's
+/// cache of it. The file must not be modified meanwhile; `export_model` replaces it as a whole.
 ///
 /// Errors are edl::error and name the file. Thread safety: const, safe.
 class model_reader {
@@ -26,9 +25,9 @@ class model_reader {
   model_reader(model_reader const&) = delete;
   model_reader& operator=(model_reader const&) = delete;
 
-  std::uint64_t version() const { return version_; }  ///< of the model; 0 in others' files
+  std::uint64_t version() const { return version_; }  ///< of the model; 0 in other programs' files
 
-  /// A variable's values, row-major, and its extents. In others' files they may be F16 or BF16 as well.
+  /// A variable's values, row-major, and its extents. In other programs' files they may also be F16 or BF16.
   struct variable {
     std::vector<std::uint64_t> dims;
     std::vector<float> values;
@@ -46,11 +45,11 @@ class model_reader {
   };
   std::vector<table> const& tables() const { return tables_; }
 
-  /// The table of that name, which outlives the reader no longer.
+  /// The table with this name; it must not outlive the reader.
   table const& find_table(std::string_view name) const;
 
-  /// Copies the weights of an id's row into `to` (width). False, and nothing is copied, where the id has
-  /// none. It takes about 30 looks at the ids of a table of a billion rows.
+  /// Copies the weights of an id's row into `to` (width). Returns false, and copies nothing, if the id has no
+  /// row. Takes about 30 probes in a table of a billion rows.
   bool find(table const& in, std::uint64_t id, std::span<float> to) const;
 
  private:

@@ -19,46 +19,46 @@
 
 namespace edl::checkpoint {
 
-/// What a model finds of its variables in another one's file.
+/// The matches of a model's variables in another model's file.
 struct variable_match {
   std::vector<std::string> found;        ///< names of the model's variables
-  std::vector<std::string> missing;      ///< likewise, with the other name that they may have there
+  std::vector<std::string> missing;      ///< likewise, with the other name that they could have there
   std::vector<std::string> other_shape;  ///< likewise, with both shapes
-  std::string why{};                     ///< what is missing is, if that is known
+  std::string why{};                     ///< the reason for missing ones, if known
 
   bool whole() const { return missing.empty() && other_shape.empty(); }
 
-  /// One line: what was found, what was not, and what has another shape.
+  /// One line: the found variables, the missing ones, and those with another shape.
   std::string describe() const;
 };
 
-/// Throws error where one of `names` is of no variable of the layout, or two are of one.
+/// Throws error if one of `names` is for no variable of the layout, or two are for one.
 void check_weight_names(parameter_layout const& layout, std::span<weight_name const> names);
 
-/// A model that this one may have all or some variables of: a file of safetensors or ONNX, whoever wrote it,
-/// or a checkpoint's directory. Variables are found by name, and by the names that `names` give them. They
-/// fit when they are F32, F16 or BF16 and have the same extents; all become float32. Errors are edl::error
-/// and name the file. Thread safety: const, safe.
+/// Another model, which may have all or some variables of this one: a safetensors or ONNX file of any
+/// program, or a checkpoint's directory. It finds variables by name, and by the names in `names`. They match
+/// if they are F32, F16 or BF16 and have the same extents; all become float32. Errors are edl::error and name
+/// the file. Thread safety: const, safe.
 class other_model {
  public:
-  /// Where the variables of a layout stand in a file of ONNX that edl has exported, whose tensors are turned.
+  /// The places of a layout's variables in an ONNX file that edl has exported, with transposed tensors.
   using export_places = std::function<std::vector<onnx::tensor_origin>()>;
 
-  /// `path`: a file, or a checkpoint's directory. `places`: of the layout of all calls; asked for such a
-  /// file.
+  /// `path`: a file, or a checkpoint's directory. `places`: of the layout of all calls; called for an ONNX
+  /// file of edl.
   explicit other_model(std::string path, export_places const& places = {});
 
   std::string const& path() const { return path_; }
 
-  /// Throws error as `check_weight_names` does.
+  /// Throws as `check_weight_names` does.
   variable_match match(parameter_layout const& layout, std::span<weight_name const> names) const;
 
-  /// Fills elements [first, first + into.size()) of the arena as far as they are found, and leaves the
+  /// Fills the matching elements among [first, first + into.size()) of the arena, and does not change the
   /// others.
   void read(parameter_layout const& layout, std::span<weight_name const> names, std::size_t first,
             std::span<float> into) const;
 
-  /// Whether it is a file that has rows for such a table.
+  /// Whether it is a file with rows for this table.
   bool has_rows(table_shape const& table) const;
 
  private:
@@ -77,8 +77,8 @@ class other_model {
   std::string path_;
   std::optional<safetensors_file> file_;
   std::optional<onnx::initializers> onnx_;
-  bool exported_ = false;        // the file of ONNX is edl's
-  std::set<std::string> whole_;  // its tensors that are variables as they lie
+  bool exported_ = false;        // the ONNX file is edl's
+  std::set<std::string> whole_;  // its tensors that equal variables in place
   std::vector<float> values_;    // of its variables, as they were before
   std::vector<bool> restored_;   // which of them have been found
   parameter_layout layout_;      // of a checkpoint

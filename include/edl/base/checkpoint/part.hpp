@@ -16,12 +16,12 @@
 #include "edl/core/json.hpp"
 #include "edl/core/partition.hpp"
 
-/// What the files of a checkpoint have in common: their names, and the facts in their metadata.
+/// The common parts of a checkpoint's files: their names, and their metadata.
 namespace edl::checkpoint::detail {
 
 inline constexpr char const *part_format = "checkpoint 1", *rows_format = "rows 1";
 
-/// JSON that stands in a file's metadata; what is not as it must be becomes an edl::error.
+/// JSON in a file's metadata; throws edl::error for invalid values.
 class part_facts {
  public:
   explicit part_facts(safetensors_file const& file) : file_(file) {}
@@ -64,22 +64,22 @@ struct opened_part {
 void check_listed(safetensors_file const& file, manifest::file const& listed);
 void check_content(safetensors_file const& file, manifest::file const& listed);
 
-/// Opens a file of this format, whose size is as the manifest says.
+/// Opens a file of this format, and checks its size against the manifest.
 opened_part open_part(std::string const& path, manifest::file const& listed, std::string_view format);
 
-/// The name of the file that this one tells the changes since; empty: it is whole.
+/// The name of the file that this one contains changes to; empty: it is complete.
 std::string followed_by(opened_part const& part);
 
-/// The histories of a file's elements, or of its hash slots. They cover them in order.
+/// The histories of a file's elements, or of its hash slots, covering them in order.
 std::vector<segment> segments_of(opened_part const& part);
 
 /// The same as JSON. Throws edl::error, which begins with `where`, unless they cover `all` in order.
 std::string to_json(std::span<segment const> segments, element_range all, std::string_view where);
 
-/// A name that no file had before: `<kind>-<server>-of-<servers>-<16 hex digits>.safetensors`.
+/// A new, unique file name: `<kind>-<server>-of-<servers>-<16 hex digits>.safetensors`.
 std::string new_part_name(std::string_view kind, std::uint32_t server, std::uint32_t servers);
 
-/// What all segments have applied.
+/// The minibatches that all segments have applied.
 edl::ledger common_ledger(std::span<segment const> segments);
 
 }  // namespace edl::checkpoint::detail

@@ -23,12 +23,12 @@ inline constexpr std::uint64_t longest_safetensors_header = 100'000'000;  ///< b
 /// A tensor of a file.
 struct tensor {
   std::string name;
-  std::string dtype;  ///< "F32", "I64", … as the format spells them
+  std::string dtype;  ///< "F32", "I64", … as in the format
   std::vector<std::uint64_t> dims;
   std::uint64_t begin = 0, end = 0;  ///< its bytes, from the end of the header
 };
 
-/// A tensor to be written: `data` stays the caller's.
+/// A tensor to be written: the caller owns `data`.
 struct tensor_source {
   using sink = std::function<void(bytes)>;
 
@@ -36,26 +36,26 @@ struct tensor_source {
   std::string dtype = "F32";
   std::vector<std::uint64_t> dims;
   bytes data;
-  std::function<void(sink const&)> stream = {};  ///< if anything, gives the bytes instead, piece by piece
+  std::function<void(sink const&)> stream = {};  ///< if set, passes the bytes instead, piece by piece
 };
 
 namespace detail {
-/// A name from a file, fit for one line of an error.
+/// A name from a file, made printable for one line of an error.
 std::string shown(std::string_view name);
 }  // namespace detail
 
-/// Bytes of one element; 0 for a dtype that the format does not have.
+/// Bytes of one element; 0 for an unknown dtype.
 std::size_t element_bytes(std::string_view dtype);
 
-/// Writes a whole file into `file`, straight from the sources, without `commit`. The data begin on a multiple
-/// of 64 bytes. Throws edl::error for a name used twice, a size that does not fit the extents, or a header
-/// too long.
+/// Writes a complete file into `file`, directly from the sources, without `commit`. The data begin at a
+/// multiple of 64 bytes. Throws edl::error for a duplicate name, a size that does not fit the extents, or a
+/// header length above the limit.
 void write_safetensors(durable_file& file, std::span<tensor_source const> tensors,
                        std::map<std::string, std::string> const& metadata = {});
 
-/// A file of which header, dtypes, extents and offsets have been checked against each other and the file's
-/// size. Tensors lie inside, do not overlap and leave no gaps, and no name stands twice. Anything else is an
-/// edl::error that names the file and the tensor or offset. Thread safety: const, safe.
+/// A file whose header, dtypes, extents and offsets have been checked against each other and the file's size.
+/// Tensors are inside the file, do not overlap and leave no gaps, and names are unique. Otherwise it throws
+/// edl::error, which names the file and the tensor or offset. Thread safety: const, safe.
 class safetensors_file {
  public:
   explicit safetensors_file(std::string path);
@@ -65,13 +65,13 @@ class safetensors_file {
   std::vector<tensor> const& tensors() const { return tensors_; }  ///< by name
   std::map<std::string, std::string> const& metadata() const { return metadata_; }
 
-  /// The tensor of that name, or null.
+  /// The tensor with this name, or null.
   tensor const* find(std::string_view name) const;
 
-  /// Where a tensor of this file begins, in bytes.
+  /// The offset of a tensor in this file, in bytes.
   std::uint64_t position(tensor const& t) const { return data_ + t.begin; }
 
-  /// Bytes [offset, offset + into.size()) of a tensor of this file.
+  /// Reads bytes [offset, offset + into.size()) of a tensor of this file.
   void read(tensor const& t, std::uint64_t offset, std::span<std::byte> into) const;
 
   /// zlib's CRC-32 of the whole file: reads all of it.
@@ -81,7 +81,7 @@ class safetensors_file {
   input_file file_;
   std::vector<tensor> tensors_;
   std::map<std::string, std::string> metadata_;
-  std::uint64_t data_ = 0;  // where the data begin
+  std::uint64_t data_ = 0;  // offset of the data
 };
 
 }  // namespace edl::checkpoint

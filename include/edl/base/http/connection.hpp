@@ -11,7 +11,7 @@
 
 namespace edl::http::detail {
 
-/// A client's connection, and how long what it does may take. Only on the node's thread.
+/// A client's connection, with the time limit of its current phase. Only on the node's thread.
 struct connection final : stream_writer {
   using clock = std::chrono::steady_clock;
   enum class phase { idle, head, read, answer, write, linger };
@@ -20,12 +20,12 @@ struct connection final : stream_writer {
       : socket(std::move(s), with), write_limit(to_write) {}
 
   void enter(phase p, clock::duration limit);
-  void enter_answer();  ///< whose time is the handler's own affair
+  void enter_answer();  ///< its time is not limited here
 
-  /// Ends a phase that has lasted too long: what reads a request is woken, all else is cut off.
+  /// Ends a phase that has lasted too long: wakes the reader of a request, and aborts anything else.
   void look(clock::time_point now);
 
-  /// What the client has sent and nobody has taken yet.
+  /// The unconsumed bytes from the client.
   std::string_view unread() const { return std::string_view(buffer).substr(begin, end - begin); }
   void take(std::size_t n) { begin += n; }
 
@@ -35,17 +35,17 @@ struct connection final : stream_writer {
   asio::awaitable<void> send(response const& r, bool head_only, bool keep, bool chunks);
   asio::awaitable<void> write(std::string_view piece) override;
 
-  /// Lets the client read what was sent before its socket is closed, which would take it away.
+  /// Lets the client read what was sent before closing the socket, which would discard it.
   asio::awaitable<void> linger();
 
   http::socket socket;
   std::chrono::milliseconds write_limit;
   phase now = phase::idle;
   clock::time_point since{}, until = clock::time_point::max();  // of the phase
-  bool heard = false;                                           // something has come
+  bool heard = false;                                           // something has arrived
   bool late = false, streaming = false, chunked = false;
   std::string buffer = std::string(8 << 10, '\0');
-  std::size_t begin = 0, end = 0;  // of what is unread
+  std::size_t begin = 0, end = 0;  // of the unread part
   asio::cancellation_signal cancel;
 };
 

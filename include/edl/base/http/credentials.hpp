@@ -14,44 +14,44 @@
 
 namespace edl::http {
 
-/// The first line of a file, as a token. Throws `edl::error` when it has no 16 characters, or is not there.
+/// The first line of a file, as a token. Throws `edl::error` if it has fewer than 16 characters, or the file
+/// does not exist.
 std::string token_in(std::string const& file);
 
 /// A server's token and certificate, from files that may be replaced while it runs, as Kubernetes renews
-/// those of a Secret. What two calls of `look` in a row are given the same is taken over, or told of once if
-/// it cannot be used: then what was there stays. The token before a new one is taken for a while, as clients
-/// read their own copy earlier or later, however often it changes meanwhile. Thread safety: unsafe, but for
-/// `read`.
+/// those of a Secret. It adopts new contents after two consecutive calls of `look` with the same; if they
+/// cannot be used, it logs that once and keeps the old ones. Previous tokens stay valid for a while, because
+/// clients read their own copy earlier or later. Thread safety: unsafe, except `read`.
 class credentials {
  public:
-  /// What the files hold, or why they cannot be read.
+  /// The files' contents, or why they cannot be read.
   struct files {
     std::string token{}, token_failure{};
     std::optional<pem> chain{}, key{};
     std::string pem_failure{};
   };
 
-  /// Reads the files. Throws `edl::error` that names a file that cannot be used, and its flag.
+  /// Reads the files. Throws `edl::error`, which names a file that cannot be used, and its flag.
   explicit credentials(server_options const& o);
 
   bool has_files() const { return !token_file_.empty() || !certificate_file_.empty(); }
 
-  /// Reads the files, and may wait for a disk. Thread safety: safe.
+  /// Reads the files; may block on a disk. Thread safety: safe.
   files read() const;
 
-  /// Takes over what has changed. Waits for nothing.
+  /// Adopts changes. Does not block.
   void look(files const& now);
 
   bool wants_token() const { return !token_.empty(); }
   bool takes(std::string_view token) const;
 
-  /// Of new connections; null: without TLS.
+  /// The certificate of new connections; null: without TLS.
   server_certificate const* certificate() const { return certificate_ ? &*certificate_ : nullptr; }
 
  private:
   using clock = std::chrono::steady_clock;
 
-  /// Files as they were found last, and whether that has been dealt with.
+  /// The files as last read, and whether they have been handled.
   struct found {
     std::string text{};
     bool done = true;
@@ -68,7 +68,7 @@ class credentials {
     clock::time_point until;
   };
   std::string token_;
-  std::vector<former> before_;  // that are still taken
+  std::vector<former> before_;  // that are still valid
   std::optional<server_certificate> certificate_;
   found token_found_, pems_found_;
 };

@@ -10,28 +10,28 @@
 
 namespace edl::http {
 
-/// Reads one request (HTTP/1.0 or 1.1, RFC 9112) out of bytes as they come. Nothing longer than the limits is
-/// kept. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Parses one request (HTTP/1.0 or 1.1, RFC 9112) incrementally. Stores nothing longer than the limits.
+/// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class request_parser {
  public:
   request_parser(std::size_t header_limit, std::size_t body_limit);
   request_parser(request_parser&&) noexcept;
   ~request_parser();
 
-  /// Returns how many bytes it has taken. The rest is to be given again, with more behind it, or belongs to
-  /// the next request. Throws `failure`: 400, 413, 417, 431 or 501. After that nothing more can be read.
+  /// Returns the number of consumed bytes. Pass the rest again, followed by more, or to the next request.
+  /// Throws `failure`: 400, 413, 417, 431 or 501. It is unusable afterwards.
   std::size_t feed(std::string_view bytes);
 
-  bool headed() const;  ///< all but the body has come, and `head` may be asked for
+  bool headed() const;  ///< everything but the body has arrived: `head` may be called
   bool done() const;
 
   request const& head() const;
   request take();  ///< of a request that is `done`
 
-  std::size_t held() const;     ///< bytes of the body that are there
+  std::size_t held() const;     ///< bytes of the body received
   bool keeps_alive() const;     ///< the client may use the connection again
-  bool wants_continue() const;  ///< it sends the body when it is told to
-  bool chunks() const;          ///< it takes an answer in chunks (HTTP/1.1)
+  bool wants_continue() const;  ///< it waits for 100 Continue before the body
+  bool chunks() const;          ///< it accepts a chunked response (HTTP/1.1)
 
  private:
   void check_framing() const;
@@ -40,11 +40,11 @@ class request_parser {
   std::unique_ptr<state> state_;
 };
 
-/// Reads the answer to a request that was not HEAD, likewise. It takes chunked bodies, sized ones, and those
-/// that end with the connection; it skips interim answers (1xx). A head is at most 64 KiB long.
+/// Parses the response to a request other than HEAD, likewise. It accepts chunked bodies, sized ones, and
+/// those that end with the connection; it skips interim responses (1xx). A head is at most 64 KiB long.
 class response_parser {
  public:
-  /// Gets pieces of the body; false: no more of it.
+  /// Gets pieces of the body; returns false to stop.
   using sink = std::function<bool(std::string_view)>;
 
   response_parser();
@@ -52,20 +52,20 @@ class response_parser {
   response_parser& operator=(response_parser&&) noexcept;
   ~response_parser();
 
-  /// Takes all bytes. Throws `untrusted` that says what is wrong with them, when they are no answer, and what
-  /// `take` throws. After that nothing more can be read.
+  /// Consumes all bytes. Throws `untrusted`, which names the fault, if they are not a valid response, and
+  /// what `take` throws. It is unusable afterwards.
   void feed(std::string_view bytes, sink const& take);
 
-  /// The server has ended the connection: whether that was the answer's end.
+  /// Call when the server has closed the connection: returns whether the response is complete.
   bool end();
 
   bool headed() const;
   bool done() const;
 
-  int code() const;  ///< of an answer that is `headed`
-  /// The value of the first field of that name (lower case); empty: there is none.
+  int code() const;  ///< of a response that is `headed`
+  /// The value of the first field with this name (lower case); empty: there is none.
   std::string_view field(std::string_view name) const;
-  /// Done, and the connection can serve the next request.
+  /// Whether it is done, and the connection can serve the next request.
   bool reusable() const;
 
  private:

@@ -11,8 +11,7 @@
 
 namespace edl::http {
 
-/// Answers a request, on the node's thread. What it throws becomes an answer: a `failure` its own, all else
-/// 500.
+/// Answers a request, on the node's thread. An exception becomes a response: that of a `failure`, or 500.
 using handler = std::function<asio::awaitable<response>(request&)>;
 
 /// A handler that does not wait.
@@ -20,25 +19,25 @@ handler at_once(std::function<response(request const&)> answer);
 
 struct route {
   std::string method;  ///< "GET" answers HEAD, too
-  std::string path;    ///< "/v2/models/{}/infer": `{}` is any one segment, which `arguments` gets; so is
-                       ///< what stands before ":predict" in a segment "{}:predict"
+  std::string path;    ///< "/v2/models/{}/infer": `{}` is any one segment, stored in `arguments`; so is
+                       ///< the part before ":predict" in a segment "{}:predict"
   handler serve;
-  bool open = false;  ///< wants no token
-  /// Throws `failure` (404) when there is nothing for these arguments: it comes before 405.
+  bool open = false;  ///< needs no token
+  /// Throws `failure` (404) if there is nothing for these arguments: checked before 405.
   std::function<void(std::vector<std::string> const& arguments)> exists = {};
-  /// Told the status of each answer at this path that is not the handler's, as 401 or 413.
+  /// Called with the status of each response at this path that the handler did not make, e.g. 401 or 413.
   std::function<void(int status)> refused = {};
 };
 
-/// What a request asks for.
+/// The route of a request.
 struct found_route {
-  route const* at = nullptr;  ///< with the request's path, if there is one; maybe of another method
+  route const* at = nullptr;  ///< the route for the path, if any; perhaps with another method
   std::vector<std::string> arguments = {};
-  std::optional<failure> refused = {};  ///< 400, 404, or 405 with what is allowed; none: `at` answers
+  std::optional<failure> refused = {};  ///< 400, 404, or 405 with the allowed methods; empty: `at` answers
 };
 
-/// The routes of a server. The first whose path fits decides on the path; what it allows are the methods of
-/// all routes of that path. Thread safety: distinct and shared objects: safe.
+/// The routes of a server. The first with a matching path determines the path; it allows the methods of all
+/// routes with that path. Thread safety: distinct and shared objects: safe.
 class router {
  public:
   router(std::vector<route> routes = {}) : routes_(std::move(routes)) {}

@@ -14,10 +14,10 @@ namespace edl::http {
 
 using net::pem;
 
-/// The certificate that a server shows. Thread safety: shared objects: safe.
+/// The certificate that a server presents. Thread safety: shared objects: safe.
 class server_certificate {
  public:
-  /// Throws `edl::error` that names the one which cannot be used. Nobody is asked for a passphrase.
+  /// Throws `edl::error`, which names the one that cannot be used. Never prompts for a passphrase.
   server_certificate(pem const& chain, pem const& key);
 
  private:
@@ -38,12 +38,12 @@ class socket {
 
   asio::awaitable<void> handshake();
 
-  /// At least one byte; 0 at the end. Throws `asio::system_error`.
+  /// Reads at least one byte; 0 at the end. Throws `asio::system_error`.
   asio::awaitable<std::size_t> read_some(std::span<char> into);
 
   asio::awaitable<void> write(std::string_view head, std::string_view body);
 
-  /// Says that nothing follows.
+  /// Ends the sending direction.
   asio::awaitable<void> end();
 
   void close();

@@ -8,10 +8,10 @@
 
 namespace edl::net {
 
-/// Where a process listens: `tcp:host:port`, `tcp:[v6 address]:port`, `unix:/path` or `unix:@name`. The last
-/// is a Unix socket in Linux' abstract namespace, which leaves no file behind. All processes that share the
-/// network namespace see it. `!IDENTITY` may follow, as in `tcp:10.0.0.7:41952!ps-1/00000000deadbeef`: a
-/// caller then accepts this process alone.
+/// An address that a process listens on: `tcp:host:port`, `tcp:[v6 address]:port`, `unix:/path` or
+/// `unix:@name`. The last is a Unix socket in Linux's abstract namespace, which leaves no file behind. All
+/// processes in the network namespace see it. `!IDENTITY` may follow, as in
+/// `tcp:10.0.0.7:41952!ps-1/00000000deadbeef`: a caller then accepts only this process.
 struct address {
   enum class transport { tcp, local };
 
@@ -25,10 +25,10 @@ struct address {
   friend bool operator==(address const&, address const&) = default;
 };
 
-/// Throws `edl::error` that quotes the text and says what is wrong with it.
+/// Throws `edl::error`, which quotes the text and names the fault.
 address parse_address(std::string_view text);
 
-/// Of every text of a range, in its order. Throws as `parse_address`.
+/// Parses every text of a range, in its order. Throws as `parse_address`.
 template <class Texts>
 std::vector<address> parse_addresses(Texts const& texts) {
   std::vector<address> all;
@@ -38,7 +38,7 @@ std::vector<address> parse_addresses(Texts const& texts) {
 
 std::string to_string(address const& a);
 
-/// The same without the identity: where, not who.
+/// The address without the identity.
 std::string place_of(address const& a);
 
 }  // namespace edl::net

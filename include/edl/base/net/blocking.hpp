@@ -11,21 +11,21 @@
 
 namespace edl::net {
 
-/// A call that runs on the node's thread while this one does something else.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe, but for `cancel`.
+/// A call that runs on the node's thread while this thread does something else. Thread safety: distinct
+/// objects: safe. Shared objects: unsafe, except `cancel`.
 class started_call {
  public:
   started_call(started_call&&) noexcept;
   started_call& operator=(started_call&&) noexcept;
-  ~started_call();  ///< gives an unfinished call up and waits until its memory is free again
+  ~started_call();  ///< cancels an unfinished call and waits until its memory is no longer in use
 
   /// Sleeps until the call has ended; throws `call_error`. Once.
   reply get();
 
   void wait() const;                                 ///< sleeps until the call has ended
-  bool wait_for(std::chrono::milliseconds d) const;  ///< likewise, but not longer than this: whether it has
+  bool wait_for(std::chrono::milliseconds d) const;  ///< likewise, at most for `d`: whether it has ended
   bool ready() const;
-  void cancel();  ///< it ends soon, with `cancelled` if it is not over yet
+  void cancel();  ///< it ends soon, with `cancelled` unless it has ended already
 
  private:
   friend started_call start(channel&, outgoing);

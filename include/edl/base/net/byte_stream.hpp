@@ -11,7 +11,7 @@
 
 namespace edl::net {
 
-/// A file descriptor of one's own, closed once. Thread safety: as an int.
+/// An owned file descriptor, closed once. Thread safety: as an int.
 class descriptor {
  public:
   descriptor() = default;
@@ -30,7 +30,7 @@ class descriptor {
   int fd_ = -1;
 };
 
-/// A connection for raw bytes: a non-blocking socket, encrypted where the connection is. Nothing here waits:
+/// A connection for raw bytes: a non-blocking socket, encrypted if the connection is. No function blocks:
 /// poll the descriptor. Thread safety: unsafe.
 class byte_stream {
  public:
@@ -41,15 +41,16 @@ class byte_stream {
   int get() const { return socket_.get(); }
   explicit operator bool() const { return bool(socket_); }
 
-  /// Bytes taken from the front of `from`, received into `into`; 0: poll, and try again. Throws `edl::error`
-  /// when the peer has closed the connection or somebody has altered what comes.
+  /// Number of bytes sent from the front of `from`, or received into `into`; 0: poll, and retry. Throws
+  /// `edl::error` if the peer has closed the connection or the data was altered.
   std::size_t send(bytes from);
   std::size_t receive(std::span<std::byte> into);
 
-  /// Whether bytes that `send` has taken wait for the socket: `send`, with nothing if need be, moves them.
+  /// Whether bytes accepted by `send` wait for the socket: call `send` again, even with nothing, to send
+  /// them.
   bool unsent() const { return tls_ && tls_->unsent(); }
 
-  /// Whether `receive` returns bytes although the socket may have none.
+  /// Whether `receive` would return bytes even if the socket has none.
   bool buffered() const { return tls_ && tls_->buffered(); }
 
  private:

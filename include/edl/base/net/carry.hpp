@@ -9,9 +9,9 @@
 
 namespace edl::net {
 
-/// Runs `work` on the node's thread, as `node::spawn` does, for work that somebody depends on. If it ends by
-/// an exception that is no cancellation, `failed` is told why, on the node's thread. `failed` must not throw.
-/// False, and nothing happens, once the node is stopping. Thread safety: safe.
+/// Runs `work` on the node's thread, like `node::spawn`, for work whose failure matters. If it ends with an
+/// exception other than cancellation, calls `failed` with the reason, on the node's thread. `failed` must not
+/// throw. Returns false, and does nothing, once the node is stopping. Thread safety: safe.
 bool carry(node& on, std::function<asio::awaitable<void>()> work,
            std::function<void(std::string const& why)> failed);
 

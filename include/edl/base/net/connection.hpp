@@ -32,8 +32,8 @@ namespace edl::net {
 /// Thread safety: only on the node's thread.
 class connection : public std::enable_shared_from_this<connection> {
  public:
-  /// Starts to serve the peer's calls with `serve` (which may be empty: then they are refused). It lives
-  /// until it is closed and its last handler has ended.
+  /// Starts to serve the peer's calls with `serve` (if empty, they are refused). It lives until it is closed
+  /// and its last handler has ended.
   static std::shared_ptr<connection> open(secure_socket s, std::string peer, limits const& bounds,
                                           logger const& log, handler serve,
                                           std::function<void()> at_close = {});
@@ -44,9 +44,9 @@ class connection : public std::enable_shared_from_this<connection> {
   connection& operator=(connection const&) = delete;
   ~connection();
 
-  /// Makes a call; throws `call_error`. `what` must stay until this returns. Bytes for a caller that has
-  /// given up are read and dropped. A call given up while its request is half sent closes the connection.
-  /// Nothing else could end the frame without touching the caller's memory.
+  /// Makes a call; throws `call_error`. `what` must stay until this returns. Bytes for an abandoned call are
+  /// read and dropped. Abandoning a call whose request is partly sent closes the connection: nothing else
+  /// could end the frame without using the caller's memory.
   asio::awaitable<reply> call(outgoing const& what, time_point deadline);
 
   /// Fails all pending calls with `why` and its text, and cancels all handlers.
@@ -75,7 +75,7 @@ class connection : public std::enable_shared_from_this<connection> {
   asio::awaitable<void> on_response(wire::frame_header const& h);
   asio::awaitable<void> on_failure(wire::frame_header const& h);
 
-  // Input: a small buffer for headers and messages; larger things are received where they belong.
+  // Input: a small buffer for headers and messages; larger data is received directly at its destination.
   std::size_t buffered() const { return end_ - begin_; }
   asio::awaitable<void> fill(std::size_t size);
   asio::awaitable<void> take(std::span<std::byte> into, std::uint64_t& left, bool scattering = false);
@@ -110,15 +110,15 @@ class connection : public std::enable_shared_from_this<connection> {
 
   std::vector<std::byte> input_;
   std::size_t begin_ = 0, end_ = 0;
-  std::exception_ptr input_end_;      // why nothing more can be received
+  std::exception_ptr input_end_;      // why receiving has ended
   std::uint64_t payload_left_ = 0;    // of the frame being received
-  request* payload_owner_ = nullptr;  // whose handler may read it; null: the read loop goes on
+  request* payload_owner_ = nullptr;  // its handler may read it; null: the read loop continues
   event payload_taken_, slot_free_;
   pending* scatter_ = nullptr;  // the call whose memory the read loop receives into
 
   outbound_queue queue_;
-  event blocked_;        // told when the writing loop has something to wait for
-  bool full_ = false;    // the socket takes no more, or it is others' turn
+  event blocked_;        // notified when the writing loop must wait
+  bool full_ = false;    // the socket is full, or it is other connections' turn
   bool corked_ = false;  // more will be sent before the reading loop waits
 
   std::vector<pending*> calls_;  // by the lower bits of the call's number
@@ -128,9 +128,9 @@ class connection : public std::enable_shared_from_this<connection> {
 
   asio::steady_timer timer_;
   time_point armed_ = time_point::max();
-  time_point read_since_ = time_point::max();        // in the middle of a frame, without a byte since
-  time_point write_since_ = time_point::max();       // the socket takes nothing since
-  time_point unanswered_since_ = time_point::max();  // a call was made, and nothing has come
+  time_point read_since_ = time_point::max();        // within a frame, no byte since
+  time_point write_since_ = time_point::max();       // the socket is full since
+  time_point unanswered_since_ = time_point::max();  // a call was made, nothing received since
   bool closed_ = false;
   status closed_status_ = status::ok;
   std::string closed_text_;

@@ -14,7 +14,7 @@
 namespace edl::net {
 namespace detail {
 
-/// Says, once, that a file is waited for, and for how long when it is there. On the node's thread.
+/// Logs once that the process waits for a file, and afterwards for how long it waited. On the node's thread.
 class slow_file {
  public:
   slow_file(node& on, std::string file, std::chrono::milliseconds timeout);
@@ -32,15 +32,15 @@ class slow_file {
 
 }  // namespace detail
 
-/// A thread for what waits for storage: one piece of work after the other. Whoever calls the node is answered
-/// meanwhile. Thread safety: only on the node's thread.
+/// A thread for blocking storage operations, one after the other. Meanwhile the node continues to serve
+/// requests. Thread safety: only on the node's thread.
 class disk {
  public:
   explicit disk(node& on, std::chrono::milliseconds timeout = std::chrono::seconds(5))
       : node_(on), timeout_(timeout) {}
 
-  /// Runs `work` there, and goes on here; throws what it throws. After `timeout` the node's log says that
-  /// `file` is waited for; empty: it may well take long. GCC 12 wants a name for what is given.
+  /// Runs `work` there, and resumes here; throws what it throws. After `timeout` it logs that it waits for
+  /// `file`; empty: no log, because it may take long. Pass named objects, because of GCC 12.
   asio::awaitable<void> run(std::string file, std::function<void()> work);
 
  private:

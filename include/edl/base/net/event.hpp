@@ -13,29 +13,29 @@
 
 namespace edl::net {
 
-/// What a coroutine waits on until another says that something has changed. It is a condition variable for
-/// coroutines of one node, without a mutex, as they share its thread. `while (!condition) co_await
-/// changed.wait();` Thread safety: only on the node's thread.
+/// Lets a coroutine wait until another signals a change: a condition variable for coroutines of one node,
+/// without a mutex, because they share its thread. `while (!condition) co_await changed.wait();` Thread
+/// safety: only on the node's thread.
 class event {
  public:
   explicit event(asio::any_io_executor on) : on_(std::move(on)) {}
   event(event const&) = delete;
   event& operator=(event const&) = delete;
-  ~event();  ///< who still waits is cancelled
+  ~event();  ///< cancels waiting coroutines
 
-  /// Wakes all that wait now. They run later, not within this call.
+  /// Wakes all coroutines that wait now. They run later, not within this call.
   void notify();
 
-  /// Wakes one that waits; it goes on within this call.
+  /// Wakes one waiting coroutine; it resumes within this call.
   void notify_here();
 
-  /// Returns at the next `notify`; throws `asio::system_error` when the coroutine is cancelled.
+  /// Returns at the next `notify`; throws `asio::system_error` if the coroutine is cancelled.
   asio::awaitable<void> wait();
 
   /// Returns at the next `notify`, cancelled or not.
   asio::awaitable<void> wait_through();
 
-  /// `wait`, but false when `until` comes first.
+  /// `wait`, but returns false if `until` passes first.
   asio::awaitable<bool> wait_until(time_point until);
 
  private:

@@ -14,32 +14,32 @@
 namespace edl::net {
 
 struct listener_options {
-  stream_handler streams = {};           ///< takes what peers open for raw bytes; without it they are refused
-  std::optional<token> credential = {};  ///< what both sides prove to know, instead of the node's secret
-  bool some_suffice = false;  ///< an address that cannot be listened on is logged, unless it is the last one
+  stream_handler streams = {};           ///< accepts peers' streams of raw bytes; without it they are refused
+  std::optional<token> credential = {};  ///< the secret that both sides prove to know, instead of the node's
+  bool some_suffice = false;  ///< logs addresses that cannot be listened on, unless it is the last one
 };
 
-/// Takes connections at some addresses at once and serves the calls on them. A connection that does not prove
-/// that it knows the job's token is closed, counted and logged, and harms nothing else. On Unix sockets only
-/// this user's processes are taken. Thread safety: distinct and shared objects: safe.
+/// Accepts connections at several addresses and serves the calls on them. It closes, counts and logs a
+/// connection that does not prove that it knows the job's token; others are not affected. On Unix sockets it
+/// accepts only this user's processes. Thread safety: distinct and shared objects: safe.
 class listener {
  public:
-  /// Throws `edl::error` with the address when it cannot be listened on. A Unix socket's path must lie in a
-  /// directory that is this user's alone: what is there under that name is replaced.
+  /// Throws `edl::error`, which names the address, if it cannot listen there. A Unix socket's path must be in
+  /// a directory private to this user: an existing file is replaced.
   listener(node& on, std::vector<address> const& where, handler serve, listener_options o = {});
   listener(listener const&) = delete;
   listener& operator=(listener const&) = delete;
 
-  /// Closes, and returns when no handler runs any more, unless called on the node's thread.
+  /// Closes, and returns when all handlers have ended, unless called on the node's thread.
   ~listener();
 
-  /// Where it listens, in the order asked for, with ports that were 0 filled in, and the node's identity.
-  /// They are as they are to be told to peers.
+  /// The addresses that it listens on, in the requested order, with actual ports for 0, and the node's
+  /// identity: the form to give to peers.
   std::vector<address> const& addresses() const;
 
-  std::uint64_t accepted() const;   ///< connections that have proved themselves so far
-  std::uint64_t rejected() const;   ///< connections that have not: garbage, a wrong token, silence
-  std::size_t connections() const;  ///< open and proved now
+  std::uint64_t accepted() const;   ///< authenticated connections so far
+  std::uint64_t rejected() const;   ///< failed ones: garbage, a wrong token, a timeout
+  std::size_t connections() const;  ///< open and authenticated now
 
   /// Stops listening and closes all connections; their handlers are cancelled.
   void close();

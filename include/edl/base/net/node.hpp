@@ -19,21 +19,21 @@
 
 namespace edl::net {
 
-/// What a process takes from others.
+/// Limits on what a process accepts from others.
 struct limits {
   wire::frame_limits frame = {};
-  std::size_t handlers = 1024;  ///< calls of one connection served at once; more wait in the socket
-  /// Connections that have yet to prove themselves; the oldest is closed. At most an eighth of the
-  /// descriptors that the process may open, whatever stands here.
+  std::size_t handlers = 1024;  ///< concurrent calls of one connection; more wait in the socket
+  /// Unauthenticated connections; beyond that the oldest is closed. Never more than an eighth of the
+  /// descriptors that the process may open.
   std::size_t strangers = 256;
-  std::chrono::milliseconds handshake{5'000};  ///< for proving it
+  std::chrono::milliseconds handshake{5'000};  ///< for authentication
   std::chrono::milliseconds connect{5'000};    ///< for one address
-  std::chrono::milliseconds stall{30'000};  ///< without progress in the middle of a frame: the peer is lost
-  /// A call that is not answered for so long is asked about, then after twice the time, and so on. A peer
-  /// that does not know of it has lost the reply: the call fails as `unavailable`.
+  std::chrono::milliseconds stall{30'000};  ///< without progress within a frame, after which the peer is lost
+  /// After this time without a reply the peer is asked whether it still has the call, then after twice the
+  /// time, and so on. If it does not, the reply was lost, and the call fails as `unavailable`.
   std::chrono::milliseconds ask{500};
-  /// Nothing has come since a call was made so long ago, and a call, or a question about one, is over its
-  /// deadline: the connection is lost.
+  /// If nothing has been received for this long since a call was made, and a call, or a query about one, is
+  /// past its deadline, the connection is lost.
   std::chrono::milliseconds silence{2'500};
 };
 
@@ -42,21 +42,21 @@ struct node_options {
   token secret;
   logger log = logger{};
   limits bounds = {};
-  identity self = {};                                     ///< what this process proves to be
+  identity self = {};                                     ///< the identity that this process proves
   transport_security security = transport_security::tls;  ///< of TCP connections
 };
 
 namespace detail {
-/// Something that a node ends when it stops.
+/// A part of a node that the node closes when it stops.
 struct service {
   virtual ~service() = default;
   virtual void shut() = 0;
 };
 }  // namespace detail
 
-/// One thread that does all the network's work of a process (or of a part of it, in tests). Listeners and
-/// channels live on a node. It must outlive them; declare it first. Thread safety: distinct and shared
-/// objects: safe.
+/// One thread that does all network I/O of a process (or of a part of it, in tests). Listeners and channels
+/// belong to a node. It must outlive them; declare it first. Thread safety: distinct and shared objects:
+/// safe.
 class node {
  public:
   explicit node(node_options options);
@@ -66,23 +66,23 @@ class node {
 
   node_options const& options() const;
 
-  /// What its TCP connections are encrypted with.
+  /// The TLS context of its TCP connections.
   tls_context const& tls() const;
 
-  /// Where the node's coroutines run; anything handed to it runs on the node's thread, one after the other.
+  /// The executor of the node's coroutines; it runs everything on the node's thread, one after the other.
   asio::any_io_executor executor() const;
 
   bool on_thread() const;  ///< whether the caller is the node's thread
 
-  /// Runs `work` on the node's thread; what it throws is logged, but for its cancellation. Stopping cancels
-  /// it. False, and nothing happens, once the node is stopping.
+  /// Runs `work` on the node's thread, and logs its exceptions except cancellation. Stopping cancels it.
+  /// Returns false, and does nothing, once the node is stopping.
   bool spawn(std::function<asio::awaitable<void>()> work);
 
-  /// Runs `work` on the node's thread soon. False, and nothing happens, once the node is stopping.
+  /// Runs `work` on the node's thread soon. Returns false, and does nothing, once the node is stopping.
   bool post(std::function<void()> work);
 
   /// Closes listeners, channels and connections, cancels handlers and spawned work, and fails pending calls
-  /// with `cancelled`. It returns when all of it has ended; on the node's thread it returns at once.
+  /// with `cancelled`. Returns when all of them have ended; on the node's thread it returns at once.
   void stop();
 
   /// For listeners and channels. Throws `call_error` (`cancelled`) once the node is stopping.

@@ -15,7 +15,7 @@
 
 namespace edl::net {
 
-/// A frame on its way out: a header of its own, message and payload in the memory of whoever sends it.
+/// A frame to be sent: its own header, with message and payload in the sender's memory.
 struct outbound {
   outbound(wire::frame_header const& h, bytes text, std::span<bytes const> payload);
   outbound(outbound const&) = delete;
@@ -29,13 +29,13 @@ struct outbound {
 
   std::uint64_t size = 0, done = 0;  // bytes of the whole frame, and sent
   std::size_t part = 0, offset = 0;  // first piece that is not sent, and what is sent of it
-  std::unique_ptr<outbound> self;    // when it belongs to the queue
+  std::unique_ptr<outbound> self;    // if it belongs to the queue
   bool finished = false, failed = false;
-  event* changed = nullptr;  // told when it is finished
+  event* changed = nullptr;  // notified when it is finished
   outbound* next = nullptr;
 };
 
-/// Frames in the order in which they are sent, and the gathering of several into one write.
+/// Frames in sending order; gathers several into one write.
 class outbound_queue {
  public:
   static constexpr std::size_t most_buffers = 64, enough_bytes = 4u << 20;
@@ -53,8 +53,7 @@ class outbound_queue {
   /// The next bytes to send, of as many frames as fit in one write.
   std::span<asio::const_buffer const> gather();
 
-  /// Notes that the first `bytes` of the queue were sent, as far as the first frame's end; returns what is
-  /// left over.
+  /// Records that the first `bytes` of the queue were sent, up to the first frame's end; returns the rest.
   std::size_t advance(std::size_t bytes);
 
  private:

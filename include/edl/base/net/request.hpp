@@ -19,8 +19,7 @@ namespace edl::net {
 
 class connection;
 
-/// A call as the side that serves it sees it. It lives as long as the handler's coroutine runs, on the node's
-/// thread.
+/// A call on the serving side. It lives while the handler's coroutine runs, on the node's thread.
 class request {
  public:
   request(request const&) = delete;
@@ -31,30 +30,30 @@ class request {
   /// The serialised protobuf message; valid as long as the request.
   bytes message() const { return message_; }
 
-  /// Bytes of raw payload that the caller sends, bounded by the receiver's limits.
+  /// Size of the raw payload that the caller sends, bounded by the receiver's limits.
   std::uint64_t payload_size() const { return header_.payload_size; }
 
-  /// Who calls, e.g. "tcp:10.0.0.7:41952".
+  /// The caller, e.g. "tcp:10.0.0.7:41952".
   std::string const& peer() const;
 
-  /// What is left of the caller's timeout; a year when it waits for ever.
+  /// The rest of the caller's timeout; a year if it waits for ever.
   std::chrono::milliseconds time_left() const;
 
-  /// True once the caller gave up or was lost. The handler is also cancelled: what it awaits throws.
+  /// True once the caller has given up or was lost. The handler is also cancelled: what it awaits throws.
   bool cancelled() const { return cancelled_; }
 
-  /// It lives, and has given this connection up for another one, as nothing came over it.
+  /// Whether the caller lives, but has replaced this connection, because it received nothing over it.
   bool goes_elsewhere() const;
 
-  /// Receives the payload straight into `into`, which must be as large as the payload together. Call it at
-  /// most once, and before waiting for anything else: until the payload is taken the connection's other calls
-  /// are held up. A payload that is not read is dropped when the handler replies or ends. Throws `call_error`
-  /// when sizes differ (`invalid`) or the caller is lost.
+  /// Receives the payload directly into `into`, whose total size must equal the payload's. Call it at most
+  /// once, and before waiting for anything else: an unread payload blocks the connection's other calls. It is
+  /// dropped when the handler replies or ends. Throws `call_error` if sizes differ (`invalid`) or the caller
+  /// is lost.
   asio::awaitable<void> read(std::span<std::span<std::byte> const> into);
   asio::awaitable<void> read(std::span<std::byte> into);
 
-  /// Sends the response; returns when the system has taken all of it, until when `message` and `payload` must
-  /// stay as they are. Call it once. Throws when the caller is lost.
+  /// Sends the response; returns when the system has accepted all of it. Until then `message` and `payload`
+  /// must not change. Call it once. Throws if the caller is lost.
   asio::awaitable<void> reply(bytes message, std::span<bytes const> payload = {});
   asio::awaitable<void> reply(std::string_view message, std::span<bytes const> payload = {});
   asio::awaitable<void> reply(std::string_view message, bytes payload);
@@ -72,10 +71,9 @@ class request {
   bool cancelled_ = false, replied_ = false, reading_ = false;
 };
 
-/// Serves one call. A handler that throws `call_error` fails the call with its code, one that throws another
-/// `edl::error` with `internal` and its text. It runs on the node's thread: what computes for long belongs on
-/// another
-/// (`co_await asio::co_spawn(pool, …, asio::use_awaitable)`).
+/// Serves one call. If a handler throws `call_error`, the call fails with its code; for another `edl::error`
+/// with `internal` and its text. It runs on the node's thread: run long computations on another (`co_await
+/// asio::co_spawn(pool, …, asio::use_awaitable)`).
 using handler = std::function<asio::awaitable<void>(request&)>;
 
 }  // namespace edl::net

@@ -13,14 +13,14 @@
 
 namespace edl::net {
 
-/// Takes a connection for raw bytes that a peer has opened, what it is for, and who opened it, for people.
-/// Called on the node's thread; the bytes are anybody's business.
+/// Accepts a connection for raw bytes that a peer has opened, its purpose, and the peer's name for logs.
+/// Called on the node's thread; any thread may then use the connection.
 using stream_handler =
     std::function<void(byte_stream opened, std::string const& what, std::string const& peer)>;
 
-/// Opens a connection for raw bytes to the first of the peer's addresses that answers and proves itself, Unix
-/// sockets first. `name` stands in errors, `what` is told to the peer's listener (at most 200 bytes). Throws
-/// `call_error`. On the node's thread.
+/// Opens a connection for raw bytes to the first of the peer's addresses that answers and authenticates
+/// itself, Unix sockets first. `name` appears in errors; the peer's listener gets `what` (at most 200 bytes).
+/// Throws `call_error`. On the node's thread.
 asio::awaitable<byte_stream> open_stream(node& on, std::vector<address> peer, std::string name,
                                          std::string what, std::chrono::milliseconds timeout);
 

@@ -11,8 +11,8 @@
 
 namespace edl::net::detail {
 
-/// Calls a function at a time, unless it has been destroyed by then. That holds also when the timer had
-/// already expired and its completion was only waiting for its turn. Only on the node's thread.
+/// Calls a function at a time, unless this object has been destroyed by then, even if the timer has already
+/// expired and its completion is still queued. Only on the node's thread.
 class time_limit {
  public:
   time_limit(asio::any_io_executor const& on, time_point at, std::function<void()> expire);

@@ -6,14 +6,14 @@
 
 namespace edl::net {
 
-/// What this process's connections with its job's others have carried since it began. Thread safety: safe.
+/// The traffic between this process and the others of its job since it started. Thread safety: safe.
 struct traffic {
   std::atomic<std::uint64_t> sent{0}, received{0};   ///< bytes of frames
-  std::atomic<std::uint64_t> calls{0}, failures{0};  ///< made here, and of these without an answer
-  std::atomic<std::uint64_t> waited{0};              ///< nanoseconds from calls to their answers
+  std::atomic<std::uint64_t> calls{0}, failures{0};  ///< made here, and those without a reply
+  std::atomic<std::uint64_t> waited{0};              ///< nanoseconds from calls to their replies
 };
 
-/// Of all nodes of this process.
+/// The traffic of all nodes of this process.
 inline traffic& total_traffic() {
   static traffic all;
   return all;

@@ -9,23 +9,24 @@
 
 namespace edl::net::detail {
 
-/// Connects `s` to an address, trying all that a host's name stands for. Throws `asio::system_error`, and
-/// `edl::error` when another user's process listens at a Unix socket. Who sets `too_late` and closes `s` ends
-/// it, once the system's resolver has answered.
+/// Connects `s` to an address, trying all addresses of a host name. Throws `asio::system_error`, and
+/// `edl::error` if another user's process listens at a Unix socket. To abort, set `too_late` and close `s`;
+/// it ends once the system's resolver has returned.
 asio::awaitable<void> connect(asio::generic::stream_protocol::socket& s, address const& to,
                               bool const& too_late);
 
-/// Where a Unix socket listens.
+/// The endpoint of a Unix socket.
 asio::generic::stream_protocol::endpoint local_endpoint(address const& a);
 
 /// Throws `edl::error` unless a process of this user is at the other end of a Unix socket (unix(7),
-/// SO_PEERCRED). Names can be taken by anybody once their owner is gone.
+/// SO_PEERCRED). Any process can take a name once its owner is gone.
 void check_owner(asio::generic::stream_protocol::socket& s);
 
-/// Sets what both sides of every connection want: no delay, and a peer whose machine vanished is noticed.
+/// Sets the options of every connection: no delay, and keep-alive, which detects a peer whose machine has
+/// vanished.
 void tune(asio::generic::stream_protocol::socket& s);
 
-/// Who is at the other end, for people.
+/// The peer's name, for logs.
 std::string peer_name(asio::generic::stream_protocol::socket& s, address const& listening);
 
 }  // namespace edl::net::detail

@@ -25,15 +25,15 @@
 
 namespace edl::platform {
 
-/// Starts processes of this machine for a master that is one of them: they outlive it, and its successor
-/// finds them. What a cluster's API server is to a master there. It obeys only a process that knows its
-/// credential, which masters alone are given. It starts nothing but servers and workers of its own program,
-/// with `start_variables` in their environment. Thread safety: safe.
+/// Starts processes on this machine for a master that is one of them: they outlive it, and its successor
+/// finds them. It plays the role of a cluster's API server. It obeys only a process that knows its
+/// credential, which only masters get. It starts only servers and workers of its own program, with
+/// `start_variables` in their environment. Thread safety: safe.
 class launcher {
  public:
-  /// `directory`: where its socket stands, which must be this user's alone. `program`, `command` and `said`
-  /// as in `processes`. `on_end` is told of the master's ends, from another thread; those of all others the
-  /// master asks for.
+  /// `directory`: of its socket; must be private to this user. `program`, `command` and `said` as in
+  /// `processes`. `on_end` gets the master's endings, from another thread; the master requests those of all
+  /// others.
   launcher(net::node& on, std::string const& directory, std::string program, std::vector<std::string> command,
            std::function<void(ending const&)> on_end, line_reader* said = nullptr);
   ~launcher();
@@ -55,7 +55,7 @@ class launcher {
   net::node& node_;
   net::token credential_ = net::token::random();
   std::function<void(ending const&)> on_end_;
-  // On the node's thread: ends of all but masters, and who was started last by each name.
+  // On the node's thread: endings of all but masters, and the last start of each name.
   std::deque<ending> endings_;
   struct start {
     std::uint64_t order = 0;
@@ -69,18 +69,19 @@ class launcher {
   std::unique_ptr<net::listener> listener_;
 };
 
-/// What a master may put into the environment of a process that it has started on its machine, besides the
-/// process' role and number.
+/// The variables that a master may set for a process that it starts on its machine, besides the process's
+/// role and number.
 inline constexpr std::array<std::string_view, 5> start_variables{"EDL_JOB_NAME", "EDL_JOB_TOKEN",
                                                                  "EDL_PLATFORM", "MASTER_ADDR", "WORKER_NUM"};
 
-/// The master's side of a `launcher`. It tells of each end once, and of none of who has been started again
-/// since: of these it logs those that failed. Thread safety: as `platform`; the constructor on any thread.
+/// The master's side of a `launcher`. It reports each ending once, except of processes that have been
+/// restarted since: of these it only logs failures. Thread safety: as `platform`; the constructor on any
+/// thread.
 class launched final : public platform {
  public:
-  /// `to` outlives it. `address` and `credential` as the launcher has them. `common`: what every process gets
-  /// in its environment beside its role and id, of `start_variables`. `seen`: endings that an earlier master
-  /// has dealt with.
+  /// `to` must outlive it. `address` and `credential` are the launcher's. `common`: the environment of every
+  /// process besides its role and id, out of `start_variables`. `seen`: endings that an earlier master has
+  /// handled.
   launched(net::node& on, std::string const& address, net::token const& credential, environment common,
            std::uint64_t seen, observer& to);
 
@@ -98,7 +99,7 @@ class launched final : public platform {
   std::shared_ptr<net::channel> launcher_;
   environment common_;
   std::uint64_t seen_, orders_given_;
-  std::map<process_id, std::uint64_t> newest_;  // by which this master has started them
+  std::map<process_id, std::uint64_t> newest_;  // numbers of this master's start orders
   observer& to_;
   std::deque<net::outgoing> orders_;  // one after the other, each until it is answered; on the node's thread
 };

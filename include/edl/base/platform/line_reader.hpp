@@ -13,37 +13,36 @@
 
 namespace edl::platform {
 
-/// Reads what several processes write, each through a pipe of its own, and tells it line by line. A line is
-/// told when it is whole. Where a process ends amid one, or a line has more than 64 KiB, what there is counts
-/// as a line. Thread safety: safe.
+/// Reads the output of several processes, each through its own pipe, and passes it on line by line, as soon
+/// as a line is complete. If a process ends within a line, or a line has more than 64 KiB, the part read
+/// counts as a line. Thread safety: safe.
 class line_reader {
  public:
-  /// `on_line` gets each line without its end, from a thread of this object. Throws edl::error when the
-  /// system gives no descriptors.
+  /// `on_line` gets each line without its end, from a thread of this object. Throws edl::error if the system
+  /// has no descriptors left.
   explicit line_reader(std::function<void(std::string_view line)> on_line);
   line_reader(line_reader const&) = delete;
   line_reader& operator=(line_reader const&) = delete;
 
-  /// Tells what has been written until then.
+  /// Passes on what has been written until then.
   ~line_reader();
 
-  /// The end of a new pipe that somebody else may write to, whom the caller gives it and then closes it. It
-  /// is not inherited by programs that are started. Negative: the system gives none. `last` gives what came
-  /// last through it by its `number`; 0: nobody will ask.
+  /// The writing end of a new pipe, for another process; the caller passes it on and then closes it. Child
+  /// programs do not inherit it. Negative: the system has none left. `last` returns its last line by
+  /// `number`; 0: not needed.
   int open(std::uint64_t number = 0);
 
-  /// Returns when all that had been written before the call has been told. Of pipes that nobody has open any
-  /// more these are also lines without an end. Returns when `timeout` is over, too: `on_line` may wait for a
-  /// terminal that is held.
+  /// Returns when everything written before the call has been passed on, including, for pipes without
+  /// writers, lines without an end; or after `timeout`, because `on_line` may block on a stopped terminal.
   void drain(std::chrono::milliseconds timeout = std::chrono::hours(24));
 
-  /// The last line of pipe `number` that has been read and is not blank, and forgets it.
+  /// Returns and clears the last non-blank line read from pipe `number`.
   std::string last(std::uint64_t number);
 
  private:
   struct source {
     std::uint64_t number;
-    std::string line;  // what is there of the next one
+    std::string line;  // the part read of the next one
   };
 
   void read_all();

@@ -18,37 +18,37 @@
 namespace edl::platform {
 
 /// Processes of this machine: each instance is one run of the same command with its role in the environment.
-/// A child dies with this process, whatever ends it, and inherits no descriptor but the standard three. It
-/// ignores a terminal's Ctrl-C and end (SIGHUP): what is to become of it is this process's decision.
-/// Thread safety: distinct and shared objects: safe. `on_end` is called from the supervising thread.
+/// A child dies with this process, for any cause, and inherits only the three standard descriptors. It
+/// ignores a terminal's Ctrl-C and hang-up (SIGHUP): this process decides when it ends. Thread safety:
+/// distinct and shared objects: safe. `on_end` is called from the supervising thread.
 class processes {
  public:
-  /// `program` is run with the arguments `command`, of which the first is its name. Throws edl::error when
-  /// the system gives no descriptors. `said` outlives this object, is no other's, and reads the children's
-  /// standard error: what one said at last is told with its end. It reads their standard output, too, where
-  /// this process has a terminal for both. Null: they share this process's. `kills_for_memory` counts what
-  /// the system has killed; null: `edl::memory_kills`. It is looked at every `look`: a kill that no child's
-  /// end has followed by then was another's.
+  /// Runs `program` with the arguments `command`; the first is its name. Throws edl::error if the system has
+  /// no descriptors left. `said` must outlive this object, must not be shared, and reads the children's
+  /// standard error: an ending includes the last line. It also reads their standard output if this process
+  /// has a terminal for both. Null: children share this process's. `kills_for_memory` counts the system's
+  /// out-of-memory kills; null: `edl::memory_kills`. It is read every `look`: a kill without a child's end by
+  /// then hit another process.
   processes(std::string program, std::vector<std::string> command, std::function<void(ending const&)> on_end,
             line_reader* said = nullptr, std::function<std::uint64_t()> kills_for_memory = nullptr,
             std::chrono::milliseconds look = std::chrono::seconds(5));
   processes(processes const&) = delete;
   processes& operator=(processes const&) = delete;
 
-  /// Kills what still runs, and waits for it.
+  /// Kills running children, and waits for them.
   ~processes();
 
-  /// Starts `who` with this process's environment and `env` on top. A program that cannot be started is
-  /// reported as an ending with code 127, or in words. While an instance of that name still runs, it waits
-  /// for its end. The ending has `order`.
+  /// Starts `who` with this process's environment and `env` on top. If the program cannot be started, it
+  /// reports an ending with code 127, or with a message. While an instance of that name still runs, it waits
+  /// for its end. The ending contains `order`.
   void start(process_id who, environment const& env, std::uint64_t order = 0);
 
-  /// Asks `who` to leave (SIGTERM) and kills it when it has not within `grace`. One that is not started yet
-  /// never is, and has ended as one that was asked. Unknown instances are ignored.
+  /// Sends `who` SIGTERM, and kills it after `grace`. One that is not started yet is not started, and ends as
+  /// if it had been stopped. Ignores unknown instances.
   void stop(process_id who, std::chrono::milliseconds grace);
 
-  /// Lets the child `pid` leave, which others have told so (SIGTERM); `asked`: only if it has been asked
-  /// here, too. Its end is its own doing. Others than children are ignored.
+  /// Lets the child `pid` exit after SIGTERM from another process; `stop_requested`: only if it was stopped
+  /// here, too. Its end counts as its own. Ignores processes that are not children.
   void let_leave(pid_t pid, bool stop_requested);
 
   /// Stops everything, in order of roles: workers, then servers, then, `with_master`, a master; returns when
@@ -58,10 +58,10 @@ class processes {
   /// The process id of a running process_id, or 0.
   pid_t pid(process_id who) const;
 
-  /// What runs, or is about to, each once.
+  /// All instances that run or are being started, each once.
   std::vector<process_id> all() const;
 
-  /// How many instances of a role run, or are about to.
+  /// The number of a role's instances that run or are being started.
   std::size_t running(role of) const;
 
  private:
@@ -70,8 +70,8 @@ class processes {
     pid_t pid = 0;    // 0: it is being started
     int handle = -1;  // pidfd: readable when the process has ended
     bool stop_requested = false;
-    std::uint64_t kills_before = 0;  // that the system had made when it was started
-    std::uint64_t number = 0;        // of the pipe through which it speaks
+    std::uint64_t kills_before = 0;  // the system's count when it was started
+    std::uint64_t number = 0;        // of its pipe
     std::uint64_t order = 0;
     clock::time_point kill_at = clock::time_point::max();
   };
@@ -96,7 +96,7 @@ class processes {
   std::uint64_t started_ = 0;
   mutable std::mutex mutex_;
   std::vector<start_order> orders_;
-  std::vector<start_order> dropped_;  // that were told to stop: their ends are to be told
+  std::vector<start_order> dropped_;  // that were stopped: their ends must be reported
   std::map<process_id, child> children_;
   bool closing_ = false;
   std::function<std::uint64_t()> kills_;
@@ -108,8 +108,8 @@ class processes {
   std::thread supervisor_;
 };
 
-/// Asks the kernel to kill this process when its parent ends; false when the parent is already gone.
-/// `parent` is the parent's process id, taken before the fork.
+/// Makes the kernel kill this process when its parent ends; false if the parent is already gone. `parent` is
+/// the parent's process id, taken before the fork.
 bool die_with_parent(pid_t parent) noexcept;
 
 }  // namespace edl::platform

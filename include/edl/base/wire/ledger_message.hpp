@@ -10,18 +10,18 @@ namespace edl::wire {
 
 class Ledger;  // edl/base/wire/edl.pb.h
 
-/// A ledger as the message that processes send.
+/// Converts a ledger to the message that processes send.
 void to_message(ledger const& from, Ledger& into);
 
-/// The ledger of a message. Runs that are empty, overlap or lack an end, a task named twice, or one both open
-/// and closed are an edl::error.
+/// The ledger of a message. Throws edl::error for runs that are empty, overlap or lack an end, a duplicate
+/// task, or one both open and closed.
 ledger from_message(Ledger const& from);
 
-/// A ledger as JSON: {"closed":{"<epoch>":[begin,end,…]},"open":[[epoch,index,applied],…]}. Where there are
-/// any, "skipped":[[epoch,index,records],…] and "tallies":[[epoch,minibatches,records],…] stand there, too.
+/// A ledger as JSON: {"closed":{"<epoch>":[begin,end,…]},"open":[[epoch,index,applied],…]}. If there are any,
+/// also "skipped":[[epoch,index,records],…] and "tallies":[[epoch,minibatches,records],…].
 std::string to_json(ledger const& from);
 
-/// The ledger of such a text, checked as a message is; `where` stands in errors.
+/// The ledger of a JSON text, checked like a message; `where` appears in errors.
 ledger ledger_from_json(std::string_view text, std::string_view where);
 
 }  // namespace edl::wire

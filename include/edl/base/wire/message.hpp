@@ -15,7 +15,7 @@ std::string pack(Message const& m) {
   return m.SerializeAsString();
 }
 
-/// The message in these bytes. Throws error when they are none; `from` stands in its text.
+/// Parses the message in these bytes. Throws error, which names `from`, if they are invalid.
 template <class Message>
 Message unpack(bytes serialised, std::string_view from) {
   Message m;

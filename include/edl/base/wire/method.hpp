@@ -5,8 +5,8 @@
 
 namespace edl::wire {
 
-/// What a call asks for; the message of each is `…Request` of edl.proto, the answer `…Reply`. The numbers are
-/// the protocol's: they are never used again for anything else.
+/// The methods of calls; each has the message `…Request` of edl.proto, and the reply `…Reply`. The numbers
+/// are the protocol's and are never reused.
 namespace method {
 
 // To the master.
@@ -24,12 +24,12 @@ inline constexpr std::uint16_t copy = 64, kept = 65, follow = 66;
 // To the launcher of a machine's processes.
 inline constexpr std::uint16_t start_process = 96, stop_process = 97, process_events = 98;
 
-// Of either side, answered by the connection itself.
+// To either side, answered by the connection itself.
 inline constexpr std::uint16_t ask = 112;
 
 }  // namespace method
 
-/// Of the payload of a `probe`, which tells how fast bytes come to the master.
+/// Largest payload of a `probe`, which measures the transfer rate to the master.
 inline constexpr std::uint64_t most_probe_bytes = std::uint64_t{4} << 20;
 
 }  // namespace edl::wire

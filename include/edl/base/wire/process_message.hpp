@@ -7,7 +7,7 @@
 
 namespace edl::wire {
 
-/// Of a member, which is no master.
+/// For a member, not a master.
 inline JoinRequest::Role to_message(role of) {
   return of == role::server ? JoinRequest::SERVER : JoinRequest::WORKER;
 }
@@ -15,7 +15,7 @@ inline role from_message(JoinRequest::Role of) {
   return of == JoinRequest::SERVER ? role::server : role::worker;
 }
 
-/// Who a message with a member's role and id is of.
+/// The process in a message with a member's role and id.
 template <class Message>
 process_id sender_of(Message const& m) {
   return {from_message(m.role()), m.id()};
@@ -23,7 +23,7 @@ process_id sender_of(Message const& m) {
 
 void to_message(process_id const& who, Instance& m);
 
-/// Throws error when there is no such role.
+/// Throws error if there is no such role.
 process_id from_message(Instance const& m);
 
 void to_message(trained const& all, Trained& m);

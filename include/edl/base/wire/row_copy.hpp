@@ -11,8 +11,8 @@
 
 namespace edl::wire {
 
-/// Asks the holder of a range for a table's rows, some at a time: the requests, and what is made of the
-/// answers. Who asks makes the calls.
+/// Requests a table's rows from the keeper of a range, some at a time: builds the requests and processes the
+/// replies. The caller makes the calls.
 class row_copy {
  public:
   /// Some rows, and some candidates, as `sparse::for_each_row` reads them; `values`: floats of a row.
@@ -25,7 +25,7 @@ class row_copy {
   bool done() const { return slot_ >= last_; }
   std::string request() const;
 
-  /// Takes an answer of `from`. Throws edl::error for one that does not go on.
+  /// Processes a reply of `from`. Throws edl::error for one that does not make progress.
   void take(std::string const& answer, std::string_view from, sink const& to);
 
  private:

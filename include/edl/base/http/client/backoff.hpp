@@ -11,8 +11,8 @@
 
 namespace edl::http {
 
-/// Pauses between tries that fail. Each is twice as long as the one before, up to a longest, and drawn from
-/// its upper half. So clients that failed at one moment do not all come back at one moment.
+/// Pauses between failed attempts. Each is twice as long as the one before, up to a maximum, and drawn from
+/// its upper half, so that clients that failed together do not all return together.
 class backoff {
  public:
   backoff(std::chrono::milliseconds first, std::chrono::milliseconds longest, std::uint32_t seed)
@@ -26,7 +26,7 @@ class backoff {
     return std::chrono::milliseconds(upper_half(random_));
   }
 
-  /// Something has succeeded.
+  /// Call after a success.
   void reset() { whole_ = first_; }
 
  private:

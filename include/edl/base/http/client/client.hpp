@@ -15,40 +15,40 @@
 
 namespace edl::http {
 
-/// What a server is asked. Host and Content-Length are added.
+/// A request to a server. Host and Content-Length are added.
 struct question {
   std::string method, target;  ///< "GET", "/prefix/path?key=value"
   fields headers = {};
   std::string body = {};
-  bool harmless = true;  ///< to carry out twice
+  bool harmless = true;  ///< safe to repeat
 };
 
-/// Asks one server, and keeps up to 32 connections to it for the next questions. Thread safety: safe; each
-/// call opens or takes one connection for itself.
+/// Sends requests to one server, and keeps up to 32 connections to it for later ones. Thread safety: safe;
+/// each call opens or takes its own connection.
 class client {
  public:
   explicit client(peer to) : to_(std::move(to)) {}
 
   peer const& server() const { return to_; }
 
-  /// Of connections from now on, by `net::load_trust`. Those that were made with others are closed.
+  /// Sets the certificates of new connections, from `net::load_trust`. Closes connections made with others.
   void use(std::shared_ptr<ssl_ctx_st> certificates);
   bool has_certificates() const;
 
-  /// Gets pieces of an answer's body, whose head is there; false: no more of it.
+  /// Gets pieces of a response's body, after its head; returns false to stop.
   using sink = std::function<bool(response_parser const& head, std::string_view piece)>;
 
-  /// Asks, and reads the answer until its end, or until `take` wants no more; whatever its code. `sent`: the
-  /// question may have reached the server. It is repeated only where the server has closed a kept connection
-  /// without an answer. `idle`: once an answer below 300 has begun, it may go on for any time but be silent
-  /// for no longer. Throws unreachable, untrusted, stopped_error, and what `take` throws.
+  /// Sends a request, and reads the response until its end, or until `take` returns false; for any status
+  /// code. `sent`: the request may have reached the server. It is retried only if the server has closed a
+  /// kept connection without a response. `idle`: once a response below 300 has begun, it may take any time,
+  /// but be silent at most this long. Throws unreachable, untrusted, stopped_error, and what `take` throws.
   response_parser ask(question const& q, limit const& within, sink const& take, bool& sent,
                       std::optional<std::chrono::milliseconds> idle = {});
 
-  /// Waits, unless that would take longer than until `end`, or `stop` is called: then false.
+  /// Waits; returns false if that would take longer than until `end`, or `stop` is called.
   bool pause(std::chrono::milliseconds time, time_point end);
 
-  /// Wakes those that pause, now and later.
+  /// Ends all pauses, now and later.
   void stop();
 
  private:

@@ -16,7 +16,7 @@ struct ssl_st;      // and SSL
 
 namespace edl::http {
 
-/// Where a server is.
+/// The address of a server.
 struct endpoint {
   bool tls = true;
   std::string host, port;  ///< without brackets
@@ -26,51 +26,51 @@ struct endpoint {
   std::string url() const { return (tls ? "https://" : "http://") + authority; }
 };
 
-/// "https://host", "https://[::1]:6443/path", "http://127.0.0.1:8001". Throws error that quotes it, and says
-/// `what` it should be.
+/// "https://host", "https://[::1]:6443/path", "http://127.0.0.1:8001". Throws error, which quotes it and
+/// names `what` it should be.
 endpoint parse_endpoint(std::string const& text, std::string_view what);
 
-/// A server, how errors call it, and what its certificate has to say.
+/// A server, its name in errors, and the required name in its certificate.
 struct peer {
   endpoint at;
   std::string name;                           ///< "the API server"
   std::string origin = {};                    ///< of its address, for errors; may be empty
-  std::string certified = {};                 ///< the name in its certificate, where it is not the host's
+  std::string certified = {};                 ///< the name in its certificate, if not the host's
   std::string other_name, other_authority{};  ///< as in `net::verification`
 
   std::string describe() const;  ///< "the API server https://host (origin)"
 };
 
-/// How far waiting may go.
+/// A limit on waiting.
 struct limit {
-  std::chrono::milliseconds time;                  ///< what was granted, for the message
+  std::chrono::milliseconds time;                  ///< the allowed time, for the message
   time_point until;                                ///< its end
-  std::function<bool()> const* stopped = nullptr;  ///< asked every 100 ms
+  std::function<bool()> const* stopped = nullptr;  ///< called every 100 ms
 
   static limit of(std::chrono::milliseconds time, std::function<bool()> const* stopped = nullptr) {
     return {time, clock::now() + time, stopped};
   }
 };
 
-/// Bytes to and from a server, over TCP or TLS. It is what a general HTTP client does not give. Each
-/// wait, that for a connection and its handshake too, ends in time and can be stopped. Only the given
-/// authorities are trusted, not the system's besides. A certificate's common name counts for nothing (RFC
-/// 9525), and addresses are compared as addresses. Every call throws unreachable, untrusted or stopped_error.
+/// Bytes to and from a server, over TCP or TLS. Unlike a general HTTP client, every wait, including those for
+/// a connection and its handshake, has a limit and can be stopped. It trusts only the given authorities, not
+/// also the system's. It ignores a certificate's common name (RFC 9525), and compares addresses as addresses.
+/// Every call throws unreachable, untrusted or stopped_error.
 ///
 /// Thread safety: one thread at a time.
 class client_connection {
  public:
-  /// `certificates`: of `net::load_trust`, where it is a server of TLS.
+  /// `certificates`: from `net::load_trust`, if the server uses TLS.
   client_connection(peer const& to, std::shared_ptr<ssl_ctx_st> certificates, limit const& within);
   client_connection(client_connection const&) = delete;
   ~client_connection();
 
   void send(std::string_view bytes, limit const& within);
 
-  /// Waits for at least one byte; 0: the server has ended it.
+  /// Waits for at least one byte; 0: the server has closed it.
   std::size_t receive(std::span<char> into, limit const& within);
 
-  /// Whether nothing has come since the last answer, an end least of all.
+  /// Whether nothing, in particular no end, has been received since the last response.
   bool idle() const;
 
  private:

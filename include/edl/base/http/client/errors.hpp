@@ -5,19 +5,19 @@
 
 namespace edl::http {
 
-/// The server could not be reached, or broke off; the request may have been carried out.
+/// The server could not be reached, or the connection broke; the request may have been executed.
 class unreachable : public error {
  public:
   using error::error;
 };
 
-/// Somebody answers, but not who should, or the certificates at hand cannot be used: to ask again is no use.
+/// The wrong server answers, or the certificates cannot be used: do not retry.
 class untrusted : public error {
  public:
   using error::error;
 };
 
-/// The caller wanted no more of it (`limit::stopped`).
+/// The caller stopped it (`limit::stopped`).
 class stopped_error : public error {
  public:
   using error::error;

@@ -9,36 +9,35 @@ struct ssl_st;      // and SSL
 
 namespace edl::net {
 
-/// A text in PEM, and how an error calls it: "--tls_key=FILE".
+/// A PEM text, and its name in errors: "--tls_key=FILE".
 struct pem {
   std::string text, name;
 };
 
-/// What connections of TLS 1.2 and 1.3 with certificates are made of. Throws error when OpenSSL has no
-/// memory.
+/// A context for TLS 1.2 and 1.3 with certificates. Throws error if OpenSSL is out of memory.
 std::shared_ptr<ssl_ctx_st> make_tls_context(bool of_server);
 
-/// Makes it show the first certificate of `chain`, and those that sign it. Throws error that names which of
-/// the two cannot be used. Nobody is asked for a passphrase.
+/// Makes it present the first certificate of `chain`, and those that sign it. Throws error, which names the
+/// one of the two that cannot be used. Never prompts for a passphrase.
 void use_certificate(ssl_ctx_st& context, pem const& chain, pem const& key);
 
-/// What a client trusts, and what it shows.
+/// The authorities that a client trusts, and its own certificate.
 struct trust {
-  pem authorities = {};   ///< that sign servers' certificates; an empty text: those that the system trusts
-  bool insecure = false;  ///< verifies nothing
-  pem certificate = {}, key = {};  ///< of the client; empty texts: it shows none
+  pem authorities = {};            ///< of servers' certificates; an empty text: the system's
+  bool insecure = false;           ///< verifies nothing
+  pem certificate = {}, key = {};  ///< of the client; empty texts: none
 };
 
-/// A client's context. It takes any given certificate as an authority, not self-signed ones alone. Throws
-/// error that names what cannot be used.
+/// A client's context. It accepts any given certificate as an authority, not only self-signed ones. Throws
+/// error, which names the part that cannot be used.
 std::shared_ptr<ssl_ctx_st> load_trust(trust const& t);
 
-/// What became of a server's certificate.
+/// The verification of a server's certificate.
 struct verification {
-  std::string name;             ///< that it must be for: a host's, or an address
-  std::string other_name;       ///< for messages: how to say another one; may be empty
-  std::string other_authority;  ///< likewise: where the authorities are named
-  std::string problem = {};     ///< why it is refused, in words; empty: it is not
+  std::string name;             ///< the required name: a host's, or an address
+  std::string other_name;       ///< for messages: how to set another one; may be empty
+  std::string other_authority;  ///< likewise: how to set the authorities
+  std::string problem = {};     ///< why it was refused; empty: it was not
 };
 
 /// A client's session over the connected socket `fd`, before its handshake, which verifies the server's

@@ -7,11 +7,11 @@
 
 namespace edl::net {
 
-/// Which process of a job a peer is: its role with its number, and a random number of this one run of it.
-/// Both sides of a connection put theirs into their proofs (docs/protocol.md, Handshake).
+/// The identity of a process of a job: its role with its number, and a random number of this run. Both sides
+/// of a connection put theirs into their proofs (docs/protocol.md, Handshake).
 struct identity {
-  std::string name = {};          ///< "master", "ps-1", "worker-0"; empty: a client that nobody dials
-  std::uint64_t incarnation = 0;  ///< 0: peers need not tell one run from the next, as for a master
+  std::string name = {};          ///< "master", "ps-1", "worker-0"; empty: a client that does not listen
+  std::uint64_t incarnation = 0;  ///< 0: peers need not distinguish runs, as for a master
 
   friend bool operator==(identity const&, identity const&) = default;
 };
@@ -19,7 +19,7 @@ struct identity {
 /// "ps-1/00000000deadbeef"; without an incarnation the name alone.
 std::string to_string(identity const& who);
 
-/// Whether the process with the identity `self`, as text, is the one that a caller wants. `wanted` is empty
+/// Whether the process with the identity `self`, as text, is the one that a caller dialled. `wanted` is empty
 /// (any process of the job), a name, or a name and incarnation.
 bool answers_to(std::string_view self, std::string_view wanted);
 

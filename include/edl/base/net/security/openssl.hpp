@@ -7,7 +7,7 @@
 
 namespace edl::net {
 
-/// Frees what OpenSSL made by a function of it.
+/// Frees an OpenSSL object with a function of OpenSSL.
 template <auto Free>
 struct openssl_free {
   void operator()(auto* p) const { Free(p); }
@@ -15,8 +15,7 @@ struct openssl_free {
 template <class T, auto Free>
 using openssl_ptr = std::unique_ptr<T, openssl_free<Free>>;
 
-/// What OpenSSL says went wrong in this thread, the cause first, and forgets; `otherwise`: where it says
-/// nothing.
+/// Returns and clears OpenSSL's errors in this thread, the cause first; `otherwise` if there are none.
 std::string openssl_errors(std::string_view otherwise = "unknown reason");
 
 }  // namespace edl::net

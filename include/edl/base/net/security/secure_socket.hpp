@@ -17,7 +17,7 @@
 
 namespace edl::net {
 
-/// A connected socket whose bytes are encrypted once `secure` has been called. What waits is a coroutine on
+/// A connected socket that is encrypted after `secure` has been called. Waiting functions are coroutines on
 /// the socket's executor. Thread safety: only on the node's thread.
 class secure_socket {
  public:
@@ -34,37 +34,37 @@ class secure_socket {
   /// Whether it is a Unix socket.
   bool local() const;
 
-  /// Makes it TLS. Throws `edl::error` when the peer has not the job's key, `asio::system_error` when it is
+  /// Starts TLS. Throws `edl::error` if the peer does not have the job's key, `asio::system_error` if it is
   /// gone.
   asio::awaitable<void> secure(tls_context const& with, tls_session::side who);
   bool secured() const { return tls_ != nullptr; }
 
-  /// What a proof on this connection is bound to; empty without TLS.
+  /// The value that binds a proof to this connection; empty without TLS.
   std::vector<std::byte> channel_binding() const;
 
-  /// The first byte that the peer has sent, which stays to be read.
+  /// The first byte that the peer has sent, without consuming it.
   asio::awaitable<std::byte> peek();
 
-  /// As many bytes as there is room for, or as many bytes as there are; no coroutine. 0 with
-  /// `asio::error::would_block` or another reason in `failed`.
+  /// Reads as many bytes as are available and fit; not a coroutine. Returns 0 with `asio::error::would_block`
+  /// or another reason in `failed`.
   std::size_t read_some(std::span<std::byte> into, asio::error_code& failed);
   std::size_t write_some(std::span<asio::const_buffer const> from, asio::error_code& failed);
 
-  /// Whether bytes that `write_some` has taken wait for the socket: call it again, with nothing if need be.
+  /// Whether bytes accepted by `write_some` wait for the socket: call it again, even with nothing.
   bool unsent() const { return tls_ && tls_->unsent(); }
 
-  /// Returns when `read_some`, or `write_some`, which would have blocked, should be tried again.
+  /// Returns when a `read_some` or `write_some` that would have blocked should be retried.
   asio::awaitable<void> readable();
   asio::awaitable<void> writable();
 
-  /// At least one byte; throws `asio::system_error` at the end.
+  /// Reads at least one byte; throws `asio::system_error` at the end.
   asio::awaitable<std::size_t> read_some(std::span<std::byte> into);
 
-  /// All of it.
+  /// Reads until `into` is full.
   asio::awaitable<void> read(std::span<std::byte> into);
   asio::awaitable<void> write(bytes head, bytes rest);
 
-  /// Hands it over to a thread of its owner's.
+  /// Transfers the socket to the caller, for use on any thread.
   byte_stream release();
 
  private:

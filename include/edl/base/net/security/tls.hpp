@@ -17,8 +17,8 @@ namespace edl::net {
 
 class token;
 
-/// Keys of TLS 1.3 that a job's token stands for (RFC 8446, external pre-shared key with Diffie-Hellman):
-/// there are no certificates. Thread safety: shared objects: safe.
+/// TLS 1.3 keys derived from a job's token (RFC 8446, external pre-shared key with Diffie-Hellman), without
+/// certificates. Thread safety: shared objects: safe.
 class tls_context {
  public:
   /// Throws `edl::error` when OpenSSL cannot be set up.
@@ -30,8 +30,8 @@ class tls_context {
   std::shared_ptr<state> state_;
 };
 
-/// TLS on a connected non-blocking socket, whose descriptor stays its owner's. Nothing here waits.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// TLS on a connected non-blocking socket, which the caller owns. No function blocks. Thread safety: distinct
+/// objects: safe. Shared objects: unsafe.
 class tls_session {
  public:
   enum class side { client, server };
@@ -46,31 +46,31 @@ class tls_session {
   tls_session& operator=(tls_session const&) = delete;
   ~tls_session();
 
-  /// Goes on with the handshake as far as the socket lets it. Throws `edl::error` when the peer does not know
-  /// the key or does not speak TLS 1.3.
+  /// Continues the handshake as far as the socket permits. Throws `edl::error` if the peer does not know the
+  /// key or does not speak TLS 1.3.
   step handshake();
 
-  /// What both sides of this session know, and nobody else (RFC 5705, RFC 9266): a proof that includes it
-  /// holds for no other connection. After the handshake.
+  /// A value known only to both sides of this session (RFC 5705, RFC 9266): a proof that includes it is
+  /// invalid for other connections. Call after the handshake.
   binding channel_binding() const;
 
-  /// Takes decrypted bytes, at most 1 MiB at once, and returns how many: 0 with `asio::error::would_block` or
-  /// `eof` in `failed`. Throws `edl::error` when somebody has altered what comes, which may be the length of
-  /// a record: then all that follows is taken for its rest, and what is read stays a part of it for
+  /// Reads decrypted bytes, at most 1 MiB at once, and returns their number: 0 with
+  /// `asio::error::would_block` or `eof` in `failed`. Throws `edl::error` if the data was altered. If that
+  /// changed a record's length, what follows counts as its rest, and the record stays incomplete for
   /// `timeout`.
   std::size_t read(std::span<std::byte> into, asio::error_code& failed);
 
-  /// Whether the next `read` may return bytes although the socket has none.
+  /// Whether the next `read` may return bytes even if the socket has none.
   bool buffered() const;
 
-  /// Encrypts and sends bytes from the front of `parts`, and returns how many it has taken. That is 0 with
-  /// `asio::error::would_block` in `failed` while the socket takes nothing. What was taken may still be
-  /// `unsent`, and leaves with the next call, whose `parts` may be empty.
+  /// Encrypts and sends bytes from the front of `parts`, and returns the number accepted: 0 with
+  /// `asio::error::would_block` in `failed` while the socket is full. Accepted bytes may still be `unsent`;
+  /// the next call, whose `parts` may be empty, sends them.
   std::size_t write(std::span<asio::const_buffer const> parts, asio::error_code& failed);
 
   bool unsent() const;
 
-  /// The socket is closed, and its number may soon be another's: nothing is read or sent any more.
+  /// Call when the socket is closed, because its descriptor may be reused: nothing is read or sent any more.
   void detach();
 
  private:

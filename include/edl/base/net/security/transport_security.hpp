@@ -6,11 +6,11 @@
 
 namespace edl::net {
 
-/// How the TCP connections of a process are protected. Unix sockets stay within one user of one host, and are
-/// never encrypted.
+/// How the TCP connections of a process are protected. Unix sockets are limited to one user of one host, and
+/// are never encrypted.
 enum class transport_security {
   tls,   ///< TLS 1.3; a peer that speaks without it is refused
-  none,  ///< as bytes that whoever controls the network can read and alter; TLS is taken from peers that ask
+  none,  ///< anyone who controls the network can read and alter them; TLS is accepted if peers start it
 };
 
 constexpr std::array<std::string_view, 2> names(transport_security) { return {"tls", "none"}; }
