@@ -76,10 +76,10 @@ std::string set_aside_strays(std::string const& directory, permission const& all
 /// What `.edl-epoch` in a directory says: the epoch that a master has claimed last, and which one it was.
 struct claimed_epoch {
   std::uint64_t epoch = 0;  ///< 0: none
-  std::string owner = {};   ///< as `directory_lock` draws it; empty: not told
+  std::string owner = {};   ///< as `directory_lock` draws it; empty: unknown
 };
 
-/// Reads it, or forces it to the disk. Throws storage_error.
+/// Reads it, or syncs it to disk. Throws storage_error.
 claimed_epoch read_epoch(std::string const& directory);
 void write_epoch(std::string const& directory, claimed_epoch const& what);
 

@@ -17,62 +17,61 @@ namespace edl::checkpoint {
 
 struct lock_options {
   std::string directory;    ///< exists
-  std::string description;  ///< how errors call it, as "--checkpoint_dir=checkpoints"
+  std::string description;  ///< its name in errors, e.g. "--checkpoint_dir=checkpoints"
   std::string job;          ///< the holder's, for others' errors
 
-  /// Both, or one of two locks: a command that has its master started holds the first, that master the
-  /// second.
+  /// Both locks, or one of the two: a command that starts its master holds the first, that master the second.
   enum class part { whole, command, master } holder = part::whole;
 
-  std::chrono::milliseconds beat{2'000};      ///< the holder shows at this interval that it lives
-  std::chrono::milliseconds timeout{15'000};  ///< who shows nothing for so long counts as dead
-  std::chrono::milliseconds look{50};         ///< a waiter looks at this interval
+  std::chrono::milliseconds beat{2'000};      ///< interval of the holder's heartbeat
+  std::chrono::milliseconds timeout{15'000};  ///< without a heartbeat for this long a holder counts as dead
+  std::chrono::milliseconds look{50};         ///< interval of a waiter's checks
 
-  /// Told once what is waited for, if anything is.
+  /// Called once with what it waits for, if it waits.
   std::function<void(std::string const&)> tell = {};
 
-  /// What tells the kernel whose locks are seen from all others; empty: what this system says.
+  /// Identifies the kernel whose locks are visible; empty: this system's id.
   std::string machine = {};
 };
 
-/// Another job has the directory; the message names it.
+/// Another job has locked the directory; the message names it.
 struct directory_taken : error {
   using error::error;
 };
 
-/// Keeps a directory for one job. Two locks stand in `.edl-lock`:
-/// - locks of the operating system (open file description locks), which end with their holder at once,
-///   however it ends. Within one kernel and one mount they decide alone;
-/// - a text that names the holder and that it rewrites at every `beat`, for file systems whose locks other
-///   machines do not see. Who finds the text of another machine watches it for `timeout`: what changes
-///   belongs to a job that lives, anything else is taken over.
+/// Locks a directory for one job. `.edl-lock` contains two locks:
+/// - locks of the operating system (open file description locks), which are released when their holder ends,
+///   for any reason. Within one kernel and one mount only they count;
+/// - a text that names the holder, which rewrites it at every `beat`, for file systems whose locks other
+///   machines do not see. A process that finds another machine's text watches it for `timeout`: if it
+///   changes, the job lives; otherwise it takes the directory over.
 ///
 /// A holder that was suspended for longer than `timeout` may have lost the directory to another machine;
-/// `check` tells. Thread safety: `check` and `lost` are safe on any thread.
+/// `check` detects that. Thread safety: `check` and `lost` are safe on any thread.
 class directory_lock {
  public:
-  /// Throws directory_taken when another job has the directory, storage_error when it cannot be read.
+  /// Throws directory_taken if another job has the directory, storage_error if it cannot be read.
   explicit directory_lock(lock_options options);
   ~directory_lock();
   directory_lock(directory_lock const&) = delete;
   directory_lock& operator=(directory_lock const&) = delete;
 
-  /// Begins a history: an epoch above all that were claimed here, or that a checkpoint is of. It stands in
-  /// `.edl-epoch`, forced to the disk. Where it cannot be written yet, `check` tries again, and throws until
-  /// it is. Who waits for the directory elsewhere, and takes it because it takes this job for dead, claims a
-  /// later one: so this one learns of it. Throws storage_error when the directory cannot be read, and error
-  /// when it is another job's by now.
+  /// Begins a history: claims an epoch above all that were claimed here, or that a checkpoint has. It is
+  /// written to `.edl-epoch` and synced to disk. If it cannot be written yet, `check` retries, and throws
+  /// until it succeeds. Another process that considers this job dead and takes the directory over claims a
+  /// later epoch, so this job detects that. Throws storage_error if the directory cannot be read, and error
+  /// if another job has it by now.
   std::uint64_t claim();
 
-  /// Throws error, which names the new holder, when the directory is another job's by now, or a later epoch
-  /// was claimed. To be called right before anything in it is changed. Where the directory or the file of the
-  /// locks was removed, takes them again, and tells it.
+  /// Throws error, which names the new holder, if another job has the directory by now, or a later epoch was
+  /// claimed. Call it immediately before any change in the directory. If the directory or the lock file was
+  /// removed, locks them again, and logs that.
   void check() const;
 
-  /// The same, as seen at the last beat or check: the reason, or nothing. Once lost, it stays so.
+  /// The reason, as of the last beat or check, or empty. Once lost, it stays lost.
   std::optional<std::string> lost() const;
 
-  /// Whether it was lost to a job of the same name: to a successor, which goes on with it.
+  /// Whether it was lost to a job with the same name: to a successor, which continues it.
   bool superseded() const { return superseded_; }
 
  private:

@@ -7,19 +7,18 @@
 
 namespace edl {
 
-/// A flag of ElasticDL's, or of another of its versions, that has no counterpart in edl.
+/// A flag of some version of ElasticDL that has no counterpart in edl.
 struct foreign_flag {
   std::string_view name;
-  std::string_view why;       ///< what takes its place, or why nothing does: one clause
+  std::string_view why;       ///< its replacement, or why there is none: one clause
   std::string_view fallback;  ///< "true" or "false" of a flag that is one of these; otherwise empty
 };
 
-/// Those that say nothing, wherever they are given: `edl` reads them and tells so, a model's program refuses
-/// them.
+/// Flags without meaning in edl: `edl` accepts them and notes that, a model's program refuses them.
 std::vector<foreign_flag> const& foreign_flags();
 
-/// Why a model's program has no flag `name` that ElasticDL or `edl` has, with the way out: one clause. Empty
-/// for a name that neither has.
+/// Why a model's program lacks a flag `name` of ElasticDL or `edl`, with the remedy: one clause. Empty for a
+/// name that neither has.
 std::string why_not_here(std::string_view name);
 
 }  // namespace edl

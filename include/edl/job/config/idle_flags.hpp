@@ -10,18 +10,18 @@
 
 namespace edl {
 
-/// A flag that does nothing in some jobs, and why.
+/// A flag without effect in some jobs, and the reason.
 struct idle_flag {
   std::string_view name;
   bool (*idle)(parsed_flags const&);
-  std::string_view why;  ///< one clause, behind "--name does nothing here:"
+  std::string_view why;  ///< one clause, after "--name does nothing here:"
 };
 
-/// All of them; a name stands there once for each reason.
+/// All of them; a name occurs once for each reason.
 std::vector<idle_flag> const& idle_flags();
 
-/// One line for each flag that is given, other than its default, and does nothing in this job, whose strategy
-/// is settled.
+/// One line for each flag that is given with a value other than its default and has no effect in this job,
+/// whose strategy is already determined.
 std::vector<std::string> idle_notes(parsed_flags const& a, cli::command_line const& given);
 
 }  // namespace edl

@@ -7,7 +7,7 @@
 
 namespace edl {
 
-/// A metric that a job decides by, and which of two values is the better one.
+/// A metric for a job's decisions, and which of two values is better.
 struct monitor {
   std::string metric;
   bool higher = true;
@@ -15,7 +15,7 @@ struct monitor {
   bool better(double value, double than) const { return higher ? value > than : value < than; }
 };
 
-/// When a job ends before its last epoch: after `patience` evaluations in a row of which none was better by
+/// When a job ends before its last epoch: after `patience` consecutive evaluations without an improvement of
 /// more than `min_delta`.
 struct early_stopping {
   edl::monitor monitor;
@@ -23,8 +23,8 @@ struct early_stopping {
   double min_delta = 0;
 };
 
-/// Reads `METRIC`, `METRIC:max` or `METRIC:min`. Without a direction it follows from the name, where that is
-/// one of the metrics that come with edl. Throws usage_error, which names `flag`.
+/// Reads `METRIC`, `METRIC:max` or `METRIC:min`. Without a direction it follows from the name, for metrics of
+/// edl. Throws usage_error, which names `flag`.
 monitor read_monitor(std::string_view flag, std::string const& text);
 
 /// Reads `METRIC[:max|min][,patience=N][,min_delta=X]`, likewise.

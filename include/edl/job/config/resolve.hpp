@@ -9,18 +9,17 @@
 
 namespace edl {
 
-/// A job, and a line for each flag that was given and does nothing in it.
+/// A job, and a line for each given flag without effect in it.
 struct resolved {
   edl::job job;
   std::vector<std::string> notes;
 };
 
-/// What the flags mean for each other: how many processes a strategy has, which flag stands for another.
-/// Throws usage_error for flags that contradict each other.
+/// Resolves flags that depend on each other: the number of processes of a strategy, flags that replace
+/// others. Throws usage_error for flags that contradict each other.
 resolved resolve(command what, cli::command_line const& given);
 
-/// Throws usage_error where --export_onnx is given and names no file, or one that is a model of edl's own
-/// form.
+/// Throws usage_error if --export_onnx is given but names no file, or a model file of edl's own format.
 void check_export_file(cli::command_line const& given);
 
 }  // namespace edl

@@ -20,32 +20,31 @@
 
 namespace edl::serve {
 
-/// The answer to a request that has waited for too long: 503.
+/// The reply to a request that has waited too long: 503.
 http::failure too_late(std::chrono::milliseconds bound);
 
-/// Puts the records of several requests for one model into one batch. What waits while a batch is computed is
-/// the next one. Batches are computed on the node's thread where the slowest ones lately say that they are
-/// small, which saves two changes of threads; others on a thread of its own, so that the node answers
-/// meanwhile. Thread safety:
-/// `predict` on the node's thread, the rest safe.
+/// Combines the records of several requests for one model into one batch. Requests that wait while a batch is
+/// computed form the next one. Batches are computed on the node's thread if the slowest recent ones were
+/// fast, which saves two thread switches; otherwise on a separate thread, so that the node can answer
+/// meanwhile. Thread safety: `predict` on the node's thread, the rest safe.
 class batcher {
  public:
   using model = std::shared_ptr<prediction_session const>;
 
   struct options {
     int max_batch = 64;                         ///< records
-    std::chrono::microseconds max_wait{0};      ///< for more records than are there; 0: none
+    std::chrono::microseconds max_wait{0};      ///< how long to wait for further records; 0: not at all
     std::size_t max_queue = 4096;               ///< records that may wait
-    std::chrono::milliseconds timeout{30'000};  ///< in the queue, and for much JSON before it, to be read
-    std::chrono::microseconds quick{1000};      ///< a batch that takes no longer is small
+    std::chrono::milliseconds timeout{30'000};  ///< in the queue, and for large JSON before it, for parsing
+    std::chrono::microseconds quick{1000};      ///< a batch that takes no longer is fast
   };
 
   batcher(net::node& on, options o);
   batcher(batcher const&) = delete;
   ~batcher();
 
-  /// What the model `by` says of the records of `q`, at most `max_batch`. Throws http::failure: 400 for
-  /// records that the model cannot use, 429 where too many wait, 503 after `timeout`.
+  /// The predictions of model `by` for the records of `q`, at most `max_batch`. Throws http::failure: 400 for
+  /// records that the model cannot use, 429 if too many wait, 503 after `timeout`.
   asio::awaitable<std::vector<float>> predict(std::shared_ptr<question const> q, model by);
 
   std::size_t waiting() const { return waiting_; }  ///< records
@@ -68,8 +67,8 @@ class batcher {
   std::deque<std::shared_ptr<request>> queue_;
   bool computing_ = false, over_ = false;
   bool looking_ = false;            // on the node's thread
-  std::atomic<double> seconds_{1};  // that a record takes, as the slowest lately
-  bool measured_ = false;           // by whoever computes
+  std::atomic<double> seconds_{1};  // per record, of the slowest recent batches
+  bool measured_ = false;           // set by the computing thread
   std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> batches_{0}, records_{0};
   std::thread thread_;

@@ -18,39 +18,38 @@
 
 namespace edl::serve {
 
-/// The newest model of a directory that a job may go on writing to. A newer one is read beside the one at
-/// work, and warmed up, before it takes its place. One that cannot be read leaves the one at work where it
-/// is, and is tried again after pauses that grow to a minute; one that is passed over is told of once. Those
-/// before it may be kept, whole: at the start the newest that the directory has. Thread safety: safe.
+/// The newest model of a directory, to which a job may still write. It reads a newer model beside the current
+/// one, and warms it up, before it switches. If a model cannot be read, the current one stays, and it retries
+/// after pauses that grow to a minute; it logs a skipped one once. It may keep earlier models completely; at
+/// the start it loads the newest of the directory. Thread safety: safe.
 class followed_model {
  public:
   struct options {
     std::string path;
     prediction_options predicting = {};
-    int max_batch = 64;                       ///< batches of up to so many records are warmed up
-    std::chrono::milliseconds interval{250};  ///< between two looks; 0: no other model is looked for
+    int max_batch = 64;                       ///< it warms up batches of up to this many records
+    std::chrono::milliseconds interval{250};  ///< between two checks; 0: it does not check for newer models
     int keep = 1;                             ///< versions that may be asked for, the one at work among them
-    bool wait = false;                        ///< where there is no model yet, until there is one
+    bool wait = false;                        ///< if there is no model yet, until there is one
   };
 
-  /// Throws error where there is no model, unless that is waited for, and where it cannot be used. `changed`
-  /// is told of each one that takes another's place, and of the first one that was waited for.
+  /// Throws error if there is no model, unless `wait`, or if it cannot be used. Calls `changed` after each
+  /// switch, and for the first model after a wait.
   followed_model(train::program const& p, options o, logger log, std::function<void()> changed = {});
   followed_model(followed_model const&) = delete;
   ~followed_model();
 
   using model = std::shared_ptr<prediction_session const>;
 
-  model now() const;                ///< the one at work; null: none yet
-  std::vector<model> kept() const;  ///< one of each version, the one at work first
-  std::string missing() const;      ///< what is waited for before there is a model; empty: there is one
+  model now() const;                ///< the current one; null: none yet
+  std::vector<model> kept() const;  ///< one of each version, the current one first
+  std::string missing() const;      ///< what it waits for; empty: there is a model
 
-  /// Seconds since there is a newer model than this one, which the caller holds, or, without one, than the
-  /// one at work; 0: there is none.
+  /// Seconds for which a newer model than `of` has existed (null: than the current one); 0: there is none.
   double lag(prediction_session const* of = nullptr) const;
 
-  std::uint64_t loaded() const { return loaded_; }  ///< models that took another's place
-  std::uint64_t failed() const { return failed_; }  ///< models that could not be read, or are passed over
+  std::uint64_t loaded() const { return loaded_; }  ///< number of switches
+  std::uint64_t failed() const { return failed_; }  ///< models that could not be read, or were skipped
 
  private:
   using clock = std::chrono::steady_clock;
@@ -70,7 +69,7 @@ class followed_model {
   struct loaded_model {
     model of;
     clock::time_point newer_since = never;
-    bool kept = true;  // it may be asked for; else requests still use it
+    bool kept = true;  // requests may name it; otherwise only pending requests use it
   };
 
   train::program const& program_;
@@ -79,13 +78,13 @@ class followed_model {
   std::function<void()> changed_;
   mutable std::mutex mutex_;
   std::condition_variable ending_;
-  std::vector<loaded_model> all_;  // the one at work first
-  position at_;                    // of the one at work; only the follower's thread changes it
-  std::string tried_;              // the newest that was looked at, with the time of its last change
-  std::string told_;               // what hindered it at the last look
+  std::vector<loaded_model> all_;  // the current one first
+  position at_;                    // of the current one; only the follower's thread changes it
+  std::string tried_;              // the newest one checked, with its modification time
+  std::string told_;               // the problem at the last check
   std::string missing_;            // with the mutex
-  std::string damaged_;            // a newer checkpoint that is passed over
-  clock::time_point again_{};      // when it may be looked at again
+  std::string damaged_;            // a newer checkpoint that is skipped
+  clock::time_point again_{};      // time of the next check
   std::chrono::milliseconds pause_{};
   bool over_ = false;
   std::atomic<std::uint64_t> loaded_{0}, failed_{0};

@@ -17,9 +17,9 @@
 
 namespace edl::serve {
 
-/// Outputs of a model as they are answered, or what follows from them.
+/// Outputs of a model in a reply, or values derived from them.
 struct answer_output {
-  enum class form : std::uint8_t { numbers, probabilities, name };  ///< `name`: of the likeliest class
+  enum class form : std::uint8_t { numbers, probabilities, name };  ///< `name`: of the most probable class
 
   model_output of;
   form how = form::numbers;
@@ -28,18 +28,18 @@ struct answer_output {
   std::size_t size() const { return how == form::name ? 1 : of.size(); }
 };
 
-/// What a client asks for.
+/// A client's request.
 struct question {
   std::string body;                    ///< of the request: `inputs` may be of its bytes
   std::vector<tensor> inputs;          ///< the records' values
   std::size_t rows = 0;                ///< how many records they are
-  std::string id;                      ///< is told back
-  std::vector<answer_output> outputs;  ///< that are wanted
-  std::vector<bool> binary;            ///< how each of them is to be written
+  std::string id;                      ///< returned in the reply
+  std::vector<answer_output> outputs;  ///< that are requested
+  std::vector<bool> binary;            ///< the format of each
   bool columns = false;                ///< TensorFlow Serving's column format
 };
 
-/// What a model takes and says.
+/// The inputs and outputs of a model.
 struct model_face {
   std::string name;
   std::uint64_t version = 0;
@@ -49,26 +49,26 @@ struct model_face {
   bool complete = true;                   ///< it takes no other inputs
 };
 
-/// A model's outputs, each with what its loss says that it means: NAME_probabilities, and, where classes have
-/// names, NAME_class, the name of the likeliest.
+/// A model's outputs, each followed by the values that its loss defines: NAME_probabilities, and, if classes
+/// have names, NAME_class, the name of the most probable one.
 std::vector<answer_output> answers_of(std::vector<model_output> const& outputs,
                                       std::vector<std::string> const& classes);
 
-/// What the JSON of a request says, which may have its tensors behind it.
+/// The JSON part of a request, which binary tensors may follow.
 struct inference_head {
   struct tail {
     std::string datatype{};
     std::size_t values = 0, bytes = 0;
   };
   std::string text{};
-  question said{};                           ///< with the values that are JSON
-  std::vector<std::optional<tail>> tails{};  ///< by input: where its values are bytes
+  question said{};                           ///< with the values from JSON
+  std::vector<std::optional<tail>> tails{};  ///< by input: its place in the binary part
 };
 
 /// The body of POST /v2/models/NAME/infer (Open Inference Protocol 2, with its extension for binary tensors).
-/// `header`: of the field Inference-Header-Content-Length. The first extent of a tensor counts records.
-/// `last`: of the request before to this same model, as clients mostly say the same again, with other bytes.
-/// Throws http::failure: 400 that names the input, 413 for more than `most` records.
+/// `header`: the field Inference-Header-Content-Length. The first extent of a tensor counts records. `last`:
+/// the JSON part of the previous request to this model, because clients mostly repeat it with other binary
+/// data. Throws http::failure: 400 that names the input, 413 for more than `most` records.
 std::shared_ptr<question const> read_inference(std::string body, std::optional<std::size_t> header,
                                                model_face const& of, std::size_t most, inference_head& last);
 
@@ -76,11 +76,11 @@ std::shared_ptr<question const> read_inference(std::string body, std::optional<s
 http::response write_inference(question const& q, model_face const& by, view<float> outputs);
 
 /// The body of POST /v1/models/NAME:predict of TensorFlow Serving, rows ("instances") or columns ("inputs").
-/// The signature `serving_default` has the model's outputs alone, `probabilities` all that are answered.
+/// The signature `serving_default` has only the model's outputs, `probabilities` all of them.
 std::shared_ptr<question const> read_predict(std::string_view body, model_face const& of, std::size_t most);
 http::response write_predict(question const& q, model_face const& by, view<float> outputs);
 
-/// GET /v2/models/NAME; `versions`: those that may be asked for.
+/// GET /v2/models/NAME; `versions`: those that requests may name.
 std::string metadata(model_face const& of, std::vector<std::string> const& versions);
 
 /// GET /v1/models/NAME/metadata of TensorFlow Serving.

@@ -17,23 +17,22 @@
 
 namespace edl::serve {
 
-/// Answers for one model, in the versions that are kept: the Open Inference Protocol 2, TensorFlow Serving's
-/// predict, and /metrics. Every answer of the model tells the version that gave it, and how long a newer one
-/// has been there (the fields Edl-Model-Version and Edl-Model-Lag-Seconds). Much JSON is read on a thread of
-/// its own, so that the node answers others meanwhile. What waits for it is bounded, in bytes (429) and in
-/// time (503, after the time that a batch may be waited for). Thread safety: `routes` are for one server on
-/// the node; the rest is safe.
+/// Serves one model, in the versions that are kept: the Open Inference Protocol 2, TensorFlow Serving's
+/// predict, and /metrics. Every reply of the model gives its version, and how long a newer one has existed
+/// (the fields Edl-Model-Version and Edl-Model-Lag-Seconds). A separate thread parses large JSON, so that the
+/// node can answer others meanwhile. Its queue is limited in bytes (429) and in time (503, after the batch
+/// timeout). Thread safety: `routes` are for one server on the node; the rest is safe.
 class service {
  public:
-  /// Runs what it is given, soon and elsewhere; one after the other.
+  /// Runs functions soon on another thread, one after the other.
   using runner = std::function<void(std::function<void()>)>;
 
-  /// `reader`: what reads much JSON; empty: a thread.
+  /// `reader`: parses large JSON; empty: a thread.
   service(net::node& on, std::string name, followed_model& followed, batcher::options o, runner reader = {});
 
   std::vector<http::route> routes();
 
-  /// From here on it is not ready, so that nobody sends more.
+  /// Reports that it is not ready from now on, so that clients go elsewhere.
   void drain() { draining_ = true; }
 
  private:
@@ -61,7 +60,7 @@ class service {
   batcher::options options_;
   batcher batcher_;
   metric_registry numbers_;
-  std::vector<known_model> known_;  // on the node's thread: of the models that there are
+  std::vector<known_model> known_;  // on the node's thread: of the existing models
   std::atomic<bool> draining_{false};
   std::shared_ptr<std::size_t> unread_ = std::make_shared<std::size_t>(0);  // bytes; on the node's thread
   asio::thread_pool thread_{1};

@@ -18,48 +18,48 @@ namespace edl::serve {
 struct tensor {
   std::string name;
   example::kind kind = example::kind::floats;
-  std::string_view float_bytes{};  ///< instead of `floats`: as they came, in what was given to `append`
+  std::string_view float_bytes{};  ///< instead of `floats`: a view of the bytes given to `append`
   std::vector<float> floats{};
   std::vector<std::int64_t> integers{};
   std::vector<std::string> strings{};
   std::vector<std::size_t> extents{};  ///< of one record's values; fewer than two: a flat list
   std::vector<std::size_t> starts{};   ///< where each record's begin, and the end; empty: all have as many
-  std::vector<std::size_t> nulls{};    ///< places of values that are missing, which 0, NaN or "" stands for
+  std::vector<std::size_t> nulls{};    ///< indices of missing values, stored as 0, NaN or ""
   std::vector<bool> absent{};          ///< whether a record lacks the feature; empty: none does
   bool may_be_empty = true;            ///< an empty list is one; else a record that has it lacks the feature
 
   std::size_t size() const;
 
-  /// Appends a number, a text (bytes may be {"b64": …}) or null, or all of nested lists, whose extents it
-  /// returns. Throws http::failure (400) for what is of another kind, in lists of different lengths, or in
-  /// lists within more than 8.
+  /// Appends a number, a text (bytes may be {"b64": …}) or null, or all values of nested lists, whose extents
+  /// it returns. Throws http::failure (400) for other kinds, lists of different lengths, or more than 8
+  /// nested lists.
   std::vector<std::size_t> append(nlohmann::json const& values);
 
-  /// The same of what one record has, the next one. null, or nulls alone, mean that it lacks the feature.
-  /// Throws also where it has another shape than those before.
+  /// The same for the values of the next record. null, or only nulls, mean that it lacks the feature. Also
+  /// throws if its shape differs from earlier ones.
   void append_record(nlohmann::json const& values);
-  void append_none();  ///< a record that lacks it
+  void append_none();  ///< appends a record that lacks it
 
-  /// Appends `count` values of a datatype of the Open Inference Protocol, as its binary extension has them.
-  /// Throws http::failure (400) where `bytes` are more or fewer. Where they need no conversion they are not
-  /// copied, and are to outlive this.
+  /// Appends `count` values of an Open Inference Protocol datatype, in the format of its binary extension.
+  /// Throws http::failure (400) if the size of `bytes` differs. Values that need no conversion are not
+  /// copied, and must outlive this.
   void append(std::string_view datatype, std::string_view bytes, std::size_t count);
 };
 
-/// A tensor for the feature of that name, of the kind that the model asks for. Where that is not known, it is
-/// of kind `otherwise`.
+/// A tensor for the feature with this name, of the kind that the model takes, or, if that is unknown, of kind
+/// `otherwise`.
 tensor tensor_for(std::string const& name, std::span<record_feature const> inputs,
                   example::kind otherwise = example::kind::floats);
 
 /// Throws http::failure (400) for a `stray_feature`.
 void check_names(std::span<tensor const> given, std::span<record_feature const> inputs);
 
-/// Divides the values among so many records. One all of whose values are null lacks the feature. Throws
-/// http::failure (400) where some are, or where the values cannot be divided.
+/// Divides the values among this many records. A record with only nulls lacks the feature. Throws
+/// http::failure (400) if only some values are null, or if they cannot be divided.
 void share_out(std::span<tensor> inputs, std::size_t rows);
 
-/// What record `row` of `rows` is made of; `into` is emptied before. Where all numbers of a feature are NaN,
-/// it lacks that one, as a cell of a table that is empty.
+/// Writes record `row` of `rows` into `into`, which is cleared first. If all numbers of a feature are NaN,
+/// the record lacks it, like an empty cell of a table.
 void to_record(std::span<tensor const> inputs, std::size_t rows, std::size_t row, example& into);
 
 }  // namespace edl::serve

@@ -34,12 +34,12 @@
 
 namespace edl::worker {
 
-/// What others may see of a session while it runs. Thread safety: safe.
+/// The visible progress of a running session. Thread safety: safe.
 struct progress {
   std::atomic<std::uint64_t> version{0}, records{0};
-  std::atomic<std::uint64_t> position{0};  ///< passes begun and ended: odd in the middle of one
+  std::atomic<std::uint64_t> position{0};  ///< passes begun plus ended: odd within one
   std::atomic<float> pass{
-      0};  ///< seconds for a record, the median of the newest passes of training; 0: few yet
+      0};  ///< seconds per record, the median of the newest training passes; 0: too few yet
   std::atomic<float> loss{0};  ///< the mean of the newest `losses_shown` minibatches, or of all
 
   /// All minibatches together.
@@ -59,19 +59,19 @@ struct progress {
 
 inline constexpr std::size_t losses_shown = 100, passes_measured = 32;
 
-/// Where the time of a session's `run` went. Each moment of its thread counts for one part, so that the parts
-/// add up to all of it. Thread safety: distinct objects: safe. Shared objects: unsafe, but for `loading`.
+/// The time of a session's `run` by parts. Each moment of its thread counts for one part, so the parts add up
+/// to the total. Thread safety: distinct objects: safe. Shared objects: unsafe, except `loading`.
 class time_account {
  public:
   enum part : std::uint8_t { records, training, evaluation, prediction, parameters, step, tasks, other };
   static constexpr std::size_t parts = 8;
 
-  /// Unless it counts, it looks at no clock.
+  /// Unless it counts, it reads no clock.
   explicit time_account(bool counts) : counts_(counts) {}
   time_account(time_account const&) = delete;
 
-  /// While it lives, time counts for this part, and then again for the one before; around all scopes for
-  /// none.
+  /// During its lifetime time counts for this part, and afterwards again for the one before; outside all
+  /// scopes for none.
   class scope {
    public:
     scope(time_account& of, part p) : account_(of), before_(of.now_) { of.turn(p); }
@@ -86,8 +86,8 @@ class time_account {
   bool counts() const { return counts_; }
   std::chrono::nanoseconds of(part p) const { return spent_[p]; }
 
-  std::chrono::nanoseconds layers{0}, loss{0};  ///< parts of `training`, where the network's trace has them
-  data::loading_times loading;  ///< of all threads that read, also while others compute: in no sum
+  std::chrono::nanoseconds layers{0}, loss{0};  ///< parts of `training`, from the network's trace
+  data::loading_times loading;                  ///< of all loader threads, also during computation: in no sum
 
  private:
   void turn(std::optional<part> next) {

@@ -6,7 +6,7 @@
 
 namespace edl::train {
 
-/// A page: one document of HTML that asks for nothing but documents of its own server. Its policy
+/// A page: one HTML document that requests only documents of its own server. Its policy
 /// (Content-Security-Policy) names its style and its script by their digests.
 struct dashboard_page {
   std::string text, policy;
@@ -15,17 +15,17 @@ struct dashboard_page {
 /// The page that shows a job.
 dashboard_page make_dashboard_page();
 
-/// Any page that looks like it. `body`: the element. `script` may use `dashboard_curves`, `dashboard_runs`
-/// and `dashboard_live`.
+/// A page with the same style. `body`: the element. `script` may use `dashboard_curves`, `dashboard_runs` and
+/// `dashboard_live`.
 dashboard_page make_page(std::string_view body, std::string_view script);
 
 /// Its parts.
 std::string_view dashboard_body();
 std::string_view dashboard_style();
 std::string_view dashboard_script();
-std::string_view dashboard_curves();  ///< elements, and how curves are drawn
-std::string_view dashboard_runs();    ///< tables of runs, their curves in one picture, what happened
-std::string_view dashboard_live();    ///< what the server tells
+std::string_view dashboard_curves();  ///< elements, and the drawing of curves
+std::string_view dashboard_runs();    ///< tables of runs, their curves in one picture, events
+std::string_view dashboard_live();    ///< data from the server
 
 }  // namespace edl::train
 

@@ -7,11 +7,11 @@
 
 namespace edl::train {
 
-/// A directory for what --dry_run writes. It goes with this object, and all that is in it. Thread safety:
+/// A directory for the output of --dry_run, removed with this object and everything in it. Thread safety:
 /// distinct objects: safe.
 class dry_run_directory {
  public:
-  /// Below the directory for temporary files. Throws error when it cannot be made.
+  /// Creates it below the directory for temporary files. Throws error if it cannot.
   dry_run_directory();
   dry_run_directory(dry_run_directory const&) = delete;
   dry_run_directory& operator=(dry_run_directory const&) = delete;
@@ -23,8 +23,8 @@ class dry_run_directory {
   std::string path_;
 };
 
-/// Makes a job one that tries everything once: a minibatch for each worker, an evaluation over one, a
-/// checkpoint and an exported model below `directory`. Every process of the job has to do the same.
+/// Changes a job to try everything once: a minibatch for each worker, an evaluation over one, a checkpoint
+/// and an exported model below `directory`. Every process of the job must do the same.
 void make_dry(job& j, std::string const& directory);
 
 }  // namespace edl::train

@@ -13,19 +13,19 @@
 
 namespace edl::train {
 
-/// What a job in one process has to do with the person who started it.
+/// The connection of a job in one process to its user.
 struct local_context {
-  std::function<bool()> interrupted;           ///< whether it is to end; asked between minibatches
-  cli::status_sink show = {};                  ///< where a line is redrawn (`progress_view`); empty: nowhere
-  std::vector<std::string> command = {};       ///< that was given, word by word, to tell the next ones
-  std::string token = {};                      ///< of --dashboard; empty: one is drawn where one is needed
-  master::final_retries::limits storage = {};  ///< that fails where the job ends
+  std::function<bool()> interrupted;           ///< whether it must end; called between minibatches
+  cli::status_sink show = {};                  ///< redraws a line (`progress_view`); empty: none
+  std::vector<std::string> command = {};       ///< the user's, word by word, to print the next ones
+  std::string token = {};                      ///< of --dashboard; empty: drawn if needed
+  master::final_retries::limits storage = {};  ///< for failing storage at the end of the job
 };
 
 /// Runs the whole job in this process (`--distribution_strategy=Local`): the master's decisions, one store
-/// and one worker, joined by calls instead of sockets. When it is interrupted the minibatch at hand is
-/// finished, and a checkpoint is written where there is a place for one. The code is then not 0. Returns the
-/// exit code; throws edl::error when the job cannot be done.
+/// and one worker, connected by calls instead of sockets. On interruption it finishes the current minibatch,
+/// writes a checkpoint if there is a directory, and returns a code other than 0. Returns the exit code;
+/// throws edl::error if the job cannot be done.
 int run_local(program& p, job const& j, logger const& log, local_context const& around);
 
 }  // namespace edl::train

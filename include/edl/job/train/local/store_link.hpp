@@ -12,17 +12,17 @@
 
 namespace edl::train {
 
-/// A store in the worker's own process: what servers are over the net. Thread safety: as the store.
+/// A store in the worker's own process, in place of servers over the network. Thread safety: as the store.
 class store_link final : public worker::parameter_link {
  public:
-  /// `pushing` is called before every push, and `pushed` is told what became of it. `in_place`: the store's
-  /// variables are where they are computed with. The store outlives this.
+  /// Calls `pushing` before every push, and `pushed` with its result. `in_place`: the trainer computes with
+  /// the store's variables directly. The store must outlive this.
   store_link(
       ps::store& to, bool in_place, std::function<void(ps::push_result const&)> pushed,
       std::function<void()> pushing = [] {})
       : store_(to), in_place_(in_place), pushed_(std::move(pushed)), pushing_(std::move(pushing)) {}
 
-  /// `seen` is given the gradients of each minibatch that has become a part of a version.
+  /// Calls `seen` with the gradients of each minibatch that has become part of a version.
   void watch(std::function<void(std::uint64_t version, view<float> gradients)> seen) {
     seen_ = std::move(seen);
   }
@@ -45,7 +45,7 @@ class store_link final : public worker::parameter_link {
   std::function<void(std::uint64_t, view<float>)> seen_;
 };
 
-/// A version that is frozen, or the current one, which nobody may have frozen: the end of a job.
+/// A frozen version, or the current one if it is not frozen, at the end of a job.
 ps::snapshot frozen_or_current(ps::store& of, std::uint64_t version);
 
 }  // namespace edl::train

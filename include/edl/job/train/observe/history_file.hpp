@@ -13,11 +13,11 @@
 
 namespace edl::train {
 
-/// The lines of a job's history: text with a step each, appended to a file on a thread of its own. A line is
-/// one write, so that the end of the process leaves whole ones; a torn one, as of a full disk, is taken back
-/// or cut off at the next start. What cannot be written is said once, kept, and tried again with what
-/// follows. It is no failure of the job. Of a kind, a line whose step is not above the last one's is left
-/// out. Nothing is forced to the disk. Thread safety: safe.
+/// The lines of a job's history: text with a step each, which a separate thread appends to a file. A line is
+/// one write, so a killed process leaves complete lines; a torn one, e.g. on a full disk, is undone or cut
+/// off at the next start. A write error is logged once, and the line is kept and retried with later ones. It
+/// does not fail the job. A line is dropped if its step is not above that of the last line of its kind.
+/// Nothing is synced to disk. Thread safety: safe.
 class history_file {
  public:
   enum class kind : std::uint8_t { training, evaluation, values, pictures };
@@ -28,19 +28,19 @@ class history_file {
   history_file(history_file const&) = delete;
   history_file& operator=(history_file const&) = delete;
 
-  /// Writes what is left, or says how much is missing.
+  /// Writes the rest, or logs how much is missing.
   ~history_file();
 
-  /// The job goes on from this step: drops the lines of later ones, and says so. To come before any line.
+  /// Call before any line if the job resumes from this step: drops lines of later steps, and logs that.
   void go_on_from(std::uint64_t step);
 
-  /// `line`: with its end.
+  /// `line`: including its line end.
   void append(kind of, std::uint64_t step, std::string line);
 
-  /// Waits until all that was given before has been written, or tried.
+  /// Waits until all earlier lines have been written, or attempted.
   void flush();
 
-  static constexpr std::size_t most_waiting = 10'000;  ///< lines; more of them are lost, and counted
+  static constexpr std::size_t most_waiting = 10'000;  ///< lines; further ones are dropped, and counted
 
  private:
   struct work {

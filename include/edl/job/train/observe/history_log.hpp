@@ -20,12 +20,12 @@
 
 namespace edl::train {
 
-/// The history of a training job, `history.jsonl` beside its checkpoints: a line for every so many steps, and
-/// one for each evaluation. The same goes into event files for TensorBoard, where they are wanted. Files are
-/// written on another thread. Thread safety: unsafe, but for `flush`.
+/// The history of a training job, `history.jsonl` beside its checkpoints: a line every `steps` steps, and one
+/// for each evaluation. If requested, it also writes event files for TensorBoard. Another thread writes the
+/// files. Thread safety: unsafe, except `flush`.
 class history_log {
  public:
-  /// Who follows a history while it is made. Both are there, or none.
+  /// Receives a history while it is written. Both functions are set, or neither.
   struct listener {
     std::function<void(history_file::kind of, std::uint64_t step, std::string const& line)> line;
     std::function<void(std::uint64_t step)> go_on_from;  ///< lines of later steps are void
@@ -34,29 +34,29 @@ class history_log {
   struct options {
     std::string path;           ///< of history.jsonl; empty: none
     std::string events;         ///< directory of TensorBoard's event files; empty: none
-    std::uint64_t steps = 100;  ///< between two lines, at least; 0: only evaluations have lines
+    std::uint64_t steps = 100;  ///< at least, between two lines; 0: only evaluations have lines
     std::function<double(std::uint64_t version)> rate;  ///< the learning rate at a version
     std::function<double()> clock;                      ///< seconds since 1970; empty: the system's
-    listener to = {};                                   ///< told of the same lines
+    listener to = {};                                   ///< receives the same lines
   };
 
   history_log(options o, logger log);
 
-  /// Whether a look at this version may write a line.
+  /// Whether `look` at this version may write a line.
   bool due(std::uint64_t version) const { return version >= due_; }
 
-  /// How far the job is. A generation that goes back takes the lines of later steps away.
+  /// Records the job's progress. A generation that rolls back drops the lines of later steps.
   void look(master::coordinator const& of, master::job_progress const& p, time_point now);
 
-  /// An evaluation of this version is complete.
+  /// Records a complete evaluation of this version.
   void evaluated(master::coordinator const& of, std::uint64_t version, metric_values const& values,
                  std::uint64_t records);
 
-  /// For TensorBoard alone: tensors of a version by their tags, and pictures that are of no version.
+  /// Only for TensorBoard: tensors of a version by their tags, and pictures independent of a version.
   void tensors(std::uint64_t version, std::vector<std::pair<std::string, view<float>>> const& values);
   void pictures(std::vector<std::pair<std::string, event_picture>> const& all);
 
-  /// The job has ended: the steps since the last line have one of their own.
+  /// Call when the job has ended: writes a line for the steps since the last one.
   void close(master::coordinator const& of, master::job_progress const& p, time_point now);
 
   void flush();
@@ -77,16 +77,16 @@ class history_log {
   std::optional<time_point> since_;          // when that was
   logger log_;
   history_file file_;
-  std::list<history_file> events_;  // the last is written to; none is waited for here
+  std::list<history_file> events_;  // the last one is being written; never waits for any
 };
 
-/// An object of JSON, in which what is no number is null.
+/// A JSON object, with null for NaN and infinity.
 std::string metrics_as_json(metric_values const& of);
 
-/// Where the history of a job stands that has this directory.
+/// The path of a job's history, for this checkpoint directory.
 std::string history_path(std::string const& checkpoint_dir);
 
-/// That of a job as it asks for it.
+/// The options for a job.
 history_log::options history_options(job const& j, program const& p);
 
 }  // namespace edl::train

@@ -19,41 +19,41 @@ namespace edl::train {
 
 using metric_values = std::vector<std::pair<std::string, double>>;
 
-/// How far a job is, and what is known of its model, for a person.
+/// A job's progress and its model's metrics, for display.
 struct progress_numbers {
   master::job_progress at;
-  std::optional<std::uint64_t> records;  ///< that there are to be in all; nothing: without end
-  double rate = 0;                       ///< records a second; 0: not known
-  double loss = 0;                       ///< the last one that a worker told of; 0: none
+  std::optional<std::uint64_t> records;  ///< in all; empty: unlimited
+  double rate = 0;                       ///< records per second; 0: unknown
+  double loss = 0;                       ///< the last one reported by a worker; 0: none
   metric_values metrics;                 ///< of the last evaluation
 };
 
-/// How far a job is: where there is a place for it one line that is redrawn, otherwise a log line now and
-/// then. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Shows a job's progress: as one redrawn line if possible, otherwise as periodic log lines. Thread safety:
+/// distinct objects: safe. Shared objects: unsafe.
 class progress_view {
  public:
-  /// `show`: where the line is redrawn; empty: nowhere.
+  /// `show`: redraws the line; empty: log lines.
   progress_view(job const& j, logger log, cli::status_sink show = {});
   progress_view(progress_view const&) = delete;
   progress_view& operator=(progress_view const&) = delete;
   ~progress_view() { clear(); }
 
-  /// Call it as often as you like; it shows something a few times a second where the line is redrawn, else
-  /// every ten seconds. The log line that stands for what it has shown; empty: nothing was shown.
+  /// May be called at any rate; it shows something a few times a second if the line is redrawn, otherwise
+  /// every ten seconds. Returns the log line for what it has shown; empty: nothing was shown.
   std::string update(master::job_progress const& p, time_point now);
 
-  /// What had been done before this process had any part in it, where that is known. Before the first look.
+  /// Sets what had been done before this process started, if known. Call before the first `update`.
   void goes_on_from(ledger const& applied);
 
-  /// An evaluation is complete: of this version, over so many records.
+  /// Records a complete evaluation of this version, over `records` records.
   void evaluated(metric_values of, std::uint64_t version, std::uint64_t records) {
     last_ = {std::move(of), version, records};
   }
 
-  /// Takes the redrawn line away.
+  /// Removes the redrawn line.
   void clear();
 
-  /// Whether the line is redrawn, so that a person watches.
+  /// Whether the line is redrawn, that is, on a terminal.
   bool watched() const { return bool(show_); }
 
   struct evaluation {
@@ -62,7 +62,7 @@ class progress_view {
   };
 
   double loss() const { return loss_; }                            ///< the last one; 0: none
-  evaluation const& last_evaluation() const { return last_; }      ///< of no records: there was none
+  evaluation const& last_evaluation() const { return last_; }      ///< with no records: there was none
   double seconds(time_point now) const;                            ///< since the first look
   std::uint64_t records_before() const { return first_records_; }  ///< that were done before
 
@@ -71,7 +71,7 @@ class progress_view {
   logger log_;
   cli::status_sink show_;
   time_point shown_{}, since_{}, first_{};
-  std::uint64_t records_ = 0, first_records_ = 0;  // at `since_`, before this process had anything done
+  std::uint64_t records_ = 0, first_records_ = 0;  // at `since_`, before this process did anything
   double rate_ = 0;                                // records a second, smoothed
   double loss_ = 0;
   bool begun_ = false;  // something was leased, or done
@@ -82,10 +82,10 @@ class progress_view {
 std::string describe(master::job_progress const& p, double records_per_second);
 
 /// The same for a terminal, by its width: "epoch 1/2  10 %  1873 records/s  loss 0.113  accuracy 0.97  0:57
-/// left". As long as nobody can tell the time it is `--:--`.
+/// left". Until the time can be estimated it is `--:--`.
 cli::status_line status_of(job const& j, progress_numbers const& n);
 
-/// What is left of it at the end: "version 192, loss 0.113". Without a loss where nobody told of one.
+/// The final state: "version 192, loss 0.113"; without the loss if none was reported.
 std::string outcome(master::job_progress const& p);
 
 /// Seconds as `0:57`, `12:03` or `1:02:03`.

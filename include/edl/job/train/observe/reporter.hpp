@@ -21,54 +21,54 @@
 
 namespace edl::train {
 
-/// What is told of a job, and what follows from its evaluations, whether its processes are one or many.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Reports a job's progress, and acts on its evaluations, for jobs of one or of many processes. Thread
+/// safety: distinct objects: safe. Shared objects: unsafe.
 class reporter {
  public:
-  /// `from`: the version that the job begins at (`metric_history`). `show`: as `progress_view`'s. `page`: of
-  /// --dashboard. All references outlive this.
+  /// `from`: the version at which the job begins (`metric_history`). `show`: as in `progress_view`. `page`:
+  /// of --dashboard. All references must outlive this.
   reporter(program& p, job const& j, std::uint64_t from, cli::status_sink show, logger log,
            dashboard_context page = {});
 
-  /// How far the job is, as often as you like: where a page shows it.
+  /// Updates the job's progress; may be called at any rate.
   void look(master::coordinator const& decisions, master::job_progress const& p, time_point now);
 
-  /// A line of the job's decisions: it is logged, and the page shows it.
+  /// Logs a line about the job's decisions, and shows it on the page.
   void say(master::log_line const& what);
 
-  /// An evaluation is complete: it is shown and told. Whether its version is the best so far, and its model
-  /// is to be written.
+  /// Call when an evaluation is complete: shows and logs it. Returns whether its version is the best so far,
+  /// so that its model must be written.
   bool evaluated(master::evaluation_result const& r, master::coordinator const& decisions);
 
-  /// The records that this version has most trouble with, an array of JSON: the page shows them.
+  /// The records with the highest loss in this version, a JSON array, for the page.
   void worst(std::uint64_t version, std::string records) {
     if (page_) page_->worst(version, std::move(records));
   }
 
-  /// The result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
-  /// wait for a disk, and returns true when the job is to end early.
+  /// Call when the result is final: if it is the best, the model has been written. Returns a function that
+  /// saves it, for a thread that may block on a disk; the function returns true if the job must end early.
   std::function<bool()> judged(master::evaluation_result const& r);
 
   /// The version that has ended the job early.
   std::optional<std::uint64_t> stopped_at() const;
 
-  /// The last evaluation: that this process has heard of, or else that of one before it.
+  /// The last evaluation of this process, or else of an earlier one.
   std::optional<metric_history::entry> evaluation() const;
 
-  /// The history in at most some dozen lines, an array of JSON; empty where nobody wants to be told.
+  /// The history in at most some dozen lines, as a JSON array; empty if it is not reported.
   std::string recent() const { return recent_ ? recent_->history() : std::string(); }
 
-  /// The versions that were judged before, where the job judges; the newest.
+  /// The newest version that was judged before, if the job judges evaluations.
   std::optional<std::uint64_t> newest_judged() const;
 
-  /// Nothing is shown any more. Says what was counted, and which version is the best.
+  /// Ends the display. Logs the account, and the best version.
   void close(master::coordinator const& decisions) { close(decisions, decisions.progress()); }
   void close(master::coordinator const& decisions, master::job_progress const& p);
 
-  /// After that: the job was stopped, `how`; `command` as in `ended_job`.
+  /// Call after that if the job was stopped, `how`; `command` as in `ended_job`.
   void stopped(std::string const& how, std::vector<std::string> const& command) const;
 
-  /// After that: the job is complete. `last`: a line before its summary, where a job has a name.
+  /// Call after that if the job is complete. `last`: a line before its summary, if the job has a name.
   void complete(master::coordinator const& decisions, std::vector<std::string> const& command,
                 std::string const& last = {}) const;
 
@@ -81,7 +81,7 @@ class reporter {
   logger log_;
   std::optional<metric_history> history_;
   std::unique_ptr<job_feed> recent_;
-  std::unique_ptr<dashboard> page_;  // none: nobody wants to see it
+  std::unique_ptr<dashboard> page_;  // null: without --dashboard
   history_log log_of_steps_;
   progress_view view_;
 };

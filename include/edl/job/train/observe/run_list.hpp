@@ -12,23 +12,24 @@
 
 namespace edl::train {
 
-/// The runs below a directory: whatever has a `history.jsonl`, and the trials of a `sweep.json` beside them.
-/// What changes is found by a file's size and time; then its end is read, and no more. Thread safety: unsafe.
+/// The runs below a directory: every directory with a `history.jsonl`, and the trials of a `sweep.json`
+/// beside them. It detects changes by a file's size and time, and then reads only its end. Thread safety:
+/// unsafe.
 class run_list {
  public:
   static constexpr std::size_t most = 100'000;  ///< runs; more of them are left out
 
-  /// `depth`: how many directories below the first one are looked into.
+  /// `depth`: levels of directories to search below the first one.
   explicit run_list(std::string directory, int depth = 5) : directory_(std::move(directory)), depth_(depth) {}
 
-  /// By their names, which are their paths without "/checkpoints" behind, printable, and numbered where two
-  /// print alike: an object of JSON in one line each, with `id`, `step`, `loss`, `metrics`, `time` and what
-  /// else the last lines have; `hyperparameters` of a trial, and of a run whose newest checkpoint says them;
-  /// and why a trial failed. Directories that cannot be read are passed over.
+  /// The runs by name, a one-line JSON object each. A name is the path without a final "/checkpoints", made
+  /// printable, and numbered if two print alike. The object has `id`, `step`, `loss`, `metrics`, `time` and
+  /// other fields of the last lines; the `hyperparameters` of a trial, and of a run whose newest checkpoint
+  /// has them; and why a trial failed. Skips directories that cannot be read.
   std::map<std::string, std::string> const& look();
 
-  /// All lines of a run's history as an array of JSON; of more than some thousand every second one goes.
-  /// Empty: there is none of that name, also where it is looked for anew.
+  /// All lines of a run's history as a JSON array; beyond some thousand every second one is dropped. Empty:
+  /// there is no run with this name, even after a new search.
   std::string lines_of(std::string const& id);
 
   bool complete() const { return files_.size() < most; }

@@ -11,40 +11,37 @@
 
 namespace edl::train {
 
-/// What the end of a job is told of.
+/// The facts for the summary at the end of a job.
 struct ended_job {
   edl::job const& job;
   master::coordinator const& decisions;
   progress_view const& seen;
-  std::vector<std::string> command;  ///< that a person gave, word by word; empty: nobody gives one
+  std::vector<std::string> command;  ///< the user's command, word by word; empty: none
   bool early = false;                ///< whether --early_stopping has ended it
-  std::string plan = {};             ///< of --memory_budget; empty: there is none
+  std::string plan = {};             ///< of --memory_budget; empty: none
 };
 
-/// Lines for a person when a job is complete. They tell what was done in which time, what the model has
-/// reached, where it lies, and, of training, which commands come next. Looks into the directories that the
-/// job has written to.
+/// Lines for the user when a job is complete: what was done in which time, the model's metrics and location,
+/// and, after training, the next commands. Reads the directories that the job has written to.
 std::vector<std::string> summary(ended_job const& j, time_point now);
 
-/// Lines for a person when --dry_run is complete: what was tried. Reads what was written; throws error where
-/// it cannot be read.
+/// Lines for the user when --dry_run is complete: what was tried. Reads back what was written; throws error
+/// if it cannot.
 std::vector<std::string> dry_run_report(ended_job const& j);
 
-/// Writes the lines that belong to the end of a complete job: as they are where a person watches, else as log
-/// lines. Those of --dry_run, which are what the command is for, go to standard output. Throws as
-/// `dry_run_report`.
+/// Writes the summary of a complete job: plain on a terminal, otherwise as log lines. The lines of --dry_run,
+/// the command's result, go to standard output. Throws as `dry_run_report`.
 void tell(ended_job const& j, time_point now, logger const& log);
 
-/// Tells of an evaluation that is complete: in the log, or, of `evaluate`, whose result it is, on standard
-/// output.
+/// Reports a complete evaluation: in the log, or, as the result of `evaluate`, on standard output.
 void tell_evaluation(job const& j, std::string const& line, progress_view& seen, logger const& log);
 
-/// Says that a job was stopped, `how`, what there is to go on from, and the command that does. `seen` and
+/// Reports that a job was stopped, `how`, from what it can resume, and the command for that. `seen` and
 /// `command` as in `ended_job`.
 void tell_stopped(std::string const& how, job const& j, progress_view const& seen,
                   std::vector<std::string> const& command, logger const& log);
 
-/// The command with another value of a flag, which is added where it is not given.
+/// The command with another value of a flag, which is added if it is not given.
 std::vector<std::string> with_flag(std::vector<std::string> command, std::string const& name,
                                    std::string const& value);
 

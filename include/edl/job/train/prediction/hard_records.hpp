@@ -27,39 +27,39 @@ namespace edl::train {
 /// Features as a picture of 1 or 3 channels: the least value is black, and the largest is white.
 std::string png_of(shape of, view<float> features);
 
-/// Records that a model has trouble with, for a person to look at. Those with the highest loss are told
-/// (--worst). Those of which it says a wrong class are written (--wrong): a line of `wrong.jsonl` each, and,
-/// where the network takes pictures, a PNG as the network sees it, from its least value to its largest. At
-/// most `most_wrong` are. In a job of several processes each task's are a part in --wrong, which the master
-/// joins. Thread safety: unsafe.
+/// The records that a model predicts worst, for inspection. It reports those with the highest loss (--worst),
+/// and writes wrongly classified ones (--wrong): a line of `wrong.jsonl` each, and, if the network takes
+/// pictures, a PNG as the network sees it, scaled from its least to its largest value. It writes at most
+/// `most_wrong`. In a job of several processes each task writes a part in --wrong, which the master joins.
+/// Thread safety: unsafe.
 class hard_records {
  public:
   static constexpr std::uint64_t most_wrong = 10'000;
 
   static bool wanted(job const& j) { return j.evaluation.worst > 0 || !j.evaluation.wrong.empty(); }
 
-  /// Throws usage_error where --wrong is asked for and the loss says no class.
+  /// Throws usage_error if --wrong is given and the loss has no classes.
   static void check(job const& j, program const& p);
 
-  /// References outlive this. Throws as `check`.
+  /// References must outlive this. Throws as `check`.
   hard_records(job const& j, program const& p, data::source const& from);
 
-  /// Looks at a minibatch that was evaluated.
+  /// Processes an evaluated minibatch.
   void look(worker::trainer& by, data::batch const& b);
 
-  /// In one process: the worst as one line of JSON, which are forgotten then.
+  /// In one process: returns the worst as one line of JSON, and clears them.
   std::string take_worst();
 
-  /// In several processes: all minibatches of this task have been evaluated, and nobody knows it yet. Returns
-  /// what the master is told of it, for `worst_of_tasks`.
+  /// In several processes: call when all minibatches of this task have been evaluated, before reporting it.
+  /// Returns the text for the master, for `worst_of_tasks`.
   std::string end_task(task_key const& task);
 
-  /// The end, in one process: writes a line for each of the worst, or with --output_format=json one for all,
-  /// and says where the wrong ones are.
+  /// At the end, in one process: writes a line for each of the worst, or with --output_format=json one for
+  /// all, and logs the path of the wrong ones.
   void tell(std::ostream& to, logger const& log);
 
-  /// The same of the parts of several processes, which are removed; `records`: how many were evaluated. Where
-  /// this process does not see the parts of all, they stay, and that is said.
+  /// The same for the parts of several processes, which it then removes; `records`: number of evaluated
+  /// records. If this process does not see all parts, it leaves them and logs that.
   static void join(job const& j, std::uint64_t records, std::ostream& to, logger const& log);
 
   class worst_of_tasks;
@@ -69,9 +69,9 @@ class hard_records {
     double loss = 0;
     std::uint64_t record = 0;  ///< among all
     std::string file;
-    std::optional<std::uint64_t> in_file;  ///< its number there; none: it is all of the file
+    std::optional<std::uint64_t> in_file;  ///< its number there; empty: it is the whole file
     std::optional<std::int64_t> label, said;
-    float probability = 0;  ///< that predictions have: of the class that is said, or of a yes
+    float probability = 0;  ///< as in predictions: of the predicted class, or of a yes
 
     std::string json() const;
     static std::string json(std::vector<seen> const& all);
@@ -101,12 +101,12 @@ class hard_records {
   std::unique_ptr<durable_file> lines_;
 };
 
-/// What the workers of a training tell of an evaluation's tasks. Thread safety: unsafe.
+/// Collects the workers' texts about an evaluation's tasks. Thread safety: unsafe.
 class hard_records::worst_of_tasks {
  public:
   explicit worst_of_tasks(std::uint64_t most) : most_(most) {}
 
-  /// In the place of what was said of this task before. What is no list of records is left out.
+  /// Replaces an earlier text of this task. Ignores invalid text.
   void add(std::uint32_t task, std::string const& told);
 
   /// As `take_worst`.

@@ -11,9 +11,9 @@
 
 namespace edl {
 
-/// What outputs are by the loss that they are trained with.
+/// The meaning of outputs, determined by their loss.
 enum class output_meaning {
-  numbers,        ///< what they are
+  numbers,        ///< plain numbers
   classes,        ///< the softmax of all is a probability for each class
   probabilities,  ///< the sigmoid of each is a probability
 };
@@ -22,7 +22,7 @@ enum class output_meaning {
 struct model_output {
   std::string name;       ///< of the head, or "output"
   shape extents;          ///< of a record's
-  std::size_t first = 0;  ///< where they begin among the record's outputs
+  std::size_t first = 0;  ///< offset among the record's outputs
   output_meaning meaning = output_meaning::numbers;
 
   std::size_t size() const { return extents.size(); }
@@ -42,7 +42,7 @@ struct likeliest_class {
   }
 };
 
-/// The probability that a sigmoid makes of an output.
+/// The sigmoid of an output.
 inline float probability_of(float output) { return float(1 / (1 + std::exp(-double(output)))); }
 
 }  // namespace edl

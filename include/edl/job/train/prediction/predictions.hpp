@@ -14,27 +14,27 @@
 
 namespace edl::train {
 
-/// The numbers of a shard's records among all of a source, from 0 on.
+/// The numbers of a shard's records in the source, from 0.
 std::vector<std::uint64_t> numbers_among_all(data::source const& from, std::size_t shard,
                                              view<std::uint64_t> records);
 
-/// The values of a feature as JSON: a value, a list of several, or null where the record has none.
+/// The values of a feature as JSON: a value, a list of several, or null if the record lacks it.
 std::string json_of(example const& record, std::string const& name);
 
-/// What one record's predictions are written from.
+/// The data for the predictions of one record.
 struct predicted_record {
   std::uint64_t number = 0;  ///< among all records
-  example const* record;     ///< what it was made of; null where no columns are wanted
+  example const* record;     ///< the record; null without --prediction_columns
   view<float> outputs;
 };
 
-/// Writes predictions in --prediction_outputs, a part `part-NNNNN` for each task, each whole or not there. A
-/// part is a file of --prediction_format by itself: the number of each record among all, the features that
-/// --prediction_columns names, and for each output its class and probability, where its loss says what they
-/// are, and its values. Thread safety: unsafe.
+/// Writes predictions to --prediction_outputs, a part `part-NNNNN` for each task, atomically. A part is a
+/// file of --prediction_format by itself: the number of each record among all, the features that
+/// --prediction_columns names, and for each output its class and probability, if its loss defines them, and
+/// its values. Thread safety: unsafe.
 class prediction_parts {
  public:
-  /// References outlive this. Throws usage_error where the records lack one of the columns.
+  /// References must outlive this. Throws usage_error if the records lack one of the columns.
   prediction_parts(job const& j, program const& p, data::source const& from);
 
   /// `records`: of the shard, one for each row of the outputs.
@@ -48,9 +48,9 @@ class prediction_parts {
   std::unique_ptr<data::reader> reader_;
 };
 
-/// Makes one file `predictions` of the parts of so many tasks, in their order, and removes them; a line for a
-/// log that says where it is. Where this process does not see all of the parts they stay, and the line says
-/// so. Memory is bounded. Throws error where it cannot be written: the parts stay.
+/// Joins the parts of this many tasks into one file `predictions`, in their order, removes them, and returns
+/// a log line with the path. If this process does not see all parts, it leaves them, and the line says so.
+/// Memory is bounded. Throws error if the file cannot be written; the parts then stay.
 std::string join_predictions(job const& j, std::uint32_t tasks);
 
 }  // namespace edl::train

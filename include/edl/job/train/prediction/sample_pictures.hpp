@@ -13,9 +13,9 @@
 
 namespace edl::train {
 
-/// The first records that a job evaluates, or else trains, as the network sees them: --tensorboard_pictures,
-/// by their tags. Throws usage_error for a network that takes no pictures, and what reading and feeding
-/// throw.
+/// The first evaluation records of a job, or else training records, as the network sees them, by tag:
+/// --tensorboard_pictures. Throws usage_error for a network that takes no pictures, and what reading and
+/// feeding throw.
 std::vector<std::pair<std::string, event_picture>> sample_pictures(job const& j, program const& p,
                                                                    records const& from,
                                                                    worker::trainer const& by);

@@ -14,28 +14,28 @@
 
 namespace edl::train {
 
-/// The values of a trained model, to predict with: those of a checkpoint, or of an exported model. Variables
-/// are in memory. Tables of an exported model are mapped, so that they may be larger than memory. Those of a
-/// checkpoint are in memory, with what the optimiser keeps beside them.
+/// The values of a trained model for prediction, from a checkpoint or an exported model. Variables are in
+/// memory. Tables of an exported model are mapped, so they may be larger than memory. Those of a checkpoint
+/// are in memory, with the optimiser's slots.
 ///
 /// Thread safety: const, safe.
 class saved_model {
  public:
-  /// `path`: what `find_model` returns. The program outlives this. Throws error, which names the path, where
-  /// it is no such model's, or damaged.
+  /// `path`: the result of `find_model`. The program must outlive this. Throws error, which names the path,
+  /// if it is of another model, or damaged.
   saved_model(program const& p, std::string const& path);
 
   std::uint64_t version() const { return version_; }
   std::span<float> variables() { return variables_; }
 
-  /// Gives the rows that `begin` found their weights: an id that was never trained has what it would begin
-  /// with. It allocates nothing.
+  /// Fills in the weights of the rows that `begin` found: an id that was never trained gets its initial
+  /// values. Allocates nothing.
   void pull(sparse::minibatch_rows& rows) const;
 
  private:
   std::uint64_t version_ = 0;
   std::vector<float> variables_;
-  std::vector<std::shared_ptr<sparse::table>> tables_;  // of a checkpoint; of a file without rows
+  std::vector<std::shared_ptr<sparse::table>> tables_;  // for a checkpoint, or for a file without rows
   std::unique_ptr<checkpoint::model_reader> file_;
   std::vector<checkpoint::model_reader::table const*> mapped_;
 };

@@ -10,11 +10,10 @@
 
 namespace edl::train {
 
-/// What a model's `feed` computes of a record's numbers, for each input of numbers by its name ("input" where
-/// it is the only one). It is found out by feeding records that are not data, but tell the place of each
-/// number, and held against records of other numbers and texts. Throws usage_error, which names
-/// --export_preprocess, where something of an input is not a multiple of one number of the record plus a
-/// constant.
+/// The arithmetic of a model's `feed` on a record's numbers, for each input of numbers by its name ("input"
+/// for the only one). It is determined by feeding artificial records that identify each number, and verified
+/// with records of other numbers and texts. Throws usage_error, which names --export_preprocess, if part of
+/// an input is not a multiple of one number of the record plus a constant.
 std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program const& p,
                                                               record_facts const& known = {});
 

@@ -16,40 +16,39 @@
 
 namespace edl::train {
 
-/// What a user may set of a model without a new build: name, type, bounds, description, and in `fallback` the
-/// value that holds.
+/// A model's hyperparameters: name, type, bounds, description, and in `fallback` the current value.
 using hyperparameters = std::vector<cli::flag>;
 
-/// Names and values, in the order in which a user gives them.
+/// Names and values, in the order given by the user.
 using settings = std::vector<std::pair<std::string, std::string>>;
 
-/// The settings in a text such as `rate=0.05;patience=3`; commas separate as well. Throws usage_error where a
-/// part of it is no `name=value`, or a name comes twice.
+/// The settings in a text such as `rate=0.05;patience=3`; commas also separate. Throws usage_error if a part
+/// is not `name=value`, or a name is duplicated.
 settings read_settings(std::string_view text);
 
-/// Such a text.
+/// Writes them in that form.
 std::string write_settings(settings const& of);
 
-/// The values that hold.
+/// The current values.
 settings values_of(hyperparameters const& all);
 
-/// Sets values. Throws usage_error where there is no such hyperparameter, with the nearest name, and where a
-/// value is of another type or out of bounds.
+/// Sets values. Throws usage_error for an unknown hyperparameter, with the most similar name, and for a value
+/// of the wrong type or out of bounds.
 void set(hyperparameters& all, settings const& values);
 
 /// A line for a log about a value that a model was trained with.
 struct trained_note {
-  bool taken;  ///< false: another value holds, or none
+  bool taken;  ///< false: another value is used, or none
   std::string text;
 };
 
-/// Sets what a model was trained with, except for names that a user has set. Returns a note for each value
-/// that is not the one before, that the user overrides, or whose name `all` lacks. Throws error where a value
-/// is refused. `model` names the model in these lines.
+/// Sets the values of a model's training, except those that the user has set. Returns a note for each value
+/// that changes, that the user overrides, or whose name is not in `all`. Throws error for an invalid value.
+/// `model` is the model's name in the notes.
 std::vector<trained_note> set_trained(hyperparameters& all, settings const& trained, settings const& given,
                                       std::string const& model);
 
-/// Lines for `--help`; empty where there are none.
+/// Lines for `--help`; empty if there are none.
 std::string help_text(hyperparameters const& all);
 
 /// A hyperparameter as the struct of a model has it.
@@ -65,14 +64,14 @@ cli::flag describe(std::string_view name, hyperparameter<T> const& of) {
     f.most = std::uint64_t(std::max<T>(of.most, 0));
   } else {
     f.type = cli::flag::value_type::number;
-    // As a user writes them: 0.9 of a float is not the double 0.9.
+    // As a user writes them: the float 0.9 is not the double 0.9.
     f.lowest = cli::parse_number<double>(fmt::format("{}", of.least));
     f.highest = cli::parse_number<double>(fmt::format("{}", of.most));
   }
   return f;
 }
 
-/// The value that holds, which `set` or `describe` wrote.
+/// The current value, as `set` or `describe` wrote it.
 template <settable T>
 T value_of(cli::flag const& f) {
   if constexpr (std::same_as<T, bool>)

@@ -13,23 +13,24 @@
 
 namespace edl {
 
-/// What a model's `feed` makes of the first records of the training data, without augmentation.
+/// The samples that a model's `feed` makes from the first training records, without augmentation.
 struct first_samples {
   shape of_one;
   std::size_t count = 0;
   view<float> features;  ///< count × of_one.size()
 };
 
-/// Initial values of variables, by name, as checkpoints have them. Thread safety: one thread.
+/// Initial values of variables, by their names in checkpoints. Thread safety: one thread.
 class initial_variables {
  public:
-  /// `layout` outlives this.
+  /// `layout` must outlive this.
   explicit initial_variables(parameter_layout const& layout) : layout_(layout) {}
 
-  /// To be filled; zeros at first. Throws edl::error, which lists the names, where there is no such variable.
+  /// The values to fill in, initially zeros. Throws edl::error, which lists the names, if there is no such
+  /// variable.
   std::span<float> operator[](std::string_view name);
 
-  /// Copies what has been filled into elements [first, first + to.size()) of the arena.
+  /// Copies the filled values into elements [first, first + to.size()) of the arena.
   void write(std::size_t first, std::span<float> to) const;
 
  private:

@@ -11,18 +11,17 @@
 
 namespace edl::train {
 
-/// Throws error, before anything is trained, where --export_onnx could not be done: a layer of the network
-/// cannot be exported, --export_preprocess finds more than arithmetic, the file cannot be made where it is to
-/// be, or it would take the place of a link or of what is no ONNX model.
-/// Returns a line for each flag that is given and will do nothing.
+/// Throws error, before the training, if --export_onnx would fail: a layer cannot be exported,
+/// --export_preprocess finds more than arithmetic, the file cannot be created, or it would replace a link or
+/// a file that is not an ONNX model. Returns a line for each given flag without effect.
 std::vector<std::string> check_onnx(program const& p, job const& j);
 
-/// Writes what a job evaluates of the model at `from`, as `configure` takes it, as an ONNX model to
-/// --export_onnx, as its other flags say, and returns a sentence that says so. Throws error.
+/// Writes the evaluated form of the model at `from` (as for `configure`) as an ONNX model to --export_onnx,
+/// according to the other flags, and returns a sentence about it. Throws error.
 std::string export_onnx(program const& p, job const& j, std::string const& from, logger const& log);
 
-/// What of a model's variables stands in a checkpoint or a file, also in one that `export_onnx` has written.
-/// The program outlives it.
+/// The model's variables in a checkpoint or a file, including one written by `export_onnx`. The program must
+/// outlive it.
 checkpoint::other_model open_other_model(program const& p, std::string const& path);
 
 }  // namespace edl::train

@@ -39,34 +39,34 @@ struct number_input {
   std::size_t first = 0, count = 0;  ///< in the row of a sample
 };
 
-/// All that a binary knows of its model, so that what runs it is compiled once.
+/// A binary's view of its model, so that the code that runs it is compiled once.
 struct program {
   parameter_layout layout;
   sparse::embedding_layout embeddings;
-  std::size_t outputs = 0;            ///< numbers that the network gives for one record
-  std::vector<model_output> heads;    ///< what these are
+  std::size_t outputs = 0;            ///< numbers that the network outputs for one record
+  std::vector<model_output> heads;    ///< their meaning
   shape input;                        ///< of the network
-  std::vector<number_input> numbers;  ///< of its inputs, those of numbers
+  std::vector<number_input> numbers;  ///< its inputs of numbers
   std::unique_ptr<update_rule> rule;
-  edl::rates rates;     ///< of parts, if the model says so
-  hyperparameters set;  ///< with the values that hold
+  edl::rates rates;     ///< of parts, if the model sets them
+  hyperparameters set;  ///< with their current values
 
-  /// The same model with other values of these.
+  /// The same model with other hyperparameters.
   std::function<program(hyperparameters const&)> with;
 
-  /// Names of its variables in the files of others, if it says so.
+  /// Names of its variables in other programs' files, if it declares them.
   std::vector<weight_name> weight_names;
 
-  /// How the model opens paths of its own, if it says so; empty otherwise.
+  /// Opens the model's own formats; empty if it has none.
   data::opener open;
 
-  /// What the model's `feed` thinks of a record: throws as `worker::trainer::feed`, but keeps nothing.
+  /// Checks a record with the model's `feed`: throws as `worker::trainer::feed`, but keeps nothing.
   std::function<void(example const& record, mode m)> feed;
 
   /// The model bound to memory.
   std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;
 
-  /// Says how the network is computed, and returns the price of --memory_budget, as `nn::explain`.
+  /// Prints how the network is computed, and returns the cost of --memory_budget, as `nn::explain`.
   std::function<std::string(std::ostream& to, worker::trainer_options const&)> explain;
 
   /// Adds the network to a graph. Throws error for a layer that cannot be exported.
@@ -75,17 +75,18 @@ struct program {
   /// Initial values of elements [first, first + values.size()) of the arena.
   std::function<void(std::uint64_t seed, std::size_t first, std::span<float> values)> initialise;
 
-  /// What the model makes of its training data before the first step, if it says so: some initial values.
+  /// The model's `prepare`, if it has one: sets some initial values from the training data before the first
+  /// step.
   std::function<void(data::source const& training, bool skip_damaged, initial_variables& into)> prepare;
 
-  /// The metrics by name, from their totals over any number of workers. Of twice as many totals: those of
-  /// float32, "float32_" before their names, behind the others.
+  /// The metrics by name, from their totals over any number of workers. With twice as many totals: those of
+  /// float32, prefixed with "float32_", after the others.
   std::function<std::vector<std::pair<std::string, double>>(view<double> totals)> metrics;
 
   std::vector<std::string> metric_names;  ///< in their order
 
-  /// What the model wants done with predictions, if it says so: rows × outputs, in the process of that
-  /// worker. `records`: the number of each among all records.
+  /// The model's `on_predictions`, if it has one: rows × outputs, in the worker's process. `records`: the
+  /// number of each record.
   std::function<void(int rows, view<float> outputs, int worker, view<std::uint64_t> records)> on_predictions;
 };
 

@@ -18,46 +18,44 @@
 
 namespace edl::train {
 
-/// What the master is to do, and where it begins (`start_of`).
+/// The master's options, and where it begins (`start_of`).
 master::job_options master_options(job const& j, program const& p, records const& r, logger const& log);
 
-/// Threads that compute in a process. They are what the command line says, or its share of the cores that are
-/// granted to it and to `processes` − 1 others.
+/// The number of compute threads of a process: the command line's, or its share of the granted cores, divided
+/// with `processes` − 1 others.
 int threads_of(job const& j, int processes);
 
-/// What a user has asked of the precision and does not get from this trainer, as a line for a log; empty:
-/// all.
+/// A log line about a requested precision that this trainer does not support; empty: it does.
 std::string precision_note(job const& j, worker::trainer const& from);
 
-/// How worker number `id` of `workers` that share a machine computes. They take the GPUs that they see in
-/// turn.
+/// The trainer options of worker number `id` of `workers` on one machine. They use the visible GPUs in turn.
 worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id);
 
-/// How a worker of the job works.
+/// The session options of the job's workers.
 worker::session_options session_options_of(job const& j, program const& p);
 
-/// How pushes become steps. They become steps as they come with --use_async and in one process. They do so,
-/// too, where one gradient is enough for a step and no --sync_version_tolerance says how old it may be.
+/// How pushes become steps. Each push is a step with --use_async, in one process, and if one gradient is
+/// enough for a step and no --sync_version_tolerance is set.
 std::unique_ptr<ps::policy> policy_of(job const& j);
 
-/// What rows of a table follow from, in a job with this seed.
+/// The seed of a table's rows, in a job with this seed.
 std::uint64_t table_seed(std::uint64_t job_seed, std::size_t table);
 
 /// A store of part `part` of `parts` of the model: of its arena, and of the hash slots of its tables.
 ps::store_options store_options_of(job const& j, program const& p, ps::policy const& when, std::uint32_t part,
                                    std::uint32_t parts);
 
-/// Flags of a training job that all of its processes have to be given alike, as "--seed=1": those that a
-/// master and its workers read, or a server.
+/// Flags of a training job that must be equal in all of its processes, as "--seed=1": those read by the
+/// master and its workers, or by a server.
 std::vector<std::string> shared_flags(job const& j, bool reads_records);
 
-/// One line for the user when an evaluation is complete, as `Evaluation metrics[v=50]: {'accuracy': 0.97}`,
-/// or as JSON: `{"version":50,"records":512,"metrics":{"accuracy":0.97}}`, where what is no number is null.
+/// One line for the user when an evaluation is complete: `Evaluation metrics[v=50]: {'accuracy': 0.97}`, or
+/// as JSON: `{"version":50,"records":512,"metrics":{"accuracy":0.97}}`, with null for NaN and infinity.
 std::string evaluation_line(program const& p, master::evaluation_result const& r,
                             result_format how = result_format::text);
 
-/// What a person should know of a result: which of its metrics are no numbers, and what then decides nothing.
-/// Empty: all are.
+/// A note about a result's metrics that are not finite, and the decisions that ignore them. Empty: all are
+/// finite.
 std::string odd_metrics(job const& j, program const& p, master::evaluation_result const& r);
 
 /// Lines for the end of a job: records of each epoch, expected and applied.

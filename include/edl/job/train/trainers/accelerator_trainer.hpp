@@ -20,12 +20,11 @@
 namespace edl::train {
 
 /// A learner as the runtime's `trainer`, on a GPU. A step is one graph there, from the minibatch's features
-/// to the gradients; in the `arena`, a second piece of work makes the optimiser's step. A loss or an
-/// optimiser that the GPU does not know is computed on the processor, between two graphs and by whoever keeps
-/// the variables.
+/// to the gradients; in the `arena`, a second graph makes the optimiser's step. A loss that the GPU does not
+/// support is computed on the processor, between two graphs; an optimiser by the keeper of the variables.
 class accelerator_trainer final : public learning_trainer, private arena {
  public:
-  /// `on`: where the learner computes.
+  /// `on`: the learner's device.
   accelerator_trainer(std::unique_ptr<learner> of, std::shared_ptr<accelerator> on,
                       worker::trainer_options const& o);
 
@@ -42,7 +41,7 @@ class accelerator_trainer final : public learning_trainer, private arena {
                                                        sparse::minibatch_rows& rows) override;
   void variables_written() override;
   void resume() override;
-  /// None where features are rows of tables, which stay with whoever makes their steps.
+  /// Null if features are rows of tables, which stay with the process that makes their steps.
   edl::arena* arena() override { return facts().optimizer_on_gpu && !has_tables() ? this : nullptr; }
 
   double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const& ready) override;
@@ -50,7 +49,7 @@ class accelerator_trainer final : public learning_trainer, private arena {
   view<float> predict(data::batch const& b) override;
 
  private:
-  /// What a graph is of, beside the number of rows.
+  /// The kind of a graph, besides its number of rows.
   enum class work : std::uint8_t {
     training,
     evaluation,
@@ -98,9 +97,9 @@ class accelerator_trainer final : public learning_trainer, private arena {
   pinned_buffer variables_, gradients_, results_, mean_;
   std::vector<std::span<float>> slot_views_;
   view<float> last_;
-  std::vector<std::size_t> borders_;    // of sums with others: none are made if it is empty
+  std::vector<std::size_t> borders_;    // of sums with others; empty: no sums
   std::vector<std::size_t> announced_;  // by a pass, of these
-  std::mutex turn_;                     // of who uses the GPU: a worker's thread, or who reads its arena
+  std::mutex turn_;                     // for the GPU: a worker's thread, or a reader of its arena
   bool resident_ = false;
   bool away_ = false;  // the network's variables are others than the arena's, which are `kept_`
 };

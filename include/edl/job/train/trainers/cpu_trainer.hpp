@@ -17,7 +17,7 @@ namespace edl::train {
 /// A learner as the runtime's `trainer`, on the processor.
 class cpu_trainer final : public learning_trainer {
  public:
-  /// `on`: where the learner computes. `no_gpu`: why none computes, where somebody may have expected one.
+  /// `on`: the learner's device. `no_gpu`: why no GPU is used, if the user may expect one.
   cpu_trainer(std::unique_ptr<learner> of, std::shared_ptr<cpu> on, worker::trainer_options const& o,
               std::string no_gpu);
 
@@ -30,7 +30,7 @@ class cpu_trainer final : public learning_trainer {
   double train(data::batch const& b, std::uint64_t step, worker::gradients_ready const& ready) override;
   void evaluate(data::batch const& b, std::span<double> totals) override;
   void inspect(data::batch const& b, visit_row const& visit) override;
-  /// Twice the metrics' where float32 is told besides.
+  /// Twice the metrics' number if float32 results are reported, too.
   std::size_t totals() const override { return facts().totals * (compares_ ? 2 : 1); }
   view<float> predict(data::batch const& b) override;
 

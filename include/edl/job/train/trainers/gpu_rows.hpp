@@ -14,21 +14,20 @@
 
 namespace edl::train {
 
-/// The rows of tables that a minibatch has, on a GPU, which looks them up for the samples and adds up their
-/// gradients. A row is brought there once, however many samples have it, and its gradient goes back once.
-/// Sums are made in one order. Thread safety: unsafe.
+/// A minibatch's rows of tables on a GPU, which looks them up for the samples and sums their gradients. Each
+/// row is copied there once, for any number of samples, and its gradient is copied back once. Sums have a
+/// fixed order. Thread safety: unsafe.
 class gpu_rows {
  public:
-  /// `feature_size`: numbers of a sample, of which the layout says which are rows. Throws usage_error where a
+  /// `feature_size`: numbers of a sample; the layout determines which are rows. Throws usage_error if a
   /// minibatch has more than 2³² numbers.
   gpu_rows(std::shared_ptr<accelerator> gpu, sparse::embedding_layout const& of, std::size_t feature_size,
            int max_batch);
 
-  /// Features of a minibatch, float32 on the GPU: the batch's, and sums of rows in their places.
+  /// Writes the features of a minibatch, float32 on the GPU: the batch's, with sums of rows in their places.
   void give(data::batch const& b, sparse::minibatch_rows const& rows, std::span<float> features);
 
-  /// Gradients of the rows that were given, of those of the features, activations; they are on the host on
-  /// return.
+  /// Gradients of the given rows, from those of the features (activations); on the host on return.
   std::span<sparse::row_gradients const> sum(view<float> features, sparse::minibatch_rows& rows);
 
  private:
@@ -52,7 +51,7 @@ class gpu_rows {
   std::vector<table> tables_;
   std::vector<sparse::row_terms> terms_;
   sparse::row_terms turned_, joined_;
-  std::vector<lists> numbers_;       // features that are no rows, a list for those that stand together
+  std::vector<lists> numbers_;       // features that are not rows, a list for each contiguous group
   std::size_t numbers_of_one_ = 0;   // of a sample
   std::vector<std::size_t> places_;  // of them, in a sample
   std::vector<float> packed_;

@@ -20,49 +20,48 @@
 
 namespace edl::train {
 
-/// What of a model a GPU's samples depend on.
+/// The properties of a model that determine a GPU's samples.
 struct gpu_sample_options {
   shape input;
   std::size_t labels = 1;  ///< of a sample, four bytes each
   int max_batch = 1;
   bool placed = false;           ///< batches of training carry placements
-  bool exact = false;            ///< they stay float32, whatever the precision: ids
-  bool given_apart = false;      ///< who uses this writes features into `given`
-  bool fed_alike = true;         ///< what is fed of a record in training is the same in every epoch
+  bool exact = false;            ///< they stay float32 for any precision: ids
+  bool given_apart = false;      ///< the caller writes features into `given`
+  bool fed_alike = true;         ///< a record's training sample is the same in every epoch
   std::vector<placement> views;  ///< of evaluation and prediction; empty: the sample itself
 };
 
-/// The samples that a network on a GPU takes in. They are those of a minibatch, and, if they are to be kept,
-/// all that have been fed. Features lie on the GPU, labels on the host. Thread safety: `has` is safe from any
-/// thread. The rest is used by one thread, which waits for the GPU between one `give` and the next.
+/// The samples of a network on a GPU: those of a minibatch, and, if they are kept, all earlier ones. Features
+/// are on the GPU, labels on the host. Thread safety: `has` is safe from any thread. Use the rest on one
+/// thread, which waits for the GPU between one `give` and the next.
 class gpu_samples {
  public:
   gpu_samples(std::shared_ptr<accelerator> gpu, gpu_sample_options of);
 
-  /// Makes room for so many samples; before anything is given. `automatic`: where a quarter of the free
-  /// memory is enough, first for training. What it has done, for the log; empty: nothing. A usage_error where
-  /// they are to be kept and cannot be.
+  /// Allocates memory for this many samples; call before the first `give`. `automatic`: if a quarter of the
+  /// free memory is enough, training first. Returns what it has done, for the log; empty: nothing. Throws
+  /// usage_error if they must be kept but cannot be.
   std::string keep(worker::keep_samples how, std::uint64_t training, std::uint64_t evaluation);
 
-  /// Whether all samples of these records are kept. If they are, it puts their labels into the batch.
+  /// Whether all samples of these records are kept. If so, copies their labels into the batch.
   bool has(data::batch& b) const;
 
-  /// A minibatch to the GPU, or as much of it as is not there, features and, apart from prediction, labels.
+  /// Copies a minibatch to the GPU, as far as it is not there: features and, except in prediction, labels.
   void give(data::batch const& b);
 
-  /// The features that were given, float32.
+  /// The given features, float32.
   std::span<float> given() { return given_.span(); }
 
-  /// The samples that were given become `x`, activations, or float32 if they are `exact`. This may be
-  /// recorded.
+  /// Converts the given samples to `x`, activations, or float32 if they are `exact`. May be recorded.
   void show(int rows, mode m, std::size_t view_index, std::span<float> x);
 
-  /// For `show_chosen`: what is shown of the samples that were given, by their rows and the numbers of views.
+  /// For `show_chosen`: selects rows of the given samples, and views by their numbers.
   void choose(data::batch const& b, std::span<std::uint32_t const> rows,
               std::span<std::uint32_t const> view_indices);
   void show_chosen(int count, mode m, std::span<float> x);
 
-  /// As many as were given, of the type that the model has.
+  /// The given labels, of the model's type.
   float const* labels() const { return labels_.span().data(); }
 
  private:

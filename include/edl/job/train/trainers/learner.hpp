@@ -26,7 +26,7 @@ class trace;
 
 namespace train {
 
-/// What of a model is the same at all times.
+/// The constant facts of a model.
 struct learner_facts {
   shape input, output;
   std::size_t parameters = 0, state = 0;
@@ -35,18 +35,18 @@ struct learner_facts {
   bool of_ids = false;                    ///< features are ids
   sparse::embedding_layout embeddings{};  ///< features are rows of tables
   std::size_t totals = 0;                 ///< of its metrics
-  bool augments = false;                  ///< samples of training are augmented,
-  bool places = false;                    ///< which whoever computes can do
-  bool averages = false;                  ///< evaluation and prediction join what is said on `views`
+  bool augments = false;                  ///< training samples are augmented,
+  bool places = false;                    ///< which the device can do
+  bool averages = false;                  ///< evaluation and prediction average over `views`
   std::span<test_time_view const> views;
   float views_share = 1;                               ///< of a minibatch: who is evaluated on all of them
-  bool loss_on_gpu = false, optimizer_on_gpu = false;  ///< a GPU knows them
+  bool loss_on_gpu = false, optimizer_on_gpu = false;  ///< a GPU supports them
 };
 
-/// A user's Model as trainers see it. It is what the model makes of a record, its network in the memory of a
-/// device, its loss, metrics and optimiser. One virtual call for a pass, so that trainers are compiled once.
-/// Spans of variables, gradients and outputs are in the device's memory. Thread safety: `feed`, `augment` and
-/// `place` are safe from any thread; the rest is used by one thread at a time.
+/// A user's Model as trainers see it: its `feed`, its network in the memory of a device, its loss, metrics
+/// and optimiser. One virtual call per pass, so that trainers are compiled once. Spans of variables,
+/// gradients and outputs are in the device's memory. Thread safety: `feed`, `augment` and `place` are safe
+/// from any thread; the rest is used by one thread at a time.
 class learner {
  public:
   using in = view<float>;
@@ -59,11 +59,11 @@ class learner {
 
   // ---- Records ----
 
-  /// A record becomes row `row`. Throws what the model's feed throws, and data_error when a label cannot be
-  /// used.
+  /// Writes a record into row `row`. Throws what the model's `feed` throws, and data_error if a label cannot
+  /// be used.
   virtual void feed(example const& record, data::batch& b, int row, mode m) const = 0;
 
-  /// Does the augmentation to features, and says what it would do.
+  /// Applies the augmentation to features, or describes it.
   virtual void augment(out features, record_stream const& random) const = 0;
   virtual void place(record_stream const& random, placement& at) const = 0;
 
@@ -76,7 +76,7 @@ class learner {
   virtual void backward(in x, int rows, std::function<void(std::size_t first)> const& ready) = 0;
   virtual in input_gradient() = 0;
   virtual void set_trace(nn::trace* to) = 0;
-  /// What a bound of memory makes of it, for the log; empty: nothing.
+  /// The effect of a memory budget, for the log; empty: none.
   virtual std::string plan() const { return {}; }
 
   // ---- Loss and metrics, on the host ----
@@ -85,7 +85,7 @@ class learner {
   virtual void measure(std::span<double> totals, int rows, in outputs, data::batch const& truth,
                        double loss) const = 0;
 
-  // ---- On a GPU that knows them ----
+  // ---- On a GPU that supports them ----
 
   virtual void compute_loss(accelerator& gpu, int rows, in outputs, in labels, out gradients,
                             out loss) const = 0;

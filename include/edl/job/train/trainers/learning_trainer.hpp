@@ -14,7 +14,8 @@
 
 namespace edl::train {
 
-/// A learner as the runtime's `trainer`, but for the passes: what all devices do with records alike.
+/// A learner as the runtime's `trainer`, without the passes: the processing of records that all devices
+/// share.
 class learning_trainer : public worker::trainer {
  public:
   data::batch make_batch() const override;
@@ -36,14 +37,14 @@ class learning_trainer : public worker::trainer {
     return view<float>(b.features).first(std::size_t(b.rows) * b.feature_size);
   }
 
-  /// The loss of a minibatch that is trained on, as an entry of the profile.
+  /// The loss of a training minibatch, timed for the profile.
   double loss(data::batch const& b, view<float> outputs, std::span<float> gradients);
   nn::trace::scope time_loss();
 
-  /// The rows of a minibatch that are evaluated on all views, by what is said of the first.
+  /// The rows of a minibatch to evaluate on all views, by their outputs on the first.
   std::vector<std::uint32_t> in_doubt(view<float> said) const;
 
-  /// Sets what is to be done to a row in training, by whoever computes.
+  /// Sets the augmentation of a training row, for the device.
   void place(data::batch& b, int row) const;
 
  private:

@@ -10,15 +10,15 @@
 
 namespace edl::train {
 
-/// Binds a model to the memory of what will compute it.
+/// Binds a model to the memory of a device.
 using make_learner = std::function<std::unique_ptr<learner>(std::shared_ptr<backend> on)>;
 
-/// A model's trainer on what `o.on` says: a GPU, where it is not to be the processor and one is to be had.
-/// `portable`: the network can be computed on one. Throws error where a GPU is asked for and cannot be had.
+/// A model's trainer on the device of `o.on`: a GPU if one is available, unless the processor is requested.
+/// `portable`: the network can run on a GPU. Throws error if a requested GPU is not available.
 std::unique_ptr<worker::trainer> make_trainer(worker::trainer_options const& o, bool portable,
                                               make_learner const& make);
 
-/// What would compute then.
+/// The device that it would use.
 std::shared_ptr<backend> open_device(worker::trainer_options const& o, bool portable);
 
 }  // namespace edl::train
