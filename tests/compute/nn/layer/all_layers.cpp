@@ -24,6 +24,7 @@ void layers_of_samples(Check const& of) {
   of(nn::gelu{}, {3, 2, 5});
   of(nn::silu{}, {3, 2, 5});
   of(nn::softplus{}, {3, 2, 5});
+  of(nn::mish{}, {3, 2, 5});
   of(nn::sigmoid{}, {3, 2, 5});
   of(nn::tanh{}, {3, 2, 5});
   of(nn::softmax{}, {3, 2, 5});

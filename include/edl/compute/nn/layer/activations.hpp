@@ -117,6 +117,17 @@ struct softplus : detail::plain_activation<elementwise::softplus, true>, tensor 
   constexpr softplus(tensor x) : tensor(expression::softplus(x)) {}  // NOLINT(google-explicit-constructor)
 };
 
+/// x · tanh(softplus(x)), element by element (Misra, "Mish", BMVC 2020). The shape stays. It runs on the
+/// processor.
+struct mish : tensor {
+  static constexpr std::string_view name = "mish";
+
+  constexpr mish() = default;
+  constexpr mish(tensor x)  // NOLINT(google-explicit-constructor)
+      : tensor(x * expression::tanh(expression::softplus(x))) {}
+  constexpr auto forward(auto x, auto&) const { return mish(x); }
+};
+
 /// x where it is positive, slope · x elsewhere. The shape stays.
 struct leaky_relu : detail::tuned_activation<leaky_relu, elementwise::leaky_relu> {
   setting slope = 0.3f;  ///< not negative
