@@ -61,6 +61,8 @@ void layers_of_samples(Check const& of) {
 
   of(nn::layer_norm{}, {1, 1, 6});
   of(nn::layer_norm{.epsilon = 0.5f}, {2, 3, 4});
+  of(nn::rms_norm{}, {1, 1, 6});
+  of(nn::rms_norm{.epsilon = 0.5f}, {2, 3, 4});
   of(nn::group_norm{.groups = 1}, {2, 3, 4});
   of(nn::group_norm{.groups = 2, .epsilon = 0.5f}, {3, 2, 6});
   of(nn::group_norm{.groups = 4}, {2, 2, 4});

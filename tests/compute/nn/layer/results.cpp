@@ -279,6 +279,18 @@ TEST_CASE("a place whose channels are all equal is beta, and its gradient is fin
   for (double const d : h.dx) CHECK(std::isfinite(d));
 }
 
+TEST_CASE("rms_norm gives each place the mean square 1, then gamma, and of zeros 0") {
+  lone_layer<nn::rms_norm> h{.l = {}, .in = {2, 1, 2}, .batch = 1};
+  h.x = {3, -4, 0, 0};
+  h.parameters = {1, 2};
+  h.forward();
+  CHECK(h.y[0] == doctest::Approx(3 / std::sqrt(12.5)));
+  CHECK(h.y[1] == doctest::Approx(-8 / std::sqrt(12.5)));
+  CHECK(h.y[2] == 0);
+  h.backward();
+  for (double const d : h.dx) CHECK(std::isfinite(d));
+}
+
 // ---- group_norm ----
 
 TEST_CASE("group normalisation gives each group of a sample mean 0 and variance 1, then gamma and beta") {

@@ -24,6 +24,22 @@ struct layer_norm {
   }
 };
 
+/// Divides the channels of each place of each sample by the root of their mean square, then y = gamma ∘ x̂.
+/// (Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.) It knows no batch and carries
+/// no state. The shape stays. It runs on the processor.
+struct rms_norm {
+  float epsilon = 1e-6f;
+
+  static constexpr std::string_view name = "rms_normalization";
+  static constexpr bool recomputes = true;
+
+  constexpr fit check(shape) const { return epsilon > 0 ? fit::fits : fit::option_out_of_range; }
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const scale = 1 / sqrt(mean(square(x), channels) + epsilon);
+    return x * scale * layer.variable("gamma", x.channels(), constant{1});
+  }
+};
+
 #ifndef EDL_HEADER_ONLY
 namespace expression {
 extern template void run<compiled<layer_norm>::forward, float>(basic_backend<float>&, call<float> const&);
