@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "compute/nn/loss_check.hpp"
@@ -23,7 +24,16 @@ TEST_CASE("mse: known value, the loss of that name, and merging") {
   check::merges<mse>(output, 20, x, y, 3);
 }
 
-TEST_CASE("mse of nothing is 0") { CHECK(check::nothing<mse>() == 0); }
+TEST_CASE("mse and rmse of nothing are 0") {
+  CHECK(check::nothing<mse>() == 0);
+  CHECK(check::nothing<edl::rmse>() == 0);
+}
+
+TEST_CASE("rmse is the root of the whole's mean, not the mean of parts' roots") {
+  CHECK(check::metric<edl::rmse>({.channels = 2}, 2, std::vector<float>{1, 2, 3, 4},
+                                 std::vector<float>{2, 0, 3, 1}) == doctest::Approx(std::sqrt(3.5)));
+  check::merges<edl::rmse>({.channels = 3}, 20, check::normal<float>(60, 1), check::normal<float>(60, 2), 3);
+}
 
 }  // namespace metric_mse_test
 

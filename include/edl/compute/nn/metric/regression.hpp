@@ -33,6 +33,13 @@ struct mse {
   static constexpr double value(view<double> sums) { return sums[1] > 0 ? sums[0] / sums[1] : 0; }
 };
 
+/// The root of the mean squared error, in the unit of the labels. 0 of nothing.
+struct rmse : mse {
+  static constexpr std::string_view name = "rmse";
+
+  static double value(view<double> sums) { return std::sqrt(mse::value(sums)); }
+};
+
 /// The mean absolute error: |output − label|, averaged over the output elements. For one quantity per output
 /// element as label. 0 without data.
 struct mae {
