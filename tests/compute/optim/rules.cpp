@@ -417,3 +417,56 @@ TEST_CASE("lion: cuts and restarts change no bit; slots") {
 }
 
 }  // namespace lion_test
+
+namespace ftrl_test {
+
+using edl::ftrl;
+
+TEST_CASE("ftrl: each weight minimises the paper's sum, by explicit sums over all steps") {
+  for (ftrl const& o : {ftrl{.learning_rate = 0.5f}, ftrl{.learning_rate = 0.5f, .l1 = 0.25f, .beta = 1},
+                        ftrl{.learning_rate = 0.5f, .initial_accumulator = 0, .l2 = 0.125f}}) {
+    check::memory<double, ftrl> m(o, {1, -2, 0.25});
+    std::vector<double> sum_g(3), sum_sw(3), squares(3, double(o.initial_accumulator));
+    int zeros = 0;
+    for (int t = 0; t < 20; ++t) {
+      auto const before = m.weights;
+      std::vector<double> const g = check::normal<double>(3, 5, std::uint64_t(t));
+      m.apply(g, 0.5);
+      for (std::size_t i = 0; i < 3; ++i) {
+        double const root = std::sqrt(squares[i]);
+        squares[i] += g[i] * g[i];
+        sum_g[i] += g[i];
+        sum_sw[i] += (std::sqrt(squares[i]) - root) / 0.5 * before[i];
+        // argmin of sum_g·w − sum_sw·w + l1·|w| + ((β + √n)/rate / 2 + l2)·w²
+        double const pull = sum_sw[i] - sum_g[i], l1 = double(o.l1),
+                     curve = (double(o.beta) + std::sqrt(squares[i])) / 0.5 + 2 * double(o.l2);
+        double const w = std::abs(pull) <= l1 ? 0 : (pull - std::copysign(l1, pull)) / curve;
+        CHECK(m.weights[i] == doctest::Approx(w).epsilon(1e-12));
+        zeros += m.weights[i] == 0;
+      }
+    }
+    CHECK((zeros > 0) == (o.l1 > 0));
+  }
+}
+
+TEST_CASE("ftrl: no gradient, a tiny one, none of a rate, and one that is no number") {
+  check::memory<float, ftrl> m(ftrl{.initial_accumulator = 0}, {1, 1, 1});
+  m.apply({1, 1, 1}, 0);  // a warm-up's first step
+  CHECK(m.weights == std::vector<float>{1, 1, 1});
+  CHECK(m.slots[0] == std::vector<float>{0, 0, 0});
+  m.apply({0, 1e-30f, std::numeric_limits<float>::quiet_NaN()}, 0.1f);
+  CHECK(m.weights[0] == 0);
+  CHECK(m.weights[1] == 0);
+  CHECK(std::isnan(m.weights[2]));
+}
+
+TEST_CASE("ftrl: cuts and restarts change no bit; slots") {
+  check::same_however_cut(ftrl{});
+  check::same_however_cut(ftrl{.l1 = 0.01f, .l2 = 0.01f, .beta = 1});
+  REQUIRE(ftrl{}.slots().size() == 2);
+  CHECK(ftrl{.initial_accumulator = 0.5f}.slots()[0].initial == 0.5f);
+  CHECK(ftrl{}.slots()[1].name == "linear");
+  CHECK_FALSE(ftrl{.l1 = -1}.options_fit());
+}
+
+}  // namespace ftrl_test

@@ -221,6 +221,33 @@ struct lion {
              std::uint64_t step) const;
 };
 
+/// FTRL-Proximal, for sparse linear models: n ← n + g², z ← z + g − (√n − √n_before)/rate·w, then w ← 0 where
+/// |z| ≤ l1, else w ← (sign(z)·l1 − z) / ((β + √n)/rate + 2·l2). (McMahan et al., "Ad click prediction: a
+/// view from the trenches", KDD 2013, with the options and defaults of Keras.) `l1` makes weights exactly 0.
+/// The first update draws a weight towards 0, whatever its initial value is: it is for linear models, not for
+/// embeddings. The formula assumes one rate: a
+/// schedule changes how much earlier gradients count. At a rate of 0 nothing changes.
+struct ftrl {
+  float learning_rate = 0.001f;
+  float initial_accumulator = 0.1f;
+  float l1 = 0;
+  float l2 = 0;
+  float beta = 0;
+
+  /// "accumulator", n, and "linear", z.
+  constexpr slot_list slots() const { return {slot{"accumulator", initial_accumulator}, slot{"linear"}}; }
+
+  constexpr bool options_fit() const {
+    return is_amount(learning_rate) && is_amount(initial_accumulator) && is_amount(l1) && is_amount(l2) &&
+           is_amount(beta);
+  }
+
+  /// One step; see `optimizer`. For float and double.
+  template <std::floating_point T>
+  void apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
+             std::uint64_t step) const;
+};
+
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY

@@ -256,4 +256,32 @@ template void lion::apply(std::span<double>, view<double>, std::span<std::span<d
                           std::uint64_t) const;
 #endif
 
+template <std::floating_point T>
+void ftrl::apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
+                 std::uint64_t) const {
+  if (!(rate > 0)) return;
+  std::size_t const count = weights.size();
+  T* __restrict const w = weights.data();
+  T const* __restrict const g = gradients.data();
+  T* __restrict const n = slots[0].data();
+  T* __restrict const z = slots[1].data();
+  T const sparse = T(l1), smooth = 2 * T(l2), b = T(beta);
+  for (std::size_t i = 0; i < count; ++i) {
+    T const before = std::sqrt(n[i]);
+    n[i] += g[i] * g[i];
+    T const root = std::sqrt(n[i]), curve = (b + root) / rate + smooth;
+    z[i] += g[i] - (root - before) / rate * w[i];
+    // The square of a tiny gradient is 0, and the curve with it. A NaN stays.
+    bool const none = std::abs(z[i]) <= sparse || curve == 0;
+    w[i] = none ? 0 : (std::copysign(sparse, z[i]) - z[i]) / curve;
+  }
+}
+
+#ifndef EDL_HEADER_ONLY
+template void ftrl::apply(std::span<float>, view<float>, std::span<std::span<float> const>, float,
+                          std::uint64_t) const;
+template void ftrl::apply(std::span<double>, view<double>, std::span<std::span<double> const>, double,
+                          std::uint64_t) const;
+#endif
+
 }  // namespace edl
