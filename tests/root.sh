@@ -27,7 +27,8 @@ status=0
 unshare --mount sh -c '
   set -eu
   mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && mount --rbind /dev "$0/dev"
-  exec chroot "$0" env -u TMPDIR EDL_DATA_DIR=/data HOME=/root sh -c "cd /edl && $1"
+  exec chroot "$0" env -u TMPDIR -u CMAKE_CXX_COMPILER_LAUNCHER -u CMAKE_CUDA_COMPILER_LAUNCHER \
+    EDL_DATA_DIR=/data HOME=/root sh -c "cd /edl && $1"
 ' "$root" "$command" >"$root.log" 2>&1 || status=$?
 tail -n 12 "$root.log"
 [ $status = 0 ] || { echo "$command fails in Debian $release: $root.log" >&2; exit 1; }

@@ -272,9 +272,12 @@ void job::look_at_size() {
     // Nobody comes in the place of one that stands still and was told to go, before it is killed.
     bool const leaves =
         std::ranges::any_of(all_, [&](process const& p) { return p.role == role && !p.ended && !p.wanted; });
+    // Another one goes only when one that takes the place of a killed one has joined.
+    bool const comes = std::ranges::any_of(
+        all_, [&](process const& p) { return p.role == role && !p.ended && p.started + 20s > world::now(); });
     // Others are told to go, and come, once the journal knows of it.
     bool const late = world::now() > changed_ + 45s, in_time = late || !slow_seen_,
-               more = there > wanted && in_time,
+               more = there > wanted && in_time && !comes,
                less = there < wanted && in_time && !leaves && !leaving_ && !trained_;
     if (unsure_.contains(what) || (!more && !less)) return;
     find_fault(fmt::format("the job has {} of {}, and {} are wanted", there, name_of(what), wanted));
