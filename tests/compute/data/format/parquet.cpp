@@ -96,6 +96,20 @@ TEST_CASE("days and times are texts as the date feature reads them") {
         "1970-01-02 15:04:05");
 }
 
+TEST_CASE("a time that no day has is an error, before the first and after the last") {
+  auto const time = column(int32, parquet_meaning::time, 3);
+  CHECK(text(time, whole(86'399'999)) == "23:59:59.999");
+  for (std::int64_t const n : {-1, 86'400'000})
+    CHECK(complaint([&] { text(time, whole(n)); }) ==
+          "expected a time of the day, found " + std::to_string(n) + " units of 1e-3 s");
+  for (std::int64_t const n : {std::int64_t{-1}, std::int64_t{86'400'000'000'000}})
+    CHECK(contains(complaint([&] {
+                     text(column(int96, timestamp, 9),
+                          stored(parquet_file::raw(n, std::uint32_t{2'440'589})));
+                   }),
+                   "expected a time of the day"));
+}
+
 TEST_CASE("halves are the numbers that IEEE 754 says") {
   auto const half = column(fixed_bytes, float16);
   auto const of = [&](unsigned bits) {

@@ -66,6 +66,8 @@ inline void put_time(std::int64_t time, int digits, std::string& into) {
   std::int64_t whole = 1;
   for (int i = 0; i < digits; ++i) whole *= 10;
   std::int64_t const seconds = time / whole;
+  if (time < 0 || seconds >= 86'400)
+    throw data_error(fmt::format("expected a time of the day, found {} units of 1e-{} s", time, digits));
   fmt::format_to(std::back_inserter(into), "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60,
                  seconds % 60);
   if (time % whole == 0) return;
@@ -487,10 +489,19 @@ class parquet_reader final : public choosing_reader {
                                   edl::printable(from_.columns_[column].name, 64), found));
   }
 
+  std::string_view text(std::size_t column, parquet_values const& values, std::size_t i) {
+    try {
+      return text_at(from_.metadata_.columns[column], values, i, text_);
+    } catch (data_error const& e) {
+      throw data_error(fmt::format("{}: column '{}': {}", from_.file_.path(),
+                                   edl::printable(from_.columns_[column].name, 64), e.what()));
+    }
+  }
+
   std::int64_t integer(std::size_t column, parquet_values const& values, std::size_t i) {
     auto const& c = from_.metadata_.columns[column];
     if (auto const n = integer_at(c, values, i)) return *n;
-    throw refuse(column, "a whole number of 64 bits with a sign", text_at(c, values, i, text_));
+    throw refuse(column, "a whole number of 64 bits with a sign", text(column, values, i));
   }
 
   void cell(std::size_t column, parquet_page const& page, std::size_t row, example_builder& build) {
@@ -499,17 +510,17 @@ class parquet_reader final : public choosing_reader {
     std::uint32_t const at = page.value(row);
     parquet_values const& values = *page.values;
     bool missing = at >= parquet_page::no_list;
-    std::string_view text;
+    std::string_view found;
     if (!missing && (kind == example::kind::strings || from_.missing_)) {
-      text = text_at(c, values, at, text_);
-      missing = from_.missing_ && std::ranges::find(*from_.missing_, trimmed(text)) != from_.missing_->end();
+      found = text(column, values, at);
+      missing = from_.missing_ && std::ranges::find(*from_.missing_, trimmed(found)) != from_.missing_->end();
     }
     if (kind == example::kind::strings) {
-      build.bytes(name, missing ? std::string_view() : text);
+      build.bytes(name, missing ? std::string_view() : found);
       if (missing) return;
-      if (auto const n = number_from<std::int64_t>(text)) build.also(*n);
+      if (auto const n = number_from<std::int64_t>(found)) build.also(*n);
       // Of numbers that are too large for an integer, a float would be another one.
-      if (auto const n = spelled ? std::nullopt : number_from<double>(text)) build.also(float(*n));
+      if (auto const n = spelled ? std::nullopt : number_from<double>(found)) build.also(float(*n));
     } else if (missing) {
       return;
     } else if (kind == example::kind::integers) {
@@ -535,7 +546,7 @@ class parquet_reader final : public choosing_reader {
         if (at == parquet_page::null) throw refuse(column, "a value in the list", "null");
         if (at >= parquet_page::no_list) continue;
         if (kind == example::kind::strings)
-          texts_.emplace_back(text_at(c, *page.values, at, text_));
+          texts_.emplace_back(text(column, *page.values, at));
         else if (kind == example::kind::integers)
           integers_.push_back(integer(column, *page.values, at));
         else
