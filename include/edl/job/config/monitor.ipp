@@ -30,8 +30,8 @@ inline bool known_as(std::string_view metric, std::span<std::string_view const> 
 EDL_INLINE monitor read_monitor(std::string_view flag, std::string const& text) {
   static constexpr std::array<std::string_view, 8> more{"accuracy", "auc", "precision", "recall",
                                                         "f1",       "r2",  "f1_macro",  "top_k"};
-  static constexpr std::array<std::string_view, 6> less{"loss", "mse", "rmse", "mae", "mean_absolute_error",
-                                                        "perplexity"};
+  static constexpr std::array<std::string_view, 6> less{
+      "loss", "mse", "rmse", "mae", "mean_absolute_error", "perplexity"};
   auto const colon = text.find(':');
   std::string const metric = text.substr(0, colon);
   if (metric.empty()) throw usage_error(fmt::format("--{}={}: expected METRIC[:max|min]", flag, text));
