@@ -20,22 +20,21 @@ namespace edl::master {
 /// Find the newest valid checkpoint, and answer with `coordinator::restore_point_found`.
 struct find_restore_point {
   std::uint64_t generation = 0;
-  std::optional<std::uint64_t> newest = {};  ///< checkpoints of later versions are wrong, and go
+  std::optional<std::uint64_t> newest = {};  ///< checkpoints of later versions are wrong, and are removed
 };
 
-/// Tell every server to take this generation's state, and answer for each with
-/// `coordinator::server_configured`.
+/// Make every server load this generation's state, and answer for each with `coordinator::server_configured`.
 struct configure_servers {
   std::uint64_t generation = 0;
   std::string restore;  ///< directory of a checkpoint; empty: initial values
-  bool keep = false;  ///< the state that they, or `holders`, have, instead; answer with what each has applied
+  bool keep = false;    ///< keep their state, or copy that of `holders`; answer with what each has applied
   std::vector<range_place> places;
   range_holders holders;
-  std::vector<std::uint32_t> sources;  ///< with `keep`, by range: the holder whose state is taken by all
-  std::set<std::uint32_t> servers;     ///< all that are there
+  std::vector<std::uint32_t> sources;  ///< with `keep`, by range: the holder whose state all copy
+  std::set<std::uint32_t> servers;     ///< all existing ones
 };
 
-/// Training is over and the servers rest: ask server 0 for its version, and answer with
+/// Training is over and the servers are idle: request server 0's version, and answer with
 /// `coordinator::version_announced`.
 struct ask_version {
   std::uint64_t generation = 0;
@@ -60,20 +59,20 @@ struct replace_process {
   std::uint32_t id = 0, with = 0;
 };
 
-/// Start a process that is there for the first time; perhaps in the place of one that is about to end.
+/// Start a new process; perhaps as the successor of one that is about to exit.
 struct start_process {
   edl::role role = edl::role::worker;
   std::uint32_t id = 0;
   std::optional<std::uint32_t> instead_of = {};
 };
 
-/// Tell a process to leave: nobody takes its place.
+/// Ask a process to leave, without a successor.
 struct stop_process {
   edl::role role = edl::role::worker;
   std::uint32_t id = 0;
 };
 
-/// The place where a worker runs does it harm: no other process of the job should be started there.
+/// A worker's machine is faulty or slow: start no other process of the job there.
 struct avoid_place {
   std::uint32_t worker = 0;
   std::string why;
@@ -84,15 +83,16 @@ struct evaluation_done {
   evaluation_result result;
 };
 
-/// Those who keep the model still take part: what one of them is lost with, the next generation has.
+/// Write the model while its keepers still take part, so that the loss of one only begins the next
+/// generation.
 struct write_model {
   std::uint64_t generation = 0;
 };
 
-/// Everything is done; processes are told so with their next heartbeat or request.
+/// Everything is done; processes learn it from the reply to their next heartbeat or request.
 struct finish_job {};
 
-/// What is trained is kept, as far as it can be; processes are told as by `finish_job`.
+/// The state is saved, as far as possible; processes learn it as with `finish_job`.
 struct suspend_job {};
 
 /// The job cannot be completed.
@@ -100,7 +100,7 @@ struct fail_job {
   std::string reason;
 };
 
-/// What a line tells of.
+/// The topic of a line.
 enum class topic : std::uint8_t {
   note,
   joined,
@@ -128,12 +128,12 @@ struct log_line {
   topic subject = topic::note;
 };
 
-/// What the master's decisions ask of the world around them.
+/// The commands of the master's decisions to their environment.
 using command = std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint,
                              release_frozen, replace_process, start_process, stop_process, avoid_place,
                              evaluation_done, write_model, finish_job, suspend_job, fail_job, log_line>;
 
-/// Whether others hear of what a successor of this master has to know.
+/// Whether the command announces something that a successor of this master must know.
 inline bool is_promise(command const& c) {
   return std::holds_alternative<configure_servers>(c) || std::holds_alternative<ask_version>(c) ||
          std::holds_alternative<write_checkpoint>(c) || std::holds_alternative<replace_process>(c) ||

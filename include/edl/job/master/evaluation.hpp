@@ -32,31 +32,31 @@ struct evaluation_result {
   std::uint64_t records = 0;
 };
 
-/// Evaluates versions of the model over the validation data, in order, one at a time. Each task's sums count
-/// once, when it is reported done. They are added up in the order of the tasks, so that the same sums make
-/// the same bits.
+/// Evaluates versions of the model on the validation data, in order, one at a time. Each task's sums count
+/// once, when it is reported complete. They are added in the order of the tasks, so that results are bitwise
+/// equal.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class evaluation {
  public:
   struct options {
     task_queue::options tasks;  ///< one epoch in order, whatever it says
-    duration start_delay{};     ///< versions reached earlier than this after the start are left out
-    duration throttle{};        ///< so are those reached sooner than this after the last one taken
-    bool judged = false;        ///< a version is held until `judged` tells that its result has been used
+    duration start_delay{};     ///< versions reached earlier than this after the start are skipped
+    duration throttle{};        ///< so are those reached sooner than this after the last accepted one
+    bool judged = false;        ///< a version is kept until `judged` reports that its result has been used
   };
 
-  /// Lease ids have this bit set, to be told from those of training tasks.
+  /// Lease ids have this bit set, which distinguishes them from those of training tasks.
   static constexpr std::uint64_t lease_bit = std::uint64_t{1} << 63;
 
-  /// An empty list of shards: there is nothing to evaluate, and every version is left out.
+  /// With an empty list of shards every version is skipped.
   evaluation(std::vector<shard> shards, options o, time_point start);
 
-  /// False: left out (already seen, older, throttled, or no data); a frozen version may then be released at
+  /// False: skipped (already seen, older, throttled, or no data); a frozen version may then be released at
   /// once.
   bool version_reached(evaluated_version v, time_point now);
 
-  /// The servers rest at `version`: their current one is it, whether or not each of them has frozen it.
+  /// The servers pause at `version`: it is their current one, even if not each of them has frozen it.
   void rests(std::uint64_t version);
 
   std::optional<evaluation_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now,
@@ -75,20 +75,20 @@ class evaluation {
   std::vector<expired_lease> expired(time_point now) const;
   std::string const& reason() const { return reason_; }
 
-  /// Gives up the version that is being evaluated, and returns it; the next one begins.
+  /// Abandons the evaluation in progress, and returns its version; the next one begins.
   evaluated_version give_up();
 
-  /// The result of the version that has just been completed, once; the next one begins.
+  /// The result of the version just completed, once; the next one begins.
   std::optional<evaluation_result> take_result();
 
-  /// With `options::judged`: what was to be done with the result of this version is done, and the next one
-  /// begins. False: the version has been dropped meanwhile.
+  /// With `options::judged`: call when the result of this version has been used; the next one begins. False:
+  /// the version has been dropped meanwhile.
   bool judged(std::uint64_t version);
 
-  /// Whether the result of this version is still to be used.
+  /// Whether the result of this version has not been used yet.
   bool to_be_judged(std::uint64_t version) const { return judging_ && judging_->version == version; }
 
-  /// Whether nothing is being evaluated, or is to be, or to be judged, up to this version.
+  /// Whether no evaluation or use of a result is pending up to this version.
   bool done_up_to(std::uint64_t version) const;
 
   /// The newest version that has been completed; `resume_after` it, a master that follows takes newer ones
@@ -96,14 +96,14 @@ class evaluation {
   std::optional<std::uint64_t> completed() const { return last_completed_; }
   void resume_after(std::uint64_t version) { last_version_ = last_completed_ = version; }
 
-  /// Whether a frozen version is being evaluated, or is to be.
+  /// Whether an evaluation of this frozen version is running or pending.
   bool wants_frozen(std::uint64_t version) const;
 
-  /// Drops the frozen versions that nobody has any more: those of which `held` denies it. With
-  /// `options::judged` they are taken when they are told again, where no newer version is held.
+  /// Drops frozen versions that no keeper has any more: those for which `held` returns false. With
+  /// `options::judged` they are accepted when they are reported again, if no newer version is kept.
   void forget_unless(std::function<bool(std::uint64_t version)> const& held);
 
-  /// Drops what is newer: no such version has survived.
+  /// Drops newer versions, which no longer exist.
   void forget_after(std::uint64_t version);
 
   /// Drops everything: the model is at `version` again.
@@ -113,7 +113,7 @@ class evaluation {
   bool empty() const { return shards_.empty(); }
   std::size_t pending() const { return waiting_.size() + (active_ ? 1 : 0) + (judging_ ? 1 : 0); }
   task_queue const* active() const { return active_ ? &active_->queue : nullptr; }
-  /// The tasks that are being done, or were done last.
+  /// The tasks of the current evaluation, or of the last one.
   task_queue const* newest() const { return active_ ? &active_->queue : last_ ? &*last_ : nullptr; }
 
  private:

@@ -13,17 +13,17 @@
 namespace edl::master {
 
 enum class job_phase {
-  forming,      ///< those who keep the model gather
-  configuring,  ///< servers take the generation's state
+  forming,      ///< the keepers of the model gather
+  configuring,  ///< servers load the generation's state
   running,
-  closing,  ///< all tasks are done, or none is leased any more: the last version is kept and evaluated
+  closing,  ///< all tasks are done, or none is leased any more: the last version is saved and evaluated
   finished,
   suspended,
   failed,
 };
 
-/// Where a job stands: its phase and generation, and the commands that nobody has taken yet. The parts of a
-/// coordinator share one. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The state of a job: its phase and generation, and the pending commands. The parts of a coordinator share
+/// one. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class job_state {
  public:
   job_phase phase() const { return phase_; }
@@ -40,7 +40,7 @@ class job_state {
   void begin_generation() { ++generation_; }
   void raise_generation(std::uint64_t to);
 
-  /// Since when the job is being suspended.
+  /// The time since which the job is being suspended.
   std::optional<time_point> suspending() const { return suspending_; }
   void suspend(time_point now) { suspending_ = now; }
 
@@ -51,9 +51,9 @@ class job_state {
   std::vector<command> take_commands() { return std::exchange(commands_, {}); }
 
   void finish();
-  /// `missing`: why the training since the newest checkpoint is lost; empty: nothing is.
+  /// `missing`: why the training since the newest checkpoint is lost; empty: it is not.
   void end_suspended(std::string const& missing);
-  /// Nothing for a job that is over.
+  /// No effect on a job that is over.
   void fail(std::string const& reason);
   std::string const& reason() const { return reason_; }  ///< of a job that failed
 

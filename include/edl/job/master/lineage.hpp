@@ -14,21 +14,21 @@ namespace edl::master {
 
 /// How a process ended.
 enum class exit_kind {
-  preempted,  ///< killed or deleted from outside; out of memory is not that
+  preempted,  ///< killed or deleted from outside; not for lack of memory
   failed,
 };
 
-/// Who replaces whom. The processes that stand in for one another are a lineage. Those that end from outside
-/// are replaced without end, those that fail only within the lineage's budget.
+/// Tracks successors. A process and its successors form a lineage. Processes ended from outside are replaced
+/// without limit, failed ones only within the lineage's budget.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class lineages {
  public:
   struct options {
     std::uint32_t count = 0;   ///< processes 0 … count-1 are being started
-    std::uint32_t budget = 1;  ///< failures of a lineage that are made good
-    bool same_id = false;      ///< a replacement takes the place of the old; otherwise it gets the next id
-    bool closed = false;       ///< who is unknown begins no lineage: it is one that has been replaced already
+    std::uint32_t budget = 1;  ///< failures of a lineage that are compensated
+    bool same_id = false;      ///< a replacement gets the old id; otherwise the next id
+    bool closed = false;       ///< an unknown process begins no lineage: it has been replaced already
     duration grace =
         std::chrono::seconds(10);  ///< between losing contact with a process and replacing it unasked
     duration pause{};  ///< before what has failed twice is replaced; doubled by each more, to a minute
@@ -39,7 +39,7 @@ class lineages {
     friend bool operator==(replacement const&, replacement const&) = default;
   };
 
-  /// What a successor needs to go on.
+  /// The data that a successor needs to continue.
   struct record {
     struct line {
       std::uint32_t id = 0, failures = 0;
@@ -53,20 +53,20 @@ class lineages {
 
   explicit lineages(options o);
 
-  /// Goes on where another ended, at `now`: who does not come again within the grace is replaced.
+  /// Continues another's lineages at `now`: a process that does not return within the grace is replaced.
   lineages(options o, record const& before, time_point now);
 
   record now() const;
-  std::uint64_t changes() const { return changes_; }  ///< greater whenever `now` is another
+  std::uint64_t changes() const { return changes_; }  ///< increases whenever `now` changes
   options const& of() const { return options_; }
 
-  /// Begins a lineage, whose process is to be started: its id.
+  /// Begins a lineage, whose process must be started; returns its id.
   std::uint32_t add();
 
-  /// Ends the newest lineage: its process is to be stopped, and nobody follows. Its id.
+  /// Ends the newest lineage: its process must be stopped, without a successor. Returns its id.
   std::uint32_t drop_newest();
 
-  /// The same of the lineage whose newest process is `id`. False: there is none.
+  /// The same for the lineage whose newest process is `id`. False: there is none.
   bool drop(std::uint32_t id);
 
   std::size_t size() const { return lines_.size(); }
@@ -77,27 +77,27 @@ class lineages {
   /// Contact was lost.
   void lost(std::uint32_t id, time_point now);
 
-  /// The process is not wanted any more: it is replaced at once, and how it ends is nobody's fault. Nothing:
-  /// it has been replaced already, or has used up its budget.
+  /// The process was given up: it is replaced at once, and its end does not count as a failure. Empty: it has
+  /// been replaced already, or has used up its budget.
   std::optional<replacement> given_up(std::uint32_t id);
 
-  /// The process ended. Nothing: it is not replaced now (has been already, will be after a pause, or has used
-  /// up its budget).
+  /// The process ended. Empty: it is not replaced now (it has been already, will be after a pause, or has
+  /// used up its budget).
   std::optional<replacement> exited(std::uint32_t id, exit_kind kind, std::string const& why,
                                     time_point now = {});
 
-  /// How long a process that has failed is not replaced yet, at its failure; nothing: it does not wait.
+  /// The pause before a failed process is replaced; empty: no pause.
   std::optional<duration> pauses(std::uint32_t id) const;
 
-  /// Takes those whose pause is over, or whose end was not told within the grace, and replaces them. Nobody's
-  /// fault is counted.
+  /// Replaces processes whose pause is over, or whose end was not reported within the grace. Counts no
+  /// failure.
   std::vector<replacement> overdue(time_point now);
 
-  /// Lineages that have used up their budget, and whether that is all of them.
+  /// Number of lineages that have used up their budget, and whether that is all of them.
   std::size_t ended() const { return ended_; }
   bool all_ended() const { return ended_ > 0 && ended_ == lines_.size(); }
 
-  /// Why: what the failures had in common, or the last of them.
+  /// The reason: the failures' common cause, or the last one.
   std::string reason() const;
 
  private:

@@ -19,24 +19,24 @@ using edl::role;
 /// A role as log lines name it.
 inline char const* in_words(role of) { return of == role::worker ? "worker" : "server"; }
 
-/// What a process tells about itself in a heartbeat.
+/// The data of a heartbeat.
 struct vitals {
   std::uint64_t version = 0;  ///< of the model, last seen
   std::uint64_t records = 0;  ///< trained since the process started
   float loss = 0;
   std::uint64_t resident_bytes = 0;
-  std::uint64_t position = 0;  ///< passes over a minibatch begun and ended: odd in the middle of one
+  std::uint64_t position = 0;  ///< passes over a minibatch begun plus ended: odd within one
   float pass = 0;  ///< workers: seconds for a record, the median of the newest passes of training; 0: few yet
   edl::trained trained = {};  ///< since the process started
 };
 
-/// What a worker has measured of its machine as it began, in bytes a second; 0: nothing.
+/// A worker's measurements of its machine at the start, in bytes per second; 0: not measured.
 struct start_speeds {
-  double disk = 0;     ///< written to a file, and forced
-  double network = 0;  ///< sent to the master
+  double disk = 0;     ///< of writing a file and syncing it
+  double network = 0;  ///< of sending to the master
 };
 
-/// A process that takes part. Its id is its place in the job; its incarnation, drawn at random, is the
+/// A process that takes part. Its id is its position in the job; its random incarnation identifies the
 /// process.
 struct member {
   std::uint32_t id = 0;
@@ -51,8 +51,8 @@ struct member {
   double rate = 0;       ///< records a second, smoothed over some heartbeats
 };
 
-/// The processes of one role that are alive as far as is known.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The processes of one role that are alive, as far as known. Thread safety: distinct objects: safe. Shared
+/// objects: unsafe.
 class membership {
  public:
   enum class standing {
@@ -61,15 +61,15 @@ class membership {
     given_up,  ///< was one, was given up, and never comes back
   };
 
-  /// `silence`: a member that gives no sign for so long is lost; `pass`: one that is at one pass for so long
-  /// may hang.
+  /// `silence`: a member without a sign of life for this long is lost; `pass`: a member in one pass for this
+  /// long may hang.
   explicit membership(duration silence = std::chrono::seconds(5), duration pass = std::chrono::seconds(60))
       : silence_(silence), pass_(pass) {}
 
-  /// What `join` would answer.
+  /// What `join` would return.
   standing check(std::uint32_t id, std::uint64_t incarnation) const;
 
-  /// Takes a process in. Another incarnation of its id is given up first.
+  /// Adds a process. Gives up another incarnation of its id first.
   standing join(std::uint32_t id, std::uint64_t incarnation, std::vector<std::string> addresses,
                 time_point now, std::string kind = {});
 
@@ -79,27 +79,27 @@ class membership {
   /// A sign of life with numbers. False: not a member.
   bool heartbeat(std::uint32_t id, std::uint64_t incarnation, vitals const& v, time_point now);
 
-  /// A member has trained so much since it started; what was heard before, or is older, changes nothing.
+  /// Records how much a member has trained since it started; older or repeated reports have no effect.
   void announced(std::uint32_t id, edl::trained const& all);
 
-  /// Gives an incarnation up, for good. False: it was no member (and is not remembered).
+  /// Gives an incarnation up permanently. False: it was not a member (and is not remembered).
   bool lose(std::uint32_t id, std::uint64_t incarnation, time_point now = {});
 
-  /// Who is gone, and was heard of a moment before: whoever says goodbye, or ends.
+  /// Members that are gone and were alive a moment before: those that said goodbye, or exited.
   std::set<std::uint32_t> const& left() const { return left_; }
 
   /// Members without a sign of life for longer than `silence`, by id. Changes nothing.
   std::vector<member> silent(time_point now) const;
 
-  /// Members that give signs of life and get no further. They are in the middle of a pass for longer than
-  /// `pass`. That is also longer than 20 times the longest pass of any member that has come to an end. A
-  /// process' first pass takes as long as it takes: kernels are measured in it. Changes nothing.
+  /// Members that are alive but make no progress: they are in one pass for longer than `pass`, and longer
+  /// than 20 times the longest completed pass of any member. A process's first pass is exempt, because it
+  /// measures kernels. Changes nothing.
   std::vector<member> hanging(time_point now) const;
 
-  /// Nobody can have been heard for `pause`: it does not count as anybody's silence, or pass.
+  /// No member could be heard for `pause`: does not count it as silence, or as part of a pass.
   void excuse(duration pause, time_point now);
 
-  /// Null: no such member.
+  /// The member; null: there is none.
   member const* find(std::uint32_t id) const;
   bool known(std::uint32_t id, std::uint64_t incarnation) const {
     return check(id, incarnation) == standing::repeated;
@@ -107,9 +107,9 @@ class membership {
 
   std::map<std::uint32_t, member> const& all() const { return members_; }
   bool all_gone() const { return members_.empty(); }
-  /// The last that any of them told, those who have left among them; 0: nobody has trained.
+  /// The last loss reported by any member, including those that have left; 0: none has trained.
   double last_loss() const { return last_loss_; }
-  /// What all have told together, those who are gone among them.
+  /// The sum of all members' reports, including those that are gone.
   edl::trained const& trained() const { return trained_; }
 
  private:

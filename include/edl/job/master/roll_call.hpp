@@ -13,49 +13,49 @@
 
 namespace edl::master {
 
-/// How far a worker's own copy of the model is.
+/// The position of a worker's own copy of the model.
 struct copy_position {
   std::uint64_t version = 0;
   ledger applied;
-  std::uint64_t world = 0;  ///< the world that it was last made, or found to be, the copy of
+  std::uint64_t world = 0;  ///< the last world in which it became, or was confirmed as, the copy
 };
 
 /// A worker is ready for the next world.
 struct entry {
   std::uint64_t incarnation = 0;
   std::uint64_t last = 0;                  ///< the world that it was in; 0: none
-  std::optional<copy_position> copy;       ///< nothing: it has yet to get one
-  std::optional<std::uint32_t> suspect;    ///< whose silence or loss ended its last world
+  std::optional<copy_position> copy;       ///< empty: it has none yet
+  std::optional<std::uint32_t> suspect;    ///< the member whose silence or loss ended its last world
   std::vector<std::uint32_t> brings = {};  ///< followers that have caught up with it
 };
 
-/// A numbered world of workers that train by all-reduce. The rank of a member is its place in `members`.
+/// A numbered world of workers that train by all-reduce. The rank of a member is its index in `members`.
 struct world {
   struct member {
     std::uint32_t id = 0;
     std::uint64_t incarnation = 0;
     std::vector<std::string> addresses;
-    bool current = false;  ///< its copy is the world's; the others take it from one of these
+    bool current = false;  ///< its copy is the world's; the others copy from one of these
   };
   std::uint64_t number = 0;
   std::vector<member> members;  ///< by id
   std::uint64_t version = 0;
   std::uint64_t copied_from = 0;  ///< the world that the current copies are of
-  std::uint32_t wanted = 0;       ///< members that the job is to have
-  std::string restore;  ///< when no member's copy is current: a checkpoint's directory; empty: initial values
+  std::uint32_t wanted = 0;       ///< number of members that the job should have
+  std::string restore;  ///< if no member's copy is current: a checkpoint's directory; empty: initial values
 };
 
-/// Which workers are ready for the next world, and whose copies of the model go on in it. Those are the
-/// copies of the newest world, and among these of the newest version. So a step that one member has completed
-/// is kept, and one that none has is repeated. A worker that was cut off from a world brings nothing into a
-/// later one, whatever its version.
+/// Determines the workers that are ready for the next world, and whose copies of the model it uses: those of
+/// the newest world, and among these of the newest version. So a step that one member has completed is kept,
+/// and one that none has completed is repeated. The copy of a worker that was cut off from a world is not
+/// used in a later one, for any version.
 ///
-/// A link between two members may fail while both reach the master; worlds would break for ever. So whoever
-/// is suspected most, in `threshold` worlds that got nowhere, is told by `suspect`. However many suspect it,
-/// a world counts once.
+/// A link between two members may fail while both reach the master; worlds would then break for ever. So
+/// `suspect` returns the member that was suspected most, in `threshold` worlds without progress. Each world
+/// counts once, for any number of members that suspect it.
 ///
-/// A newcomer may follow first: it copies the model while the others train, and no world waits for it before
-/// it enters, or one that it has followed brings it.
+/// A new worker may follow first: it copies the model while the others train. No world waits for it before it
+/// enters, or a member that it has followed brings it in.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class roll_call {
@@ -70,20 +70,20 @@ class roll_call {
 
   bool empty() const { return entries_.empty(); }
   bool has(std::uint32_t id, std::uint64_t incarnation) const;
-  /// Whether a world has to wait for this one: for who follows, where nobody else brings a copy.
+  /// Whether a world must wait for this worker: for a follower only if no other worker has a copy.
   bool awaits(std::uint32_t id) const { return !follows(id) || !newest(); }
 
-  /// All who are awaited have entered.
+  /// Whether all awaited workers have entered.
   bool complete(membership const& workers) const;
 
-  /// The newest copy of those that have entered; null: none of them has one.
+  /// The newest copy among the entered workers; null: none has one.
   copy_position const* newest() const;
 
-  /// The world of those who have entered, going on from `version`. Worlds that bring a newer version clear
-  /// all suspicion.
+  /// The world of the entered workers, continuing from `version`. A world with a newer version clears all
+  /// suspicion.
   world form(std::uint64_t number, membership const& workers, std::uint64_t version, std::string restore);
 
-  /// Who is to be given up for the sake of the others; asked once, it is asked anew.
+  /// The worker to give up for the sake of the others; each call returns it only once.
   std::optional<std::uint32_t> suspect();
 
  private:

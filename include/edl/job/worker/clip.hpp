@@ -5,17 +5,17 @@
 
 namespace edl::worker {
 
-/// How the gradient of a minibatch is bounded before it is pushed.
+/// How the gradient of a minibatch is clipped before it is pushed.
 struct clipping {
-  float value = 0;  ///< each element is cut to ±value; 0: none is
-  float norm = 0;   ///< then all are scaled, so that their Euclidean norm is this at most; 0: they are not
+  float value = 0;  ///< each element is limited to ±value; 0: no limit
+  float norm = 0;   ///< then all are scaled to at most this Euclidean norm; 0: no limit
 
   bool any() const { return value > 0 || norm > 0; }
 };
 
-/// Bounds a gradient that lies in several parts. The norm is that of all parts together (Pascanu et al.,
-/// 2013). It is summed in double precision and in one order, so that equal gradients give equal bits. A
-/// gradient that is not finite stays so: it is an error, and not a large number.
+/// Clips a gradient that consists of several parts. The norm is that of all parts together (Pascanu et al.,
+/// 2013). It is summed in double precision and in a fixed order, so that equal gradients give bitwise equal
+/// results. A gradient that is not finite stays so, because it is an error, not a large number.
 void clip(clipping const& how, std::span<std::span<float> const> gradient);
 
 }  // namespace edl::worker

@@ -17,9 +17,8 @@
 
 namespace edl::worker {
 
-/// The newest minibatches of a worker that others may compute again, with what they were computed with:
-/// variables, and the rows of tables that their records need. Thread safety: safe; `handle` on the node's
-/// thread.
+/// The newest minibatches of a worker that others may recompute, with their inputs: variables, and the rows
+/// of tables that their records need. Thread safety: safe; `handle` on the node's thread.
 class kept_minibatch {
  public:
   struct inputs {
@@ -28,15 +27,15 @@ class kept_minibatch {
     std::vector<float> variables, rows;  ///< rows: table by table, each in the order of its records
   };
 
-  /// Of a task the last one stays, and so many (`most`) of the newest in all.
+  /// Keeps the last minibatch of each task, and at most `most` of the newest in all.
   void keep(std::shared_ptr<inputs const> what, std::size_t most);
 
   /// Serves `wire::method::kept`.
   asio::awaitable<void> handle(net::request& r) const;
 
-  /// Copies what another worker, or this one (`self`), has kept of the minibatch of a check. False: its
-  /// records need other rows than are asked for. Throws net::call_error where it is kept no more, and as
-  /// channels do.
+  /// Copies the inputs that another worker, or this one (`self`), has kept of the minibatch of a check.
+  /// False: its records need rows other than the requested ones. Throws net::call_error if it is no longer
+  /// kept, and as channels do.
   bool fetch(net::node& on, std::uint32_t self, assignment const& check, std::span<float> variables,
              std::span<std::span<float> const> rows) const;
 

@@ -18,7 +18,7 @@
 
 namespace edl::worker {
 
-/// What the master gives a worker to do.
+/// An assignment from the master to a worker.
 struct assignment {
   task_kind kind = task_kind::wait;
   std::uint64_t lease = 0;
@@ -28,74 +28,75 @@ struct assignment {
   std::uint64_t begin = 0, end = 0;  ///< records of the shard
   std::uint64_t version = 0;         ///< evaluation: the frozen version
   std::uint32_t applied = 0;         ///< training: minibatches known to be applied; check: the minibatch
-  bool resumed = false;              ///< leased before: servers may hold more than `applied`
-  std::uint32_t until = 0;           ///< minibatches to be applied in all; 0: every one that it has
-  bool rests = false;                ///< to wait: nobody makes a step before a version has been evaluated
+  bool resumed = false;              ///< leased before: servers may have applied more than `applied`
+  std::uint32_t until = 0;           ///< minibatches to apply in all; 0: all
+  bool rests = false;                ///< to wait: no step is made before a version has been evaluated
   std::uint32_t of = 0;              ///< check: the worker that has trained it,
-  std::vector<std::string> addresses = {};  ///< and where that one is
+  std::vector<std::string> addresses = {};  ///< and its addresses
 };
 
-/// What became of an assignment.
+/// The outcome of an assignment.
 struct outcome {
   std::uint64_t lease = 0;
   std::string error;            ///< empty: done
-  std::uint64_t skipped = 0;    ///< damaged records that were left out, by workers before this one too
+  std::uint64_t skipped = 0;    ///< damaged records that were skipped, also by earlier workers
   std::vector<double> metrics;  ///< evaluation: totals
-  bool returned = false;        ///< given back undone, without fault
+  bool returned = false;        ///< handed back incomplete, without a failure
   std::uint32_t applied = 0;  ///< with `returned` or `error`: minibatches that every server has acknowledged
   edl::trained trained = {};  ///< by this process, since it started
   std::uint32_t task = 0;     ///< with `worst`: its number
-  std::string worst = {};     ///< evaluation: what `session::inspect_with` tells of the task
+  std::string worst = {};     ///< evaluation: the text of `session::inspect_with` about the task
   std::vector<checked_minibatch> checked = {};
   bool wrong = false;    ///< with `error`: a loss is not finite
-  bool refused = false;  ///< with `error`: for what a record holds, as it is for whoever tries next
+  bool refused = false;  ///< with `error`: because of a record's content
 };
 
-/// Where assignments come from: the master over the net, or its logic in this process.
+/// The source of assignments: the master over the network, or its logic in this process.
 class master_link {
  public:
   virtual ~master_link() = default;
 
-  /// Asks for work; a training task, where tasks are dealt out to lanes, is that lane's. Throws edl::error
-  /// when the master is gone for good.
+  /// Requests work; with lanes, a training task is of this lane. Throws edl::error if the master is lost for
+  /// good.
   virtual assignment next(std::uint32_t lane) = 0;
 
-  /// False: the lease had been given up, whatever was done under it is somebody else's now.
+  /// False: the lease was void; another worker has the task now.
   virtual bool report(outcome const& o) = 0;
 };
 
-/// The parameters are those of another generation: servers were lost and all of them rolled back. Drop what
-/// is leased and begin anew.
+/// The parameters are of another generation: servers were lost and all of them rolled back. Drop all leases
+/// and begin anew.
 struct rolled_back : error {
   explicit rolled_back(std::string const& why, bool as_planned = false) : error(why), planned(as_planned) {}
-  bool planned;  ///< nobody is lost, and nothing that was done is
+  bool planned;  ///< no process and no work is lost
 };
 
-/// A wait was given up because this process is to stop.
+/// A wait was abandoned because this process must stop.
 struct interrupted : error {
   using error::error;
 };
 
-/// This process has to end, which is nobody's fault: another takes its place, and no budget pays for that.
+/// This process must exit, without a failure: another takes its place, and it does not count against a
+/// budget.
 struct given_up : error {
   using error::error;
 };
 
 struct pushed {
-  bool stale = false;         ///< refused: compute the minibatch again on newer parameters
+  bool stale = false;         ///< refused: recompute the minibatch on newer parameters
   std::uint64_t version = 0;  ///< the newest that any server has
 };
 
-/// What a worker works off at a time, one minibatch of each in turn. It is one row of tasks, or several that
-/// are dealt out to it. With none it leases nothing at all. They are its own until the generation is another.
+/// The lanes of a worker, of which it trains one minibatch each in turn: one, or several that are assigned to
+/// it. Without any it leases nothing. They are its own until the generation changes.
 struct lane_range {
   std::uint32_t first = 0, count = 1;
   std::uint64_t generation = 0;
   friend bool operator==(lane_range const&, lane_range const&) = default;
 };
 
-/// Where the model's variables live: parameter servers, or this process. Variables are parameters, then
-/// state. Every call may throw rolled_back, and edl::error when the servers are gone for good.
+/// The keeper of the model's variables: parameter servers, or this process. Variables are parameters, then
+/// state. Every call may throw rolled_back, and edl::error if the servers are lost for good.
 class parameter_link {
  public:
   virtual ~parameter_link() = default;
@@ -103,31 +104,30 @@ class parameter_link {
   /// Copies the newest variables into `variables` and returns their version.
   virtual std::uint64_t pull(std::span<float> variables) = 0;
 
-  /// What was pulled gave a loss that is not finite: the next `pull` has their keepers look at their memory
-  /// first, where they watch it.
+  /// Call when the pulled variables gave a loss that is not finite: before the next `pull` the keepers verify
+  /// their memory, if they have checksums.
   virtual void doubt() {}
 
-  /// The version of the variables where they are both kept and computed with, so that nothing is to be
-  /// pulled.
+  /// The version of the variables if they are computed with in place, so that no pull is needed.
   virtual std::optional<std::uint64_t> in_place() const { return {}; }
 
-  /// Copies those of a frozen version.
+  /// Copies the variables of a frozen version.
   virtual void pull_frozen(std::uint64_t version, std::span<float> variables) = 0;
 
-  /// Told while a minibatch's gradients are computed, those from number `first` on being final, so that their
-  /// way may begin. What is told of is pushed next, with the same spans.
+  /// Called while a minibatch's gradients are computed, when those from number `first` on are final, so that
+  /// sending may begin. They are pushed next, with the same spans.
   virtual void ready(contribution const& minibatch, view<float> gradients, std::size_t first) {
     (void)minibatch, (void)gradients, (void)first;
   }
 
-  /// Fills in the weights of all these rows, as they are now.
+  /// Fills in the current weights of all these rows.
   virtual void pull_rows(sparse::minibatch_rows& rows) {
     (void)rows;
     throw error("this process holds none of the model's embedding tables");
   }
 
-  /// Both `pull` and `pull_rows`, side by side where that is quicker. The rows are those of the version that
-  /// is returned, or newer ones, but for what others push meanwhile.
+  /// `pull` and `pull_rows` together, in parallel if that is faster. The rows are of the returned version or
+  /// newer, because others may push meanwhile.
   virtual std::uint64_t pull_with_rows(std::span<float> variables, sparse::minibatch_rows& rows) {
     std::uint64_t const version = pull(variables);
     pull_rows(rows);
@@ -135,38 +135,38 @@ class parameter_link {
   }
 
   /// Applies a minibatch's gradients, computed on `version`, and the change of the state. `rows`: gradients
-  /// of rows of each table. It is applied exactly once, however often it is repeated.
+  /// of rows of each table. It is applied exactly once, even if the push is repeated.
   virtual pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
                       view<float> state_change, std::span<sparse::row_gradients const> rows) = 0;
 
   /// How many of a task's minibatches every server has applied.
   virtual std::uint32_t position(task_key const& task, std::uint32_t minibatches) = 0;
 
-  /// Minibatches that were pushed and are not applied yet: a task is not done before that. They are applied
-  /// with more pushes, or by `idle`; what is thrown makes them void.
+  /// Number of minibatches that were pushed but are not applied yet: a task is complete only after that. They
+  /// are applied with further pushes, or by `idle`; an exception makes them void.
   virtual std::size_t pending() const { return 0; }
 
   virtual lane_range lanes() const { return {}; }
 
-  /// The version that these have come to, where it is to be evaluated before the next step.
+  /// The version that these have reached, if it must be evaluated before the next step.
   virtual std::optional<std::uint64_t> rests_at() const { return {}; }
 
-  /// What is computed and pushed next is of the `lane`-th of these. If it is the `last`, no other follows
-  /// before the first one's next.
+  /// Declares that the next minibatch is of the `lane`-th lane. If it is the `last`, the first lane's is
+  /// next.
   virtual void turn(std::uint32_t lane, bool last) { (void)lane, (void)last; }
 
-  /// This worker has nothing to do for now: waits, at most for `timeout`, and takes part in what the others
-  /// do together meanwhile.
+  /// Call when this worker has no work: waits, at most for `timeout`, and takes part in the others' joint
+  /// operations meanwhile.
   virtual void idle(std::chrono::milliseconds timeout) { std::this_thread::sleep_for(timeout); }
 };
 
-/// Variables that others keep, too: all of them begin a generation together.
+/// Variables that are shared with others: all begin a generation together.
 class remote_link : public parameter_link {
  public:
-  /// That the variables here are of; 0: none yet.
+  /// The generation of the variables here; 0: none yet.
   virtual std::uint64_t generation() const = 0;
 
-  /// Waits until the next one is ready. True: it is another than the one known before.
+  /// Waits until a generation is ready. True: it differs from the one known before.
   virtual bool refresh() = 0;
 };
 

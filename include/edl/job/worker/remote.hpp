@@ -22,31 +22,30 @@
 
 namespace edl::worker {
 
-/// Who a worker is.
+/// A worker's identity.
 struct identity {
   std::uint32_t id = 0;
   std::uint64_t incarnation = 0;
 };
 
-/// How long one call to the master is tried, one that it answers at once and any other. A master that is away
-/// is called again.
+/// The timeout of one call to the master: of one that it answers at once, and of any other. If the master is
+/// absent, calls are retried.
 inline constexpr std::chrono::seconds master_try{3}, master_call_timeout{30};
 
-/// Whether a call failed for want of a master: it is worth another try, for a successor may come.
+/// Whether a call failed because the master is absent: retry it, because a successor may start.
 bool is_away(net::call_error const& e);
 
-/// Calls the master, which may be away for minutes. It calls again until the master answers, or `stopping`,
-/// which is asked meanwhile, has been true for some seconds. Then it throws interrupted. Without `stopping`:
-/// once.
+/// Calls the master, which may be absent for minutes. It retries until the master answers, or `stopping`,
+/// which it calls meanwhile, has been true for some seconds; then it throws interrupted. Without `stopping`
+/// it calls once.
 net::reply ask_master(net::channel& master, net::outgoing const& what, std::function<bool()> const& stopping);
 
-/// The parameter servers of a job: every call goes to all of them side by side, one for each range of the
-/// variables. Thread safety: used by one thread, which is not the node's, but for `generation` and
+/// The parameter servers of a job: every call goes to all of them in parallel, one for each range of the
+/// variables. Thread safety: use on one thread other than the node's, except `generation` and
 /// `generation_is_over`.
 class remote_parameters final : public remote_link {
  public:
-  /// `self`: the worker, which must have joined for an answer. `bfloat16`: gradients of parameters travel as
-  /// bfloat16.
+  /// `self`: the worker, which must have joined. `bfloat16`: gradients of parameters are sent as bfloat16.
   remote_parameters(net::node& on, net::channel& master, identity self, parameter_layout const& of,
                     bool bfloat16 = false)
       : node_(on),
@@ -68,17 +67,17 @@ class remote_parameters final : public remote_link {
               view<float> state_change, std::span<sparse::row_gradients const> rows) override;
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
 
-  /// Asked while `refresh` waits: true makes it throw `interrupted`.
+  /// Called while `refresh` waits: true makes it throw `interrupted`.
   void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
-  /// Waits until the servers are ready, and takes their addresses. True when they are of another generation
-  /// than those known before.
+  /// Waits until the servers are ready, and gets their addresses. True if their generation differs from the
+  /// one known before.
   bool refresh() override;
 
   std::uint64_t generation() const override { return generation_; }
 
-  /// The master is at another generation: calls to servers of the one before are given up, as they may be to
-  /// one that is silent.
+  /// Call when the master is at another generation: abandons calls to servers of the previous one, because a
+  /// server may be silent.
   void generation_is_over(std::uint64_t next);
 
  private:
@@ -116,13 +115,13 @@ class remote_parameters final : public remote_link {
   std::vector<net::started_call>* under_way_ = nullptr;
 };
 
-/// The master of a job. Thread safety: used by one thread, which is not the node's.
+/// The master of a job. Thread safety: use on one thread other than the node's.
 class remote_master final : public master_link {
  public:
   remote_master(net::channel& master, identity self, remote_link& parameters)
       : master_(master), self_(self), parameters_(parameters) {}
 
-  /// Asked while the master is waited for: true makes that end.
+  /// Called while waiting for the master: true ends the wait.
   void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
   assignment next(std::uint32_t lane) override;

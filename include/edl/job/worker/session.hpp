@@ -137,44 +137,44 @@ struct sources {
 };
 
 /// What takes the predictions of a whole task: rows × outputs, in the order of its records, and the number of
-/// each record in the task's shard. Damaged ones that are left out are not among them. A task that is done
-/// again is given again.
+/// each record in the task's shard. Damaged ones that are left out are not among them. A task that is
+/// repeated is passed again.
 using prediction_sink =
     std::function<void(assignment const& task, view<float> outputs, view<std::uint64_t> records)>;
 
-/// A worker's life: lease, read, compute, push, report, until there is no work. It leases one task ahead in
-/// every lane, so that records are read and decoded while the one before is computed. Thread safety: `run`
+/// A worker's loop: lease, read, compute, push, report, until there is no work. It leases one task ahead in
+/// every lane, so that records are read and decoded while the previous task is computed. Thread safety: `run`
 /// once, on one thread; `seen` from any.
 class session {
  public:
-  /// References outlive the session. `rule` makes local steps between pulls (--get_model_steps).
+  /// References must outlive the session. `rule` makes local steps between pulls (--get_model_steps).
   session(session_options const& o, trainer& model, update_rule const& rule, sources from,
           master_link& master, parameter_link& parameters, logger log, prediction_sink sink = {});
   ~session();
 
   /// Works until the job is finished (true) or it is asked to stop (false: its leases have been handed back).
-  /// Throws edl::error when the master or the servers are gone for good.
+  /// Throws edl::error if the master or the servers are lost for good.
   bool run();
 
-  /// Asked before every minibatch: true makes `run` hand back what is left and return.
+  /// Called before every minibatch: true makes `run` hand back the rest and return.
   void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
-  /// Given each minibatch that is evaluated, with the version that it is evaluated on in the trainer, and
-  /// each task of them that is done, before the master hears of it, and of what `end` returns.
+  /// Calls `inspect` with each evaluated minibatch, while the trainer has its version, and `end` with each
+  /// completed task, before the session reports it, together with the result of `end`, to the master.
   void inspect_with(std::function<void(data::batch const& b)> inspect,
                     std::function<std::string(task_key const& done)> end = {}) {
     inspect_ = std::move(inspect);
     inspected_ = std::move(end);
   }
 
-  /// Where minibatches that others may compute again are kept, and how those of others are had
+  /// The store of minibatches that others may recompute, and the function that fetches theirs
   /// (`kept_minibatch::fetch`). Without it nothing is checked.
   using fetch_inputs = std::function<bool(assignment const& check, std::span<float> variables,
                                           std::span<std::span<float> const> rows)>;
   void check_with(kept_minibatch& kept, fetch_inputs fetch);
 
   progress const& seen() const { return seen_; }
-  time_account& account() { return account_; }  ///< for whoever works on this thread, and after `run`
+  time_account& account() { return account_; }  ///< for code on this thread, and after `run`
 
  private:
   struct lease {

@@ -32,9 +32,9 @@ namespace worker {
 /// Called while gradients are computed: those from number `first` on are final.
 using gradients_ready = std::function<void(std::size_t first)>;
 
-/// A model bound to memory, as a worker sees it whatever the model. There is one virtual call per step, so
-/// that the rest of the worker is compiled once. Thread safety: `make_batch`, `feed` and `has` are safe from
-/// any thread; the rest is used by one thread.
+/// A worker's view of a model bound to memory. There is one virtual call per step, so that the rest of the
+/// worker is compiled once. Thread safety: `make_batch`, `feed` and `has` are safe from any thread; use the
+/// rest on one thread.
 class trainer {
  public:
   virtual ~trainer() = default;
@@ -42,55 +42,55 @@ class trainer {
   /// Host memory for one minibatch.
   virtual data::batch make_batch() const = 0;
 
-  /// One record into row `row` of `b`. Throws data_error when the record lacks what the model wants, or its
-  /// label is out of range.
+  /// Writes a record into row `row` of `b`. Throws data_error if the record lacks a feature that the model
+  /// needs, or its label is out of range.
   virtual void feed(example const& record, data::batch& b, int row, mode m) const = 0;
 
-  /// Told, before all work, how many records of each kind it will see more than once: it may keep what
-  /// `feed` makes of them. What comes of it, for the log; empty: nothing.
+  /// Call before all work with the number of records of each kind that it will see more than once: it may
+  /// keep their samples. Returns the effect, for the log; empty: none.
   virtual std::string expect(std::uint64_t training, std::uint64_t evaluation) {
     (void)training, (void)evaluation;
     return {};
   }
 
-  /// Whether it has kept all samples of a batch, of which identity and records are known. The rest, but for
-  /// the features, is in the batch then.
+  /// Whether it has kept all samples of a batch, whose identity and records are known. It then fills in
+  /// everything but the features.
   virtual bool has(data::batch& b) const {
     (void)b;
     return false;
   }
 
-  /// What computes, for the log: empty for the processor.
+  /// The device, for the log: empty for the processor.
   virtual std::string device() const { return {}; }
 
-  /// Parameters, then state. Who has written there says so: `variables_written`.
+  /// Parameters, then state. After writing to them, call `variables_written`.
   virtual std::span<float> variables() = 0;
   virtual void variables_written() {}
 
-  /// Where variables, slots and steps can be while it trains, instead of with whoever pulls and pushes; null:
-  /// nowhere. From the arena's first `place` on, `variables` and `gradients` are not written any more. What
-  /// `variables_written` brings then, passes are computed with until `resume`; the arena keeps its own.
+  /// The arena that can store variables and slots and make steps during training, instead of the caller;
+  /// null: none. After the arena's first `place`, `variables` and `gradients` are no longer written. Passes
+  /// then use variables set by `variables_written` until `resume`; the arena keeps its own.
   virtual edl::arena* arena() { return nullptr; }
   virtual void resume() {}
 
   /// One per parameter, of the minibatch last trained on.
   virtual view<float> gradients() const = 0;
 
-  /// The same, to be changed before they are used; empty where they are not in host memory.
+  /// The same, for changes before they are used; empty if they are not in host memory.
   virtual std::span<float> gradients_to_change() { return {}; }
 
-  /// Which features are rows of tables, which `give_rows` is told before a batch is computed with.
+  /// The features that are rows of tables; `give_rows` must precede the computation of a batch.
   virtual sparse::embedding_layout const& embeddings() const {
     static sparse::embedding_layout const none;
     return none;
   }
 
-  /// Of the features of the minibatch last trained on, in host memory; empty where none are rows of tables,
-  /// or `row_gradients` does without.
+  /// The gradients of the features of the minibatch last trained on, in host memory; empty if none are rows
+  /// of tables, or `row_gradients` does not need them.
   virtual view<float> input_gradients() const { return {}; }
 
-  /// Puts the rows of a batch where it is computed with next: among its features, or where a device looks
-  /// them up.
+  /// Puts the rows of a batch where the next computation reads them: among its features, or where a device
+  /// looks them up.
   virtual void give_rows(data::batch& b, sparse::minibatch_rows const& rows) { rows.fill(b); }
 
   /// The gradients of the rows that were given, after `train`; valid until the next call.
@@ -99,33 +99,33 @@ class trainer {
     return rows.sum(b, input_gradients());
   }
 
-  /// Forward and backward. Returns the mean loss, leaves the gradients and the new state. `step` keys the
-  /// random streams: the same minibatch computed again draws the same. A loss that is not finite leaves no
-  /// gradients; otherwise `ready`, if it is anything, may be called on the way.
+  /// Forward and backward pass. Returns the mean loss, and writes the gradients and the new state. `step`
+  /// seeds the random streams: recomputing the same minibatch draws the same numbers. If the loss is not
+  /// finite, there are no gradients; otherwise it may call `ready`, unless empty, during the pass.
   virtual double train(data::batch const& b, std::uint64_t step, gradients_ready const& ready) = 0;
 
   /// Adds the minibatch to the metrics' totals.
   virtual void evaluate(data::batch const& b, std::span<double> totals) = 0;
 
-  /// Calls visit(row, loss of the record by itself, its outputs) for each row, in an evaluation. Throws
-  /// usage_error where not the processor computes.
+  /// Calls visit(row, the record's own loss, its outputs) for each row, in an evaluation. Throws usage_error
+  /// unless the processor computes.
   using visit_row = std::function<void(int row, double loss, view<float> outputs)>;
   virtual void inspect(data::batch const& b, visit_row const& visit);
 
   /// rows × outputs, until the next call.
   virtual view<float> predict(data::batch const& b) = 0;
 
-  /// Calls work(0), work(1), … side by side, once on each thread that computes, and waits for all. `work`
-  /// throws nothing.
+  /// Calls work(0), work(1), … concurrently, once on each compute thread, and waits for all. `work` must not
+  /// throw.
   virtual void share(std::function<void(int)> const& work) { work(0); }
 
-  /// Threads of the host that have nothing to do while it computes, and may read records.
+  /// Number of host threads that are idle while it computes, and may read records.
   virtual int idle_threads() const { return 0; }
 
-  /// Doubles that `evaluate` adds to.
+  /// Number of doubles that `evaluate` adds to.
   virtual std::size_t totals() const = 0;
 
-  /// Where the time went, if it was to be looked at.
+  /// The time of the passes, if profiling is on; otherwise null.
   virtual nn::trace const* profile() const { return nullptr; }
 };
 

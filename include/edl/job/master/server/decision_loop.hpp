@@ -22,12 +22,12 @@
 
 namespace edl::master {
 
-/// A coordinator and its journal. Whoever tells the coordinator of an event calls `run_commands` afterwards.
-/// Then what it asks for is carried out, but what others rely on not before the journal has it.
-/// Thread safety: only on the node's thread; the constructor on any.
+/// A coordinator and its journal. After passing an event to the coordinator, call `run_commands`. It executes
+/// the coordinator's commands, but those that others rely on only after the journal contains them. Thread
+/// safety: only on the node's thread; the constructor on any.
 class decision_loop {
  public:
-  /// `execute` carries a command out; when it throws, the job fails.
+  /// `execute` executes a command; if it throws, the job fails.
   decision_loop(net::node& on, server_options const& o, logger log,
                 std::function<void(command const&)> execute);
 
@@ -36,34 +36,33 @@ class decision_loop {
 
   void run_commands();
 
-  /// Does `work` once the journal has all that has been decided: at once, where it has.
+  /// Calls `work` once the journal contains all decisions so far: immediately, if it does.
   void when_kept(std::function<void()> work);
   bool kept() const { return keeper_.kept(); }
 
-  /// Whether `who` is to be started as soon as the journal knows of it. One of that name that runs is
-  /// another.
+  /// Whether `who` will be started as soon as the journal contains it. A running process with this name is an
+  /// earlier one.
   bool starts(process_id who) const;
 
-  /// The newest generation that others may be told of, and when it is the current one.
+  /// The newest generation that may be announced, and whether it is the current one.
   std::uint64_t generation() const { return std::min(keeper_.generation(), coordinator_.generation()); }
   asio::awaitable<void> announced();
 
   /// Notified after each event.
   net::event& changed() { return changed_; }
 
-  /// For a successor: where the master listens, the platform's events that have been dealt with, and the
-  /// places where it is to start nothing.
+  /// For a successor: the master's addresses, the platform's handled events, and the nodes to avoid.
   void listens_at(std::vector<std::string> addresses);
   void dealt_with(std::uint64_t events) { events_ = events; }
   void avoids(std::string place) { avoided_.push_back(std::move(place)); }
 
-  /// The job is over, and so is all that was to be done for that. False: it was already.
+  /// Call when the job and all its final work are done. False: it was already.
   bool end();
   bool ended() const { return ended_; }
 
   void fail(std::string const& reason);
 
-  /// Runs `work`; when it throws, the job fails with `what` and why.
+  /// Runs `work`; if it throws, the job fails with `what` and the reason.
   void carry(std::string what, std::function<asio::awaitable<void>()> work);
 
  private:

@@ -13,20 +13,20 @@
 
 namespace edl::master {
 
-/// What a job ends with is written again where its storage fails, until a time is over. This counts the tries
-/// of one such thing, in every process that writes one. Thread safety: unsafe.
+/// Retries the writing of a job's final result for a limited time if the storage fails. One object per
+/// result, in each process that writes one. Thread safety: unsafe.
 class final_retries {
  public:
   struct limits {
-    std::chrono::milliseconds timeout{10'000};  ///< since the first try
-    std::chrono::milliseconds pause{1'000};     ///< between two tries
+    std::chrono::milliseconds timeout{10'000};  ///< since the first attempt
+    std::chrono::milliseconds pause{1'000};     ///< between two attempts
   };
 
-  /// `name`: of what is written, as "the model".
+  /// `name`: of the result, e.g. "the model".
   final_retries(std::string name, limits const& l, logger log, time_point now)
       : name_(std::move(name)), limits_(l), log_(std::move(log)), since_(now) {}
 
-  /// It could not be written: whether it is to be tried again, after `pause`. The first failure is told.
+  /// Call after a failure: returns whether to retry after `pause`. Logs the first failure.
   bool go_on(std::string const& failed, time_point now) {
     if (now - since_ >= limits_.timeout) return false;
     if (!std::exchange(announced_, true))
@@ -34,7 +34,7 @@ class final_retries {
     return true;
   }
 
-  /// The time begins anew.
+  /// Restarts the time.
   void restart(time_point now) { since_ = now; }
 
   std::chrono::milliseconds pause() const { return std::min(limits_.pause, limits_.timeout); }

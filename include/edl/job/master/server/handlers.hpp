@@ -40,8 +40,8 @@ class VersionReport;
 
 namespace edl::master {
 
-/// What members and users ask the master: a function for each method of the protocol. What it is given
-/// outlives it. Thread safety: only on the node's thread.
+/// Handles the requests of members and users: a function for each method of the protocol. Its arguments must
+/// outlive it. Thread safety: only on the node's thread.
 class handlers {
  public:
   handlers(net::node& on, server_options const& options, decision_loop& loop, model_keepers& keepers,
@@ -58,13 +58,13 @@ class handlers {
 
   asio::awaitable<void> handle(net::request& r);
 
-  /// Answers to workers that are gone are not asked for again.
+  /// Drops stored replies to workers that are gone.
   void forget_gone();
 
  private:
   template <class Request, class Reply>
   std::string answer(net::request& r, Reply (handlers::*how)(Request const&));
-  /// A worker's request again is answered as it was.
+  /// A worker's repeated request gets the same reply.
   template <class Request, class Reply>
   std::string answer_once(net::request& r, Reply (handlers::*how)(Request const&));
   wire::JoinReply join(wire::JoinRequest const& m);

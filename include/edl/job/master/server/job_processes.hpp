@@ -20,22 +20,22 @@ namespace edl::master {
 
 /// How a job has ended for this master.
 struct job_end {
-  std::string failure = {};     ///< why it has failed; empty: it is complete, or suspended
-  std::string superseded = {};  ///< why it is another master's; empty: it is not
+  std::string failure = {};     ///< the reason if it has failed; empty: it is complete, or suspended
+  std::string superseded = {};  ///< the reason if this master is superseded; empty: it is not
 };
 
-/// The processes of a job. The platform starts and stops those that the coordinator wants, and tells what
-/// becomes of them: this makes each the other's. What it is given outlives it.
+/// The processes of a job: passes the coordinator's orders to the platform, and the platform's events to the
+/// coordinator. Its arguments must outlive it.
 ///
-/// Thread safety: only on the node's thread, but for the constructor and `result`.
+/// Thread safety: only on the node's thread, except the constructor and `result`.
 class job_processes final : public platform::observer {
  public:
-  /// `adopted`: of a job that is older than this master. Nobody takes part in it before the platform has told
-  /// who runs; then this is called, with whether anybody does. Empty: the job is not.
+  /// `adopted`: for a job that is older than this master. No process may join before the platform has
+  /// reported the running ones; then this is called with whether there are any. Empty: a new job.
   job_processes(server_options const& options, decision_loop& loop, std::function<void(bool any)> adopted,
                 logger log);
 
-  /// From now on this starts and stops them, and outlives this. Without one, people do.
+  /// Sets the platform that starts and stops them; it must outlive this. Without one, users do.
   void use(platform::platform& p) { platform_ = &p; }
 
   void execute(replace_process const& c);
@@ -53,22 +53,22 @@ class job_processes final : public platform::observer {
   void superseded(std::string const& why) override { end({.superseded = why}); }
   std::vector<process_id> left() override;
 
-  /// Until it is known who runs, nobody may take part.
+  /// Whether the running processes are not known yet, so that none may join.
   bool adopting() const { return adopting_; }
 
-  /// It hears that the job is over, and ends by itself.
+  /// Marks a process that learns that the job is over, and exits by itself.
   void comes_late(process_id who) { late_.insert(who); }
 
-  /// Shows people what the job waits for; empty: nothing any more.
+  /// Shows users what the job waits for; empty: nothing any more.
   void waits(std::string const& what) {
     if (platform_) platform_->waits(what);
   }
 
-  /// Nobody is started any more, and who ends is not missed. The first time counts.
+  /// Starts no more processes, and ignores their ends. Only the first call counts.
   void end(job_end how);
   bool over() const { return over_; }
 
-  /// What `end` was first told. On any thread.
+  /// The argument of the first `end`. On any thread.
   std::shared_future<job_end> result() const { return result_; }
 
  private:

@@ -14,13 +14,12 @@
 
 namespace edl::master {
 
-/// Writes a master's journal on a thread of its own. What changes while it is being written is written
-/// together, next. Some of it is promised to others, who may be told once `kept`. While the journal cannot be
-/// written, which is tried again and logged, they are told all the same. Thread safety: only on the node's
-/// thread.
+/// Writes a master's journal on a separate thread. Changes during a write are combined into the next one.
+/// Some of them are promises to others, which may be announced once `kept`. If the journal cannot be written,
+/// it logs that and retries, and promises may be announced anyway. Thread safety: only on the node's thread.
 class journal_keeper {
  public:
-  /// `on_kept`: called when more is kept than before.
+  /// `on_kept`: called after each successful write.
   journal_keeper(net::node& on, journal to, std::chrono::milliseconds pause, logger log,
                  std::function<void()> on_kept)
       : node_(on),
@@ -29,13 +28,13 @@ class journal_keeper {
         log_(std::move(log)),
         on_kept_(std::move(on_kept)) {}
 
-  /// `promised`: somebody is to be told of it. What is not needs no directory forced to the disk.
+  /// `promised`: it will be announced to others. Otherwise the directory need not be synced.
   void keep(persisted_state now, bool promised);
 
-  /// Whether all that is promised may be told.
+  /// Whether all promises may be announced.
   bool kept() const { return failing_ || done_ >= promised_; }
 
-  /// The newest generation that may be told.
+  /// The newest generation that may be announced.
   std::uint64_t generation() const { return failing_ ? newest_.generation : generation_; }
 
  private:

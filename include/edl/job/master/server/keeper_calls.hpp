@@ -17,8 +17,8 @@ class ConfigureRequest;  // edl/base/wire/edl.pb.h
 
 namespace edl::master {
 
-/// What those who keep the model are to do with its state and its versions; the coordinator is told what
-/// comes of it. What it is given outlives it. Thread safety: only on the node's thread.
+/// Calls to the keepers of the model about its state and its versions; passes the results to the coordinator.
+/// Its arguments must outlive it. Thread safety: only on the node's thread.
 class keeper_calls {
  public:
   keeper_calls(server_options const& options, decision_loop& loop, model_keepers const& keepers,
@@ -30,13 +30,13 @@ class keeper_calls {
         orders_(orders),
         log_(std::move(log)) {}
 
-  /// Servers take a generation's state.
+  /// Makes servers load a generation's state.
   void configure(configure_servers const& c);
 
-  /// Nobody trains any more: which is the last version?
+  /// After the training: requests the last version.
   asio::awaitable<void> commit(std::uint64_t generation);
 
-  /// Everybody holds a frozen version for its evaluation.
+  /// Makes all keepers hold a frozen version for its evaluation.
   asio::awaitable<void> claim(version_report r);
   bool claiming() const { return !claims_.empty(); }
 

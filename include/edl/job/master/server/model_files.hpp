@@ -17,8 +17,8 @@
 
 namespace edl::master {
 
-/// The files that a job leaves: its checkpoints, and its models. What it is given outlives it. Thread safety:
-/// only on the node's thread; files are read and written on others.
+/// Writes a job's files: its checkpoints, and its models. Its arguments must outlive it. Thread safety: only
+/// on the node's thread; other threads read and write files.
 class model_files {
  public:
   model_files(net::node& on, server_options const& options, decision_loop& loop, model_keepers const& keepers,
@@ -33,21 +33,21 @@ class model_files {
         models_(on),
         checkpoints_(on) {}
 
-  /// The newest checkpoint, which the coordinator is told.
+  /// Finds the newest checkpoint, and passes it to the coordinator.
   asio::awaitable<void> find(find_restore_point c);
 
-  /// Has a checkpoint written, and tells the coordinator of it.
+  /// Has a checkpoint written, and passes the result to the coordinator.
   asio::awaitable<void> checkpoint(write_checkpoint c);
 
-  /// The trained model, and the best one. Throws error.
+  /// Writes the trained model, and the best one. Throws error.
   asio::awaitable<void> write_last();
   asio::awaitable<void> write_best(evaluated_version of);
 
-  /// Calls `work` with the file of evaluations at hand.
+  /// Calls `work`, which writes the file of evaluations.
   asio::awaitable<void> keep_evaluation(std::function<void()> work);
 
  private:
-  /// What a search for a checkpoint has found.
+  /// The result of a search for a checkpoint.
   struct finding {
     std::optional<restore_point> point;
     std::string warning, unusable;  // why the job cannot go on

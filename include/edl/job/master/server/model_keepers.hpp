@@ -12,7 +12,7 @@
 
 namespace edl::master {
 
-/// Whoever keeps a range of the model: its server, or a worker of the world.
+/// A keeper of a range of the model: its server, or a worker of the world.
 struct keeper {
   std::shared_ptr<net::channel> to;
   std::uint32_t range = 0;
@@ -20,32 +20,33 @@ struct keeper {
   std::uint64_t incarnation = 0;
 };
 
-/// Connections to those who keep the model: servers or, with `replicas`, workers. `decisions` outlives it.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Connections to the keepers of the model: servers or, with `replicas`, workers. `decisions` must outlive
+/// it. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class model_keepers {
  public:
   model_keepers(coordinator const& decisions, bool replicas) : decisions_(decisions), replicas_(replicas) {}
 
   bool is_keeper(role of) const { return of == role::server || replicas_; }
 
-  /// A member has joined that can be reached so. `connect` is asked only for who is new.
+  /// Call when a member has joined, with its addresses. Calls `connect` only for new members.
   template <class Connect>
   void joined(std::uint32_t id, std::uint64_t incarnation, Connect connect) {
     if (peer& mine = peers_[id]; mine.incarnation != incarnation) mine = {incarnation, connect()};
   }
 
-  /// Ends the connections of those that are gone: whoever waits for a word of one is told so.
+  /// Closes the connections of members that are gone: pending calls to them fail.
   void forget_gone();
 
-  /// Whether its member still is one.
+  /// Whether it is still a member.
   bool takes_part(keeper const& k) const;
 
   std::optional<keeper> find(std::uint32_t id, std::uint32_t range = 0) const;
 
-  /// Of each range. In a world these are all its members or, with `one`, the first whose copy went on.
+  /// The keeper of each range. In a world these are all members or, with `one`, the first with the current
+  /// copy.
   std::vector<keeper> all(bool one = false) const;
 
-  /// Who has frozen a version.
+  /// The keepers that have frozen a version.
   std::vector<keeper> holders(std::uint64_t version) const;
 
  private:

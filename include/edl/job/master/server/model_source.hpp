@@ -16,22 +16,21 @@
 
 namespace edl::master {
 
-/// Takes the model from those who keep it. What it is given outlives it. Thread safety: only on the node's
-/// thread.
+/// Reads the model from its keepers. Its arguments must outlive it. Thread safety: only on the node's thread.
 class model_source {
  public:
   model_source(server_options const& options, coordinator const& decisions, model_keepers const& keepers,
                orders& orders)
       : options_(options), coordinator_(decisions), keepers_(keepers), orders_(orders) {}
 
-  /// A version of the model: all its variables, and where the rows of its tables are read from.
+  /// A version of the model: all its variables, and the sources of its tables' rows.
   struct model {
     std::vector<float> variables;
     std::vector<checkpoint::row_source> tables;
     std::uint64_t version = 0;
   };
 
-  /// What is trained, when nobody trains any more. Throws error.
+  /// The trained model, after the training. Throws error.
   asio::awaitable<model> last();
 
   /// A version that is being evaluated. Throws error.

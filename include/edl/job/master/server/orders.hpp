@@ -21,23 +21,23 @@ namespace edl::master {
 
 struct order_terms {
   char const* name = "";
-  std::optional<std::uint64_t> generation = {};  ///< of which it is void when another begins
+  std::optional<std::uint64_t> generation = {};  ///< the order is void when another begins
   std::chrono::milliseconds timeout{};           ///< 0: without end
-  bool waits = true;                             ///< `not_ready` is no answer
+  bool waits = true;                             ///< retries after `not_ready`
 };
 
-/// What the master orders is ordered again until it is answered, or void. What is not answered yet can be
-/// told. What it is given outlives it. Thread safety: only on the node's thread.
+/// Repeats the master's orders until they get a reply, or are void, and lists those without a reply. Its
+/// arguments must outlive it. Thread safety: only on the node's thread.
 class orders {
  public:
   orders(net::node& on, coordinator const& decisions, model_keepers const& keepers)
       : node_(on), decisions_(decisions), keepers_(keepers) {}
 
-  /// Makes a call again until it is answered; throws `call_error`, `cancelled` when it is void: the member is
-  /// gone, or its generation is.
+  /// Repeats a call until it gets a reply; throws `call_error`, `cancelled` if it is void: the member or the
+  /// generation is gone.
   asio::awaitable<std::string> order(keeper to, net::outgoing what, order_terms terms);
 
-  /// Asks each of them the same, about its own range.
+  /// Sends each of them the same request, for its own range.
   template <class Request>
   asio::awaitable<std::vector<std::string>> ask_all(std::vector<keeper> target, std::uint16_t method,
                                                     Request request, std::chrono::milliseconds timeout,
@@ -56,11 +56,11 @@ class orders {
   asio::awaitable<void> pause(std::chrono::milliseconds d = std::chrono::milliseconds(50));
 
   struct waiting {
-    keeper target;  ///< nobody: the storage
+    keeper target;  ///< empty: the storage
     std::string operation, reason;
     time_point since;
   };
-  /// Something that is waited for, as long as it lives.
+  /// An entry in the list of waits, during its lifetime.
   class waiting_entry {
    public:
     waiting_entry(orders& of, waiting one)
@@ -74,7 +74,7 @@ class orders {
     std::list<waiting>::iterator it_;
   };
 
-  /// What is not answered, in words.
+  /// Descriptions of orders without a reply.
   std::vector<std::string> unanswered(time_point now) const;
 
  private:

@@ -25,21 +25,22 @@
 
 namespace edl::master {
 
-/// What the master asks of the process around it. All are called on the node's thread.
+/// The master's calls to the process around it, all on the node's thread.
 struct callbacks {
-  /// With `job_options::judges`: whether the version is the best so far, and its model is to be written.
+  /// With `job_options::judges`: returns whether the version is the best so far, so that its model must be
+  /// written.
   std::function<bool(evaluation_result const&)> evaluated;
-  /// A result counts: the model is written, if it is the best. Returns what keeps it, for a thread that may
-  /// wait for a disk, and returns true when the job is to end early.
+  /// A result is final: if it is the best, the model has been written. Returns a function that saves it, for
+  /// a thread that may block on a disk; the function returns true if the job must end early.
   std::function<std::function<bool()>(evaluation_result const&)> judged = {};
   std::function<void(log_line const&)> said = {};  ///< in place of the log
   std::function<void(bool any)> adopted = {};      ///< as in `job_processes`
-  /// A task of an evaluation counts, of which a worker tells this; before `evaluated`.
+  /// A task of an evaluation counts; `worst` is the worker's text about it. Called before `evaluated`.
   std::function<void(std::uint32_t task, std::string const& worst)> inspected = {};
 };
 
-/// The coordinator behind the net: calls and the clock become events, commands become calls to the servers.
-/// Thread safety: only on the node's thread, `handle` included; the constructor on any.
+/// Connects the coordinator to the network: calls and the clock become events, commands become calls to the
+/// servers. Thread safety: only on the node's thread, `handle` included; the constructor on any.
 class server {
  public:
   server(net::node& on, server_options options, callbacks around, logger log);
@@ -47,22 +48,22 @@ class server {
   /// A listener's handler.
   asio::awaitable<void> handle(net::request& r) { return handlers_.handle(r); }
 
-  /// What the platform tells, and how the job has ended.
+  /// The platform's events, and the end of the job.
   job_processes& processes() { return processes_; }
 
-  /// Counts time; runs until the job is over.
+  /// Drives the clock; runs until the job is over.
   asio::awaitable<void> tick();
 
-  /// Begins no more tasks: the job ends as if these were all. `at`: as in `coordinator::stop`.
+  /// Starts no more tasks: the job ends as if there were no others. `at`: as in `coordinator::stop`.
   void stop(std::uint64_t at);
 
-  /// Ends the job with a reason that the process around it has.
+  /// Fails the job with a reason of the process around it.
   void fail(std::string const& reason) { loop_.fail(reason); }
 
-  /// Where the master listens: for its successor.
+  /// Sets the master's addresses, for its successor.
   void listens_at(std::vector<std::string> addresses) { loop_.listens_at(std::move(addresses)); }
 
-  /// Does `work` once the journal has all that has been decided: at once, where it has.
+  /// Calls `work` once the journal contains all decisions so far: immediately, if it does.
   void when_kept(std::function<void()> work) { loop_.when_kept(std::move(work)); }
 
   coordinator const& decisions() const { return loop_.decisions(); }

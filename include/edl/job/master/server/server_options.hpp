@@ -15,23 +15,23 @@ namespace edl::master {
 
 struct server_options {
   job_options job;
-  checkpoint::job_files files;                 ///< their layout outlives the server
+  checkpoint::job_files files;                 ///< their layout must outlive the server
   std::string output;                          ///< directory for the trained model; empty: none
   std::string best;                            ///< for the best model, with `job_options::judges`
   master::journal journal;                     ///< read already
   std::optional<persisted_state> before = {};  ///< what was in it
   bool ignore_damaged_checkpoints = false;
-  bool relaunch = true;     ///< of a process that others than the master end; false: it is a failure
-  restore_point anew = {};  ///< where it begins again when all are damaged
-  std::chrono::milliseconds step_timeout{60'000};    ///< without a step, until it is told what is waited for
+  bool relaunch = true;     ///< of processes that others have ended; false: that is a failure
+  restore_point anew = {};  ///< where it starts anew if all checkpoints are damaged
+  std::chrono::milliseconds step_timeout{60'000};    ///< without a step, until it reports what it waits for
   std::chrono::milliseconds order_timeout{300'000};  ///< for who lives and cannot be reached, or for storage
-  std::chrono::milliseconds final_timeout{10'000};   ///< for the storage of what the job ends with
-  std::chrono::milliseconds storage_pause{1'000};    ///< between two tries
+  std::chrono::milliseconds final_timeout{10'000};   ///< for storing the job's final results
+  std::chrono::milliseconds storage_pause{1'000};    ///< between two attempts
 
   final_retries::limits final_limits() const { return {final_timeout, storage_pause}; }
 };
 
-/// How long one call may take: one that only asks, and one behind which there is a disk.
+/// The timeout of one call: a plain one, and one that involves a disk.
 inline constexpr std::chrono::seconds control_timeout{30}, disk_timeout{600};
 
 }  // namespace edl::master
