@@ -9,31 +9,31 @@
 
 namespace edl::master {
 
-/// Which checkpoint is being written, which one waits, and which versions are written. One is written at a
-/// time. Of those that wait, the newest is worth the most and the others are dropped, but for a final one.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The checkpoint being written, the waiting one, and the written versions. One is written at a time. Of
+/// waiting ones only the newest and a final one are kept. Thread safety: distinct objects: safe. Shared
+/// objects: unsafe.
 class checkpoint_queue {
  public:
-  /// What is to be done next.
+  /// The next action.
   struct step {
-    std::optional<write_checkpoint> start{};  ///< this one is to be written
+    std::optional<write_checkpoint> start{};  ///< write this one
     std::optional<std::uint64_t> dropped{};   ///< this version is not needed any more
   };
 
-  /// A version is written once: what is asked for again, or is written already, is nothing to do.
+  /// Writes each version once: does nothing for a repeated request, or a written version.
   step add(write_checkpoint const& c);
 
   /// The one that is being written, if it is of that version.
   std::optional<write_checkpoint> current(std::uint64_t version) const;
   std::optional<write_checkpoint> const& current() const { return current_; }
 
-  /// The current one has ended; `good`: it is complete. Tells which one is to be written next.
+  /// The current one has ended; `good`: it is complete. Returns the next one to write.
   std::optional<write_checkpoint> ended(bool good);
 
-  /// The current one and what waits are void: versions of these that members may have frozen.
+  /// Voids the current and the waiting ones: returns their versions, which members may have frozen.
   std::vector<std::uint64_t> clear();
 
-  /// The job goes on from this version: a later one that was written is none of its past.
+  /// The job continues from this version: later written ones are not in its history.
   void go_back_to(std::uint64_t version);
 
   std::optional<std::uint64_t> newest() const { return newest_; }  ///< that was written

@@ -30,139 +30,139 @@ namespace edl::master {
 struct job_progress {
   task_counters done;
   std::optional<std::uint64_t> total_tasks, total_records;
-  std::uint32_t epoch = 0;    ///< the newest that was begun
-  std::uint64_t version = 0;  ///< of the model, the newest heard of
+  std::uint32_t epoch = 0;    ///< the newest one started
+  std::uint64_t version = 0;  ///< of the model, the newest reported
   std::size_t workers = 0, servers = 0, leased = 0;
-  double rate = 0;       ///< records a second, over all workers
-  double loss = 0;       ///< mean of what the workers last saw
-  edl::trained trained;  ///< by all workers that this master has heard
+  double rate = 0;       ///< records per second, over all workers
+  double loss = 0;       ///< mean of the workers' last losses
+  edl::trained trained;  ///< by all workers, as reported to this master
   std::uint64_t lost = 0, repeated = 0,
-                recovered = 0;            ///< members; tasks that were leased again, or taken back
-  std::uint64_t taken_back = 0;           ///< records of done tasks that were undone by going back
-  std::optional<ledger_account> account;  ///< of the state that the job has last gone on from
+                recovered = 0;            ///< members; tasks leased again, or taken back
+  std::uint64_t taken_back = 0;           ///< records of completed tasks that rollbacks have undone
+  std::optional<ledger_account> account;  ///< of the state from which the job last continued
 };
 
-/// The master: events and the time go in, replies and commands come out. After each event, `take_commands`
-/// and execute them in order.
+/// The master's logic: takes events and the time, returns replies and commands. After each event,
+/// `take_commands` and execute them in order.
 ///
-/// A generation is one common state of all servers. When a server is lost the next one begins. All leases are
-/// void, the newest checkpoint is found, and the tasks start over from its ledger. Once all servers are there
-/// and configured, tasks are leased again. Events of an older generation are ignored.
+/// A generation is one common state of all servers. When a server is lost, the next one begins: all leases
+/// are void, the newest checkpoint is found, and the tasks start over from its ledger. Once all servers have
+/// joined and are configured, tasks are leased again. Events of an older generation are ignored.
 ///
 /// With `replicas` every worker has a copy of the model, and a generation is a world: the workers that train
-/// together. When one is lost or comes, all leave their world, `enter` the next, and go on from the newest
-/// copy among them. Only if none has one, they go on from a checkpoint. A newcomer that `follows` first
-/// copies the model from a member, and asks for no world before it has caught up.
+/// together. When one is lost or joins, all leave their world, `enter` the next, and continue from the newest
+/// copy among them, or, if none has one, from a checkpoint. A new worker that `follows` first copies the
+/// model from a member, and enters no world before it has caught up.
 ///
-/// At the end of training the last version is asked for, also where it is only to be told to a person. It is
-/// written (with `final_checkpoint`), and evaluated, if versions are and it has not been. Then the job is
-/// finished.
+/// At the end of training the coordinator requests the last version, even if only for the log. It is written
+/// (with `final_checkpoint`), and evaluated, if versions are and it has not been. Then the job is finished.
 ///
-/// What is decided stands in its parts. An event goes to those that it concerns, in this order: `roster`,
+/// Its parts contain the decisions. An event is passed to those that it concerns, in this order: `roster`,
 /// `model_generations`, `dispatcher`, `model_versions`; each knows those after it, and all the `job_state`.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class coordinator {
  public:
-  /// Throws usage_error when the job has no data to work on, and error when `start` belongs to other data.
-  /// `before`: what the master before this one has left. Servers that still have its generation's state, and
-  /// workers' copies, go on from there.
+  /// Throws usage_error if the job has no data, and error if `start` belongs to other data. `before`: the
+  /// previous master's state. Servers that still have its generation's state, and workers' copies, continue
+  /// from there.
   coordinator(job_options o, time_point now, std::optional<persisted_state> const& before = {});
   coordinator(coordinator const&) = delete;
 
-  /// What a successor needs to know, but for what concerns addresses and the platform.
+  /// The state for a successor, except addresses and the platform's part.
   persisted_state remembered() const;
 
-  /// Another value whenever `remembered` is: cheap to ask after each event.
+  /// Changes whenever `remembered` does: cheap to compare after each event.
   std::array<std::uint64_t, 9> remembers() const;
 
   join_reply join(join_request const& r, time_point now);
   heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,
                             time_point now);
 
-  /// The process said goodbye: it is lost at once. Ignored for what is no member.
+  /// The process said goodbye: it is lost at once. Ignored for non-members.
   void left(role of, std::uint32_t id, std::uint64_t incarnation, time_point now);
 
-  /// The process' connection ended, and it does not call again: it is lost, too, or cut off.
+  /// The process's connection ended, and it does not reconnect: it is lost, too, or cut off.
   void hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now);
 
-  /// The platform saw the newest process of this id end. Not to be told of processes that `replace_process`
-  /// ended. Who ends after it has been given up is replaced, whatever its exit says.
+  /// The platform reports that the newest process with this id has ended. Do not call it for processes that
+  /// `replace_process` ended. A process that ends after it was given up is replaced, for any exit.
   void exited(role of, std::uint32_t id, exit_kind kind, std::string const& why, time_point now);
 
-  /// The platform takes a worker away, which hands back what it has leased: another is started meanwhile.
+  /// The platform removes a worker, which hands back its leases: another one is started meanwhile.
   void leaving(std::uint32_t worker, std::string const& why);
 
-  /// Workers whose machines are short of something for a while, and what of, in words: all of them. With
-  /// `leave_bad_nodes` one after the other hands over to another place.
+  /// All workers whose machines are temporarily short of a resource, with its description. With
+  /// `leave_bad_nodes` they hand over to other machines, one after the other.
   void pressed(std::map<std::uint32_t, std::string> workers) { pressed_ = std::move(workers); }
 
   /// Recovered training tasks go first, then evaluation, then training; in a job with lanes, of that lane.
-  /// Who is not a member, or too early, waits. `rests_at`: the version that the worker has come to, where it
-  /// is to be evaluated before the next step.
+  /// A process that is not a member, or too early, must wait. `rests_at`: the worker's version, if it must be
+  /// evaluated before the next step.
   task_reply request_task(std::uint32_t worker, std::uint64_t incarnation, time_point now,
                           std::uint32_t lane = 0, std::uint64_t rests_at = 0);
 
-  /// False: the lease had been given up, and the report does not count.
+  /// False: the lease was void, and the report does not count.
   bool report_task(task_report const& r, time_point now);
 
-  /// A worker with a copy of the model asks for the next world: it has joined, its world is over, or broken.
-  /// Ignored for who is no member.
+  /// A worker with a copy of the model requests the next world: it has joined, its world is over, or broken.
+  /// Ignored for non-members.
   void enter(std::uint32_t worker, entry e, time_point now);
 
   void version_reached(version_report const& r, time_point now);
 
-  /// `error`: why the server could not; the job fails with it.
-  /// `kept`: what it has applied, if it was to keep its state.
+  /// `error`: why the server could not; then the job fails. `kept`: what it has applied, if it kept its
+  /// state.
   void server_configured(std::uint32_t id, std::uint64_t incarnation, std::uint64_t generation,
                          std::string const& error, time_point now, std::optional<copy_position> kept = {});
 
-  /// The server knows of a newer generation than the one that it was told to take: the next is above both.
+  /// The server knows a newer generation than the one that it was ordered to load: the next is above both.
   void server_ahead(std::uint32_t id, std::uint64_t incarnation, std::uint64_t generation, time_point now);
 
   /// The server of a range cannot reach its backup, and so acknowledges nothing.
   void backup_cut_off(std::uint32_t server, std::uint64_t generation, std::uint32_t range, time_point now);
 
-  /// Nothing: there is no checkpoint, the job goes back to `job_options::start`.
+  /// Empty: there is no checkpoint, and the job rolls back to `job_options::start`.
   void restore_point_found(std::uint64_t generation, std::optional<restore_point> point, time_point now);
 
   void version_announced(std::uint64_t generation, std::uint64_t version, time_point now);
 
-  /// `error`: why it could not be written; a warning, but for the final one the job fails with it.
+  /// `error`: why it could not be written; only a warning, except for the final one, with which the job
+  /// fails.
   void checkpoint_written(std::uint64_t generation, std::uint64_t version, std::string const& error,
                           time_point now);
 
-  /// `error`: why it could not be; the job fails with it. Of another generation than this it is no news.
+  /// `error`: why it could not be written; then the job fails. Ignored for another generation.
   void model_written(std::uint64_t generation, std::string const& error);
 
   /// With `job_options::judges`: what follows from the result of `evaluation_done` has been done. `error`:
   /// why it cannot be kept, and does not count. `stops`: the job is to `stop` with it.
   void judged(std::uint64_t version, time_point now, std::string const& error = {}, bool stops = false);
 
-  /// Changes how many processes there are to be while the job runs. More are started, or the newest stop when
-  /// they have handed over what they hold. Returns why not; empty: it is being done.
+  /// Changes the required number of processes while the job runs. Starts more, or stops the newest after they
+  /// have handed over their work. Returns why it refuses; empty: it does it.
   std::string scale(platform::size_request const& r, time_point now);
 
-  /// The platform has found what runs, of a job whose master has left no journal: it goes on, with the ids
-  /// that it has. Before any member has joined.
+  /// The platform has found the running processes of a job whose master left no journal: the job continues
+  /// with their ids. Call before any member has joined.
   void adopt(platform::findings const& those, time_point now);
 
-  /// Ends the job so that it can go on later. Nothing is leased any more, and the state that all have in
-  /// common is written where there are checkpoints. Then comes `suspend_job`. What is trained that cannot be
-  /// had in time, or cannot be written, is left to the checkpoint before, and a log line says so.
+  /// Ends the job so that it can resume later. Leases nothing any more, and has the common state written if
+  /// there are checkpoints. Then follows `suspend_job`. If the state cannot be collected in time, or cannot
+  /// be written, the previous checkpoint counts, and a log line says so.
   void suspend(time_point now);
 
-  /// Begins no more tasks; what has been begun is finished, then the job ends as usual. Where workers rest
-  /// for evaluations it ends where they are. `at`: the version that decided it. A job that goes back to an
+  /// Starts no more tasks; started ones are completed, then the job ends as usual. If workers pause for
+  /// evaluations, it ends at their version. `at`: the version that decided it. A job that rolls back to an
   /// older one trains on, until that is decided again.
   void stop(time_point now, std::uint64_t at = 0);
 
-  /// Ends the job with a reason that the world around it found.
+  /// Fails the job with a reason from outside.
   void fail(std::string const& reason);
 
-  /// Call about once a second: finds who is silent or slow. When it is not called for longer than that, the
-  /// master itself was held up (a paused machine, a starved process). Its pause is held against nobody. Nor
-  /// is a time in which it has heard of no member at all, of several, up to `job_options::isolation`.
+  /// Call about once a second: detects silent and slow members. If it is not called for longer, the master
+  /// itself was paused (a paused machine, a starved process), and no member is given up for that time. The
+  /// same holds for a time in which none of several members is heard, up to `job_options::isolation`.
   void tick(time_point now);
 
   std::vector<command> take_commands();
@@ -177,7 +177,7 @@ class coordinator {
   membership const& servers() const { return roster_.servers(); }
   task_queue const* tasks() const { return dispatch_.tasks(); }
   std::uint64_t generation() const { return job_.generation(); }
-  /// With `replicas`; of no member before the first.
+  /// With `replicas`; without members before the first.
   world const& current_world() const { return worlds_.current(); }
 
   /// All servers have the generation's state.
@@ -187,22 +187,22 @@ class coordinator {
   bool suspended() const { return job_.phase() == job_phase::suspended; }
   bool suspending() const { return job_.suspending().has_value(); }
   bool over() const { return job_.over(); }
-  /// Somebody was given up, may live, and has not heard of it: who was silent, for one.
+  /// Whether a process was given up but may be alive and not know it, e.g. because it was silent.
   bool untold() const { return !untold_.empty(); }
   std::string const& reason() const { return job_.reason(); }  ///< of a job that failed
 
   job_progress progress() const;
 
-  /// The version that this generation began with; nothing before all have its state.
+  /// The version at which this generation began; empty before all have its state.
   std::optional<std::uint64_t> began_at() const {
     auto const& point = generations_.point();
     return ready() && point ? std::optional(point->version) : std::nullopt;
   }
 
-  /// Another value whenever the job has made a step, of whatever kind.
+  /// Changes with every step of the job, of any kind.
   std::uint64_t steps() const;
 
-  /// What the next step waits for, in words, as far as is known here; empty: nothing that is known.
+  /// Describes what the next step waits for, as far as known here; empty: nothing known.
   std::string waits_for(time_point now) const;
 
  private:

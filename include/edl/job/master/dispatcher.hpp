@@ -19,31 +19,31 @@
 
 namespace edl::master {
 
-/// Which task a worker gets: one of training or prediction, or of the evaluation under way. And what becomes
-/// of it: it is done, returned, failed, or taken from a worker that is lost or slow. A job whose tasks cannot
-/// be completed fails. What it is given outlives it; who is a member is the caller's business.
+/// Leases tasks to workers: of training or prediction, or of the evaluation in progress. Tasks are completed,
+/// returned, failed, or taken from a lost or slow worker. A job whose tasks cannot be completed fails. Its
+/// arguments must outlive it; the caller checks membership.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class dispatcher {
  public:
-  /// `tasks`: of training or prediction. Throws usage_error when there is nothing to work on.
+  /// `tasks`: of training or prediction. Throws usage_error if there is no work.
   dispatcher(job_options const& options, job_state& job, model_versions& versions,
              task_queue::options const& tasks);
 
-  /// Of training or prediction; null for a job that only evaluates.
+  /// The tasks of training or prediction; null for a job that only evaluates.
   task_queue const* tasks() const { return tasks_ ? &*tasks_ : nullptr; }
 
-  /// Those that the job's progress is counted by; null: there are none yet.
+  /// The tasks that measure the job's progress; null: there are none yet.
   task_queue const* counted_tasks() const { return tasks_ ? &*tasks_ : versions_.evaluations().newest(); }
   std::uint64_t records_done() const { return tasks_ ? tasks_->done().records_done : 0; }
   bool finished() const { return tasks_ ? tasks_->finished() : versions_.evaluations().idle(); }
   speed_log const& speeds() const { return speeds_; }
 
-  /// As `coordinator::request_task`, of a member while tasks are leased.
+  /// As `coordinator::request_task`, for a member while tasks are leased.
   task_reply request(std::uint32_t worker, std::uint64_t incarnation, time_point now, std::uint32_t lane,
                      std::uint64_t rests_at, membership const& workers = membership());
 
-  /// False: the lease had been given up, and the report does not count.
+  /// False: the lease was void, and the report does not count.
   bool report(task_report const& r, time_point now, membership const& workers = membership());
 
   gradient_checks& checks() { return checks_; }
@@ -51,7 +51,7 @@ class dispatcher {
 
   void progressed(std::uint32_t worker, time_point now);
 
-  /// A worker on which tasks fail that others complete: its machine, or its copy of the model, is to blame.
+  /// A worker on which tasks fail that others complete: its machine, or its copy of the model, is faulty.
   struct suspect {
     std::uint32_t worker = 0;
     std::uint64_t incarnation = 0;
@@ -60,21 +60,21 @@ class dispatcher {
   /// Those found since the last call.
   std::vector<suspect> take_suspects() { return std::exchange(suspects_, {}); }
 
-  /// A worker is gone: how many tasks go to others.
+  /// A worker is lost: returns how many tasks go to others.
   std::size_t lost(std::uint32_t worker);
 
-  /// Takes tasks from those who have them for too long. Returns workers that are to be replaced instead.
+  /// Takes tasks from workers that are too slow. Returns workers to replace instead.
   std::vector<std::uint32_t> recover_slow(time_point now);
 
-  /// Begins no more tasks: as `coordinator::stop`.
+  /// Starts no more tasks: as `coordinator::stop`.
   void stop(std::uint64_t at);
 
   // ---- Generations ----
 
-  /// All leases are void.
+  /// Voids all leases.
   void interrupt();
 
-  /// Starts over from what is applied. Throws error when that belongs to other data.
+  /// Starts over from a ledger. Throws error if it belongs to other data.
   void go_back_to(std::uint64_t version, ledger const& applied);
   void go_on_from(std::uint64_t version, ledger const& applied);
 

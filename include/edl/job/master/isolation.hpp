@@ -8,32 +8,32 @@
 
 namespace edl::master {
 
-/// Tells an absence of the master from an absence of its members. When none of several members is heard for
-/// longer than two heartbeats take, the master itself may be cut off. What its members cannot tell meanwhile
-/// is held against nobody, for up to `longest`. Once they are heard again, that goes on until their
-/// connections may have found back. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Distinguishes the isolation of the master from the loss of its members. If none of several members is
+/// heard for longer than two heartbeats, the master itself may be cut off. Then no member is given up for its
+/// silence, for up to `longest`. Once members are heard again, that continues until the others may have
+/// reconnected. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class isolation {
  public:
-  /// `silence`: after which a member that is not heard counts as lost.
+  /// `silence`: the time after which a silent member is lost.
   isolation(duration silence, duration longest) : silence_(silence), longest_(longest) {}
 
-  /// What a look has found.
+  /// The result of `look`.
   struct news {
     bool began = false;                 ///< the master may be cut off from now on
-    std::optional<duration> absence{};  ///< it is over, after so long
+    std::optional<duration> absence{};  ///< it is over, after this time
   };
 
-  /// To be called at each tick. `newest`: when any member was heard last; nothing: there is none.
+  /// Call at each tick. `newest`: when any member was heard last; empty: there is none.
   news look(std::optional<time_point> newest, std::size_t members, time_point now);
 
-  /// The master itself stood still for so long, and nobody could reach it.
+  /// Call if the master itself was paused for this long, and could not be reached.
   void held_up(duration pause, time_point now);
 
-  /// Whether none of so many members can be blamed for its silence now. One alone can, unless the others have
-  /// left while all of them were silent.
+  /// Whether none of this many members should be given up for its silence now. A single one may be, unless
+  /// the others have left while all were silent.
   bool suspected(std::size_t members, time_point now) const;
 
-  /// Whether the connection of a member that was last heard at `seen` may still find back by itself.
+  /// Whether a member that was last heard at `seen` may still reconnect by itself.
   bool finds_back(time_point seen, time_point now) const { return now < back_until_ && seen <= heard_again_; }
 
   bool lasts() const { return lasts_; }                                        ///< as of the last look

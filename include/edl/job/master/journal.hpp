@@ -12,57 +12,55 @@
 
 namespace edl::master {
 
-/// What a master knows that nobody else does. What has been applied stands in the servers' ledgers, or in
-/// those of the workers' copies; who takes part is told by everyone who joins. So this is all that its
-/// successor needs to go on where it ended.
+/// The state that only the master has. The servers' or the workers' ledgers contain what has been applied;
+/// members report themselves when they join. So this is all that a successor needs to continue.
 struct persisted_state {
   std::uint64_t generation = 0;
-  std::uint32_t members = 0;  ///< workers that took part
+  std::uint32_t members = 0;  ///< number of workers that took part
   std::uint32_t wanted_servers = 0;
   std::optional<std::uint64_t> evaluated;  ///< the newest version whose evaluation is complete
   lineages::record workers, servers;
-  std::uint64_t events = 0;             ///< of the platform that have been dealt with
-  std::vector<std::string> addresses;   ///< where the master listens
-  std::vector<std::string> avoided{};   ///< names of places where the platform is to start nothing
-  bool finished = false;                ///< the job: members may have left for that
-  gradient_checks::known good{};        ///< what has been found to be right
-  std::optional<std::uint64_t> undo{};  ///< checkpoints of later versions are wrong, and still there
+  std::uint64_t events = 0;             ///< of the platform that have been handled
+  std::vector<std::string> addresses;   ///< of the master
+  std::vector<std::string> avoided{};   ///< names of machines to avoid
+  bool finished = false;                ///< the job is finished: members may have left
+  gradient_checks::known good{};        ///< verified results
+  std::optional<std::uint64_t> undo{};  ///< checkpoints of later versions are wrong, and still exist
   std::uint64_t void_until = 0;         ///< copies of the model of worlds up to this one are wrong
 
   friend bool operator==(persisted_state const&, persisted_state const&) = default;
 };
 
-/// A file with a master's persisted state: one record, with a CRC-32 before it. It is written whole, and
-/// replaced: a crash leaves the old or the new one. The one before stays as `PATH.before`, for a successor
-/// that finds this one damaged or not there. What is old in it does no harm: members know of newer
-/// generations, and a master goes above them (`join_request::heard`). Thread safety: distinct objects: safe.
-/// Shared objects: unsafe.
+/// A file with a master's persisted state: one record, preceded by a CRC-32. It is replaced atomically: a
+/// crash leaves the old or the new one. The previous one stays as `PATH.before`, for a successor that finds
+/// this one damaged or missing. Outdated contents are harmless: members know newer generations, and a master
+/// continues above them (`join_request::heard`). Thread safety: distinct objects: safe. Shared objects:
+/// unsafe.
 class journal {
  public:
-  /// `run`: what tells this run of the job from all others; a file of another run is none. An empty `path`:
-  /// nothing is kept. `most`: what it is to outlive; less than the power, where all that it tells of ends
+  /// `run`: identifies this run of the job; files of other runs are ignored. With an empty `path` nothing is
+  /// stored. `most`: what the file must survive; not a power failure, if everything that it describes ends
   /// with that.
   journal(std::string path, std::string run, forced most = forced::name)
       : path_(std::move(path)), run_(std::move(run)), most_(most) {}
 
   std::string const& path() const { return path_; }
 
-  /// What the master before this one has left; nothing when there was none. Throws error, which says what is
-  /// wrong and where, when the file is damaged and so is the one before. Throws storage_error when it cannot
-  /// be read.
+  /// The previous master's state; empty if there was none. Throws error, which names the fault and the place,
+  /// if the file and the previous one are damaged. Throws storage_error if it cannot be read.
   std::optional<persisted_state> read();
 
-  /// Why `read` took the journal before; empty: it did not.
+  /// Why `read` used the previous journal; empty: it did not.
   std::string const& trouble() const { return trouble_; }
 
-  /// Keeps `now`; cheap when nothing has changed. Throws error when it cannot be written: then the one that
-  /// was written last stays.
+  /// Stores `now`; cheap if nothing has changed. Throws error if it cannot be written: the last one then
+  /// stays.
   void write(persisted_state const& now, forced what = forced::name);
 
   /// Removes it: the job is over. Never throws.
   void remove() noexcept;
 
-  /// Where the master listens whose journal stands at `path`, whatever its run. Throws error.
+  /// The addresses of the master whose journal is at `path`, for any run. Throws error.
   static std::vector<std::string> addresses(std::string const& path);
 
  private:

@@ -18,12 +18,12 @@
 
 namespace edl::master {
 
-/// How a job comes to its next generation, when those who keep the model come or go. With `replicas` they are
-/// workers, and a generation is a world; else they are servers. The generation goes on with what they have
-/// (`worker_worlds`, `server_generations`), or all go back to a checkpoint; then tasks and versions start
-/// over from there. What it is given outlives it.
+/// Forms a job's next generation when keepers of the model join or leave. With `replicas` they are workers,
+/// and a generation is a world; otherwise they are servers. The generation continues with their state
+/// (`worker_worlds`, `server_generations`), or all roll back to a checkpoint; tasks and versions then start
+/// over from there. Its arguments must outlive it.
 ///
-/// Some functions return a worker that the others cannot reach: it is to be given up.
+/// Some functions return a worker that the others cannot reach, and that must be given up.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class model_generations {
@@ -33,31 +33,31 @@ class model_generations {
 
   server_generations const& servers() const { return servers_; }
   worker_worlds const& worlds() const { return worlds_; }
-  /// Of the variables' ranges, on servers.
+  /// The places of the variables' ranges on servers.
   std::vector<range_place> const& places() const { return servers_.places(); }
-  /// The world that a member is in; null while it is being formed, and for who is no member.
+  /// The world of a member; null while it is being formed, and for non-members.
   world const* world_of(std::uint32_t worker, std::uint64_t incarnation) const;
-  /// How long nothing was leased when the members of a generation changed the last time.
+  /// How long nothing was leased at the last change of a generation's members.
   duration standstill() const { return standstill_; }
 
-  /// Where this generation began, once found.
+  /// The state at which this generation began, once found.
   std::optional<restore_point> const& point() const { return point_; }
 
-  /// Goes on where another master ended, or with processes that the platform has found.
+  /// Continues the previous master's state, or with processes that the platform has found.
   void resume(persisted_state const& before);
   void adopt(platform::findings const& those);
 
-  /// There is a checkpoint of this generation and version. Who has less of the same history does not decide
-  /// what the job goes on with any more.
+  /// There is a checkpoint of this generation and version. Keepers with an older state of the same history no
+  /// longer determine where the job continues.
   void written(std::uint64_t version) { newest_written_ = {job_.generation(), version}; }
 
-  /// Of those who keep the model; no generation need be formed.
+  /// Sets the number of workers that keep the model; forms no generation.
   void expect_workers(std::uint32_t wanted) { worlds_.expect(wanted); }
   void want_servers(std::uint32_t wanted, time_point now);
 
-  // ---- Those who keep the model come and go ----
+  // ---- Keepers of the model join and leave ----
 
-  /// A process knows a generation that this master does not: the next is above that.
+  /// A process knows a generation that this master does not: the next one is above that.
   void rise_above(join_request const& r, time_point now);
 
   std::optional<std::uint32_t> joined(join_request const& r, time_point now);
@@ -67,27 +67,27 @@ class model_generations {
   /// The generation is over.
   std::optional<std::uint32_t> regroup(time_point now);
 
-  /// What was trained after version `good` is wrong: the job goes back to a checkpoint of it or before.
+  /// Training after version `good` is wrong: the job rolls back to a checkpoint of it or before.
   std::optional<std::uint32_t> undo(std::uint64_t good, time_point now);
-  /// As long as checkpoints after it may be there.
+  /// That version, while later checkpoints may exist.
   std::optional<std::uint64_t> undoes() const { return newest_good_; }
 
-  /// As `coordinator::enter`, of a member.
+  /// As `coordinator::enter`, for a member.
   std::optional<std::uint32_t> enter(std::uint32_t worker, entry e, time_point now);
 
-  /// Workers that let the others wait too long for a world, and the world without them.
+  /// Workers that delay a world for too long.
   std::vector<std::uint32_t> absent(time_point now) const;
   std::optional<std::uint32_t> form_world(time_point now);
   void excuse(duration absence, time_point now) { worlds_.excuse(absence, now); }
 
   // ---- Servers ----
 
-  /// A master that takes another's place goes on with its servers' state as soon as it can.
+  /// A successor of a master continues with the servers' state as soon as it can.
   void recover_servers(time_point now);
   void server_configured(std::uint32_t id, std::string const& error, std::optional<copy_position> kept,
                          time_point now);
   void server_ahead(std::uint32_t id, time_point now);
-  /// Where the server of a range has its backup.
+  /// The backup of a range's server.
   std::optional<std::uint32_t> backup_of(std::uint32_t server, std::uint32_t range) const;
 
   void restore_point_found(std::optional<restore_point> point, time_point now);
@@ -97,12 +97,12 @@ class model_generations {
 
   // ---- The end ----
 
-  /// Whether whoever has a state newer than the newest checkpoint may still tell of it.
+  /// Whether a process with a state newer than the newest checkpoint may still report it.
   bool state_may_come(time_point now) const;
-  /// Whether somebody has had a state of this job.
+  /// Whether any process has had a state of this job.
   bool ever_begun() const { return recovered_ || servers_.ever_configured() || !worlds_.none_yet(); }
 
-  /// What the next generation waits for, in words.
+  /// Describes what the next generation waits for.
   std::vector<std::string> waits_for() const;
 
  private:

@@ -13,15 +13,13 @@
 
 namespace edl::master {
 
-/// What becomes of the model's versions: which are evaluated, which are written as checkpoints, and which may
-/// be released by those who have frozen them. Everything refers to the current generation. What it is given
-/// outlives it.
+/// Decides which versions of the model are evaluated, which are written as checkpoints, and which their
+/// keepers may release. Everything refers to the current generation. Its arguments must outlive it.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class model_versions {
  public:
-  /// `tasks`: of evaluations. Throws usage_error when there is nothing to evaluate in a job that does only
-  /// that.
+  /// `tasks`: of evaluations. Throws usage_error if an evaluation job has nothing to evaluate.
   model_versions(job_options const& options, job_state& job, worker_worlds& worlds,
                  task_queue::options const& tasks, time_point now);
 
@@ -29,39 +27,39 @@ class model_versions {
   evaluation& evaluations() { return evaluation_; }
   checkpoint_queue const& checkpoints() const { return checkpoints_; }
 
-  std::uint64_t newest() const { return newest_; }  ///< heard of in this generation
+  std::uint64_t newest() const { return newest_; }  ///< reported in this generation
   void heard(std::uint64_t version) { newest_ = std::max(newest_, version); }
 
-  /// Whether workers rest at this version, and nobody has told of it yet.
+  /// Whether workers pause at this version, and it has not been reported yet.
   bool unannounced(std::uint64_t version) const { return options_.rests_to_evaluate && version > announced_; }
 
-  /// Somebody has frozen a version.
+  /// A keeper has frozen a version.
   void reached(version_report const& r, time_point now);
 
-  /// What follows from the result of an evaluation has been done. False: it does not count any more.
+  /// Call when an evaluation's result has been used. False: the result no longer counts.
   bool judged(std::uint64_t version);
 
   /// `error`: as in `coordinator::checkpoint_written`.
   void written(std::uint64_t version, std::string const& error);
 
-  /// Nobody trains any more: this is the last version.
+  /// Call after the training: this is the last version.
   void last(std::uint64_t version, time_point now);
   bool last_known() const { return last_.has_value(); }
 
-  /// Tells of evaluations that are complete.
+  /// Reports completed evaluations.
   void take_results();
 
-  /// The last version cannot be evaluated, and the job ends without.
+  /// The last version cannot be evaluated, and the job ends without that.
   void give_up_evaluation(std::string const& why);
-  std::string const& unevaluated() const { return unevaluated_; }  ///< why; empty: it could be
+  std::string const& unevaluated() const { return unevaluated_; }  ///< the reason; empty: it was evaluated
 
   // ---- Generations ----
 
-  /// Leases and checkpoints under way are void.
+  /// Voids leases and checkpoints in progress.
   void interrupt();
 
-  /// The model is at `version` again. `copied`: it comes from a worker's copy, and what is older is frozen
-  /// there.
+  /// The model has rolled back to `version`. `copied`: from a worker's copy, which still has older frozen
+  /// versions.
   void go_back_to(std::uint64_t version, bool copied);
   void go_on_from(std::uint64_t version) { newest_ = version; }
 

@@ -15,26 +15,25 @@
 
 namespace edl::master {
 
-/// What the parameter servers of a job have in common, generation by generation. It knows the holders of the
-/// newest state of each range, the servers that are to serve it, and those that are configured.
+/// The common state of a job's parameter servers, by generation: the servers with the newest state of each
+/// range, those that will serve it, and those that are configured.
 ///
-/// Whoever is there goes on with what the servers have; a server that lacks something takes it from one that
-/// has it. If a range is nowhere any more, all go back to a checkpoint. A master in the place of another
-/// waits a moment for the servers that it left behind. It goes on with their state when nothing of it is
-/// lost.
+/// Existing servers continue with their state; a server that lacks a range copies it from one that has it. If
+/// no server has a range, all roll back to a checkpoint. A successor of a master waits briefly for the
+/// existing servers, and continues with their state if it is complete.
 ///
-/// Which servers are there (`there`) is the caller's knowledge. Thread safety: distinct objects: safe. Shared
-/// objects: unsafe.
+/// The caller passes the existing servers (`there`). Thread safety: distinct objects: safe. Shared objects:
+/// unsafe.
 class server_generations {
  public:
   struct options {
     std::uint32_t wanted = 0;  ///< servers
     std::uint32_t ranges = 0;  ///< of the variables
     unsigned copies = 1;       ///< of each range
-    duration gathering{};      ///< for how long servers of the past are waited for
+    duration gathering{};      ///< how long to wait for servers of the previous master
   };
 
-  /// `past`: the generation that another master has left to its servers; 0: none.
+  /// `past`: the generation of the previous master's servers; 0: none.
   server_generations(options o, std::uint64_t past, time_point now) : options_(o), past_(past), began_(now) {}
 
   std::uint32_t wanted() const { return options_.wanted; }
@@ -47,49 +46,48 @@ class server_generations {
   // ---- While servers gather ----
 
   /// A server has joined, with the state of these ranges, of generation and version `held` (0: none). True:
-  /// it has a newer state than this master knows of, and the servers go on with that. `forming`: no
+  /// its state is newer than any that this master knows, and the servers continue with it. `forming`: no
   /// generation is configured yet.
   bool joined(std::uint32_t id, position held, std::vector<std::uint32_t> const& ranges, bool forming);
   void lost(std::uint32_t id);
 
-  /// Whether all who are wanted are there.
+  /// Whether all required servers exist.
   bool all_there(std::set<std::uint32_t> const& there) const;
 
-  /// Whether every range has a holder among those that are there.
+  /// Whether an existing server has each range.
   bool whole(std::set<std::uint32_t> const& there) const { return covered(ranges(), there, holders_); }
 
   enum class past_state { none, awaited, intact, gone };
 
-  /// Whether the servers of the past can go on with their state: not where it is behind the newest
-  /// checkpoint. Decided once: `intact` and `gone` end the past.
+  /// Whether the previous master's servers can continue with their state: not if it is behind the newest
+  /// checkpoint. Decided once: `intact` and `gone` are final.
   past_state look_at_past(std::set<std::uint32_t> const& there, position const& checkpoint, time_point now);
   bool awaits_past() const { return past_ != 0; }
-  /// The state of the past that servers have told of so far.
+  /// The previous state, as servers have reported it so far.
   position past() const { return {past_, past_version_}; }
 
-  /// Whether the next generation goes on with the servers' state, or begins with a checkpoint.
+  /// Sets whether the next generation continues with the servers' state, or begins with a checkpoint.
   void keep(bool yes) { keeping_ = yes; }
 
-  /// Nobody has a state that counts.
+  /// No server has a valid state.
   void forget();
 
   // ---- While they take a generation's state ----
 
-  /// How those that are there come to the state of a generation: of `checkpoint` (empty: initial values), or
-  /// of their own after `keep`.
+  /// How the existing servers get a generation's state: from `checkpoint` (empty: initial values), or their
+  /// own after `keep`.
   configure_servers configure(std::uint64_t generation, std::set<std::uint32_t> const& there,
                               std::string const& checkpoint);
 
-  /// A server has the state; `kept`: what it has applied, if it was to keep its own. True: all of `there`
-  /// have it.
+  /// A server has the state; `kept`: what it has applied, if it kept its own. True: all of `there` have it.
   bool configured(std::uint32_t id, std::optional<copy_position> kept, std::set<std::uint32_t> const& there);
   bool has_state(std::uint32_t id) const { return configured_.contains(id); }
-  void begin_again() { configured_.clear(); }  ///< nobody has the next generation's state
+  void begin_again() { configured_.clear(); }  ///< no server has the next generation's state
 
-  /// What all have applied, of a state that was kept; taken once.
+  /// What all have applied, for a kept state; returned once.
   std::optional<copy_position> take_kept();
 
-  /// By how much the next generation is to be above one that a server knows more than: doubled each time.
+  /// The distance of the next generation above a newer one that a server knows: doubled each time.
   std::uint64_t leap();
 
   bool keeping() const { return keeping_; }

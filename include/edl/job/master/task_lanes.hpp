@@ -11,12 +11,12 @@
 
 namespace edl::master {
 
-/// The tasks of all epochs, each epoch in its order and one after the other, dealt out to lanes in turn. It
-/// is as if so many workers, always the same and all at the same pace, took the next task whenever they have
-/// finished one. What a lane holds depends on nobody's speed, and on nobody's loss.
+/// The tasks of all epochs, in order, assigned to lanes in turn, as if a fixed number of workers of equal
+/// speed took the next task whenever they have finished one. A lane's tasks do not depend on speeds or losses
+/// of workers.
 ///
-/// What has been applied is passed over. So whoever begins again from a ledger in which every lane has come
-/// equally far, goes on as if nothing had happened.
+/// Applied tasks are skipped. So a restart from a ledger in which every lane has advanced equally continues
+/// as if nothing had happened.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class task_lanes {
@@ -26,7 +26,7 @@ class task_lanes {
     std::uint32_t epochs = 1;           ///< so many at most
     std::uint64_t seed = 0;             ///< as of `epoch_order`
     bool shuffle = true;                ///< likewise
-    std::uint64_t max_minibatches = 0;  ///< behind so many nothing is dealt out; 0: no limit
+    std::uint64_t max_minibatches = 0;  ///< assigns no more than this many; 0: no limit
   };
 
   /// `plan` is the same in every call.
@@ -35,17 +35,17 @@ class task_lanes {
   /// Begins anew where `applied` ends.
   void restart(task_plan const& plan, ledger const& applied);
 
-  /// The lane's next task; nothing: it has no more. Lanes that there are not have none.
+  /// The lane's next task; empty: it has no more, or there is no such lane.
   std::optional<task_key> next(std::uint32_t lane) const;
 
-  /// Goes on to the task after it.
+  /// Advances to the task after it.
   void take(task_plan const& plan, ledger const& applied, std::uint32_t lane);
 
-  /// How many minibatches of a task, from its beginning, are dealt out: all, or what the limit leaves of the
-  /// last.
+  /// How many minibatches of a task, from its beginning, are assigned: all, or for the last task the rest up
+  /// to the limit.
   std::uint64_t dealt_minibatches(task_key const& key) const;
 
-  /// No lane has any more.
+  /// Whether no lane has any more.
   bool over() const;
 
  private:

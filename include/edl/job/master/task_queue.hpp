@@ -16,15 +16,14 @@
 
 namespace edl::master {
 
-/// A task in the hands of a worker.
+/// A task that is leased to a worker.
 struct task_lease {
-  std::uint64_t id = 0;  ///< of this dispatch, never used again
+  std::uint64_t id = 0;  ///< of this lease, never reused
   task_key key;
   task_range range;
-  std::uint32_t applied = 0;  ///< minibatches known to be applied: where to go on
-  bool resumed = false;       ///< leased before: servers may hold more than `applied`
-  std::uint32_t until =
-      0;  ///< minibatches to be applied in all: fewer than it has where the job's end cuts it
+  std::uint32_t applied = 0;  ///< minibatches known to be applied: where to continue
+  bool resumed = false;       ///< leased before: servers may have applied more than `applied`
+  std::uint32_t until = 0;    ///< minibatches to apply in all: fewer than it has if the job ends within it
 };
 
 /// A process that a task failed on.
@@ -39,40 +38,40 @@ struct expired_lease {
   std::uint32_t worker = 0;
 };
 
-/// What became of a task whose worker reported an error.
+/// The fate of a task whose worker reported an error.
 enum class task_fate {
-  unknown,    ///< no such lease: it had been given up
-  requeued,   ///< goes to another worker where there is one
-  misplaced,  ///< retries used up in a lane of one worker alone: another is to take the lane
+  unknown,    ///< no such lease: it was void
+  requeued,   ///< goes to another worker if there is one
+  misplaced,  ///< retries used up in a lane of a single worker: another one must take the lane
   exhausted,  ///< retries used up: the job cannot be completed
 };
 
-/// Tasks, records and minibatches that are done with.
+/// Counts of completed tasks, records and minibatches.
 struct task_counters {
   std::uint64_t tasks_done = 0;
   std::uint64_t records_done = 0, records_skipped = 0;  ///< skipped: damaged
   std::uint64_t minibatches_done = 0;
 };
 
-/// The counters of several epochs, added up.
+/// The sum of the counters of several epochs.
 task_counters sum_of(std::map<std::uint32_t, task_counters> const& by_epoch);
 
-/// What happened to leases since the job began; a rollback does not undo it.
+/// Counts of lease events since the job began; a rollback does not undo them.
 struct lease_counters {
   std::uint64_t leased = 0, repeated = 0, recovered = 0, returned = 0, failed = 0, expired = 0;
-  std::uint64_t records_taken_back = 0;  ///< of done tasks, which a rollback has undone
+  std::uint64_t records_taken_back = 0;  ///< of completed tasks that a rollback has undone
 };
 
-/// What a ledger counts one by one as it was applied, beside what its marks say need not be done again:
-/// records that are marked and were not applied, and those that were applied more often.
+/// The comparison of a ledger's counts of applied records with its marks: records that are marked but were
+/// not applied, and records that were applied more than once.
 struct ledger_account {
   std::uint64_t lost = 0, repeated = 0;
 };
 
-/// Which tasks are waiting, which are leased, and which are done, over all epochs. An epoch opens when
-/// nothing waits, without waiting for what is leased. A worker that is lost, slow or returns a task does no
-/// harm to it. The task goes to the front and is leased again from where it stood. Cost: O(log leases + log
-/// shards) an operation; memory: one number per task of the open epoch.
+/// The waiting, leased and completed tasks of all epochs. An epoch opens when no task waits, without waiting
+/// for leased ones. If a worker is lost, slow or returns a task, the task goes to the front and is leased
+/// again from where it stopped. Cost: O(log leases + log shards) per operation; memory: one number per task
+/// of the open epoch.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class task_queue {
@@ -83,42 +82,43 @@ class task_queue {
     std::int64_t num_epochs = 1;  ///< ≤ 0: without end
     std::uint64_t seed = 0;
     bool shuffle = true;                ///< the order of an epoch's tasks: a pure function of (seed, epoch)
-    std::uint32_t max_retries = 3;      ///< how often a task may be run with an error
-    std::uint64_t max_minibatches = 0;  ///< of the whole job, whose last tasks are cut there; 0: no limit
-    duration min_timeout = std::chrono::seconds(300);  ///< no lease is too old before
+    std::uint32_t max_retries = 3;      ///< attempts of a task that may fail
+    std::uint64_t max_minibatches = 0;  ///< of the whole job, whose last tasks end there; 0: no limit
+    duration min_timeout = std::chrono::seconds(300);  ///< no lease expires before
     std::uint64_t first_lease = 1;
-    std::uint32_t lanes = 0;  ///< tasks are dealt out to so many (`task_lanes`); 0: to whoever asks
+    std::uint32_t lanes = 0;  ///< number of lanes of tasks (`task_lanes`); 0: any worker gets any task
   };
 
-  /// Throws usage_error for sizes that task_plan refuses, and when the data set holds no record.
+  /// Throws usage_error for sizes that task_plan refuses, and if the data set has no records.
   task_queue(std::vector<shard> shards, options o);
 
-  /// The next task for a worker, with lanes: of that lane; nothing when there is none now. Opens the next
-  /// epoch when needed. `others`: more workers are there. One of them takes what failed on this worker alone,
-  /// and until it has, a worker whose result was wrong gets no new task.
+  /// The next task for a worker, with lanes: of this lane; empty if there is none now. Opens the next epoch
+  /// if needed. `others`: there are more workers. One of them gets a task that failed only on this worker;
+  /// until then a worker with a wrong result gets no new task.
   std::optional<task_lease> lease(std::uint32_t worker, std::uint64_t incarnation, time_point now,
                                   std::uint32_t lane = 0, bool others = false);
 
-  /// Whether the next task to be leased has been leased before: others may wait for it.
+  /// Whether the next task has been leased before: others may wait for it.
   bool recovered_waiting(std::uint32_t lane = 0) const;
 
-  /// Whether `lease` is in force and in this worker's hands.
+  /// Whether `lease` is valid and belongs to this worker.
   bool holds(std::uint64_t lease, std::uint32_t worker, std::uint64_t incarnation) const;
 
-  /// Done, but for `skipped` damaged records. False: no such lease, it had been given up.
+  /// Completes a task, except for `skipped` damaged records. False: the lease was void.
   bool complete(std::uint64_t lease, time_point now, std::uint64_t skipped = 0);
 
-  /// Undone without fault, `applied` of its minibatches acknowledged by every server.
+  /// Returns an incomplete task without a failure; every server has acknowledged `applied` of its
+  /// minibatches.
   bool give_back(std::uint64_t lease, std::uint32_t applied);
 
-  /// Undone with a fault, which counts on the task's retries. `wrong`: the result is no number, so the model,
-  /// the data or the machine is to blame. `others`: more workers are there; the retries are not used up
-  /// before one of them has tried. `refused`: because of what a record holds; another worker tries at once,
-  /// to tell whether the machine read it wrongly, and nobody tries after that.
+  /// Returns a failed task, which counts as a retry. `wrong`: the result is not finite, so the model, the
+  /// data or the machine is at fault. `others`: there are more workers; the retries are not used up before
+  /// one of them has tried. `refused`: because of a record's content; another worker retries at once, to
+  /// determine whether the machine read it wrongly, and there are no further retries.
   task_fate fail(std::uint64_t lease, std::uint32_t applied, std::string const& why, bool wrong = false,
                  bool others = false, bool refused = false);
 
-  /// The processes that the task of this lease failed on since `restore`; empty: none, or no such lease.
+  /// The processes on which the task of this lease failed since `restore`; empty: none, or no such lease.
   struct failed_before {
     std::vector<failed_on> on;
     bool wrong = false;    ///< the last time: a result that is no number
@@ -126,69 +126,68 @@ class task_queue {
   };
   failed_before failures_before(std::uint64_t lease) const;
 
-  /// How many records may be skipped in the epochs that have been opened: this share, and one in each at
-  /// least.
+  /// How many records may be skipped in the opened epochs: this share, and at least one in each.
   std::uint64_t may_skip(double share) const;
 
-  /// Gives up all leases of a lost worker; tells how many. Not counted against the tasks.
+  /// Voids all leases of a lost worker, and returns their number. Does not count as retries.
   std::size_t recover(std::uint32_t worker);
 
-  /// Gives up one lease (one that is too old), or all of them, in the same way.
+  /// Voids one lease (e.g. an expired one), or all, in the same way.
   bool recover_lease(std::uint64_t lease);
   std::size_t recover_all();
 
-  /// A sign that the worker is getting on with what it holds.
+  /// Records that the worker makes progress.
   void progressed(std::uint32_t worker, time_point now);
 
   /// Leases held longer than max(min_timeout, 3 × the longest completed), from the dispatch or the worker's
-  /// last completed task. While no task has been completed a worker that progresses is not slow. Changes
+  /// last completed task. Until a task has been completed, a worker that makes progress is not slow. Changes
   /// nothing.
   std::vector<expired_lease> expired(time_point now) const;
 
-  /// Starts over from what `applied` says has been applied. All leases are void, retries are forgotten, and
-  /// exactly what it lacks is leased, also where leasing had been stopped. Throws error, changing nothing,
-  /// when it names tasks that this data set does not have.
+  /// Starts over from the ledger `applied`. Voids all leases, clears retries, and leases exactly what the
+  /// ledger lacks, even if leasing had been stopped. Throws error, changing nothing, if it names tasks that
+  /// this data set does not have.
   void restore(ledger const& applied);
 
-  /// Of the ledger that was restored. Nothing: it lacks a count, as where servers' histories differed, or
+  /// The account of the restored ledger. Empty: it lacks a count, because servers' histories differed, or
   /// none was restored.
   std::optional<ledger_account> restored_account() const { return restored_account_; }
 
-  /// Begins no other task. What has been begun is finished, by others if need be, so that all servers end
-  /// alike.
+  /// Starts no other task. Started ones are completed, if necessary by other workers, so that all servers end
+  /// in the same state.
   void stop_leasing() { stopped_ = true; }
 
-  /// Leases nothing any more. What has been begun stays as far as it is. `restore` ends that.
+  /// Leases nothing any more. Started tasks stay as they are. `restore` ends that.
   void halt();
 
-  /// The minibatches that `lease` is of, if it is in force.
+  /// The task of `lease`, if it is valid.
   std::optional<task_key> key_of(std::uint64_t lease) const;
 
-  /// Nothing waits, nothing is leased, and no epoch is to come; so that who was told to wait gets what is
-  /// recovered.
+  /// Whether no task waits or is leased, and no epoch follows; until then waiting workers may get recovered
+  /// tasks.
   bool finished() const;
 
-  /// Which task failed last, where and why.
+  /// The last failed task, with the place and the reason.
   std::string const& reason() const { return reason_; }
 
   task_plan const& plan() const { return plan_; }
   std::uint32_t epochs_opened() const { return next_epoch_; }
   std::size_t leased() const { return leases_.size(); }
 
-  /// The lease that is the oldest of those in force.
+  /// The oldest valid lease.
   struct lease_age {
     std::uint32_t worker = 0;
     time_point since;
   };
   std::optional<lease_age> oldest() const;
 
-  /// Tasks of the epochs opened so far that are not done.
+  /// Number of incomplete tasks of the opened epochs.
   std::uint64_t remaining() const { return front_.size() + back_.size() + unseen_ + leases_.size(); }
 
-  std::optional<std::uint64_t> total_tasks() const;    ///< of all epochs; nothing when they have no end
+  std::optional<std::uint64_t> total_tasks() const;    ///< of all epochs; empty if unlimited
   std::optional<std::uint64_t> total_records() const;  ///< likewise
   task_counters const& done() const { return done_; }
-  /// With the applied parts of tasks that were restored and that nobody goes on with, as at the end of a job.
+  /// Includes the applied parts of restored tasks that no worker continues, as at the end of a job.
   std::map<std::uint32_t, task_counters> done_by_epoch() const;
   lease_counters const& history() const { return history_; }
   std::uint64_t next_lease() const { return next_lease_; }

@@ -8,21 +8,20 @@
 
 namespace edl::master {
 
-/// Finds that something has not moved for a while, and how often that is worth a line. It has no clock: the
-/// time goes in. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Detects a lack of progress, and decides when to log it. It has no clock: callers pass the time. Thread
+/// safety: distinct objects: safe. Shared objects: unsafe.
 class watchdog {
  public:
   explicit watchdog(duration timeout = std::chrono::seconds(60)) : timeout_(timeout) {}
 
-  /// `mark` is another value whenever there was a step. True: there was none for the timeout, and this is
-  /// the time to say so. That is first after the timeout and then after twice as long each time, at most ten
-  /// times it.
+  /// `mark` changes with every step. True: there was no step for the timeout, and it is time to log that:
+  /// first after the timeout, then after intervals that double, up to ten times the timeout.
   bool look(std::uint64_t mark, time_point now);
 
   /// Whether there was no step for the timeout.
   bool stuck(time_point now) const { return since_ && now - *since_ >= timeout_; }
 
-  /// How long there has been no step.
+  /// The time since the last step.
   duration still(time_point now) const { return since_ ? now - *since_ : duration{}; }
 
  private:

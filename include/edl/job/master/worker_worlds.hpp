@@ -14,16 +14,16 @@
 
 namespace edl::master {
 
-/// The worlds of a job whose workers each have a copy of the model. It decides how the next one comes about,
-/// and knows what its members have frozen. A world begins when all workers have entered it. It goes on from
-/// the newest copy among them, and only where nobody has one from a checkpoint. Which workers there are is
-/// the caller's knowledge. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The worlds of a job whose workers each have a copy of the model. It forms the next one, and tracks its
+/// members' frozen versions. A world begins when all workers have entered it. It continues from the newest
+/// copy among them, or, only if none has one, from a checkpoint. The caller passes the workers. Thread
+/// safety: distinct objects: safe. Shared objects: unsafe.
 class worker_worlds {
  public:
-  /// `gathering`: for how long the first world waits for workers that are being started with it.
+  /// `gathering`: how long the first world waits for workers that start at the same time.
   explicit worker_worlds(duration gathering) : gathering_(gathering) {}
 
-  /// The first world waits for so many workers.
+  /// The first world waits for this many workers.
   void expect(std::uint32_t workers) { expected_ = workers; }
 
   // ---- While the next world is being formed ----
@@ -31,32 +31,32 @@ class worker_worlds {
   void enter(std::uint32_t worker, entry e, time_point now);
   void left(std::uint32_t worker) { roll_.forget(worker); }
 
-  /// A newcomer copies the model of others, who go on without it until it enters. False: there is nobody whom
-  /// it could follow, and the next world is its own.
+  /// A new worker copies the model from others, which continue without it until it enters. False: it cannot
+  /// follow any, and takes part in the next world.
   bool follow(std::uint32_t worker, membership const& workers);
   bool follows(std::uint32_t worker) const { return roll_.follows(worker); }
-  /// Whether somebody is there who follows nobody.
+  /// Whether there is a member that follows no other.
   bool may_follow(std::uint32_t worker, membership const& workers) const;
 
   /// The world is over, and the next one is being formed.
   void broke(time_point now);
 
-  /// The copies that members of the world have are wrong: the next world takes none of them.
+  /// The copies in the current world are wrong: the next world uses none of them.
   void void_copies() { void_until_ = world_.number; }
   /// Copies of this world and of those before are wrong; 0: none.
   std::uint64_t void_until() const { return void_until_; }
   void void_copies_until(std::uint64_t world) { void_until_ = world; }
 
-  /// Who takes part has changed: a checkpoint that was asked for is decided on again.
+  /// The members have changed: a requested checkpoint is reconsidered.
   void changed() { finding_ = false; }
 
-  /// What is to be done for the next world.
+  /// The next action for the next world.
   struct step {
     enum class kind {
       wait,     ///< for members
-      give_up,  ///< `member`, whom others cannot reach
+      give_up,  ///< `member`, which others cannot reach
       go_on,    ///< from `newest`
-      begin,    ///< with what the job starts from
+      begin,    ///< with the job's initial state
       find,     ///< a checkpoint; `found` ends that
     } action = kind::wait;
     std::uint32_t member = 0;

@@ -14,10 +14,11 @@
 
 namespace edl::master {
 
-/// Which minibatches are computed again, by whom, and whose result is wrong. A worker has told what some of
-/// its minibatches came to (`trained`). Another of the same kind of processor gets each again (`lease`).
-/// Where the two differ a third worker decides, or, with two of the kind, each of them that is asked again
-/// and does not repeat itself is wrong. Copies of the model that should be equal are compared, too.
+/// Decides which minibatches are recomputed by which worker, and whose result is wrong. A worker reports
+/// digests of some of its minibatches (`trained`). Another one with the same kind of processor recomputes
+/// each (`lease`). If the two differ, a third worker decides; with only two of the kind, both recompute, and
+/// one that does not reproduce its own result is wrong. Copies of the model that should be equal are
+/// compared, too.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class gradient_checks {
@@ -25,7 +26,7 @@ class gradient_checks {
   /// Lease ids have this bit set, and not the highest.
   static constexpr std::uint64_t lease_bit = std::uint64_t{1} << 62;
 
-  /// What a worker is to compute again.
+  /// The minibatch that a worker must recompute.
   struct order {
     std::uint64_t lease = 0;
     task_key task;
@@ -35,16 +36,16 @@ class gradient_checks {
   };
 
   struct verdict {
-    std::string text;                      ///< what was found, for a log
-    std::vector<std::uint32_t> culprits;   ///< empty: it cannot be told who
-    std::optional<std::uint64_t> good_at;  ///< the job goes back to a checkpoint up to this version
+    std::string text;                      ///< the finding, for the log
+    std::vector<std::uint32_t> culprits;   ///< empty: it is unknown which
+    std::optional<std::uint64_t> good_at;  ///< the job rolls back to a checkpoint up to this version
   };
 
-  /// `copies`: workers have a copy of the model each, which is the same at each version.
+  /// `copies`: each worker has a copy of the model, which is the same at each version.
   explicit gradient_checks(bool copies) : copies_(copies) {}
 
-  /// Up to which versions workers, and all copies of the model, are known to be right, as checkpoints to go
-  /// back to tell versions apart. What a successor of the master needs.
+  /// The versions up to which workers, and all copies of the model, are known to be right, to choose a
+  /// checkpoint for a rollback. The state for a successor of the master.
   struct known {
     std::map<std::uint32_t, std::uint64_t> workers;
     std::uint64_t copies = 0;
@@ -53,36 +54,36 @@ class gradient_checks {
   known const& known_good() const { return known_; }
   std::uint64_t changes() const { return changes_; }  ///< another number whenever `known_good` is another
 
-  /// Goes on where another master ended, before anybody joins.
+  /// Continues the previous master's checks; call before any worker joins.
   void resume(known before);
 
-  /// A new worker: what it does from this version on is in doubt until it is found to be right. `before`: it
-  /// has worked for another master, and so is what it has done there.
+  /// A new worker: its results from this version on are unverified. `before`: it has worked for the previous
+  /// master, and those results are unverified, too.
   void joined(std::uint32_t worker, std::uint64_t version, bool before = false);
 
   /// There is a checkpoint of this version.
   void written(std::uint64_t version);
 
-  /// A worker tells of minibatches of a task that it has trained.
+  /// A worker reports minibatches of a task that it has trained.
   void trained(std::uint32_t worker, task_key const& task, task_range const& range,
                std::vector<checked_minibatch> const& what, membership const& workers);
 
-  /// What this worker is to check now, if anything.
+  /// The check for this worker, if any.
   std::optional<order> lease(std::uint32_t worker, membership const& workers);
   bool holds(std::uint64_t lease, std::uint32_t worker) const;
 
-  /// The check is done, or could not be (nothing). False: nobody waits for it.
+  /// The check is done, or could not be (empty). False: it is no longer needed.
   bool answered(std::uint64_t lease, std::uint32_t worker, std::optional<checked_minibatch> const& result);
 
   void gone(std::uint32_t worker);
 
-  /// All that is under way is void.
+  /// Voids all checks in progress.
   void clear();
   /// The model has another history from this version on.
   void go_back_to(std::uint64_t version);
 
   std::optional<verdict> take_verdict() { return std::exchange(found_, std::nullopt); }
-  std::uint64_t done() const { return done_; }  ///< minibatches that were computed again, by anybody
+  std::uint64_t done() const { return done_; }  ///< number of recomputed minibatches, by all workers
 
  private:
   struct answer {

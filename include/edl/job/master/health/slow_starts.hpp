@@ -11,9 +11,9 @@
 
 namespace edl::master {
 
-/// Which workers' machines wrote to their disk, or sent to the master, much more slowly than their siblings'
-/// when they began. Disks and networks are shared, and what others do with them is no fault of a machine. So
-/// much slower is: by a factor that a machine at work does not explain.
+/// Finds workers whose machines wrote to their disk, or sent to the master, much more slowly than their
+/// siblings' at the start. Disks and networks are shared, so the factor is larger than the load of other
+/// programs explains.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class slow_starts {
@@ -31,10 +31,10 @@ class slow_starts {
   explicit slow_starts(options o) : options_(o) {}
   slow_starts() : slow_starts(options{}) {}
 
-  /// What a new worker has measured.
+  /// Records a new worker's measurements.
   void began(std::uint32_t worker, start_speeds const& speeds) { records_[worker] = {speeds, {}}; }
 
-  /// Tells each slow worker once.
+  /// Returns each slow worker once.
   std::vector<slow> look(membership const& workers);
 
  private:

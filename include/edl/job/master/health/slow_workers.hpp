@@ -11,9 +11,9 @@
 
 namespace edl::master {
 
-/// Which workers' machines are slower than their siblings'. A worker's speed is the median time of its newest
-/// passes for a record, so that no pause counts; its siblings are the others of the same kind of processor.
-/// It is slow when it has been so in several windows in a row.
+/// Finds workers on machines slower than their siblings'. A worker's speed is the median time per record of
+/// its newest passes, so that pauses do not count; its siblings are the other workers with the same kind of
+/// processor. It is slow if it was slow in several consecutive windows.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class slow_workers {
@@ -22,7 +22,7 @@ class slow_workers {
     duration window = std::chrono::seconds(30);
     double factor = 1.5;        ///< more than this times the median of its siblings is slow
     unsigned windows = 4;       ///< in a row
-    std::uint64_t passes = 16;  ///< in a window, or it says nothing
+    std::uint64_t passes = 16;  ///< needed in a window
     std::size_t siblings = 2;   ///< at least
   };
 
@@ -34,7 +34,7 @@ class slow_workers {
   explicit slow_workers(options o) : options_(o) {}
   slow_workers() : slow_workers(options{}) {}
 
-  /// Asked often. Tells each slow worker once, and again after it was not.
+  /// May be called often. Returns each slow worker once, and again after it was not slow.
   std::vector<slow> look(membership const& workers, time_point now);
 
  private:
