@@ -7,11 +7,11 @@
 
 namespace edl::collective {
 
-/// An operation of a group, or its forming, ended without a result. Its group is of no use any more, and the
-/// memory that it worked on holds anything.
+/// An operation of a group, or its forming, failed. The group is unusable afterwards, and the contents of the
+/// operation's memory are unspecified.
 class broken : public error {
  public:
-  /// `rank`: whose link failed; −1: nobody's, it was aborted.
+  /// `rank`: the member whose link failed; −1: none, it was aborted.
   explicit broken(std::string const& text, int rank = -1) : error(text), rank_(rank) {}
   int rank() const { return rank_; }
 

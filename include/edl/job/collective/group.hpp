@@ -18,19 +18,19 @@
 namespace edl::collective {
 
 struct group_options {
-  /// A member from which nothing comes, while something must, is taken for lost after this.
+  /// A member that must send but sends nothing is considered lost after this time.
   std::chrono::milliseconds silence{30'000};
-  std::size_t small = 16u << 10;  ///< bytes up to which all_reduce takes few rounds instead of few bytes
-  bool shared_memory = true;      ///< where Unix sockets join all members
+  std::size_t small = 16u << 10;  ///< bytes up to which all_reduce minimises rounds instead of bytes
+  bool shared_memory = true;      ///< if Unix sockets connect all members
 };
 
-/// Processes that compute together: member `rank` of `size`, with links to its `partners`. Every member calls
-/// the same operations with the same sizes in the same order; what else comes over a link ends the group.
-/// Operations work in the calling thread. They throw `broken` when a member is lost or silent, or `abort` is
-/// called, at whatever byte they are then. The group is of no use afterwards.
+/// Processes that compute together: member `rank` of `size`, with links to its `partners`. Every member must
+/// call the same operations with the same sizes in the same order; anything else received over a link ends
+/// the group. Operations run in the calling thread. They throw `broken` if a member is lost or silent, or
+/// `abort` is called, at any byte. The group is unusable afterwards.
 ///
-/// Members that are all joined by Unix sockets share memory (1 MiB for each) from their first operation on.
-/// Sums then go through it, and the sockets only tell who is lost.
+/// If Unix sockets connect all members, they share memory (1 MiB for each) from their first operation on.
+/// Sums then use it, and the sockets only detect lost members.
 ///
 /// Thread safety: one thread at a time; `abort` from any.
 class group {
@@ -43,21 +43,20 @@ class group {
   int rank() const { return rank_; }
   int size() const { return int(links_.size()); }
 
-  /// The sum over all members, the same bits on each. Over sockets, large spans go around a ring in pieces:
-  /// every member sends 2 (size − 1) / size of the span's bytes. Small ones go by recursive doubling in ⌈log₂
-  /// size⌉ rounds. In shared memory, each member sums its slice of a block of numbers, or all of a span that
-  /// is small.
+  /// The sum over all members, bitwise equal on each. Over sockets, large spans use a ring, in pieces: every
+  /// member sends 2 (size − 1) / size of the span's bytes. Small ones use recursive doubling in ⌈log₂ size⌉
+  /// rounds. In shared memory, each member sums its slice of a block of numbers, or all of a small span.
   void all_reduce(std::span<float> values);
 
-  /// The same, each number travelling as a bfloat16; partial sums are rounded where they travel.
+  /// The same, with each number sent as bfloat16; partial sums are rounded when they are sent.
   void all_reduce_bfloat16(std::span<float> values);
 
   /// The sum of `all` ≥ 1 terms in a row, of which `share_of(all, size(), rank())` are this member's, each as
-  /// long as `sum`. They are added one after the other: the same bits on each member, and whoever has which.
-  /// `sum` may be the first of this member's terms. `bfloat16`: every number travels as a bfloat16, and every
-  /// term and partial sum is rounded to one, whether it travels or not. Over sockets, partial sums go from
-  /// member to member, and the whole ones follow them (every member sends 2 times the span's bytes). In
-  /// shared memory it is as with `all_reduce`.
+  /// long as `sum`. They are added one after the other: bitwise equal on each member, for any distribution of
+  /// the terms. `sum` may be the first of this member's terms. `bfloat16`: every number is sent as bfloat16,
+  /// and every term and partial sum is rounded to one, whether it is sent or not. Over sockets, partial sums
+  /// pass from member to member, followed by the complete ones (every member sends 2 times the span's bytes).
+  /// In shared memory it works like `all_reduce`.
   void all_reduce_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> sum,
                            bool bfloat16 = false);
 
@@ -65,13 +64,13 @@ class group {
   void barrier();
 
   /// Waits until another member has begun an operation that this one has not, or for `timeout`. False: none
-  /// has. Throws `broken` as operations do.
+  /// has. Throws `broken` like operations.
   bool begun(std::chrono::milliseconds timeout);
 
-  /// Throws `broken` if it is known by now that a member is lost, or `abort` was called. Waits for nothing.
+  /// Throws `broken` if a member is already known to be lost, or `abort` was called. Does not wait.
   void watch();
 
-  /// Ends what is under way and all that follows, here and soon on every other member.
+  /// Ends the current and all further operations, here and soon on every other member.
   void abort() noexcept;
 
  private:

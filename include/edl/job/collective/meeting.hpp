@@ -14,15 +14,15 @@
 
 namespace edl::collective {
 
-/// Where others reach a member of a group, and what errors call it.
+/// The addresses of a member of a group, and its name in errors.
 struct participant {
   std::string name;
   std::vector<net::address> addresses;
 };
 
-/// Where processes meet to form groups. Of two partners, the one of lower rank opens the link. What is opened
-/// before this process forms its group waits here. Groups are numbered; a number is used for one group of
-/// all, and greater numbers come later. Thread safety: safe; `form` on a thread that is not the node's.
+/// Forms groups of processes. Of two partners, the one with the lower rank opens the link. Links opened
+/// before this process forms its group wait here. Groups are numbered; a number is used for one group only,
+/// and later groups have greater numbers. Thread safety: safe; call `form` on a thread other than the node's.
 class meeting {
  public:
   explicit meeting(net::node& on);
@@ -30,15 +30,15 @@ class meeting {
   meeting& operator=(meeting const&) = delete;
   ~meeting();
 
-  /// Takes what peers open: the listener of this process hands it over.
+  /// Accepts peers' links: pass it to this process's listener.
   net::stream_handler handler();
 
-  /// Links this process, member `rank` of `all`, to its partners. Throws `broken` when one does not come
+  /// Links this process, member `rank` of `all`, to its partners. Throws `broken` if one does not connect
   /// within `timeout`, or `interrupt` is called with this number or a greater one.
   std::unique_ptr<group> form(std::uint64_t number, int rank, std::vector<participant> const& all,
                               std::chrono::milliseconds timeout, group_options o = {});
 
-  /// No group with this number, or a lower one, is formed any more.
+  /// Forms no group with this number, or a lower one, any more.
   void interrupt(std::uint64_t number);
 
  private:

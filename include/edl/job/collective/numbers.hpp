@@ -10,13 +10,13 @@
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/span.hpp"
 
-/// Numbers that travel: as `Wire`, a float as it is, or the 16 bits of a bfloat16.
+/// Numbers to send: `Wire` is float, or the 16 bits of a bfloat16.
 namespace edl::collective {
 
 template <class Wire>
 inline constexpr bool is_bfloat16 = !std::is_same_v<Wire, float>;
 
-/// A number as it is after it has travelled.
+/// A number after it has been sent.
 template <class Wire>
 constexpr float travelled(float x) {
   if constexpr (is_bfloat16<Wire>)
@@ -54,8 +54,8 @@ void add(Wire const* from, std::span<float> to) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += read(from[i]);
 }
 
-/// Adds terms, from element `at` on, one after the other to what has come, or to nothing (null). Every term
-/// and every sum is taken as it is when it has travelled. `to` may be a part of the first term.
+/// Adds terms, from element `at` on, one after the other to the received sum, or to nothing (null). Every
+/// term and every sum is rounded as if it had been sent. `to` may be a part of the first term.
 template <class Wire>
 void fold(Wire const* from, std::span<view<float> const> terms, std::size_t at, std::span<float> to) {
   if (from && terms.empty()) return read_in(from, to);

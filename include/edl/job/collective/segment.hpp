@@ -12,42 +12,41 @@
 
 namespace edl::collective {
 
-/// Memory that all members of a group on one host have mapped. Each of them has room for numbers, a count of
-/// what it has posted there, and a bell (an eventfd) that wakes it. It has no name anywhere, and lives as
-/// long as somebody has it mapped, whoever else is killed.
+/// Memory that all members of a group on one host have mapped. It has, for each member, room for numbers, a
+/// count of its posts, and a bell (an eventfd) that wakes it. It has no name in the system, and lives as long
+/// as any process has it mapped.
 ///
 /// Thread safety: one thread; `give_up` and `given_up` from any.
 class segment {
  public:
-  /// Bytes of a member's numbers that are worked on at once; it has room for two such blocks.
+  /// Bytes of a member's numbers processed at once; it has room for two blocks.
   static constexpr std::size_t block_bytes = 512u << 10;
   static constexpr int most_members = 128;
 
-  /// What a segment is made of, to be passed to the other members; empty where the system does not give it.
+  /// Creates the parts of a segment, to pass to the other members; empty if the system does not support it.
   static std::vector<net::descriptor> make(int members);
 
-  /// Throws `edl::error` when `parts` are not what `make(members)` gives.
+  /// Throws `edl::error` if `parts` are not from `make(members)`.
   segment(std::vector<net::descriptor> parts, int rank, int members);
   segment(segment const&) = delete;
   segment& operator=(segment const&) = delete;
   ~segment();
 
-  /// Member's room for the blocks of even or odd rounds. Whose turn it is to write where is the callers'
-  /// business.
+  /// A member's room for the blocks of even or odd rounds. Callers coordinate who writes where.
   std::byte* room(int member, std::uint64_t round) const;
 
-  /// How much the member has posted. What it wrote before is seen by who reads this.
+  /// The member's count of posts. A reader also sees everything that the member wrote before it.
   std::uint64_t posted(int member) const { return place_of(member).posted; }
 
-  /// Sets this member's count, and wakes those who wait for it.
+  /// Sets this member's count, and wakes waiting members.
   void post(std::uint64_t count);
 
-  /// What an operation that begins with some round is, for the others to compare: says it; reads a member's.
+  /// Describes an operation that begins with a round, for comparison: publishes it; reads a member's.
   using purpose = std::array<std::uint64_t, 2>;
   void say(std::uint64_t round, purpose const& what);
   purpose said(int member, std::uint64_t round) const;
 
-  /// Have all members posted as much?
+  /// Whether all members have posted this much.
   bool all_posted(std::uint64_t count) const;
 
   /// Waiting for any other member, or for all, to post `count`: after `rest`, unless that is so already, poll
@@ -57,12 +56,12 @@ class segment {
   int bell() const { return parts_[std::size_t(rank_) + 1].get(); }
   void rise();
 
-  /// Tells all members that one of them is lost. The first that is named stays. `given_up`: −1: none.
+  /// Informs all members that one of them is lost. The first call counts. `given_up`: −1: none.
   void give_up(int member) noexcept;
   int given_up() const;
 
  private:
-  // The line of a member, which it alone writes, but for `waits`: who wakes it clears that.
+  // The line of a member, which only it writes, except `waits`, which the waking member clears.
   struct alignas(128) place {
     std::atomic<std::uint64_t> posted;
     std::atomic<std::uint64_t> purposes[2][2];
@@ -81,11 +80,11 @@ class segment {
   std::byte* base_ = nullptr;
 };
 
-/// Passes descriptors over a Unix socket with one byte. False: the socket takes nothing now. Throws
-/// `edl::error` when it never will.
+/// Passes descriptors over a Unix socket with one byte. False: the socket is full. Throws `edl::error` on
+/// failure.
 bool send_descriptors(int socket, std::span<net::descriptor const> what);
 
-/// Takes what was passed. False: nothing has come yet. Throws `edl::error` when nothing will.
+/// Receives passed descriptors. False: none has arrived yet. Throws `edl::error` on failure.
 bool receive_descriptors(int socket, std::vector<net::descriptor>& into);
 
 }  // namespace edl::collective

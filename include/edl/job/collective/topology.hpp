@@ -9,7 +9,7 @@
 
 namespace edl::collective {
 
-/// The largest power of two that is not larger: how many members of a group take part in the doubling rounds.
+/// The largest power of two up to `size`: the number of members that take part in the doubling rounds.
 constexpr int doubling_size(int size) { return int(std::bit_floor(unsigned(size))); }
 
 /// Places in a row.
@@ -17,15 +17,15 @@ struct share {
   std::size_t first = 0, count = 0;
 };
 
-/// Which of `all` things in a row are a member's, if they are cut as evenly as can be. The first members have
-/// one more than the last.
+/// A member's share of `all` consecutive things, divided as evenly as possible. The first members have one
+/// more than the last.
 constexpr share share_of(std::size_t all, int size, int rank) {
   std::size_t const each = all / std::size_t(size), more = all % std::size_t(size), r = std::size_t(rank);
   return {r * each + (r < more ? r : more), each + (r < more ? 1 : 0)};
 }
 
-/// Who a member exchanges bytes with, in increasing order: its neighbours in the ring, and its partners in
-/// the rounds of recursive doubling. O(log size) of them; for every pair both agree.
+/// The members that a member exchanges bytes with, in increasing order: its neighbours in the ring, and its
+/// partners in the rounds of recursive doubling. There are O(log size); the relation is symmetric.
 inline std::vector<int> partners(int rank, int size) {
   std::vector<int> all;
   auto const add = [&](int other) {

@@ -11,8 +11,8 @@
 namespace edl::ps {
 
 /// A handle to an array of floats (on a multiple of 64 bytes, zero at first) that lives as long as one of its
-/// handles. Thread safety: distinct handles of one array: safe to copy, read and drop on any thread. A handle
-/// that found itself `sole` after others were dropped sees everything that was read through them as done.
+/// handles. Thread safety: distinct handles of one array: safe to copy, read and drop on any thread. If a
+/// handle is `sole` after others were dropped, all reads through those have completed.
 class buffer {
  public:
   buffer() = default;
@@ -27,7 +27,7 @@ class buffer {
 
   view<float> values() const;
 
-  /// Only for a handle that is `sole`.
+  /// Only if the handle is `sole`.
   std::span<float> writable();
 
   /// Whether there is no other handle.
@@ -38,24 +38,24 @@ class buffer {
   block* block_ = nullptr;
 };
 
-/// An array that is written while others read what it was. `hold` costs a count; the first `write` after it,
-/// while the handle lives, moves to another array and copies. As many arrays exist as different states are
-/// held, the current one, and at most `spares` to be used again. Thread safety: used by one thread; the
-/// handles go anywhere.
+/// An array that can be written while others read earlier states. `hold` only increments a count; the first
+/// `write` after it, while the handle lives, copies to another array. There is an array for each held state,
+/// the current one, and at most `spares` for reuse. Thread safety: used by one thread; handles may be passed
+/// to any thread.
 class copy_on_write {
  public:
   explicit copy_on_write(std::size_t size, std::size_t spares = 1);
 
-  /// The state as it is now, for ever.
+  /// The current state, permanently.
   buffer hold() const { return current_; }
 
   /// The state, until the next `write`.
   view<float> read() const { return current_.values(); }
 
-  /// The state, to be changed; nobody else sees it.
+  /// The state, for writing; no other handle sees the changes.
   std::span<float> write();
 
-  /// Arrays that exist now, for limits and tests.
+  /// Number of existing arrays, for limits and tests.
   std::size_t buffers() const { return 1 + others_.size(); }
 
  private:

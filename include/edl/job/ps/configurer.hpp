@@ -21,22 +21,22 @@ class ConfigureRequest;  // edl/base/wire/edl.pb.h
 
 namespace edl::ps {
 
-/// Brings a server's ranges into the generation that the master asks for: from a checkpoint, from what is
-/// here, or from another server that has them; and lets others take copies. Thread safety: only on the node's
-/// thread.
+/// Loads a server's ranges for the generation that the master requests: from a checkpoint, from its own
+/// state, or from another server; and lets others copy them. Thread safety: only on the node's thread.
 class configurer {
  public:
-  /// All outlive this.
+  /// All must outlive this.
   configurer(net::node& on, server_options const& o, shards& ranges, net::disk& disk, logger log)
       : node_(on), options_(o), shards_(ranges), disk_(disk), log_(std::move(log)) {}
 
-  /// What the master asks for.
+  /// Handles the master's request.
   asio::awaitable<void> configure(net::request& r);
 
-  /// Everything of a store, for another that becomes its copy. While generations change, from one that rests.
+  /// Sends everything of a store to another one that becomes its copy, while generations change and the store
+  /// does not.
   asio::awaitable<void> copy(net::request& r);
 
-  /// How far a range was when the generation began.
+  /// Replies with a range's position at the start of the generation.
   asio::awaitable<void> compare(net::request& r);
 
  private:

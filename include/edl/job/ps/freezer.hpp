@@ -10,13 +10,13 @@
 
 namespace edl::ps {
 
-/// Versions that a store has frozen, to be evaluated and to be written. They stay until they are released,
-/// or give way to newer ones (`frozen`). What is frozen is told by the store. Thread safety: unsafe.
+/// The versions that a store has frozen for evaluations and checkpoints. They stay until they are released,
+/// or are replaced by newer ones (`frozen`). Thread safety: unsafe.
 class freezer {
  public:
   explicit freezer(store_options const& o);
 
-  /// What a store can be asked for at its version.
+  /// A store's interface for freezing its current version.
   class source {
    public:
     virtual ~source() = default;
@@ -24,23 +24,23 @@ class freezer {
     virtual ps::full_snapshot full_snapshot() const = 0;
   };
 
-  /// What of a version is frozen.
+  /// The frozen kinds of a version.
   struct kinds {
     bool evaluate = false, checkpoint = false;
   };
 
-  /// A store has come to this version, by a step: freezes what is due at it. True: frozen now.
+  /// A store has reached this version by a step: freezes what is due. True: frozen now.
   kinds advanced(std::uint64_t version, source const& now);
 
-  /// What is frozen of this version, as the step that made it has said. With
-  /// `store_options::rests_to_evaluate` what is to be evaluated is frozen now, if it is not.
+  /// The frozen kinds of this version, as returned by its step. With `store_options::rests_to_evaluate` it
+  /// freezes a version for evaluation now, if it is not frozen yet.
   kinds due(std::uint64_t version, source const& now);
 
-  /// Freezes a version that is to be written, if it is not, or not with all rows of these hash slots.
+  /// Freezes a version for a checkpoint, if it is not frozen with all rows of these hash slots.
   void with_rows(std::uint64_t version, element_range slots, source const& now);
 
-  /// A version for an evaluation, or for a checkpoint, in use until it is released. Throws when it is not
-  /// kept: never frozen, released, or given up for newer ones.
+  /// A version for an evaluation, or for a checkpoint, in use until it is released. Throws if it is not kept:
+  /// never frozen, released, or replaced by newer ones.
   ps::snapshot evaluation(std::uint64_t version);
   bool has_evaluation(std::uint64_t version) { return evaluations_.find(version).has_value(); }
   ps::full_snapshot checkpoint(std::uint64_t version);
@@ -50,7 +50,7 @@ class freezer {
   /// Whether steps freeze; those of a backup need not.
   void freeze(bool on) { freezes_ = on; }
 
-  /// Drops all frozen versions: who wanted them is gone.
+  /// Drops all frozen versions, because their users are gone.
   void forget();
 
  private:

@@ -8,15 +8,14 @@
 
 namespace edl::ps {
 
-/// Frozen versions of one kind, at most `most` at a time. A new one takes the place of the oldest that nobody
-/// has asked for yet. Where all have been asked for it is not kept, so that what is under way comes to its
-/// end. Thread safety: unsafe.
+/// Frozen versions of one kind, at most `most` at a time. A new one replaces the oldest one that is not in
+/// use. If all are in use, the new one is not kept, so that current uses can complete. Thread safety: unsafe.
 template <class Version>
 class frozen {
  public:
   explicit frozen(std::size_t most) : most_(most) {}
 
-  /// Whether there is a place for one more.
+  /// Whether there is room for one more.
   bool keep(std::uint64_t version, Version value) {
     if (kept_.size() >= most_) {
       auto it = kept_.begin();
@@ -28,7 +27,7 @@ class frozen {
     return true;
   }
 
-  /// The version, now in use until it is released; none if it is not kept (any more).
+  /// The version, which is in use until it is released; empty if it is not kept (any more).
   std::optional<Version> find(std::uint64_t version) {
     auto const it = kept_.find(version);
     if (it == kept_.end()) return std::nullopt;
@@ -36,7 +35,7 @@ class frozen {
     return it->second.value;
   }
 
-  /// The version, which is not in use by that; null: it is not kept.
+  /// The version, without marking it as in use; null: it is not kept.
   Version const* look(std::uint64_t version) const {
     auto const it = kept_.find(version);
     return it == kept_.end() ? nullptr : &it->second.value;

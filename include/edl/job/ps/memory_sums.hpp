@@ -12,22 +12,22 @@
 
 namespace edl::ps {
 
-/// What arrays of one range came to when they were last written, block by block: memory that changes by
-/// itself is found, but by a chance of 2^-64. Arrays may be shorter than the range: they are of its first
+/// Checksums of a range's arrays, block by block, as of their last writing: detects memory that changes by
+/// itself, except with probability 2^-64. Arrays may be shorter than the range: they then cover its first
 /// elements.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class memory_sums {
  public:
-  static constexpr std::size_t block = 4096;  ///< elements: of a few arrays, they stay in a cache
+  static constexpr std::size_t block = 4096;  ///< elements; the blocks of a few arrays fit into a cache
 
-  /// Of arrays of up to so many elements.
+  /// For arrays of up to this many elements.
   explicit memory_sums(std::size_t elements) : sums_((elements + block - 1) / block) {}
 
-  /// The blocks that these elements lie in have been written.
+  /// Updates the checksums of the blocks with these elements, after a write.
   void take(std::span<view<float> const> arrays, element_range of);
 
-  /// A block of them that is not as it was written; nothing: there is none.
+  /// A block that differs from what was written; empty: none does.
   std::optional<element_range> changed(std::span<view<float> const> arrays, element_range of) const;
 
  private:

@@ -6,18 +6,18 @@
 
 namespace edl::ps {
 
-/// When gradients become a step. A mode of training is a type. Thread safety: const, safe.
+/// Decides when gradients become a step. Each training mode is a type. Thread safety: const, safe.
 class policy {
  public:
   virtual ~policy() = default;
 
-  /// How many minibatches' gradients are averaged into one step, at least 1.
+  /// The number of minibatches whose gradients are averaged into one step, at least 1.
   virtual std::uint32_t group() const = 0;
 
   /// Whether gradients computed on `computed_on` are too old for a model at `version`.
   virtual bool stale(std::uint64_t version, std::uint64_t computed_on) const = 0;
 
-  /// What the learning rate is multiplied by.
+  /// The factor of the learning rate.
   virtual float rate(std::uint64_t version, std::uint64_t computed_on) const = 0;
 };
 

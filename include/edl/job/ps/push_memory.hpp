@@ -19,27 +19,27 @@ namespace edl::ps {
 
 class store;
 
-/// What a push brings.
+/// The contents of a push.
 struct model_update {
   std::vector<float> values;  ///< gradients, then changes of state
   std::vector<row_update> tables;
 };
 
-/// Memory for one push: taken from a pool, and given back when the push is done with. The pool outlives it.
+/// Memory for one push: taken from a pool, and returned afterwards. The pool must outlive it.
 class push_memory {
  public:
-  /// For what `p` announces to this store; `bfloat16`: its gradients come so. Throws `invalid`, before it
-  /// takes memory, where the payload has another size.
+  /// For the payload that `p` announces to this store; `bfloat16`: its gradients have that format. Throws
+  /// `invalid`, before it allocates memory, if the payload has another size.
   push_memory(std::vector<model_update>& pool, store const& of, wire::PushRequest const& p, bool bfloat16,
               std::uint64_t payload);
   push_memory(push_memory const&) = delete;
   push_memory& operator=(push_memory const&) = delete;
   ~push_memory() { pool_.push_back(std::move(memory_)); }
 
-  /// Where the payload belongs. What is to be spread comes behind the place where it will be.
+  /// The destination of the payload. Values to convert are stored at the end of their final place.
   std::vector<std::span<std::byte>> into();
 
-  /// Makes float32 of what came as bfloat16.
+  /// Converts bfloat16 values to float32.
   void spread();
 
   view<float> values() const { return memory_.values; }

@@ -10,16 +10,17 @@
 
 namespace edl::ps {
 
-/// A server's calls that concern rows of tables. Thread safety: only on the node's thread.
+/// A server's calls for rows of tables. Thread safety: only on the node's thread.
 class row_calls {
  public:
-  /// `of` outlives this.
+  /// `of` must outlive this.
   explicit row_calls(shards& of) : shards_(of) {}
 
-  /// The weights of rows, as they are or at a version that is yet to come.
+  /// The weights of rows, now or at a future version.
   asio::awaitable<void> pull(net::request& r);
 
-  /// Some rows of a table that rests, as they lie: while generations change, or when training is over.
+  /// Some rows of a table in storage order, while the table does not change: between generations, or after
+  /// the training.
   asio::awaitable<void> copy(net::request& r);
 
   /// How many rows the tables have at a version.

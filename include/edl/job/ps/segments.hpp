@@ -16,7 +16,7 @@ namespace edl::ps {
 
 struct full_snapshot;
 
-/// Of a task: minibatches that every element of the store has counted, and whether these are all.
+/// The number of a task's minibatches that every element of the store has counted, and whether these are all.
 struct task_position {
   std::uint32_t applied = 0;
   bool closed = false;
@@ -27,7 +27,7 @@ struct segment {
   element_range elements;  ///< of the arena, or hash slots
   bool of_rows = false;
   std::uint64_t steps = 0;
-  edl::ledger counted{}, applied{};     ///< with, and without, what is accumulated
+  edl::ledger counted{}, applied{};     ///< with, and without, accumulated minibatches
   std::vector<contribution> waiting{};  ///< accumulated
   float rate = 1;                       ///< of the accumulation: the least
   std::vector<row_update> rows{};       ///< accumulated, by table
@@ -39,51 +39,51 @@ struct segment {
   }
 };
 
-/// What the elements of a store have counted. Restored from servers whose ledgers differed, they are several
-/// segments, each with its own history; these become one when their histories agree. Thread safety: distinct
-/// objects: safe. Shared objects: unsafe.
+/// The minibatches that the elements of a store have counted. After a restore from servers with different
+/// ledgers there are several segments, each with its own history, which are merged when their histories
+/// agree. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class segments {
  public:
   /// Of these elements of the arena.
   explicit segments(element_range elements) : elements_(elements) {}
 
-  /// Whether these lie side by side and are all of these elements, or hash slots.
+  /// Whether these are contiguous and cover all of these elements, or hash slots.
   static bool cover(std::vector<checkpoint::segment> const& some, element_range all);
 
-  /// Begins with these, and nothing is accumulated. They cover the elements; those of rows only where there
-  /// are tables.
+  /// Begins with these segments, without accumulated minibatches. They must cover the elements; those of rows
+  /// only if there are tables.
   void start(std::vector<checkpoint::segment> of_elements, std::vector<checkpoint::segment> of_rows);
 
-  /// The least that a segment has made: all have applied the minibatches of that version.
+  /// The least number of steps of a segment: all have applied the minibatches of that version.
   std::uint64_t steps() const;
 
   std::size_t size() const { return all_.size(); }
   auto begin() { return all_.begin(); }
   auto end() { return all_.end(); }
 
-  /// Whether a segment is to count the minibatch yet.
+  /// Whether a segment has not yet counted the minibatch.
   bool counts_next(minibatch_key const& m) const;
 
-  /// The minibatch of the same task that a segment has to count first.
+  /// The minibatch of the same task that a segment must count first.
   std::optional<std::uint32_t> forerunner(minibatch_key const& m) const;
 
   /// Throws edl::error unless these minibatches can be counted together: each once, none before the one that
   /// it follows in its task.
   void check_step(std::span<contribution const> minibatches) const;
 
-  /// Segments side by side whose histories agree become one.
+  /// Merges adjacent segments whose histories agree.
   void merge();
 
-  /// Forgets what is accumulated.
+  /// Drops accumulated minibatches.
   void drop_waiting();
 
   /// Whether no element has counted a minibatch.
   bool not_yet_applied(contribution const& c) const;
 
-  /// Zeroes what belongs to elements that have counted a minibatch.
+  /// Zeroes the values of elements that have counted a minibatch.
   void leave_out(contribution const& c, std::span<float> values) const;
 
-  /// What need not be sent again, by any element.
+  /// The minibatches that need not be sent again for any element.
   ledger counted() const;
 
   /// Which minibatches of a task need not be sent again.

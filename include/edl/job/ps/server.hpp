@@ -25,12 +25,12 @@ class ReplicateRequest;
 
 namespace edl::ps {
 
-/// Stores behind the net: serves pulls, pushes and what the master asks. Pulls are sent from a store's own
-/// memory, pushes are received into memory that the update reads. A call of another generation is refused.
+/// Serves stores over the network: pulls, pushes and the master's requests. Pulls are sent from a store's own
+/// memory; pushes are received into memory that the update reads. It refuses calls of another generation.
 ///
-/// The master says which ranges it serves, and for which it is another server's backup. A push is
-/// acknowledged when the backup, if there is one, has made the same update. One that changes nothing is
-/// acknowledged when that holds for all before it. So what is acknowledged outlives the loss of either.
+/// The master determines which ranges it serves, and which it backs up for another server. A push is
+/// acknowledged when the backup, if there is one, has made the same update. A push without effect is
+/// acknowledged when that is true of all before it. So acknowledged pushes survive the loss of either server.
 ///
 /// Thread safety: only on the node's thread, `handle` included.
 class server {
@@ -40,18 +40,17 @@ class server {
   /// A listener's handler.
   asio::awaitable<void> handle(net::request& r);
 
-  /// `state` is this generation's state of `range`, by other ways than a call.
+  /// Sets this generation's state of `range`, without a call.
   void configured(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state) {
     shards_.configured(generation, range, std::move(state));
   }
 
-  /// Until `configured` follows, others may copy `state`, which is of `generation`, and nothing else is
-  /// served.
+  /// Lets others copy `state`, which is of `generation`, until `configured` follows; serves nothing else.
   void offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state) {
     shards_.offers(generation, range, std::move(state));
   }
 
-  /// Nothing is served, and its stores are others' to change.
+  /// Serves nothing, so that others may change its stores.
   void withdraw() { shards_.withdraw(); }
 
   /// A store has made a step, likewise.
@@ -59,8 +58,8 @@ class server {
 
   std::uint64_t generation() const { return shards_.generation(); }  ///< 0: nothing to serve yet
   std::uint64_t heard() const { return shards_.heard(); }            ///< the newest that it was told to take
-  /// Ranges that are its own in this generation. What it had before may still be there, for others to copy as
-  /// the generation began, and grows old.
+  /// The ranges that it serves in this generation. Earlier ranges may still exist, outdated, for others to
+  /// copy at the start of the generation.
   std::vector<std::uint32_t> held() const { return shards_.held(); }
   std::uint64_t version() const { return shards_.version(); }  ///< of the first of them; 0: none
 

@@ -20,7 +20,7 @@
 
 namespace edl::ps {
 
-/// A range that a server has.
+/// A range on a server.
 struct shard {
   std::shared_ptr<store> state;
   bool primary = true;
@@ -28,16 +28,16 @@ struct shard {
   std::uint64_t since = 0;                             ///< the generation that it was configured in last
   std::uint64_t applied = 0;                           ///< updates since then
   std::uint64_t since_before = 0, applied_before = 0;  ///< the same, when that generation began
-  std::uint64_t safe = 0;                              ///< as many the backup has made, too
+  std::uint64_t safe = 0;                              ///< updates that the backup has made, too
   bool cut_off = false;                                ///< the backup cannot be reached
 
-  /// It has the state of this generation now, and has applied nothing in it yet.
+  /// Begins a generation, in which nothing has been applied yet.
   void begin(std::uint64_t generation);
 };
 
-/// The ranges of a server, by generation: which it serves, and which others may copy. While a generation is
-/// taken nothing is served. Refusals are `net::call_error`s that name the server. Thread safety: only on the
-/// node's thread.
+/// The ranges of a server, by generation: those that it serves, and those that others may copy. While it
+/// loads a generation it serves nothing. Refusals are `net::call_error`s that name the server. Thread safety:
+/// only on the node's thread.
 class shards {
  public:
   /// `name`: of the server.
@@ -45,7 +45,7 @@ class shards {
 
   std::string const& name() const { return name_; }
   std::uint64_t generation() const { return generation_; }  ///< 0: nothing to serve yet
-  std::uint64_t heard() const { return heard_; }            ///< the newest that it was told to take
+  std::uint64_t heard() const { return heard_; }            ///< the newest that it was ordered to load
 
   /// As `server::held` and `server::version`.
   std::vector<std::uint32_t> held() const;
@@ -54,38 +54,38 @@ class shards {
   /// Throws unless it serves this generation.
   void check(std::uint64_t generation) const;
 
-  /// A range that it serves, or is the backup of, in this generation; throws for others.
+  /// A range that it serves, or backs up, in this generation; throws for others.
   shard& of(std::uint64_t generation, std::uint32_t range, bool primary = true);
 
-  /// What it has of a range, of whatever generation; null: nothing.
+  /// Its state of a range, of any generation; null: none.
   shard* find(std::uint32_t range);
 
-  /// A range whose state others may copy, while this generation is taken or served.
+  /// A range whose state others may copy, while this generation is loaded or served.
   store const& source(std::uint64_t generation, std::uint32_t range);
 
-  /// Returns `of` when that range has come to this version; throws `not_ready` when `until` comes first.
+  /// Returns `of` when the range has reached this version; throws `not_ready` if `until` passes first.
   asio::awaitable<void> reach(std::uint64_t generation, std::uint32_t range, std::uint64_t version,
                               time_point until);
 
-  /// From now on it is to take this generation, or is taking it. Of a newer one than before only ranges that
-  /// `keeps` says stay. Throws for an older one.
+  /// Starts to load this generation. For a newer one than before, keeps only the ranges for which `keeps`
+  /// returns true. Throws for an older one.
   void hear(std::uint64_t generation, std::function<bool(std::uint32_t range)> const& keeps);
 
-  /// That a newer generation is to be taken.
+  /// The error that a newer generation must be loaded.
   net::call_error overtaken() const;
 
-  /// The range's place, made if there is none, while a generation is taken.
+  /// The range's entry, created if there is none, while a generation is loaded.
   shard& place(std::uint32_t range) { return all_[range]; }
 
-  /// All places have the state of the generation that is being taken.
+  /// All ranges have the state of the generation being loaded.
   void serve() { generation_ = heard_; }
 
-  /// As the server's.
+  /// As `server::configured`.
   void configured(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
   void offers(std::uint64_t generation, std::uint32_t range, std::shared_ptr<store> state);
   void withdraw();
 
-  /// A store has made a step, or a backup: who waits looks again.
+  /// A store, or a backup, has made a step: wakes waiting calls.
   void stepped() { changed_.notify(); }
   asio::awaitable<void> changed() { return changed_.wait(); }
 

@@ -17,7 +17,7 @@
 
 namespace edl::ps {
 
-/// One version of a store's variables, that no update changes. Thread safety: as `buffer`: copy, read and
+/// One version of a store's variables, which no update changes. Thread safety: as `buffer`: copy, read and
 /// drop it on any thread.
 class snapshot {
  public:
@@ -45,22 +45,22 @@ struct full_snapshot {
   std::vector<std::shared_ptr<sparse::table_snapshot const>> tables{};
   element_range hash_slots{};                       ///< of the tables' rows
   std::vector<checkpoint::segment> row_segments{};  ///< of these
-  std::shared_ptr<checkpoint::row_chain> chain{};   ///< what was written of the store's rows
+  std::shared_ptr<checkpoint::row_chain> chain{};   ///< the written files of the store's rows
 
   std::uint64_t version() const { return variables.version(); }
 
-  /// What all of it has applied.
+  /// The minibatches that all parts have applied.
   edl::ledger ledger() const;
 };
 
-/// What of a snapshot is written: its variables as the part of `server` among `servers`, and rows of its
+/// The parts of a snapshot to write: its variables as the part of `server` among `servers`, and rows of its
 /// tables.
 struct written_parts {
   std::uint32_t server = 0, servers = 1;
   bool variables = true;
-  std::size_t most_changes = 0;  ///< times in a row that only what has changed of the rows is written
+  std::size_t most_changes = 0;  ///< consecutive times that only changed rows are written
 
-  /// Rows of other hash slots than the snapshot's: fewer of them, as a part of their own number.
+  /// Rows of fewer hash slots than the snapshot's, as a part with its own number.
   struct rows {
     element_range slots;
     std::uint32_t part = 0, parts = 1;
@@ -69,8 +69,8 @@ struct written_parts {
 };
 
 /// Writes files of the checkpoint in `path`: `checkpoint::write_part`, and `checkpoint::write_rows` where
-/// there are tables. It may run on a thread of its own, but for one store on one thread at a time. Throws
-/// edl::error for hash slots that the snapshot lacks.
+/// there are tables. May run on any thread, but on only one at a time for each store. Throws edl::error for
+/// hash slots that the snapshot lacks.
 std::vector<checkpoint::manifest::file> write_snapshot(full_snapshot const& what, std::string const& path,
                                                        parameter_layout const& layout,
                                                        written_parts const& parts);

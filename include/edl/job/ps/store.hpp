@@ -24,8 +24,8 @@
 
 namespace edl::ps {
 
-/// What a store remembers of a checkpoint: everything, when its job goes on; only values, slots and steps,
-/// when another job starts from them.
+/// What a store restores from a checkpoint: everything, if its job resumes; only values, slots and steps, if
+/// another job starts from them.
 enum class history { kept, forgotten };
 
 enum class push_outcome { applied, repeat, stale };
@@ -37,23 +37,24 @@ struct push_result {
   bool checkpoint = false;    ///< this version has been frozen for a checkpoint
 };
 
-/// A step was made in part, because memory ended, or memory has changed by itself. The store refuses
-/// everything from then on: what it holds is no version, and nobody may count on it.
+/// A step was made only partly, because memory was exhausted, or memory has changed by itself. The store
+/// refuses everything from then on: its state is not a version.
 struct store_failure : error {
   using error::error;
 };
 
 /// The state of one server, or of a process that trains alone. It is a range of the arena with the slots of
-/// its parameters (`variables`), and rows of tables (`table_rows`). A ledger tells what they have applied
-/// (`segments`), and versions are frozen as they are due (`freezer`). It knows no model and no socket.
+/// its parameters (`variables`), and rows of tables (`table_rows`). A ledger records what they have applied
+/// (`segments`), and versions are frozen when they are due (`freezer`). It is independent of models and
+/// sockets.
 ///
 /// Elements and hash slots restored from servers whose ledgers differed keep their own history. A push that
 /// some of them have counted is applied to the others only, so every minibatch counts once for every element.
 /// The version is the least number of steps of a segment: stores that have applied the same minibatches have
 /// the same version.
 ///
-/// Errors are edl::error and leave the store as it was. Thread safety: used by one thread, but for
-/// `rows().pull`; `snapshot`s and `full_snapshot`s go anywhere.
+/// Errors are edl::error and do not change the store. Thread safety: used by one thread, except
+/// `rows().pull`; `snapshot`s and `full_snapshot`s may be passed to any thread.
 class store final : public freezer::source {
  public:
   explicit store(store_options options);
@@ -71,7 +72,7 @@ class store final : public freezer::source {
 
   /// The state of another store of the same elements: its segments, and `copy_size` numbers: the variables,
   /// then the slots as its `full_snapshot` holds them. Frozen versions are dropped. Throws, changing nothing,
-  /// for what cannot be one. The tables are empty then; their rows are to be put by `table_rows::put`.
+  /// for an invalid state. The tables are then empty; add their rows with `table_rows::put`.
   void restore(std::vector<checkpoint::segment> segments, std::vector<checkpoint::segment> row_segments,
                view<float> values);
   std::size_t copy_size() const { return variables_.copy_size(); }
@@ -79,8 +80,7 @@ class store final : public freezer::source {
   /// Counts a minibatch: gradients of the range's parameters, and the change of its carried state.
   /// `computed_on`: the version that the gradients were computed on. In a synchronous mode a minibatch counts
   /// when it is accumulated. `rows`: for each table, gradients of rows of the store's hash slots. Throws for
-  /// spans of another length, an identity that is none, and a minibatch whose forerunner in its task is
-  /// missing.
+  /// spans of another length, an invalid identity, and a minibatch whose predecessor in its task is missing.
   push_result push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
                    view<float> state_change, std::span<sparse::row_gradients const> rows = {});
 

@@ -14,7 +14,7 @@
 
 namespace edl::ps {
 
-/// What a store is for. `layout`, `rule` and `when` outlive it.
+/// The options of a store. `layout`, `rule` and `when` must outlive it.
 struct store_options {
   parameter_layout const& layout;
   element_range elements;                       ///< of the arena, from `partition`
@@ -25,9 +25,9 @@ struct store_options {
   std::uint64_t evaluation_steps = 0;  ///< freeze at versions that are a multiple; 0: never
   std::uint64_t checkpoint_steps = 0;  ///< likewise
   std::size_t most_frozen = 2;         ///< of each kind (`frozen`)
-  /// No step follows a version that is to be evaluated before it has been: no older one is kept for that.
+  /// Training pauses at a version until it has been evaluated: no older one is kept for that.
   bool rests_to_evaluate = false;
-  double moving_average = 0;           ///< decay of the average of parameters; 0: there is none
+  double moving_average = 0;           ///< decay of the average of parameters; 0: no average
   std::vector<element_range> fixed{};  ///< of the arena, from `fixed_elements`: no step changes these
   part_rates rates{};                  ///< of parts of the model, from `rates_of_parts`
   bool watches_memory = false;  ///< variables and slots that change between two steps are found, and sums

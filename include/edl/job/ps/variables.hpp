@@ -23,19 +23,18 @@
 
 namespace edl::ps {
 
-/// Whether a checkpoint has the moving average of the weights. A store that keeps one and is restored from
-/// one without begins it at the weights.
+/// Whether a checkpoint has the moving average of the weights. A store that keeps one, restored from a
+/// checkpoint without, starts it at the weights.
 bool has_average(std::string const& path);
 
 using edl::memory_fault;
 
-/// A range of the arena, parameters before carried state, with the optimiser's slots: what a store keeps of
-/// them, and how a step changes them. Gradients and changes are given for the whole range, and a step is
-/// made of a part of it (`segment`). Who holds a version keeps it (`copy_on_write`). Thread safety: used by
-/// one thread.
+/// A range of the arena, parameters before carried state, with the optimiser's slots: stores them, and
+/// applies steps. Gradients and changes are for the whole range, and a step is made on a part of it
+/// (`segment`). Held versions do not change (`copy_on_write`). Thread safety: used by one thread.
 class variables {
  public:
-  /// Zeros, and slots as the optimiser begins. Throws edl::error for elements that the layout lacks.
+  /// Zeros, and the optimiser's initial slots. Throws edl::error for elements that the layout lacks.
   explicit variables(store_options const& o);
   variables(variables const&) = delete;
   variables& operator=(variables const&) = delete;
@@ -50,7 +49,7 @@ class variables {
   std::size_t buffers() const { return values_.buffers(); }
   bool averages() const { return rule_.averages(); }
 
-  /// Variables and slots that can take the place of these at once.
+  /// Variables and slots that can replace these at once.
   struct contents {
     copy_on_write values, slots;
   };
@@ -67,39 +66,39 @@ class variables {
 
   void take(contents c);
 
-  /// Throws edl::error where elements of one variable have counted other minibatches than the rest, and the
-  /// optimiser steps whole variables.
+  /// Throws edl::error if elements of one variable have counted different minibatches, and the optimiser
+  /// needs whole variables.
   void check_segments(std::vector<checkpoint::segment> const& segments) const;
 
   /// Whether they are the whole arena, without an average.
   bool movable() const { return !averages() && elements_.size() == layout_.size(); }
 
-  /// From now on they are in `there`, which outlives this, and steps are made there. Needs `movable`.
+  /// Moves them to `there`, which must outlive this; steps are then made there. Needs `movable`.
   void move_to(arena& there);
   void move_back();
   bool elsewhere() const { return there_ != nullptr; }
 
-  /// With `store_options::watches_memory`: throws memory_fault where what is here is not what the last step
-  /// has left. Steps look at what they change.
+  /// With `store_options::watches_memory`: throws memory_fault if the values differ from those that the last
+  /// step has left. Steps check what they change.
   void check_memory() const { check_memory({0, elements_.size()}); }
 
-  /// A step, of which `made` have been made before. `rate`: what the learning rate is multiplied by.
-  /// Elsewhere the gradients are those that are there.
+  /// Makes a step, after `made` earlier ones. `rate`: the factor of the learning rate. In an arena, uses the
+  /// gradients there.
   void step(element_range of, view<float> gradients, view<float> state_change, float rate,
             std::uint64_t made);
 
-  /// A step with the mean over `records`, from sums of gradients and then changes, which are used up.
+  /// Makes a step with the mean over `records`, from sums of gradients and then changes, which it overwrites.
   void step_sums(element_range of, std::span<float> sums, std::uint64_t records, std::uint64_t made);
 
-  /// Adds to what is accumulated of these elements; `first`: begins it.
+  /// Accumulates gradients of these elements; `first`: starts a new accumulation.
   void accumulate(element_range of, view<float> gradients, view<float> state_change, bool first);
 
-  /// A step with the mean of what is accumulated, `count` times.
+  /// Makes a step with the mean of the `count` accumulated gradients.
   void step_accumulated(element_range of, std::size_t count, float rate, std::uint64_t made);
 
   view<float> accumulated() const { return sums_; }  ///< of gradients, then changes; empty: one is a step
 
-  /// All of them now, as a snapshot has them.
+  /// A snapshot of all of them.
   ps::full_snapshot snapshot(std::uint64_t version) const;
 
  private:
