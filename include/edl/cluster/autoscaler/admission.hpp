@@ -5,20 +5,20 @@
 
 namespace edl::controller::detail {
 
-/// Keeps the room that an earlier plan promised to pods of others. Of those without, the largest choose
-/// first.
+/// Keeps the room that an earlier plan promised to other programs' pods. Among those without a promise, the
+/// largest choose first.
 void keep_promises(allocation& a);
 
-/// Finds or makes room for pods of others that wait for a node. True when one has been given room.
+/// Finds or makes room for other programs' pods that wait for a node. True if one got room.
 bool reserve(allocation& a);
 
-/// Gives jobs that have been let in what they lack of their least. True when something was given.
+/// Gives admitted jobs what they lack of their minimum. True if it gave something.
 bool fill_up(allocation& a);
 
-/// Fills up, and keeps what room there is for workers that a job was told to have and that have no node yet.
+/// Fills up, and keeps available room for requested workers that have no node yet.
 void replace_missing(allocation& a);
 
-/// Lets jobs in, each with all of its least or not at all. True when one was let in.
+/// Admits jobs, each with its whole minimum or not at all. True if it admitted one.
 bool admit(allocation& a);
 
 }  // namespace edl::controller::detail

@@ -17,21 +17,21 @@
 
 namespace edl::controller::detail {
 
-/// How much a worker deserves its room: higher priorities first, then what the policy says.
+/// A worker's claim to its room: by priority, then by the policy.
 struct claim {
   int priority;
   double worth;
   auto operator<=>(claim const&) const = default;
 };
 
-/// The claim of what must have room.
+/// The claim of a pod that must have room.
 inline constexpr claim everything{std::numeric_limits<int>::max(), std::numeric_limits<double>::infinity()};
 
 struct worker {
   int node, shape;
   int pod;            ///< index in the view; -1: to be made
-  bool soon = false;  ///< its room is there when leaving pods have gone
-  int old = -1;       ///< the pod that it takes over from, which has its room until then; -1: none
+  bool soon = false;  ///< its room is free once leaving pods have gone
+  int old = -1;       ///< the pod that it replaces, which keeps its room until then; -1: none
 };
 
 /// Why a job waits, or why a worker was taken from it.
@@ -41,7 +41,7 @@ struct cause {
   int subject = -1;  ///< the job or the pod, as an index in the view
 };
 
-/// A worker as its node has it.
+/// A worker on its node.
 struct tenant {
   int job, shape;
   auto operator<=>(tenant const&) const = default;
@@ -52,18 +52,18 @@ struct job_state {
   job_view const* job = nullptr;
   int shape = 0;
   claimant who{};
-  int grows_to = 0;  ///< workers: more of them are not clearly of use
+  int grows_to = 0;  ///< workers: more are not clearly useful
   bool in = false, cooling = false;
   std::vector<worker> before{}, workers{};
   std::vector<int> waiting{};      ///< its worker pods without a node, as indices
-  std::vector<int> movers{};       ///< its pods without a node that are to take over from a worker
-  std::vector<int> unmoved{};      ///< those of them for which the room is gone
+  std::vector<int> movers{};       ///< its pods without a node that will replace a worker
+  std::vector<int> unmoved{};      ///< those of them without room any more
   std::vector<int> fixed_nodes{};  ///< for job::fixed, when it is let in; -1: none yet
   cause why{};
   int count() const { return int(workers.size()); }
 };
 
-/// A change that can be taken back.
+/// A change that can be undone.
 struct step {
   int job;  ///< -1: a fixed pod
   worker moved;
@@ -71,8 +71,8 @@ struct step {
   cause why{};  ///< job_state::why before it
 };
 
-/// Which worker of which job has which room: what a plan is while it is made. Begins with the view, less the
-/// workers that their jobs may not keep. Jobs are numbered as in the view. Not thread safe.
+/// The assignment of room to jobs' workers while a plan is made. Begins with the view, without workers that
+/// their jobs must not keep. Jobs are numbered as in the view. Not thread safe.
 class allocation {
  public:
   allocation(cluster_view const& view, plan_options const& options);
@@ -81,20 +81,20 @@ class allocation {
   plan_options const& options;
   fitting room;
   std::vector<job_state> jobs;
-  std::vector<int> order, rank;  ///< jobs by priority and age, and each one's place in that order
-  std::vector<int> others;       ///< pods of others for which there is no room yet, as indices
-  std::vector<int> given_up;     ///< those that the scheduler did not put where room was kept for them
-  std::vector<reservation> reservations;  ///< room that is kept for pods of others
+  std::vector<int> order, rank;           ///< jobs by priority and age, and each one's place in that order
+  std::vector<int> others;                ///< other programs' pods without room yet, as indices
+  std::vector<int> given_up;              ///< those that the scheduler did not place in their reserved room
+  std::vector<reservation> reservations;  ///< room kept for other programs' pods
   std::vector<step> steps;                ///< since it was last cleared
-  std::optional<double> again_at;         ///< when a job that is left alone can be looked at again; seconds
+  std::optional<double> again_at;         ///< when a spared job can be reconsidered; seconds
 
-  /// What has been looked for in vain since the last change: a shape, and whether some were to be spared.
+  /// Failed searches since the last change: a shape, and whether jobs were spared.
   std::map<std::pair<int, bool>, claim> failed;
 
   job_state& at(int j) { return jobs[std::size_t(j)]; }
   job_state const& at(int j) const { return jobs[std::size_t(j)]; }
 
-  /// Jobs that have a worker above their min, by what that worker deserves.
+  /// Jobs that have a worker above their min, by that worker's claim.
   std::set<std::pair<claim, int>> const& removable();
 
   /// The workers on the node, in no order.
@@ -103,8 +103,8 @@ class allocation {
   /// The claim of the worker that comes when the job has n.
   claim next(job_state const& s, int n) const { return {s.job->priority, options.who.worth(s.who, n)}; }
 
-  /// Whether the job is left alone, because it was resized lately; if so, `again_at` is noted. One that is
-  /// paused has nothing to lose.
+  /// Whether the job is spared because it was resized recently; if so, sets `again_at`. A paused job has
+  /// nothing to lose.
   bool frozen(job_state const& s);
 
   void place(int j, worker w);

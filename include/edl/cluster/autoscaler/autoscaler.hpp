@@ -6,20 +6,21 @@
 
 namespace edl::controller {
 
-/// How many workers each job shall have. The same view gives the same plan. A plan that has been carried out
-/// is followed by one that changes nothing, or that uses the room which moved workers have left, or workers
-/// that made room for pods which wait: nobody leaves for that.
+/// Decides how many workers each job gets. The same view gives the same plan. After a plan has been executed,
+/// the next one changes nothing, or only uses room that moved workers, or workers that left for waiting pods,
+/// have freed; no worker leaves for that.
 ///
-/// - A job that has been let in never has less than its min; it is never suspended to make room.
-/// - Pods of others that wait for room have it first, as soon as workers above min can leave. Room that is
+/// - An admitted job never has fewer workers than its min; it is never suspended to make room.
+/// - Waiting pods of other programs get room first, as soon as workers above min can leave. Room that is
 ///   free and that the scheduler does not use is given up after `promise`.
-/// - Then jobs are let in by priority and age, also by shrinking others: with all their fixed pods and their
-///   min, or with nothing. One that cannot be is passed by, until it has waited for `starvation_timeout`.
+/// - Then jobs are admitted by priority and age, also by shrinking others: with all their fixed pods and
+///   their min, or not at all. A job that cannot be admitted is skipped, until it has waited for
+///   `starvation_timeout`.
 /// - The rest is given worker by worker: by priority, then by the policy. A worker takes another's room only
-///   where it deserves more.
+///   if it deserves more.
 ///
-/// Always ends: each exchange replaces workers by one that deserves more than each of them, so the sorted
-/// list of what all deserve only grows. A job that was resized lately is left alone by the last rule alone.
+/// Terminates, because each exchange replaces workers by one that deserves more than each of them, so the
+/// sorted list of claims only grows. Only the last rule spares recently resized jobs.
 plan make_plan(cluster_view const& view, plan_options const& options = {});
 
 }  // namespace edl::controller

@@ -14,17 +14,17 @@
 
 namespace edl::controller {
 
-/// What a cluster is like at one moment, as far as the autoscaler needs it. Plain values without behaviour,
-/// which a controller fills from Nodes, Pods and TrainingJobs and a simulator from its own. A view of 10,000
-/// nodes with 20,000 pods and 1,000 jobs needs less than 20 MB. Alike pods share a shape for that, and labels
-/// come from a pool.
+/// The state of a cluster at one moment, as the autoscaler needs it. Plain values without behaviour, which a
+/// controller fills from Nodes, Pods and TrainingJobs, and a simulator from its model. A view of 10,000 nodes
+/// with 20,000 pods and 1,000 jobs needs less than 20 MB, because equal pods share a shape, and labels come
+/// from a pool.
 
 /// Amounts by the names of resources, in thousandths of their unit: cores, bytes, devices. `thousandths_of`
-/// (core/quantity.hpp) reads Kubernetes' spelling. A name that is missing means none.
+/// (core/quantity.hpp) reads Kubernetes' notation. A missing name means none.
 using resources = std::map<std::string, std::int64_t>;
 
-/// Pods that may be on a node, as its `allocatable` calls it. Every pod takes one; a node that does not name
-/// it has no limit.
+/// The number of pods on a node, as in its `allocatable`. Every pod takes one; a node without it has no
+/// limit.
 inline constexpr char pod_slots[] = "pods";
 
 struct taint {
@@ -56,8 +56,8 @@ struct separation {
   auto operator<=>(separation const&) const = default;
 };
 
-/// What decides on which nodes a pod may be. Requests are those that the scheduler counts: containers and
-/// sidecars together, or the largest init container if that is more, and the overhead.
+/// The properties that determine on which nodes a pod may run. Requests are those that the scheduler counts:
+/// containers and sidecars together, or the largest init container if that is more, and the overhead.
 struct pod_shape {
   resources requests{};
   std::map<std::string, std::string> node_selector{};
@@ -73,25 +73,25 @@ struct node {
   resources allocatable{};
   label_set labels{};
   std::vector<taint> taints{};
-  bool schedulable = true;  ///< ready, and not cordoned; pods that are there go on to count otherwise
+  bool schedulable = true;  ///< ready, and not cordoned; if not, its existing pods still count
 };
 
 /// A pod that has not ended.
 struct pod {
   std::string name;    ///< unique: with its namespace, or its uid
   std::string job{};   ///< uid of the job whose worker this is; empty: anything else, also master and servers
-  std::string node{};  ///< empty: it waits for one
-  std::string nominated{};  ///< the node that the latest plan to do so promised it
+  std::string node{};  ///< empty: waiting for one
+  std::string nominated{};  ///< the node that the latest plan promised it
   double nominated_at = 0;  ///< since when; seconds, on the clock of cluster_view::now
   std::string
       replaces{};  ///< the worker that leaves as soon as this one works; while it is there they count as one
-  bool leaving = false;  ///< it is being deleted, and holds its room until it is gone
-  bool blocked = false;  ///< without a node for want of something else than room: a gate, a claim
-  int priority = 0;      ///< of a pod of others: higher ones are given room first
+  bool leaving = false;  ///< it is being deleted, and keeps its room until it is gone
+  bool blocked = false;  ///< without a node for a reason other than room: a gate, a claim
+  int priority = 0;      ///< of another program's pod: higher ones get room first
   shared<pod_shape> shape{};
 };
 
-/// How fast a job was with so many workers.
+/// A job's speed with a number of workers.
 struct measured_speed {
   int workers = 0;
   double records_per_s =
@@ -100,20 +100,20 @@ struct measured_speed {
 
 struct job_view {
   std::string uid;
-  std::string name{};           ///< namespace/name, for a person
+  std::string name{};           ///< namespace/name, for the user
   int priority = 0;             ///< higher ones first
   int min = 1, max = 1;         ///< workers; with min 0 it may be paused
-  std::optional<int> manual{};  ///< its owner set this size, within min and max: it is as if both were this
+  std::optional<int> manual{};  ///< a size set by its owner, within min and max: counts as both
   pod_shape worker{};
-  std::vector<pod_shape> fixed{};  ///< pods that it needs besides, and that do not exist yet: master, servers
+  std::vector<pod_shape> fixed{};  ///< other required pods that do not exist yet: master, servers
   double submitted = 0;            ///< seconds, on the clock of cluster_view::now
-  bool suspended = false;          ///< it wants nothing, and what it has leaves
-  std::string why_suspended{};     ///< by whom, as a sentence; empty: by its owner
-  bool admitted = false;           ///< an earlier plan let it in
-  int workers = 0;                 ///< how many it was told to have
+  bool suspended = false;          ///< it requests nothing, and its pods leave
+  std::string why_suspended{};     ///< the reason, as a sentence; empty: its owner suspended it
+  bool admitted = false;           ///< an earlier plan admitted it
+  int workers = 0;                 ///< the requested number
   std::vector<measured_speed> speeds{};
   std::optional<double> records_left{};
-  double change_cost = 1;  ///< seconds that its training was measured to stand still when its size changes
+  double change_cost = 1;  ///< measured standstill of its training when its size changes, in seconds
   std::optional<double> last_resized{};  ///< seconds
 };
 

@@ -5,8 +5,8 @@
 
 namespace edl::controller::detail {
 
-/// Gives what is left, and moves it where it is deserved more, until nobody deserves what it could be given.
-/// True when something was given.
+/// Distributes the remaining room, and moves it to workers that deserve it more, until no change improves it.
+/// True if it gave something.
 bool exchange(allocation& a);
 
 }  // namespace edl::controller::detail

@@ -14,24 +14,24 @@
 
 namespace edl::controller {
 
-/// Whether a scheduler may put a pod of this shape on this node, room apart. The node takes pods, its taints
-/// (NoSchedule, NoExecute) are tolerated, and selector and required affinity hold.
+/// Whether a scheduler may place a pod of this shape on this node, apart from room: the node accepts pods,
+/// its taints (NoSchedule, NoExecute) are tolerated, and selector and required affinity match.
 bool allows(node const& on, pod_shape const& shape);
 
-/// The room on every node, and the pods that may have it. It checks what Kubernetes' scheduler checks of
-/// requests, pod slots, taints, selectors and required node affinity. It also checks required affinity and
-/// anti-affinity between pods. Not looked at are preferences, volumes and spread constraints.
+/// The room on every node, and the pods that may use it. It checks requests, pod slots, taints, selectors and
+/// required node affinity like Kubernetes' scheduler, and required affinity and anti-affinity between pods.
+/// It ignores preferences, volumes and spread constraints.
 class fitting {
  public:
-  /// With the room of all pods taken that have a node. Only these shapes and those of pods may be asked for.
-  /// The view and the shapes must outlive it.
+  /// Subtracts the room of all pods that have a node. Only these shapes and those of pods may be queried. The
+  /// view and the shapes must outlive it.
   fitting(cluster_view const& view, std::vector<pod_shape const*> const& shapes, double max_load);
 
   /// The number of an equal shape among those of the constructor. Throws std::out_of_range.
   int shape(pod_shape const& s) const { return shapes_by_value_.at(&s); }
   int nodes() const { return nodes_; }
 
-  /// Of a pod of the view, by its index: its shape's number, and its node's index; -1: none that is known.
+  /// For a pod of the view, by its index: its shape's number, and its node's index; -1: unknown.
   int shape_of_pod(int pod) const { return pods_[std::size_t(pod)].shape; }
   int node_of_pod(int pod) const { return pods_[std::size_t(pod)].node; }
 
@@ -43,48 +43,46 @@ class fitting {
     return known == unknown ? find_out(shape, node) : known;
   }
 
-  /// Whether the room is there now; with `leaving`, or as soon as leaving pods have gone.
+  /// Whether there is room now; with `leaving`, also once leaving pods have gone.
   bool fits(int shape, int node, bool leaving = false) const;
 
   /// How many of the shape have room there now, at most `most`.
   std::size_t how_many(int shape, int node, std::size_t most) const;
 
-  /// Whether it would be there if these shapes left, each as often as it stands there.
+  /// Whether there would be room if these shapes left, each as often as listed.
   bool fits_without(int shape, int node, std::vector<int> const& gone, bool leaving) const;
 
-  /// How much of the i-th resource that the shape needs would be missing on the node, if nobody left.
-  /// `missing` has one entry for each; those that are covered are zero or less. False: it is not allowed
-  /// there.
+  /// How much of each resource that the shape needs is missing on the node. `missing` has one entry for each;
+  /// covered ones are zero or less. False: the shape is not allowed there.
   bool missing(int shape, int node, bool leaving, std::vector<std::int64_t>& missing) const;
 
-  /// Takes from `missing` what one of the shape `gone` would leave.
+  /// Subtracts from `missing` what one of the shape `gone` would free.
   void cover(int shape, int gone, std::vector<std::int64_t>& missing) const;
 
-  /// The first node on which the shape fits now; -1: none. Fast when asked often.
+  /// The first node on which the shape fits now; -1: none. Fast for repeated calls.
   int first_fit(int shape);
   int first_fit_with_leaving(int shape) const;
 
   void take(int shape, int node);
   void give_back(int shape, int node);
 
-  /// Whether one more of this shape leaves the headroom free, when those in `gone` have left.
+  /// Whether one more of this shape leaves the headroom free, after those in `gone` have left.
   bool within_load(int shape, std::vector<int> const& gone = {}) const;
 
   /// Whether n more do.
   bool within_load(int shape, std::size_t n) const;
 
-  /// Whether more is taken than the headroom allows, of something that this shape uses.
+  /// Whether usage exceeds the headroom's limit for a resource that this shape uses.
   bool overloaded(int shape) const;
 
-  /// Whether any node takes pods of this shape, room apart.
+  /// Whether any node allows pods of this shape, apart from room.
   bool allowed_somewhere(int shape) const;
 
-  /// What the cluster as a whole has too little of for all of `wanted` within the headroom, when `leaving`
-  /// have left, too. Both say how often each shape stands there. "cpu 8, of which 3 are left"; empty: of
-  /// nothing.
+  /// The resources that the whole cluster lacks for all of `wanted` within the headroom, after `leaving` have
+  /// left. Both map shapes to counts. "cpu 8, of which 3 are left"; empty: none.
   std::string shortage(std::map<int, int> const& wanted, std::map<int, int> const& leaving) const;
 
-  /// The largest part of any resource of the cluster that one such pod takes.
+  /// The largest share of any resource of the cluster that one pod of this shape takes.
   double dominant_share(int shape) const { return needs_[std::size_t(shape)].share; }
 
  private:

@@ -19,10 +19,10 @@ class label_set {
   label_set(std::initializer_list<std::pair<std::string, std::string>> labels);
   explicit label_set(std::map<std::string, std::string> const& labels);
 
-  /// Replaces what the key had.
+  /// Sets or replaces the key's value.
   void set(std::string key, std::string value);
 
-  /// The value of the key; nullptr: the set does not have it. Valid until the set changes.
+  /// The value of the key; nullptr: it is missing. Valid until the set changes.
   std::string const* find(std::string_view key) const;
 
   std::size_t size() const { return all_.size(); }
@@ -37,8 +37,8 @@ class label_set {
   std::vector<std::pair<text, text>> all_;  ///< by key
 };
 
-/// Makes label sets in which equal texts are kept once: the labels of 10,000 nodes need 5 MB instead of 25.
-/// Texts that no set has any more are dropped now and then. Not thread safe; its sets are.
+/// Makes label sets that store equal texts once: the labels of 10,000 nodes need 5 MB instead of 25. Unused
+/// texts are dropped from time to time. Not thread safe; its sets are.
 class label_pool {
  public:
   label_set of(std::map<std::string, std::string> const& labels);

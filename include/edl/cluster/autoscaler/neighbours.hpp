@@ -9,30 +9,30 @@
 
 namespace edl::controller {
 
-/// Which pods keep each other off, and which need each other. It covers required anti-affinity between pods,
-/// in both directions as the scheduler reads it, and required affinity. Shapes are known by their numbers.
-/// Pods that leave keep others off, and are company for others, until they are gone.
+/// Which pods exclude each other, and which require each other: required anti-affinity between pods, in both
+/// directions like the scheduler, and required affinity. Shapes are identified by their numbers. Leaving pods
+/// count until they are gone.
 class neighbours {
  public:
   neighbours() = default;
   neighbours(std::vector<node> const& nodes, std::vector<pod_shape const*> const& shapes);
 
-  /// Whether the shape keeps anything off, is kept off, needs company, or is company.
+  /// Whether the shape has or is affected by any affinity or anti-affinity.
   bool concerns(int shape) const { return !ties_.empty() && !ties_[std::size_t(shape)].empty(); }
 
-  /// Whether the pods that are there let one of the shape onto the node, when these shapes have left it.
+  /// Whether the existing pods permit one of the shape on the node, after these shapes have left it.
   bool allow(int shape, int node, std::vector<int> const& gone = {}) const;
 
-  /// Whether one of the shape keeps the next one off its own node.
+  /// Whether one of the shape excludes the next one from its node.
   bool alone(int shape) const;
 
   void add(int shape, int node) { count(shape, node, 1); }
   void remove(int shape, int node) { count(shape, node, -1); }
 
-  /// The first node for which it matters that one of the shape left this node.
+  /// The first node that is affected when one of the shape leaves this node.
   int first_freed(int shape, int node) const;
 
-  /// The first node that is open to others because one of the shape came to this node; -1: none is.
+  /// The first node that becomes available to others when one of the shape comes to this node; -1: none.
   int first_opened(int shape, int node) const;
 
  private:

@@ -6,8 +6,8 @@
 
 namespace edl::controller::detail {
 
-/// The plan that leads from the view to this allocation, with the reason for each number. Takes what was
-/// reserved out of the allocation.
+/// The plan that leads from the view to this allocation, with the reason for each number. Removes
+/// reservations from the allocation.
 plan outcome_of(allocation& a);
 
 }  // namespace edl::controller::detail

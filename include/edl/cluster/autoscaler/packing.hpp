@@ -5,13 +5,11 @@
 
 namespace edl::controller::detail {
 
-/// Puts the workers that a job is to be given together. Numbers stay as they are. True when another node was
-/// chosen for one.
+/// Places a job's new workers together, without changing numbers. True if it chose another node for one.
 bool put_together(allocation& a);
 
-/// Moves workers that run to fewer nodes, of jobs whose size changes anyway or was the same for long. Only
-/// room that is free counts, since the new worker starts before the old one leaves, and both have room until
-/// then. The last step of a plan.
+/// Moves running workers to fewer nodes, for jobs whose size changes anyway or has not changed for long. Uses
+/// only free room, because the new worker starts before the old one leaves. The last step of a plan.
 void move_together(allocation& a);
 
 }  // namespace edl::controller::detail

@@ -10,15 +10,15 @@
 
 namespace edl::controller {
 
-/// The pods that a term of an affinity between pods means: those of some namespaces that its LabelSelector
-/// selects. A selector of namespaces counts as all namespaces: their labels are not known here. Thread
-/// safety: distinct objects: safe. Shared objects: safe to read.
+/// The pods of an affinity term: those in some namespaces that its LabelSelector selects. A namespace
+/// selector counts as all namespaces, because their labels are not known here. Thread safety: distinct
+/// objects: safe. Shared objects: safe to read.
 class pod_selector {
  public:
   /// `text`: made by `text_of`.
   explicit pod_selector(std::string const& text);
 
-  /// Equal terms have equal texts. `space`: the namespace of the pod whose term it is.
+  /// Equal terms have equal texts. `space`: the namespace of the term's pod.
   static std::string text_of(nlohmann::json const& term, std::string const& space);
 
   bool selects(std::string const& space, label_set const& labels) const;
@@ -26,17 +26,17 @@ class pod_selector {
  private:
   std::vector<std::string> spaces_;  ///< none: all
   std::vector<requirement> lines_;   ///< all must hold
-  bool selects_any_ = false;         ///< false: there is no selector
+  bool selects_any_ = false;         ///< false: no selector
 };
 
-/// Whether a label with this value (null: there is none of that key) holds the line.
+/// Whether a label with this value (null: the key is missing) satisfies the line.
 bool holds(requirement const& line, std::string const* value);
 
-/// Lines of `matchExpressions` or `matchFields`. An operator that the API does not know is as if `In`.
+/// Lines of `matchExpressions` or `matchFields`. An unknown operator counts as `In`.
 std::vector<requirement> read_requirements(nlohmann::json const& list);
 
-/// The lines of required affinity (`podAffinity`) or anti-affinity (`podAntiAffinity`) in a pod's spec. What
-/// is of another type than the API promises is as if absent.
+/// The lines of required affinity (`podAffinity`) or anti-affinity (`podAntiAffinity`) in a pod's spec. A
+/// value of the wrong type counts as absent.
 std::vector<separation> read_separations(nlohmann::json const& pod_spec, char const* kind,
                                          std::string const& space);
 

@@ -6,8 +6,8 @@
 
 namespace edl::controller {
 
-/// A constant value that its copies share: thousands of pods have one shape. Reads like a pointer. Copies may
-/// be read and dropped by several threads at once.
+/// A constant value shared by its copies: thousands of pods have one shape. Used like a pointer. Several
+/// threads may read and drop copies at once.
 template <class T>
 class shared {
  public:
@@ -15,7 +15,7 @@ class shared {
   shared(T value) : value_(std::make_shared<T const>(std::move(value))) {}
   explicit shared(std::shared_ptr<T const> value) : value_(value ? std::move(value) : nothing()) {}
 
-  /// Whether both are the same copy, which says nothing of equal values.
+  /// Whether both share one value; different ones may still be equal.
   bool same(shared const& other) const { return value_ == other.value_; }
 
   T const& operator*() const { return *value_; }

@@ -7,28 +7,28 @@
 
 namespace edl::controller {
 
-/// Speed as a function of the number of workers, from what was measured. The time of a step is taken to be
-/// fixed + divided / n, as Amdahl's law has it. Between two measured sizes these two tell it, beyond them all
-/// together. One measured size is taken to scale without loss. Thread safety: const.
+/// Speed as a function of the number of workers, from measurements. The model of a step's time is fixed +
+/// divided / n (Amdahl's law). Between two measured sizes it is fitted to these two, beyond them to all. A
+/// single measured size is assumed to scale linearly. Thread safety: const.
 class speed_curve {
  public:
-  /// Sizes below 1 and speeds that are not positive are left out.
+  /// Ignores sizes below 1 and speeds that are not positive.
   explicit speed_curve(std::vector<measured_speed> measured);
 
   bool known() const { return !measured_.empty(); }
   int largest() const { return known() ? measured_.back().workers : 0; }
 
-  /// Records a second with n workers; relative to one worker when nothing was measured. 0 for n < 1.
+  /// Records per second with n workers; relative to one worker if nothing was measured. 0 for n < 1.
   double at(int n) const;
 
-  /// What each of the first `most` workers adds, relative to the speed of one; never more than the worker
-  /// before it. Some workers may slow a job down (the first on another node, say) and some more speed it up.
-  /// Then each adds its part of that.
+  /// The gain of each of the first `most` workers, relative to the speed of one; never more than the previous
+  /// one's. If some workers slow a job down (e.g. the first on another node) and further ones speed it up,
+  /// each gets its share of the total gain.
   std::vector<double> gains(int most) const;
 
-  /// The size above which more was measured to add nothing. None of half as many workers again, or more, was
-  /// faster by one per cent a worker, and by `margin` (relative). `most` where nothing says so. A negative
-  /// margin asks for less.
+  /// The size beyond which measurements show no gain: no size larger by half or more was faster by one per
+  /// cent per worker, and by `margin` (relative). `most` if there is no such evidence. A negative margin
+  /// requires less.
   int useful(int most, double margin = 0) const;
 
  private:

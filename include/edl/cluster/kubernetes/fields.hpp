@@ -9,18 +9,18 @@
 
 namespace edl::kubernetes {
 
-/// Reading objects of an API server without trusting them: what is absent, or of another type than it should
-/// be, is as if empty. Thread safety: safe.
+/// Reads objects of an API server without trusting them: an absent value, or one of the wrong type, counts as
+/// empty. Thread safety: safe.
 
-/// The value at the end of a path of members; null when there is none.
+/// The value at the end of a path of members; null if there is none.
 nlohmann::json const& field(nlohmann::json const& of, std::initializer_list<char const*> path);
 
-/// The first element of a list; null when there is none.
+/// The first element of a list; null if there is none.
 nlohmann::json const& first(nlohmann::json const& list);
 
 std::string text(nlohmann::json const& value);
 
-/// A number written as text, as labels and annotations are.
+/// A number written as text, as in labels and annotations.
 std::optional<std::uint32_t> number(nlohmann::json const& value);
 std::optional<std::uint32_t> number(std::string const& digits);
 
