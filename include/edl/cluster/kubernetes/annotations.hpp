@@ -3,8 +3,7 @@
 
 namespace edl::kubernetes::annotation {
 
-// On the pod of a master, written by users and by the controller, and taken away by the master with its
-// answer.
+// On the pod of a master, written by users and by the controller, and removed by the master when it answers.
 inline constexpr char num_workers[] = "elasticdl/num-workers";  ///< a number of workers that is requested
 inline constexpr char num_servers[] = "elasticdl/num-ps-pods";  ///< a number of servers that is requested
 inline constexpr char leave[] = "elasticdl/leave";              ///< workers that are to leave first, as "3,5"
@@ -28,7 +27,7 @@ inline constexpr char missing[] =
 inline constexpr char submission[] =
     "elasticdl/submission";  ///< the same for a repetition of the same request
 
-/// Names that begin so are edl's own.
+/// Names with this prefix are edl's own.
 inline constexpr char prefix[] = "elasticdl/";
 
 }  // namespace edl::kubernetes::annotation

@@ -21,19 +21,19 @@ using query = std::vector<std::pair<std::string, std::string>>;  ///< not yet es
 
 /// An API server. Paths are those of its API: "/api/v1/namespaces/default/pods".
 ///
-/// A request is repeated, with growing pauses, for at most `retry_timeout`. That is when the server cannot be
-/// reached, has too much to do (429, and what Retry-After says) or fails (500, 502 to 504). If it may have
-/// been carried out already, it is only repeated where that does no harm. So `replace`, `patch` by "json" and
-/// `create` of an object without a name are not repeated. So AlreadyExists may speak of an object that this
-/// very call has made, and NotFound of one that it has removed: the caller must tell. A 401 reads the token
-/// anew, once. Answers are at most 64 MiB.
+/// A request is retried, with growing pauses, for at most `retry_timeout`, if the server cannot be reached,
+/// is overloaded (429, honouring Retry-After) or fails (500, 502 to 504). If it may have been executed
+/// already, it is retried only if that is harmless: `replace`, `patch` by "json" and `create` of an object
+/// without a name are not. So AlreadyExists may refer to an object that this very call has created, and
+/// NotFound to one that it has removed: the caller must distinguish. After a 401 it reads the token anew,
+/// once. Replies have at most 64 MiB.
 ///
-/// Thread safety: safe; each call opens or takes one connection for itself, and keeps it for the next.
+/// Thread safety: safe; each call opens or takes its own connection, and keeps it for the next.
 class client {
  public:
   struct options {
-    std::chrono::milliseconds timeout{10'000};        ///< of one answer
-    std::chrono::milliseconds retry_timeout{30'000};  ///< for repetitions; 0: none
+    std::chrono::milliseconds timeout{10'000};        ///< of one reply
+    std::chrono::milliseconds retry_timeout{30'000};  ///< for retries; 0: none
     std::string agent = "edl";
   };
   explicit client(access a);
@@ -43,10 +43,10 @@ class client {
 
   access const& via() const;
 
-  /// Ends all calls within 200 ms, and those that come after at once: they throw unreachable.
+  /// Ends all calls within 200 ms, and later ones immediately: they throw unreachable.
   void stop();
 
-  /// Each throws api_error, unreachable, untrusted, or error when the answer is no JSON.
+  /// Each throws api_error, unreachable, untrusted, or error if the reply is not JSON.
   nlohmann::json get(std::string const& path, query const& q = {});
   nlohmann::json create(std::string const& path, nlohmann::json const& object, query const& q = {});
   /// `kind`: "merge" (RFC 7386), "strategic", "json" (RFC 6902) or "apply" (server-side).
@@ -56,11 +56,11 @@ class client {
   /// `how`: a DeleteOptions object, or {}.
   nlohmann::json remove(std::string const& path, nlohmann::json const& how, query const& q = {});
 
-  /// Reads an answer as it comes, without an end in time: logs, watches. `take` gets pieces of any length and
-  /// returns whether to go on. It returns when the server has ended the answer, or `take` has, or `stopped`,
-  /// which is asked every 100 ms and may be empty. The answer must begin within `timeout`; one that then
-  /// brings nothing for `idle` is broken (unreachable). Nothing is repeated. Throws as the others, and what
-  /// `take` throws.
+  /// Reads a reply as it arrives, without a time limit: logs, watches. `take` gets pieces of any length and
+  /// returns whether to continue. Returns when the server has ended the reply, `take` returns false, or
+  /// `stopped`, which it calls every 100 ms and may be empty, returns true. The reply must begin within
+  /// `timeout`; if then nothing arrives for `idle`, it throws unreachable. Nothing is retried. Throws as the
+  /// others, and what `take` throws.
   void stream(std::string const& path, query const& q, std::function<bool(std::string_view)> const& take,
               std::chrono::milliseconds idle, std::function<bool()> const& stopped);
 
@@ -69,21 +69,21 @@ class client {
   std::unique_ptr<implementation> self_;
 };
 
-/// Of Kubernetes: 1.36.
+/// A version of Kubernetes: 1.36.
 struct server_version {
   std::uint32_t major = 0, minor = 0;
   auto operator<=>(server_version const&) const = default;
 };
 
-/// The oldest that TrainingJobs work with, whose API server checks their rules.
+/// The oldest version that supports TrainingJobs: its API server checks their rules.
 inline constexpr server_version oldest_server{1, 29};
-/// The first that starts a container again in its pod by rules of its own.
+/// The first version that supports restart rules of a container.
 inline constexpr server_version first_with_restart_rules{1, 35};
 
-/// The version of an API server; nothing: it tells none that can be read. Throws as `client::get`.
+/// The version of an API server; empty: it reports none that can be parsed. Throws as `client::get`.
 std::optional<server_version> ask_version(client& of);
 
-/// Whether masters' pods may have restart rules. A server that tells no version is taken for a new one.
+/// Whether masters' pods may have restart rules. A server without a version counts as a new one.
 inline bool knows_restart_rules(std::optional<server_version> const& v) {
   return !v || *v >= first_with_restart_rules;
 }

@@ -26,33 +26,33 @@
 
 namespace edl::kubernetes {
 
-/// How long a master puts up with an API server that refuses to list and to watch its pods.
+/// How long a master tolerates an API server that refuses to list and to watch its pods.
 struct retry_limits {
-  bool allowed_before = false;  ///< the master before this one has had pods: its rights may come back
-  std::chrono::milliseconds right{3'000};      ///< 403 at the start: one just given is there a moment later
-  std::chrono::milliseconds identity{30'000};  ///< 401 and 404 at the start: who one is may take longer
-  std::chrono::milliseconds outage{300'000};   ///< of what has been allowed before
-  std::chrono::milliseconds pause{5'000};      ///< between two tries, at most
+  bool allowed_before = false;             ///< the previous master had pods: the permission may be restored
+  std::chrono::milliseconds right{3'000};  ///< 403 at the start: a new permission takes a moment
+  std::chrono::milliseconds identity{30'000};  ///< 401 and 404 at the start: a new identity may take longer
+  std::chrono::milliseconds outage{300'000};   ///< of what was permitted before
+  std::chrono::milliseconds pause{5'000};      ///< between two attempts, at most
 };
 
-/// A job's pods in a cluster, as its master's platform: `pods` behind an API server. What users would want to
-/// know becomes a log line and an Event of the master's pod. The pod's label `status` and annotation
-/// `elasticdl/progress` show how the job does, `elasticdl/waits` what it waits for too long,
+/// A job's pods in a cluster, as its master's platform: `pods` behind an API server. It reports events to
+/// users as log lines and Events of the master's pod. The pod's label `status` and annotation
+/// `elasticdl/progress` show the job's state, `elasticdl/waits` what it has waited for too long,
 /// `elasticdl/missing` which pod it lacks. Annotations `elasticdl/num-workers` and `elasticdl/num-ps-pods`
-/// request another size. The answer stands in `elasticdl/scaled`, the size that the job is to have in
-/// `elasticdl/size`, and the size request is removed. A master that may not do its work tells its observer
-/// within seconds. One that has been allowed to do it once goes on without news of its pods for minutes. One
-/// whose pod is being deleted creates no more pods. `elasticdl/suspend` asks it to end so that it can go on;
-/// `elasticdl/report` is how it does, for programs.
+/// request another size. The master answers in `elasticdl/scaled`, writes the requested size to
+/// `elasticdl/size`, and removes the request. A master without the required permissions reports that to its
+/// observer within seconds. If it had them before, it continues without news of its pods for minutes. If its
+/// pod is being deleted, it creates no more pods. `elasticdl/suspend` requests suspension; `elasticdl/report`
+/// is the job's state for programs.
 ///
-/// Where the spec names an owner of the job, its members are that owner's, and outlive the master's pod. A
-/// master whose pod is gone, as after its node was given up, is told so.
+/// If the spec names an owner of the job, it owns the members, which outlive the master's pod. A master whose
+/// pod is gone, e.g. because its node was given up, is superseded.
 ///
 /// Thread safety: as `platform`; the constructor on any thread.
 class cluster final : public platform::platform {
  public:
-  /// `to` outlives it. `self`: the master's own pod. Its memory is raised when the container before this one
-  /// has used it up. `avoided`: nodes that a master before this one has named.
+  /// `to` must outlive it. `self`: the master's own pod. Its memory is raised if the previous container has
+  /// exhausted it. `avoided`: nodes that an earlier master has named.
   cluster(net::node& on, access via, job_spec spec, owner self, edl::platform::observer& to, logger log,
           retry_limits p = {}, std::vector<std::string> avoided = {});
   ~cluster() override;
@@ -94,10 +94,9 @@ class cluster final : public platform::platform {
   void self_is_gone();
   void mark_self(nlohmann::json metadata);
 
-  /// Tells the API server something that the job does not depend on, some time later; nothing where too much
-  /// waits already.
+  /// Queues a non-essential request to the API server; drops it if too many are waiting.
   void note(std::function<void()> what);
-  /// The same, however much waits.
+  /// The same, but never drops it.
   void note_surely(std::function<void()> what);
   std::string pod_path(std::string const& name) const;
 

@@ -10,7 +10,7 @@
 
 namespace edl::kubernetes {
 
-/// A program that a kubeconfig names to get credentials from (`client.authentication.k8s.io`).
+/// A program in a kubeconfig that supplies credentials (`client.authentication.k8s.io`).
 struct exec_plugin {
   std::string version;  ///< "v1" or "v1beta1"
   std::string command;  ///< a path, or a name to be found in $PATH
@@ -18,26 +18,26 @@ struct exec_plugin {
   std::vector<std::pair<std::string, std::string>> variables;  ///< of its environment, besides this process's
   std::string install_hint;
   std::string interactive = "IfAvailable";  ///< whether it needs the terminal: Never, IfAvailable, Always
-  std::string cluster;                      ///< JSON, for KUBERNETES_EXEC_INFO; empty: it is not to know
+  std::string cluster;                      ///< JSON, for KUBERNETES_EXEC_INFO; empty: not passed
   std::string origin;                       ///< for messages
-  std::chrono::milliseconds time{120'000};  ///< for a person to log in by a browser, too
+  std::chrono::milliseconds time{120'000};  ///< includes time for a user to log in with a browser
 };
 
-/// What it gave.
+/// Its result.
 struct exec_credential {
   std::string token, certificate, key;
   std::optional<std::int64_t> expires;  ///< seconds since 1970
 };
 
-/// Runs it, and waits. Throws error that says why it gave nothing. The program is missing (and the hint),
-/// fails, takes too long, or prints no ExecCredential of its version.
+/// Runs it, and waits. Throws error, with the reason, if the program is missing (with the hint), fails, takes
+/// too long, or prints no ExecCredential of its version.
 exec_credential run(exec_plugin const& plugin);
 
-/// Keeps what a plugin gave until it expires or is refused. Thread safety: one thread at a time.
+/// Keeps a plugin's result until it expires or is refused. Thread safety: one thread at a time.
 class exec_credentials {
  public:
   explicit exec_credentials(exec_plugin plugin) : plugin_(std::move(plugin)) {}
-  /// `now`: seconds since 1970. `refused`: the server does not take the last one.
+  /// `now`: seconds since 1970. `refused`: the server has refused the last one.
   exec_credential const& get(bool refused, std::int64_t now);
 
  private:
@@ -45,8 +45,7 @@ class exec_credentials {
   std::optional<exec_credential> last_;
 };
 
-/// "2026-11-20T10:39:01Z", with a fraction or an offset, in seconds since 1970. Empty: it is no time (RFC
-/// 3339).
+/// "2026-11-20T10:39:01Z", with a fraction or an offset, in seconds since 1970. Empty: not a time (RFC 3339).
 std::optional<std::int64_t> parse_time(std::string const& text);
 
 }  // namespace edl::kubernetes

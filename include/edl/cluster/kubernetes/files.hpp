@@ -7,17 +7,17 @@
 
 namespace edl::kubernetes {
 
-/// The text of a file of at most 16 MiB. Throws error that says why it cannot be read; `what`: for the
+/// The text of a file of at most 16 MiB. Throws error, with the reason, if it cannot be read; `what`: for the
 /// message.
 std::string read_text(std::string const& path, std::string const& what);
 
-/// A small file that somebody else replaces: read when it has changed. Thread safety: one thread at a time.
+/// A small file that another process replaces: read when it has changed. Thread safety: one thread at a time.
 class watched_file {
  public:
-  /// `what` it holds, for messages.
+  /// `what` it contains, for messages.
   watched_file(std::string path, std::string what);
 
-  /// Its text of now; while it cannot be read, the last one. Throws error when there never was one.
+  /// Its current text; while it cannot be read, the last one. Throws error if there never was one.
   std::string const& text();
 
   /// Whether the last call of `text` has read it anew.

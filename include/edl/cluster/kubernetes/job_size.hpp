@@ -10,8 +10,8 @@
 
 namespace edl::kubernetes {
 
-/// How many workers and servers a job is to have, as the annotation `elasticdl/size` of its master's pod
-/// says: "workers=3,servers=2". Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The requested numbers of workers and servers of a job, from the annotation `elasticdl/size` of its
+/// master's pod: "workers=3,servers=2". Thread safety: distinct objects: safe. Shared objects: unsafe.
 struct job_size {
   std::uint32_t workers = 0, servers = 0;
   friend bool operator==(job_size const&, job_size const&) = default;
@@ -19,11 +19,11 @@ struct job_size {
 
 std::string to_text(job_size const& size);
 
-/// The size that a master's pod shows; nothing where it shows none.
+/// The size that a master's pod shows; empty if it shows none.
 std::optional<job_size> shown_size(nlohmann::json const& master);
 
 /// What the annotations `elasticdl/num-workers`, `elasticdl/num-ps-pods`, `elasticdl/leave` and
-/// `elasticdl/why` of a master's pod request, as texts that nobody has checked; empty: nothing is said of it.
+/// `elasticdl/why` of a master's pod request, as unchecked texts; empty: not requested.
 struct requested_size {
   std::string workers, servers, leave = {}, why = {};
   bool empty() const { return workers.empty() && servers.empty(); }
@@ -31,12 +31,12 @@ struct requested_size {
 };
 requested_size requested_size_of(nlohmann::json const& master);
 
-/// The ids of `elasticdl/leave`: "3,5"; an empty text has none. Nothing when it is no such list, or has more
-/// than 10,000.
+/// The ids of `elasticdl/leave`: "3,5"; an empty text has none. Empty for an invalid list, or more than
+/// 10,000 ids.
 std::optional<std::vector<std::uint32_t>> ids_of(std::string const& text);
 
-/// What the annotation `elasticdl/short-nodes` of a master's pod says, "n1=DiskPressure;n2=MemoryPressure":
-/// nodes, and what each is short of. What cannot be read of it is not there.
+/// The annotation `elasticdl/short-nodes` of a master's pod, "n1=DiskPressure;n2=MemoryPressure": nodes, and
+/// what each is short of. Ignores invalid parts.
 std::map<std::string, std::string> short_nodes_of(nlohmann::json const& master);
 
 /// Whether the annotation `elasticdl/suspend` of a master's pod is "true".

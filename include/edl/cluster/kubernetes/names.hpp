@@ -27,7 +27,7 @@ constexpr bool is_subdomain(std::string_view name) {
   }
 }
 
-/// What a container's variable may be called, on servers of any age.
+/// Valid names of a container's variables, on servers of any version.
 constexpr bool is_variable(std::string_view name) {
   if (name.empty() || (name.front() >= '0' && name.front() <= '9')) return false;
   for (char const c : name)

@@ -8,15 +8,15 @@
 
 namespace edl::kubernetes {
 
-/// Pods of a TrainingJob, made by a PodTemplateSpec. Its first container is the program's.
+/// Pods of a TrainingJob, made from a PodTemplateSpec. Its first container is the program's.
 
-/// Throws usage_error when `text` is no JSON object with a container that names its image. An empty text is
-/// no template. `field` is its name: "workers.template".
+/// Throws usage_error unless `text` is a JSON object with a container that names its image. An empty text
+/// means no template. `field` is its name: "workers.template".
 void check_pod_template(std::string const& field, std::string const& text);
 
-/// `plain`, as a plain job has it, by a template that `check_pod_template` takes:
-/// - the template's fields stand, and `plain`'s where it says nothing; a securityContext is one field. The
-///   image's pull policy is the API server's to choose;
+/// Combines `plain`, the pod of a plain job, with a template that `check_pod_template` accepts:
+/// - the template's fields take precedence, and `plain`'s fill in the rest; a securityContext is one field.
+///   The API server chooses the image's pull policy;
 /// - `plain` has the name, namespace, owner, restart policy, the labels by which a job's pods are found, and
 ///   the reserved variables, whatever the template says. Annotations "elasticdl/…" are not the template's;
 /// - ports, and what is mounted where the template mounts nothing, are added to the template's;
@@ -24,7 +24,7 @@ void check_pod_template(std::string const& field, std::string const& text);
 nlohmann::json by_template(nlohmann::json plain, nlohmann::json const& like, resources const& request,
                            resources const& limit);
 
-/// What the program asks for in a template that `check_pod_template` takes.
+/// The program's requests in a template that `check_pod_template` accepts.
 role_spec role_of_template(std::string const& text);
 
 }  // namespace edl::kubernetes

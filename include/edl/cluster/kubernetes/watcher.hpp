@@ -16,27 +16,27 @@
 
 namespace edl::kubernetes {
 
-/// Follows the objects of one path that bear some labels: lists them, then watches from there, with
-/// bookmarks. It connects again where it was when the server ends the watch or cannot be reached. It lists
-/// anew when its place has expired (410, as an answer or inside the stream). An event is told as soon as its
-/// bytes are there. One that is longer than 16 MiB, or damaged, counts as a failure.
+/// Follows the objects of one path with certain labels: lists them, then watches from there, with bookmarks.
+/// It reconnects at the same place when the server ends the watch or cannot be reached. It lists anew when
+/// its place has expired (410, as a reply or inside the stream). It reports an event as soon as its bytes
+/// have arrived. An event that is longer than 16 MiB, or damaged, counts as a failure.
 ///
-/// Thread safety: safe. The callbacks come from one thread of its own, in order, never two at once. What they
-/// throw is logged, and the objects are listed anew.
+/// Thread safety: safe. The callbacks are called from one separate thread, in order, never two at once. If
+/// one throws, that is logged, and the objects are listed anew.
 class watcher {
  public:
   struct callbacks {
-    /// The objects that there are now; what is not among them any more has been deleted unseen. `version`:
-    /// the list's own. An object that is newer was made after it.
+    /// The existing objects; others were deleted unnoticed. `version`: the list's own. A newer object was
+    /// created after it.
     std::function<void(nlohmann::json const& items, std::string const& version)> listed;
     /// "ADDED", "MODIFIED" or "DELETED", and the object.
     std::function<void(std::string const& type, nlohmann::json const& object)> changed;
-    /// It has been refused for so long to list or to watch, by what time does not mend (401, 403, 404).
-    /// `before`: it has been allowed to watch, at some time before that. Told at each refusal; may be empty.
+    /// Called at each permanent refusal (401, 403, 404) to list or to watch; `since`: for how long. `before`:
+    /// it was permitted to watch at some time before. May be empty.
     std::function<void(api_error const& why, std::chrono::milliseconds since, bool before)> refused{};
-    /// Where `one` is given, a list is told as it comes: `begins`, each object by `one`, and at its end
-    /// `listed` with an empty array. One that breaks off begins anew. So a long list is never in memory as a
-    /// whole.
+    /// If `one` is set, a list is passed on as it arrives: `begins`, `one` for each object, and at its end
+    /// `listed` with an empty array. An interrupted list begins anew. So a long list is never completely in
+    /// memory.
     std::function<void()> begins{};
     std::function<void(nlohmann::json const& item)> one{};
   };
@@ -47,13 +47,13 @@ class watcher {
     std::chrono::milliseconds page{60'000};  ///< time for one page of a list
   };
 
-  /// `selector`: labels, as "a=b,c=d". Refusals that time does not mend (401, 403, 404) are logged as errors
-  /// once, and tried again with the longest pause. Until the first watch the pauses are of a second.
+  /// `selector`: labels, e.g. "a=b,c=d". Permanent refusals (401, 403, 404) are logged as errors once, and
+  /// retried with the longest pause. Until the first watch the pauses are one second.
   watcher(client& of, std::string path, std::string selector, callbacks to, logger log);
   watcher(client& of, std::string path, std::string selector, callbacks to, logger log, options o);
   watcher(watcher const&) = delete;
 
-  /// Ends within 200 ms; no callback comes after it.
+  /// Ends within 200 ms; calls no callback afterwards.
   ~watcher();
 
  private:
