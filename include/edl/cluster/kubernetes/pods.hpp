@@ -20,12 +20,12 @@ namespace edl::kubernetes {
 /// Ask the API server for a pod, and answer with `pods::created` or `pods::refused`.
 struct create_pod {
   process_id who;
-  std::uint32_t index = 0;  ///< of the worker whose place it takes: decides on its priority
+  std::uint32_t index = 0;  ///< of the worker that it replaces: determines its priority
   resources request, limit;
-  std::vector<std::string> avoid = {};  ///< nodes on which it is not to be
+  std::vector<std::string> avoid = {};  ///< nodes to avoid
 };
 
-/// Ask for a pod's end. A pod that is not there, or has another uid, is none of ours.
+/// Delete a pod. A pod that is missing, or has another uid, is not ours.
 struct delete_pod {
   std::string name, uid;
   std::chrono::seconds grace{0};
@@ -36,35 +36,36 @@ struct pod_ended {
   edl::platform::ending ending;
 };
 
-/// A worker has been told to leave, by whoever deleted or preempted its pod.
+/// A worker was asked to leave, because its pod was deleted or preempted.
 struct pod_leaving {
   process_id who;
   std::string why;
 };
 
-/// Workers on nodes that are short of something, and what of, in words: all of them.
+/// All workers on nodes that are short of a resource, with its description.
 struct pods_pressed {
   std::map<std::uint32_t, std::string> workers;
 };
 
-/// The first listing has been dealt with: these run, or are about to.
+/// The first listing has been processed: these processes run, or are about to.
 struct pods_found {
   platform::findings pods;
 };
 
-/// The API server refuses a pod that the job cannot do without, and is asked again and again; empty: none.
+/// A required pod that the API server keeps refusing, with retries; empty: none.
 struct pods_missing {
   std::string why;
 };
 
-/// Something that a user would want to know: a log line, and an Event of the master's pod.
+/// A note for users: a log line, and an Event of the master's pod.
 struct pod_note {
   severity level = severity::info;
   std::string reason;  ///< "WorkerRelaunched", "ServerRelaunched", "OutOfMemory", "CannotStart"
   std::string text;
 };
 
-/// The API server has never made a pod of this job, and the master's account lacks the right to create any.
+/// The API server has never created a pod of this job, and the master's account lacks the permission to
+/// create any.
 struct not_allowed {
   std::string why;
 };
@@ -72,25 +73,24 @@ struct not_allowed {
 using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_pressed, pods_found,
                                  pods_missing, pod_note, not_allowed>;
 
-/// The servers' and workers' pods of a job. What the API server tells and what the master wants go in, with
-/// the time, and commands come out. It has no clock, no thread and no connection.
+/// The servers' and workers' pods of a job. It takes the API server's reports, the master's orders and the
+/// time, and returns commands. It has no clock, no thread and no connection.
 ///
 /// - The least size comes first: all servers, and as many workers as the job needs. The other workers are
 /// asked
 ///   for when these have their nodes. A worker that has what a server is refused (quota) makes way for it.
-/// - Servers with copies of each other that share a node, and so its fate, are told of.
-/// - A pod's name is its process's. A name that is still taken by a pod that ends is used again when that is
-///   gone.
-/// - A pod that was killed for its memory has successors with twice as much, up to `most_doublings` times; so
-///   long that is nobody's fault.
-/// - What the API server refuses for want of room (quota) or for being busy is asked again, after pauses that
-///   grow. What it refuses for good, and a pod whose image or command is wrong, is a failed process.
-/// - A pod whose program has ended, but not its other containers, is deleted: it would keep its room.
-/// - A right to create pods that is missing before there was any pod ends the job. A right that is taken away
-///   later may be given back: it is waited for, with the same pauses.
-/// - A pod that cannot be placed or pulled is told of, with the API server's words, once per reason.
-/// - A pod that comes to light and that the master does not want is deleted. A request for it was carried out
-///   though its answer was lost.
+/// - It reports servers with copies of each other on one node.
+/// - A pod's name is its process's. A name of a terminating pod is reused when that is gone.
+/// - A pod killed for lack of memory gets successors with twice as much, up to `most_doublings` times; these
+///   kills do not count as failures.
+/// - It retries requests that the API server refuses for lack of room (quota) or for overload, after growing
+///   pauses. A permanent refusal, and a wrong image or command, is a failed process.
+/// - It deletes a pod whose program has ended, but not its other containers, because it would keep its room.
+/// - A missing permission to create pods ends the job, if there was no pod yet. A permission that is revoked
+///   later may be restored: it retries, with the same pauses.
+/// - It reports a pod that cannot be placed or pulled, with the API server's message, once per reason.
+/// - It deletes an unexpected pod that the master does not want: a request for it was executed although its
+///   reply was lost.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class pods {
@@ -99,37 +99,37 @@ class pods {
     std::string job;
     role_spec server, worker;
     std::uint32_t most_doublings = 3;
-    std::chrono::milliseconds first_pause{500}, longest_pause{15'000};  ///< between tries to create
-    std::chrono::seconds farewell{30};       ///< for the containers beside a program that has ended
-    std::chrono::seconds pull_timeout{300};  ///< with an image or a volume that does not come
-    std::vector<std::string> avoided = {};   ///< nodes, since a master before this one
-    std::uint32_t least_workers = 1;         ///< without which the job does not run
+    std::chrono::milliseconds first_pause{500}, longest_pause{15'000};  ///< between attempts to create
+    std::chrono::seconds farewell{30};       ///< for other containers after the program has ended
+    std::chrono::seconds pull_timeout{300};  ///< for an image or a volume
+    std::vector<std::string> avoided = {};   ///< nodes, from an earlier master
+    std::uint32_t least_workers = 1;         ///< that the job requires
     std::uint32_t server_copies = 1;         ///< servers that have a copy of each part of the model
   };
   explicit pods(options o) : options_(std::move(o)), avoided_(options_.avoided) {}
 
-  /// The master wants `who` to run, in the place of worker `instead_of` if it is given.
+  /// The master orders the start of `who`, as the successor of worker `instead_of` if given.
   void start(process_id who, std::optional<std::uint32_t> instead_of, time_point now);
 
-  /// No more processes on the node where `who` is, or was last: pods that are created from now on. Returns
-  /// that node; empty: it is not known, or avoided already.
+  /// Creates no more pods on the current or last node of `who`. Returns that node; empty: it is unknown, or
+  /// avoided already.
   std::string avoid(process_id who, std::string const& why);
 
-  /// Workers without which the job does not run.
+  /// The number of workers that the job requires.
   void least(std::uint32_t workers) { options_.least_workers = workers; }
 
-  /// Nodes that are short of something, and what of: all of them.
+  /// All nodes that are short of a resource, with its name.
   void short_of(std::map<std::string, std::string> nodes) { short_ = std::move(nodes); }
 
-  /// The master wants it to leave. Unknown, or ended already: nothing.
+  /// The master orders it to leave. No effect if it is unknown, or has ended already.
   void stop(process_id who, std::chrono::seconds grace);
 
-  /// The job has ended, or its master must: nothing is created any more. What is being created, or comes to
-  /// light later, is deleted.
+  /// The job has ended, or its master must: creates nothing any more. Deletes pods that are being created, or
+  /// appear later.
   void close();
 
-  /// Deletes, after `close`, all but the pods whose process has ended or is about to. Those of `left` stay
-  /// with their logs, though their nodes may take a while to tell of their ends.
+  /// Deletes, after `close`, all pods except those whose process has ended or is about to. Those of `left`
+  /// stay with their logs, although their nodes may report their ends later.
   void stop_all(std::chrono::seconds grace, std::vector<process_id> const& left);
 
   /// The API server's view: everything, or one change. `version`: of the list.
@@ -137,8 +137,8 @@ class pods {
   void changed(pod_status const& pod, time_point now);
   void deleted(pod_status const& pod, time_point now);
 
-  /// How `create_pod` went. The answer may come after the view has told of the pod, and of its end.
-  /// `version`: of the pod in the answer.
+  /// The result of `create_pod`. The reply may arrive after the view has reported the pod, and its end.
+  /// `version`: of the pod in the reply.
   void created(process_id who, std::string const& uid, std::string const& version = {});
   struct refusal {
     int code = 0;  ///< HTTP status; 0: the server was not reached
@@ -147,14 +147,14 @@ class pods {
   };
   void refused(process_id who, refusal const& why, time_point now);
 
-  /// Counts time.
+  /// Advances the time.
   void tick(time_point now);
 
   std::vector<pod_command> take_commands() { return std::exchange(commands_, {}); }
 
-  /// Whether any pod is there that has not ended, and is not left to end by itself.
+  /// Whether there is a pod that has not ended, and is not ending by itself.
   bool any() const;
-  /// Whether a request to make one is not answered.
+  /// Whether a create request is pending.
   bool creating() const;
 
  private:
