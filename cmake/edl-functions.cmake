@@ -3,7 +3,7 @@ get_filename_component(edl_here "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 set_property(GLOBAL PROPERTY EDL_LIBRARY_DIR ${edl_here})
 
 # edl_add_model(name sources… [PREDICTOR]): one binary that is master, parameter server and worker of the model it defines.
-# PREDICTOR: edl_add_predictor, too.
+# PREDICTOR: edl_add_predictor, too. Where mold or lld is installed, it links, unless flags choose a linker.
 function(edl_add_model name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "PREDICTOR" "" "")
   if(NOT ARG_UNPARSED_ARGUMENTS)
@@ -22,6 +22,25 @@ function(edl_add_model name)
   if(ARG_PREDICTOR)
     edl_add_predictor(${name})
   endif()
+  edl_link_fast(${name})
+endfunction()
+
+# GNU's linker takes four times as long. Objects of link-time optimisation are for the compiler's own.
+function(edl_link_fast name)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  set(flags "$ENV{LDFLAGS} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS}")
+  if(flags MATCHES "-fuse-ld|-flto" OR CMAKE_LINKER_TYPE)
+    return()
+  endif()
+  include(CheckLinkerFlag)
+  foreach(linker IN ITEMS mold lld)
+    check_linker_flag(CXX -fuse-ld=${linker} EDL_LINKS_BY_${linker})
+    if(EDL_LINKS_BY_${linker})
+      target_link_options(${name} PRIVATE
+                          $<$<NOT:$<BOOL:$<TARGET_PROPERTY:INTERPROCEDURAL_OPTIMIZATION>>>:-fuse-ld=${linker}>)
+      return()
+    endif()
+  endforeach()
 endfunction()
 
 # edl_add_predictor(name): libNAME-predictor.so, with the functions of edl/predictor.h for the model of that program. Both are
@@ -37,4 +56,5 @@ function(edl_add_predictor name)
   target_link_libraries(${library} PRIVATE edl::edl $<TARGET_PROPERTY:${name},LINK_LIBRARIES>)
   target_link_options(${library} PRIVATE LINKER:--version-script=${made}.map)
   set_target_properties(${library} PROPERTIES LINK_DEPENDS ${made}.map)
+  edl_link_fast(${library})
 endfunction()
