@@ -127,6 +127,28 @@ constexpr auto functions = nn::graph(picture, [](auto x) {
   return nn::concat(c, a, x * x) | nn::graph([](auto in) { return in + (in | nn::tanh{}); }) |
          nn::dense{.units = 3};
 });
+/// Operations between results, of pictures whose channels come first as well.
+constexpr auto operations = nn::graph(picture, [](auto x) {
+  auto const a = x | nn::conv2d{.filters = 6, .kernel = 3};
+  auto const scores = nn::matmul(a, a | nn::transpose{}) | nn::scale{.factor = 0.1f} | nn::softmax{};
+  auto const mixed = nn::matmul(scores, a) | nn::reshape{.height = 7, .width = 0, .channels = 6};
+  auto const b = mixed | nn::conv2d{.filters = 4, .kernel = 2} | nn::reshape{.width = 8, .channels = 12} |
+                 nn::slice{.first = 2, .count = 5, .along = nn::places};
+  return nn::concat(a | nn::reshape{.width = 5, .channels = 42} | nn::slice{.first = 7, .count = 3}, b) |
+         nn::transpose{} | nn::slice{.first = 1, .count = 3} | nn::flatten{} | nn::reshape{.width = 3};
+});
+constexpr auto decoder =
+    nn::graph(nn::inputs(nn::input<"source">(nn::ids{.count = 6}), nn::input<"target">(nn::ids{.count = 4})),
+              [](auto source, auto target) {
+                auto const words = nn::shared<"words">(
+                    nn::embedding{.vocabulary = 12, .width = 8, .initial = nn::normal{.stddev = 1}},
+                    nn::positions{.most = 6});
+                auto const memory = source | words | nn::residual(nn::attention{.heads = 2});
+                auto const before = target | words | nn::residual(nn::attention{.heads = 2, .causal = true});
+                auto const once = nn::cross_attention(before, memory, {.heads = 4}) + before;
+                return nn::cross_attention(once | nn::layer_norm{}, memory, {.heads = 2, .use_bias = false}) |
+                       nn::dense{.units = 5, .each_place = true};
+              });
 constexpr auto towers = nn::graph(
     nn::inputs(nn::input<"read">(nn::ids{.count = 3}), nn::input<"page">(nn::ids{.count = 1}),
                nn::input<"numbers">(nn::features{.count = 2})),
@@ -543,6 +565,8 @@ int main(int, char** argv) {
   write<expressions>(to, "expressions");
   write<transpose>(to, "transpose");
   write<functions>(to, "functions");
+  write<operations>(to, "operations");
+  write<decoder>(to, "decoder");
   write<towers>(to, "towers");
   write<pools>(to, "pools");
   write<norms>(to, "norms");

@@ -40,6 +40,24 @@ TEST_CASE("attention has the same bits whatever the number of threads") {
   }
 }
 
+TEST_CASE("attention to other places has the same bits whatever the number of threads") {
+  edl::cross_attention_geometry const g{.places = 70, .keys = 300, .heads = 3, .width = 16};
+  auto const q = numbers<float>(2 * 70 * 48, 1), kv = numbers<float>(2 * 300 * 96, 2),
+             dy = numbers<float>(q.size(), 3);
+  auto const course = [&](int threads, edl::attention_mask const& mask) {
+    edl::cpu cpu({.threads = threads});
+    std::vector<float> y(q.size()), kept(2 * 3 * 70), dq(q.size()), dkv(kv.size());
+    cpu.cross_attention_forward(g, 2, mask, q, kv, y, kept);
+    cpu.cross_attention_backward(g, 2, mask, q, kv, y, dy, kept, dq, dkv);
+    for (auto const* const more : {&kept, &dq, &dkv}) y.insert(y.end(), more->begin(), more->end());
+    return y;
+  };
+  edl::attention_mask const drops{{}, 0.3f, {7, 1}};
+  CHECK(course(1, {}) == course(3, {}));
+  CHECK(course(1, drops) == course(3, drops));
+  CHECK(course(1, {}) != course(1, drops));
+}
+
 TEST_CASE("attention in single precision is close to that in double") {
   for (bool const causal : {false, true}) {
     edl::attention_geometry const g{.places = 300, .heads = 2, .width = 32, .causal = causal};

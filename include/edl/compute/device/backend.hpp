@@ -103,6 +103,16 @@ class basic_backend {
   virtual void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel,
                               in dy, out dx, out dkernel, out dbias, bool narrow = false) = 0;
 
+  /// y = a · b for each of some pairs of matrices. Not every backend has it.
+  virtual void multiply_matrices(product_geometry const& g, in a, in b, out y) {
+    lack("a product of matrices", g, a, b, y);
+  }
+
+  /// Each of some matrices of `rows` × `columns` turned. Not every backend has it.
+  virtual void transpose(std::size_t matrices, std::size_t rows, std::size_t columns, in x, out y) {
+    lack("a transposition", matrices, rows, columns, x, y);
+  }
+
   /// Which kernels compute a convolution forward, and backward to the input and to the kernel.
   virtual std::string describe_conv2d(conv_geometry const& g, int batch) = 0;
 
@@ -226,6 +236,19 @@ class basic_backend {
   /// that was given.
   virtual void attention_backward(attention_geometry const& g, int batch, in y, in dy, in kept, out qkv) {
     lack("attention", g, batch, y, dy, kept, qkv);
+  }
+
+  /// The same of queries (batch, places, channels) to keys and values (batch, keys, 2 · channels). Of `mask`
+  /// only the dropout counts.
+  virtual void cross_attention_forward(cross_attention_geometry const& g, int batch,
+                                       attention_mask const& mask, in queries, in keys_values, out y,
+                                       out kept) {
+    lack("attention", g, batch, mask, queries, keys_values, y, kept);
+  }
+  virtual void cross_attention_backward(cross_attention_geometry const& g, int batch,
+                                        attention_mask const& mask, in queries, in keys_values, in y, in dy,
+                                        in kept, out dqueries, out dkeys_values) {
+    lack("attention", g, batch, mask, queries, keys_values, y, dy, kept, dqueries, dkeys_values);
   }
 
   /// `gates` (batch, steps, gates · units) begins as what the

@@ -103,6 +103,21 @@ struct attention_geometry {
   constexpr std::size_t channels() const { return std::size_t(heads) * std::size_t(width); }
 };
 
+/// Attention of the places of one sample, which have queries, to `keys` places of another, which have keys
+/// and values. Of those all keys of a place come first.
+struct cross_attention_geometry {
+  int places = 0, keys = 0, heads = 0, width = 0;
+
+  constexpr std::size_t channels() const { return std::size_t(heads) * std::size_t(width); }
+};
+
+/// So many products of matrices of these extents, `rows` × `inner` by `inner` × `columns`. What is turned
+/// lies transposed in memory.
+struct product_geometry {
+  std::size_t products = 1, rows = 1, inner = 1, columns = 1;
+  bool turned_left = false, turned_right = false;
+};
+
 /// What a recurrent layer is made of.
 enum class recurrence {
   lstm,  ///< four gates: input, forget, candidate, output

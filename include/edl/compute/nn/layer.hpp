@@ -209,11 +209,14 @@ template <class L>
 constexpr bool masks_places = requires { requires L::masks_places; };
 
 /// Whether a layer may get padding among its places. It treats each place separately, and declares
-/// `each_place = true`, or it skips padding, and declares `knows_padding = true`.
+/// `each_place = true` or a `treats_each_place()` that is, or it skips padding, and declares `knows_padding =
+/// true`.
 template <layer L>
 constexpr bool takes_padding(L const& l) {
   if constexpr (requires { requires L::knows_padding; })
     return true;
+  else if constexpr (requires { bool(l.treats_each_place()); })
+    return l.treats_each_place();
   else if constexpr (requires { bool(l.each_place); })
     return bool(l.each_place);
   else

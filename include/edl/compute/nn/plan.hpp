@@ -162,6 +162,8 @@ constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded 
   if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
   if constexpr (requires { l.joins_input(); })
     if (found.why == fit::fits && ids && l.joins_input()) found.why = fit::takes_no_ids;
+  if constexpr (requires { l.mixes_places(in, padded); })
+    if (found.why == fit::fits && padded > 1 && l.mixes_places(in, padded)) found.why = fit::sees_padding;
   if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l))
     found.why = fit::sees_padding;
   if constexpr (masks_places<L>) {

@@ -11,8 +11,10 @@
 #include "edl/compute/nn/layer/flatten.hpp"
 #include "edl/compute/nn/layer/identity.hpp"
 #include "edl/compute/nn/layer/layer_norm.hpp"
+#include "edl/compute/nn/layer/reshape.hpp"
 #include "edl/compute/nn/layer/scale.hpp"
 #include "edl/compute/nn/layer/slice.hpp"
+#include "edl/compute/nn/layer/transpose.hpp"
 #include "edl/compute/onnx/elements.hpp"
 #include "edl/core/inline.hpp"
 
@@ -85,9 +87,22 @@ EDL_INLINE value to_onnx(graph& g, nn::scale const& l, value const& x) {
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::slice const& l, value const& x) {
-  value const from = detail::channels_last(g, x);
-  return {g.add("Slice", {from.name, g.numbers({l.first}), g.numbers({l.first + l.count}), g.numbers({-1})}),
+  bool const whole = l.along == nn::places;
+  value const from = whole ? g.as(x, form::places) : detail::channels_last(g, x);
+  return {g.add("Slice", {from.name, g.numbers({l.first}), g.numbers({l.first + l.count}),
+                          g.numbers({whole ? 1 : -1})}),
           l.output(x.extents), from.as};
+}
+EDL_INLINE value to_onnx(graph& g, nn::reshape const& l, value const& x) {
+  shape const out = l.output(x.extents);
+  value const from = x.as == form::channels_first ? g.as(x, form::places) : x;
+  return {g.add("Reshape", {from.name, g.numbers({0, out.height * out.width, out.channels})}), out,
+          form::places};
+}
+EDL_INLINE value to_onnx(graph& g, nn::transpose const& l, value const& x) {
+  std::vector<std::int64_t> const turn{0, 2, 1};
+  return {g.add("Transpose", {g.as(x, form::places).name}, {{"perm", turn}}), l.output(x.extents),
+          form::places};
 }
 EDL_INLINE value to_onnx(graph& g, nn::softmax const&, value const& x) {
   value const from = detail::channels_last(g, x);

@@ -10,6 +10,7 @@
 namespace edl::nn {
 
 enum class merge;
+struct matrix_product;
 
 }  // namespace edl::nn
 
@@ -17,6 +18,9 @@ namespace edl::onnx {
 
 /// What branches become: their channels one behind the other, their sum or their product.
 value join(graph& g, nn::merge how, std::vector<value> branches, shape out);
+
+/// Two results of a graph, as matrices of places by channels.
+value join(graph& g, nn::matrix_product const& l, std::vector<value> results, shape out);
 
 /// The names of several outputs, in their order, with how many numbers each has.
 using output_names = std::vector<std::pair<std::string, int>>;

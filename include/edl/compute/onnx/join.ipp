@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "edl/compute/nn/layer/parallel.hpp"
+#include "edl/compute/nn/layer/graph_joint.hpp"
 #include "edl/compute/onnx/join.hpp"
 #include "edl/core/inline.hpp"
 
@@ -22,6 +22,11 @@ EDL_INLINE value join(graph& g, nn::merge how, std::vector<value> branches, shap
   for (std::size_t i = 1; i < names.size(); ++i)
     y = g.add(how == nn::merge::sum ? "Add" : "Mul", {y, names[i]});
   return {y, out, as};
+}
+
+EDL_INLINE value join(graph& g, nn::matrix_product const&, std::vector<value> results, shape out) {
+  std::string const a = g.as(results[0], form::places).name, b = g.as(results[1], form::places).name;
+  return {g.add("MatMul", {a, b}), out, form::places};
 }
 
 EDL_INLINE void add_outputs(graph& g, value const& y, output_names const& names) {

@@ -13,6 +13,7 @@
 #include "edl/compute/nn/input_place.hpp"
 #include "edl/compute/nn/inputs.hpp"
 #include "edl/compute/nn/layer.hpp"
+#include "edl/compute/nn/layer/cross_attention.hpp"
 #include "edl/compute/nn/layer/graph.hpp"
 #include "edl/compute/nn/layer/masked.hpp"
 #include "edl/compute/nn/layer/parallel.hpp"
@@ -115,6 +116,15 @@ value to_onnx(graph& g, nn::shortcut<Body, Projection> const& l, value const& x)
     return join(g, nn::merge::sum, {body, x.name.empty() ? g.whole_row() : x}, body.extents);
 }
 
+template <nn::merge How>
+value join(graph& g, nn::joint<How> const&, std::vector<value> results, shape out) {
+  return join(g, How, std::move(results), out);
+}
+template <nn::literal Name, int Times>
+value to_onnx(graph& g, nn::projection<Name, Times> const& l, value const& x) {
+  return to_onnx(g, l.of(x.extents), x);
+}
+
 /// Those of nodes, whose layers are named as those of one chain are.
 template <bool Whole, class... Kinds>
 value to_onnx(graph& g, nn::graph_layer<Whole, Kinds...> const& l, value const& x) {
@@ -141,7 +151,7 @@ value to_onnx(graph& g, nn::graph_layer<Whole, Kinds...> const& l, value const& 
         std::vector<value> all;
         for (int i = 0; i < l.node(k).operands; ++i)
           all.push_back(operand(i).name.empty() ? g.whole_row() : operand(i));
-        results.push_back(join(g, Kind::how, std::move(all), sizes[k].out));
+        results.push_back(join(g, what, std::move(all), sizes[k].out));
       } else if constexpr (!nn::is_spliced<Kind>) {
         if (l.node(k).owner == k) {
           taken.push_back(Kind::role);

@@ -6,6 +6,7 @@
 namespace edl::nn {
 
 struct attention;
+struct attention_of_two;
 struct lstm;
 struct gru;
 struct positions;
@@ -18,6 +19,7 @@ namespace edl::onnx {
 
 // What layers of places become. Padding, of any place, is passed over as the network does it.
 value to_onnx(graph& g, nn::attention const& l, value const& x);
+value join(graph& g, nn::attention_of_two const& l, std::vector<value> results, shape out);
 value to_onnx(graph& g, nn::lstm const& l, value const& x);
 value to_onnx(graph& g, nn::gru const& l, value const& x);
 value to_onnx(graph& g, nn::positions const& l, value const& x);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "edl/compute/nn/layer/attention.hpp"
+#include "edl/compute/nn/layer/cross_attention.hpp"
 #include "edl/compute/nn/layer/positions.hpp"
 #include "edl/compute/nn/layer/recurrent.hpp"
 #include "edl/compute/nn/padding_mask.hpp"
@@ -47,6 +48,23 @@ inline std::string turned(graph& g, std::string const& x, attention_geometry con
                {g.add("Sub", {times(parts[0], c), times(parts[1], s)}),
                 g.add("Add", {times(parts[0], s), times(parts[1], c)})},
                {{"axis", std::int64_t(-1)}});
+}
+
+inline std::vector<attribute> turned_heads() { return {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}; }
+/// (n, places, heads · width) as (n, heads, places, width), and back.
+inline std::string by_head(graph& g, std::string const& x, int places, int heads, int width) {
+  return g.add("Transpose", {g.add("Reshape", {x, g.numbers({0, places, heads, width})})}, turned_heads());
+}
+inline std::string joined_heads(graph& g, std::string const& x, int places, int channels) {
+  return g.add("Reshape", {g.add("Transpose", {x}, turned_heads()), g.numbers({0, places, channels})});
+}
+/// How each query goes with each key.
+inline std::string scores_of(graph& g, std::string const& query, std::string const& key, int width) {
+  std::string const across = g.add("Transpose", {key}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}});
+  return g.add("Mul", {g.add("MatMul", {query, across}), g.number(1 / std::sqrt(float(width)))});
+}
+inline std::string weights_of(graph& g, std::string const& scores) {
+  return g.add("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
 }
 
 /// A recurrent layer. `gates`: those of the model in ONNX's order; `bias`: of inputs, then of states.
@@ -122,24 +140,19 @@ EDL_INLINE graph::mask mask_of(graph& g, nn::padding_mask const& l, value const&
 
 EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
   auto const of = l.geometry(x.extents);
-  std::int64_t const c = x.extents.channels;
   auto const linear = [&](std::string const& from, std::string const& kernel, std::string const& bias) {
     std::string const y = g.add("MatMul", {from, g.variable(kernel)});
     return l.use_bias ? g.add("Add", {y, g.variable(bias)}) : y;
   };
-  std::vector<std::int64_t> const by_head{0, 2, 1, 3};
   auto const parts = g.add(
       "Split", 3, {linear(g.as(x, form::places).name, "query_key_value_kernel", "query_key_value_bias")},
       {{"axis", std::int64_t(-1)}});
   auto const heads = [&](std::size_t part) {
-    std::string const slice = g.add("Reshape", {parts[part], g.numbers({0, of.places, of.heads, of.width})});
-    std::string const y = g.add("Transpose", {slice}, {{"perm", by_head}});
+    std::string const y = detail::by_head(g, parts[part], of.places, of.heads, of.width);
     return part < 2 && l.rotary ? detail::turned(g, y, of) : y;
   };
   std::string const query = heads(0), key = heads(1), data = heads(2);
-  std::string const across = g.add("Transpose", {key}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}});
-  std::string scores =
-      g.add("Mul", {g.add("MatMul", {query, across}), g.number(1 / std::sqrt(float(of.width)))});
+  std::string scores = detail::scores_of(g, query, key, of.width);
   constexpr float never = -1e30f;
   if (of.causal) {
     auto const n = std::size_t(of.places);
@@ -153,11 +166,21 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
     std::string const keys = g.add("Unsqueeze", {mask.name, g.numbers({1, 2})});
     scores = g.add("Where", {keys, scores, g.number(never)});
   }
-  std::string const weights = g.add("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
-  std::string const back = g.add("Transpose", {g.add("MatMul", {weights, data})}, {{"perm", by_head}});
-  std::string joined = g.add("Reshape", {back, g.numbers({0, of.places, c})});
+  std::string joined = detail::joined_heads(g, g.add("MatMul", {detail::weights_of(g, scores), data}),
+                                            of.places, x.extents.channels);
   if (!mask.name.empty()) joined = g.add("Mul", {joined, detail::ones_of(g, mask)});
   return {linear(joined, "output_kernel", "output_bias"), x.extents, form::places};
+}
+
+EDL_INLINE value join(graph& g, nn::attention_of_two const& l, std::vector<value> results, shape out) {
+  int const places = out.height * out.width, keys = results[1].extents.height * results[1].extents.width,
+            heads = l.of.heads, width = out.channels / heads;
+  std::string const query = detail::by_head(g, g.as(results[0], form::places).name, places, heads, width);
+  auto const parts = g.add("Split", 2, {g.as(results[1], form::places).name}, {{"axis", std::int64_t(-1)}});
+  std::string const key = detail::by_head(g, parts[0], keys, heads, width),
+                    data = detail::by_head(g, parts[1], keys, heads, width),
+                    weights = detail::weights_of(g, detail::scores_of(g, query, key, width));
+  return {detail::joined_heads(g, g.add("MatMul", {weights, data}), places, out.channels), out, form::places};
 }
 
 EDL_INLINE value to_onnx(graph& g, nn::lstm const& l, value const& x) {

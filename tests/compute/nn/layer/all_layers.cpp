@@ -34,6 +34,9 @@ void layers_of_samples(Check const& of) {
   of(nn::flatten{}, {3, 2, 5});
   of(nn::scale{.factor = 3}, {3, 2, 5});
   of(nn::slice{.first = 1, .count = 2}, {2, 2, 4});
+  of(nn::slice{.first = 1, .count = 2, .along = nn::places}, {2, 2, 4});
+  of(nn::reshape{.height = 5, .width = 0, .channels = 2}, {3, 2, 5});
+  of(nn::transpose{}, {3, 2, 5});
 
   of(nn::dense{.units = 5}, {2, 3, 2});
   of(nn::dense{.units = 1, .use_bias = false}, {1, 1, 7}, 1);

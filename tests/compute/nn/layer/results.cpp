@@ -39,11 +39,50 @@ TEST_CASE("a slice is some channels of each place") {
   CHECK(h.y == std::vector<double>{2, 3, 5, 6});
 }
 
-TEST_CASE("a slice that is not all within the channels does not fit") {
+TEST_CASE("a slice of places is those of each sample") {
+  lone_layer<nn::slice> h{.l = {.first = 1, .count = 1, .along = nn::places}, .in = {1, 3, 2}, .batch = 2};
+  CHECK(h.out == edl::shape{1, 1, 2});
+  h.x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  h.forward();
+  CHECK(h.y == std::vector<double>{3, 4, 9, 10});
+}
+
+TEST_CASE("a slice that is not all within its axis does not fit") {
   for (nn::slice const s : {nn::slice{.first = 3, .count = 2}, nn::slice{.first = -1, .count = 2},
                             nn::slice{.first = 0, .count = 0}})
-    CHECK(s.check({2, 2, 4}) == edl::fit::option_out_of_range);
+    CHECK(s.check({2, 2, 4}) == edl::fit::tensors_do_not_fit);
   CHECK(nn::slice{.first = 3}.check({2, 2, 4}) == edl::fit::fits);
+  nn::slice const fifth{.first = 4, .along = nn::places};
+  CHECK(fifth.check({2, 2, 9}) == edl::fit::tensors_do_not_fit);
+  CHECK(fifth.wrong({2, 2, 9}).second == edl::shape{1, 4, 1});
+  CHECK(fifth.check({5, 1, 1}) == edl::fit::fits);
+  CHECK(nn::slice{.along = nn::places | nn::channels}.check({2, 2, 4}) == edl::fit::option_out_of_range);
+}
+
+// ---- reshape and transpose ----
+
+TEST_CASE("other extents keep the elements in their order, and one extent is what is left") {
+  CHECK(nn::reshape{.height = 2, .width = 0, .channels = 3}.output({1, 3, 4}) == edl::shape{2, 2, 3});
+  CHECK(nn::reshape{.height = 0, .width = 2, .channels = 3}.output({1, 3, 4}) == edl::shape{2, 2, 3});
+  CHECK(nn::reshape{}.output({1, 3, 4}) == edl::shape{1, 1, 12});
+  for (nn::reshape const r : {nn::reshape{.width = 5}, nn::reshape{.height = 2, .width = 2, .channels = 2},
+                              nn::reshape{.height = 0, .width = 0, .channels = 2},
+                              nn::reshape{.height = -1, .width = -12, .channels = 1},
+                              nn::reshape{.height = 0, .width = 24, .channels = 1}})
+    CHECK(r.check({1, 3, 4}) == edl::fit::tensors_do_not_fit);
+  lone_layer<nn::reshape> h{.l = {.width = 3}, .in = {1, 2, 3}, .batch = 1};
+  CHECK(h.out == edl::shape{1, 3, 2});
+  h.x = {1, 2, 3, 4, 5, 6};
+  h.forward();
+  CHECK(h.y == h.x);
+}
+
+TEST_CASE("places become channels") {
+  lone_layer<nn::transpose> h{.l = {}, .in = {1, 2, 3}, .batch = 2};
+  CHECK(h.out == edl::shape{1, 3, 2});
+  h.x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  h.forward();
+  CHECK(h.y == std::vector<double>{1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12});
 }
 
 // ---- upsample ----

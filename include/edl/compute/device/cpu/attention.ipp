@@ -24,18 +24,21 @@ struct attention_block {
 template <class T>
 struct attention_head {
   attention_geometry g;
-  T *q, *k, *v;               ///< rows that stand `stride` apart
-  std::size_t stride, apart;  ///< `apart`: the rows of what comes out
-  std::size_t first = 0;      ///< of what comes out
-  std::size_t places, width;
+  T const *q, *k, *v;                             ///< rows that stand `stride` apart, of keys `key_stride`
+  T *dq = nullptr, *dk = nullptr, *dv = nullptr;  ///< their gradients, with the same strides
+  std::size_t stride, key_stride, apart;          ///< `apart`: the rows of what comes out
+  std::size_t first = 0;                          ///< of what comes out
+  std::size_t places, keys, width;
   std::span<std::int32_t const> order{};  ///< where rows that were gathered belong; empty: they were not
   std::size_t sample, head, unit;
 
   attention_head(attention_geometry const& of, kept_places const& kept, std::size_t number, std::span<T> qkv)
       : g(of),
         stride(3 * of.channels()),
+        key_stride(stride),
         apart(of.channels()),
         places(std::size_t(of.places)),
+        keys(places),
         width(std::size_t(of.width)),
         sample(number / std::size_t(of.heads)),
         head(number % std::size_t(of.heads)),
@@ -47,11 +50,41 @@ struct attention_head {
       bool const run = own.empty() || std::size_t(own.back() - own.front()) + 1 == own.size();
       if (run && !own.empty()) begin += std::size_t(own.front());
       if (!run) order = own;
+      keys = places;
     }
-    q = qkv.data() + begin * stride + head * width;
-    k = q + of.channels();
-    v = k + of.channels();
+    lie_at(qkv.data() + begin * stride + head * width, of.channels());
     first = begin * of.channels() + head * width;
+  }
+
+  /// Gradients may be empty.
+  attention_head(cross_attention_geometry const& of, std::size_t number, view<T> queries, view<T> keys_values,
+                 std::span<T> dqueries, std::span<T> dkeys_values)
+      : g{.places = of.places, .heads = of.heads, .width = of.width},
+        stride(of.channels()),
+        key_stride(2 * stride),
+        apart(stride),
+        places(std::size_t(of.places)),
+        keys(std::size_t(of.keys)),
+        width(std::size_t(of.width)),
+        sample(number / std::size_t(of.heads)),
+        head(number % std::size_t(of.heads)),
+        unit(number) {
+    first = sample * places * stride + head * width;
+    std::size_t const second = sample * keys * key_stride + head * width;
+    q = queries.data() + first;
+    k = keys_values.data() + second;
+    v = k + stride;
+    if (dqueries.empty()) return;
+    dq = dqueries.data() + first;
+    dk = dkeys_values.data() + second;
+    dv = dk + stride;
+  }
+
+  /// Queries, keys and values of a place stand so far apart; their gradients take their places.
+  void lie_at(T* to, std::size_t part) {
+    q = dq = to;
+    k = dk = to + part;
+    v = dv = to + 2 * part;
   }
 
   /// Rows of all samples' results, or of their gradients, that belong to places of this one.
@@ -62,21 +95,20 @@ struct attention_head {
 
   /// Places that count do not stand side by side: copies of their queries, keys and values, do.
   void gather(T* to) {
-    T const* const from = q;
+    origin = dq, origin_stride = stride;
     for (std::size_t i = 0; i < places; ++i)
       for (std::size_t part = 0; part < 3; ++part)
-        std::copy_n(from + std::size_t(order[i]) * stride + part * g.channels(), width,
+        std::copy_n(origin + std::size_t(order[i]) * stride + part * g.channels(), width,
                     to + (3 * i + part) * width);
-    origin = q, origin_stride = stride;
-    q = to, k = to + width, v = to + 2 * width;
-    stride = 3 * width;
+    lie_at(to, width);
+    stride = key_stride = 3 * width;
     apart = width;
   }
   /// The copies go back to where they came from.
   void scatter() const {
     for (std::size_t i = 0; i < places; ++i)
       for (std::size_t part = 0; part < 3; ++part)
-        std::copy_n(q + (3 * i + part) * width, width,
+        std::copy_n(dq + (3 * i + part) * width, width,
                     origin + std::size_t(order[i]) * origin_stride + part * g.channels());
   }
 
@@ -88,7 +120,7 @@ struct attention_head {
   void each_block(Visit&& visit) const {
     for (std::size_t i = 0; i < places; i += attention_block::queries) {
       std::size_t const n = std::min(attention_block::queries, places - i);
-      visit(i, n, g.causal ? i + n : places);
+      visit(i, n, g.causal ? i + n : keys);
     }
   }
   /// Keys from `from` on, of `n`, that a query sees.
@@ -133,7 +165,7 @@ struct weight_factors {
   std::array<T, attention_block::keys> own;
 
   weight_factors(attention_mask const& m, attention_head<T> const& h)
-      : drawn(m.random.child(h.unit), m.dropout), row(h.places) {}
+      : drawn(m.random.child(h.unit), m.dropout), row(h.keys) {}
 
   T const* of(std::size_t query, std::size_t key, std::size_t n) {
     drawn(query * row + key, n, own.data());
@@ -156,7 +188,7 @@ void attend(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, attention
     for (std::size_t key = 0; key < end; key += block::keys) {
       std::size_t const keys = std::min(block::keys, end - key);
       multiply_here<T>(cpu, thread, n, keys, width, {h.q + first * h.stride, h.stride},
-                       {h.k + key * h.stride, h.stride, true}, scores, keys);
+                       {h.k + key * h.key_stride, h.key_stride, true}, scores, keys);
       for (std::size_t i = 0; i < n; ++i) {
         T* const row = scores + i * keys;
         std::size_t const seen = h.seen(first + i, key, keys);
@@ -182,7 +214,7 @@ void attend(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, attention
         most[i] = top;
         sum[i] += own;
       }
-      multiply_here<T>(cpu, thread, n, width, keys, {scores, keys}, {h.v + key * h.stride, h.stride},
+      multiply_here<T>(cpu, thread, n, width, keys, {scores, keys}, {h.v + key * h.key_stride, h.key_stride},
                        y + first * apart, apart, key > 0);
     }
     for (std::size_t i = 0; i < n; ++i) {
@@ -203,18 +235,19 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, atte
   T const scale = 1 / std::sqrt(T(width));
   auto const room = cpu.room(thread, 0, 2 * block::most + block::queries * width);
   T *const p = room.data(), *const ds = p + block::most, *const dq = ds + block::most;
-  auto const sums = cpu.room(thread, 1, 2 * std::size_t(h.g.places) * width).first(2 * h.places * width);
+  std::size_t const most = std::max(h.keys, std::size_t(h.g.places));  // the room is of one size
+  auto const sums = cpu.room(thread, 1, 2 * most * width).first(2 * h.keys * width);
   std::ranges::fill(sums, T(0));
-  T *const dk = sums.data(), *const dv = dk + h.places * width;
+  T *const dk = sums.data(), *const dv = dk + h.keys * width;
   h.each_block([&](std::size_t first, std::size_t n, std::size_t end) {
-    T* const q = h.q + first * h.stride;
+    T const* const q = h.q + first * h.stride;
     T const* const slope = dy + first * apart;
     for (std::size_t key = 0; key < end; key += block::keys) {
       std::size_t const keys = std::min(block::keys, end - key);
-      matrix<T> const k{h.k + key * h.stride, h.stride};
+      matrix<T> const k{h.k + key * h.key_stride, h.key_stride};
       multiply_here<T>(cpu, thread, n, keys, width, {q, h.stride}, {k.data, k.stride, true}, p, keys);
-      multiply_here<T>(cpu, thread, n, keys, width, {slope, apart}, {h.v + key * h.stride, h.stride, true},
-                       ds, keys);
+      multiply_here<T>(cpu, thread, n, keys, width, {slope, apart},
+                       {h.v + key * h.key_stride, h.key_stride, true}, ds, keys);
       for (std::size_t i = 0; i < n; ++i) {
         T const *const out = y + (first + i) * apart, *const along = slope + i * apart;
         T const mean = sum_by_lanes<T>(
@@ -246,11 +279,11 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, atte
       multiply_here<T>(cpu, thread, n, width, keys, {ds, keys}, k, dq, width, key > 0);
     }
     // Nobody else asks these queries.
-    for (std::size_t i = 0; i < n; ++i) std::copy_n(dq + i * width, width, q + i * h.stride);
+    for (std::size_t i = 0; i < n; ++i) std::copy_n(dq + i * width, width, h.dq + (first + i) * h.stride);
   });
-  for (std::size_t i = 0; i < h.places; ++i) {
-    std::copy_n(dk + i * width, width, h.k + i * h.stride);
-    std::copy_n(dv + i * width, width, h.v + i * h.stride);
+  for (std::size_t i = 0; i < h.keys; ++i) {
+    std::copy_n(dk + i * width, width, h.dk + i * h.key_stride);
+    std::copy_n(dv + i * width, width, h.dv + i * h.key_stride);
   }
 }
 
@@ -330,6 +363,33 @@ void basic_cpu<T>::masked_attention_backward(attention_geometry const& g, int ba
   if (g.rotary_base != 0) detail::turn(*this, g, batch, true, qkv);
 }
 
+template <class T>
+void basic_cpu<T>::cross_attention_forward(cross_attention_geometry const& g, int batch,
+                                           attention_mask const& m, view<T> queries, view<T> keys_values,
+                                           std::span<T> y, std::span<T> kept) {
+  auto const units = std::size_t(batch) * std::size_t(g.heads);
+  this->share(units, this->parts(units, 1), [&](std::size_t begin, std::size_t end, int t) {
+    for (std::size_t unit = begin; unit < end; ++unit) {
+      detail::attention_head<T> const h(g, unit, queries, keys_values, {}, {});
+      detail::attend(*this, t, h, m, h.rows(y), kept.data() + unit * h.places);
+    }
+  });
+}
+
+template <class T>
+void basic_cpu<T>::cross_attention_backward(cross_attention_geometry const& g, int batch,
+                                            attention_mask const& m, view<T> queries, view<T> keys_values,
+                                            view<T> y, view<T> dy, view<T> kept, std::span<T> dqueries,
+                                            std::span<T> dkeys_values) {
+  auto const units = std::size_t(batch) * std::size_t(g.heads);
+  this->share(units, this->parts(units, 1), [&](std::size_t begin, std::size_t end, int t) {
+    for (std::size_t unit = begin; unit < end; ++unit) {
+      detail::attention_head<T> const h(g, unit, queries, keys_values, dqueries, dkeys_values);
+      detail::attend_back(*this, t, h, m, h.rows(y), h.rows(dy), kept.data() + unit * h.places);
+    }
+  });
+}
+
 #ifndef EDL_HEADER_ONLY
 template void basic_cpu<float>::attention_forward(attention_geometry const&, int, std::span<float>,
                                                   std::span<float>, std::span<float>);
@@ -351,6 +411,20 @@ template void basic_cpu<float>::attention_backward(attention_geometry const&, in
                                                    view<float>, std::span<float>);
 template void basic_cpu<double>::attention_backward(attention_geometry const&, int, view<double>,
                                                     view<double>, view<double>, std::span<double>);
+template void basic_cpu<float>::cross_attention_forward(cross_attention_geometry const&, int,
+                                                        attention_mask const&, view<float>, view<float>,
+                                                        std::span<float>, std::span<float>);
+template void basic_cpu<double>::cross_attention_forward(cross_attention_geometry const&, int,
+                                                         attention_mask const&, view<double>, view<double>,
+                                                         std::span<double>, std::span<double>);
+template void basic_cpu<float>::cross_attention_backward(cross_attention_geometry const&, int,
+                                                         attention_mask const&, view<float>, view<float>,
+                                                         view<float>, view<float>, view<float>,
+                                                         std::span<float>, std::span<float>);
+template void basic_cpu<double>::cross_attention_backward(cross_attention_geometry const&, int,
+                                                          attention_mask const&, view<double>, view<double>,
+                                                          view<double>, view<double>, view<double>,
+                                                          std::span<double>, std::span<double>);
 #endif
 
 }  // namespace edl

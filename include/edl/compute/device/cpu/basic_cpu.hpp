@@ -159,6 +159,8 @@ class basic_cpu final : public basic_backend<T> {
                      in bias, out y, bool narrow = false) override;
   void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel, in dy,
                       out dx, out dkernel, out dbias, bool narrow = false) override;
+  void multiply_matrices(product_geometry const& g, in a, in b, out y) override;
+  void transpose(std::size_t matrices, std::size_t rows, std::size_t columns, in x, out y) override;
   std::string describe_conv2d(conv_geometry const& g, int batch) override;
   std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) override;
   void max_pool_forward(pool_geometry const& g, int batch, in x, out y) override;
@@ -198,6 +200,11 @@ class basic_cpu final : public basic_backend<T> {
   void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
   void attention_forward(attention_geometry const& g, int batch, out qkv, out y, out kept) override;
   void attention_backward(attention_geometry const& g, int batch, in y, in dy, in kept, out qkv) override;
+  void cross_attention_forward(cross_attention_geometry const& g, int batch, attention_mask const& m,
+                               in queries, in keys_values, out y, out kept) override;
+  void cross_attention_backward(cross_attention_geometry const& g, int batch, attention_mask const& m,
+                                in queries, in keys_values, in y, in dy, in kept, out dqueries,
+                                out dkeys_values) override;
   void recurrent_forward(recurrent_geometry const& g, int batch, in kernel, in bias, out gates, out states,
                          out y) override;
   void recurrent_backward(recurrent_geometry const& g, int batch, in kernel, in states, in y, in dy,
@@ -252,6 +259,7 @@ static_assert(device<basic_cpu<float>> && device<basic_cpu<double>>);
 #include "edl/compute/device/cpu/elementwise.ipp"
 #include "edl/compute/device/cpu/embedding.ipp"
 #include "edl/compute/device/cpu/masked_pool.ipp"
+#include "edl/compute/device/cpu/matrices.ipp"
 #include "edl/compute/device/cpu/pool.ipp"
 #include "edl/compute/device/cpu/recurrent.ipp"
 #include "edl/compute/device/cpu/softmax.ipp"

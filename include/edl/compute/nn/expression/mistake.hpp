@@ -20,6 +20,11 @@ enum class mistake_kind {
   depends_on_options,
   shapes_of_elements,
   shapes_beside,
+  shapes_of_matrices,
+  shapes_of_attention,
+  option_of_cross_attention,
+  shapes_of_reshape,
+  outside_of_slice,
   shapes_of_shared,
   unused_result,
   result_used_after_move,
@@ -79,6 +84,24 @@ struct forward_pass_of {
       what != shapes_beside,
       "edl: results that `nn::concat` puts side by side have one height and width, and these differ "
       "(`first` and `second` above)");
+  static_assert(
+      what != shapes_of_matrices,
+      "edl: `nn::matmul` wants as many places (height · width) of its second result as its first has "
+      "channels, and these differ (`first` and `second` above)");
+  static_assert(
+      what != shapes_of_attention,
+      "edl: both results of `nn::cross_attention` have as many channels, which `heads` divides, and these "
+      "(`first` and `second` above) do not");
+  static_assert(
+      what != option_of_cross_attention,
+      "edl: `nn::cross_attention` has at least one of `heads` and a `dropout` from 0 to 1, and neither "
+      "`causal` nor `rotary`: the places of one result are not before those of the other");
+  static_assert(what != shapes_of_reshape,
+                "edl: `nn::reshape` keeps the number of elements, and what it is given (`first` above) has "
+                "another one than what it is told to make (`second`; one extent may be 0: what is left)");
+  static_assert(what != outside_of_slice,
+                "edl: `nn::slice` goes beyond what it is given (`first` above): of `second`, the last two "
+                "numbers are its `first` and `count`");
   static_assert(
       what != shapes_of_shared,
       "edl: a layer that is shared has other variables for one input (`first` above) than for another "

@@ -40,7 +40,7 @@ struct graph_layer {
 
   static constexpr std::string_view name = "graph";
   static constexpr bool spliced = Whole;
-  static constexpr bool portable = !(std::same_as<Kinds, joint<merge::product>> || ...);
+  static constexpr bool portable = (Kinds::portable && ...);
   static constexpr bool reads_y = (Kinds::reads_y || ...);
   static constexpr bool overwrites_dy = (Kinds::overwrites_dy || ...);
   /// By the code of `child_code`: a type for each kind of node.
@@ -63,14 +63,7 @@ struct graph_layer {
       node(k).what.visit([&]<class Kind>(Kind const& what) {
         if constexpr (is_joint<Kind>) {
           out = first;
-          for (int i = 1; i < node(k).operands && m.wrong.none(); ++i) {
-            shape const other = m.out_of(operand(k, i));
-            bool const beside = Kind::how == merge::concat;
-            if (beside) out.channels += other.channels;
-            if (other.height != first.height || other.width != first.width ||
-                (!beside && other.channels != first.channels))
-              m.wrong = {beside ? shapes_beside : shapes_of_elements, 0, first, other};
-          }
+          out = what.output(operands(k, [&](int from) { return m.out_of(from); }), m.wrong);
         } else {
           m.why = what.check(first);
           if (m.why != fit::fits) return;
@@ -133,6 +126,20 @@ struct graph_layer {
       for (int i = 0; !is_layer(k) && i < node(k).operands; ++i) any = any || operand(k, i) < 0;
     return any;
   }
+  /// Something that is no layer is given so many places, and looks at several of them.
+  constexpr bool mixes_places(shape in, int places) const {
+    auto const m = measure(in);
+    bool any = false;
+    for (int k = 0; k < m.known; ++k)
+      node(k).what.visit([&]<class Kind>(Kind const&) {
+        if constexpr (is_joint<Kind>)
+          for (int i = 0; i < node(k).operands; ++i) {
+            shape const s = m.out_of(operand(k, i));
+            any = any || (Kind::mixes_places && s.height * s.width == places);
+          }
+      });
+    return any;
+  }
   constexpr int child_code(std::size_t index) const { return node(node_of_child(index)).what.index(); }
 
   // ---- Memory ----
@@ -180,7 +187,11 @@ struct graph_layer {
     for (int k = 0; k < size; ++k)
       node(k).what.visit([&]<class Kind>(Kind const& what) {
         if constexpr (is_joint<Kind>) {
-          join<Kind::how>(p.device, k, all);
+          pass<D> joins = own.child(own.random.child(std::uint64_t(most + k)), own.scratch);
+          auto const in = operands(k, [&](int from) { return m.out_of(from); });
+          auto const x = operands(k, [&](int from) { return all.input(from); });
+          joint_args<T> const given{in, m[k].out, std::size_t(a.batch), x, kept_by(m[k], a.saved, spare)};
+          what.forward(joins, given, all.of(k));
         } else {
           auto const& n = m[k];
           auto const state = a.state.subspan(n.at.state, n.count.state);
@@ -229,9 +240,14 @@ struct graph_layer {
       };
       node(k).what.visit([&]<class Kind>(Kind const& what) {
         if constexpr (is_joint<Kind>) {
+          pass<D> joins = own.child(own.random.child(std::uint64_t(most + k)), own.scratch);
+          auto const in = operands(k, [&](int from) { return m.out_of(from); });
+          auto const x = operands(k, [&](int from) { return all.input(from); });
+          joint_args<T> const given{in, m[k].out, std::size_t(a.batch), x, kept_by(m[k], a.saved, spare)};
           for (int i = 0; i < node(k).operands; ++i)
             contribute(i, [&](std::span<T> to) {
-              if (!to.empty()) part<Kind::how>(p.device, k, i, gradient(k), to, all);
+              what.backward(joins, given, k + 1 == size ? a.y : view<T>(all.of(k)), view<T>(gradient(k)),
+                            std::size_t(i), to);
             });
         } else {
           auto const& n = m[k];
@@ -268,6 +284,20 @@ struct graph_layer {
 
  private:
   static constexpr std::size_t at(int k) { return std::size_t(k); }
+
+  /// find(number of a node) for all that a node is made from.
+  template <class Found>
+  struct each_operand {
+    std::array<Found, std::tuple_size_v<node_operands>> of{};
+    std::size_t size = 0;
+    constexpr operator std::span<Found const>() const { return std::span(of).first(size); }
+  };
+  template <class Find>
+  constexpr auto operands(int k, Find const& find) const {
+    each_operand<decltype(find(0))> all;
+    for (int i = 0; i < node(k).operands; ++i) all.of[all.size++] = find(operand(k, i));
+    return all;
+  }
 
   constexpr bool is_layer(int k) const {
     bool is = false;
@@ -311,13 +341,18 @@ struct graph_layer {
           }
           n.own_size = saved_by(what, n.in, batch.of_sides({}));
           m.layer = std::max(m.layer, scratch_of(what, n.in, batch.of_sides({})));
+        } else if constexpr (requires { what.saved(std::span<shape const>(), std::size_t(1)); }) {
+          auto const given = operands(k, [&](int from) { return m.out_of(from); });
+          n.own_size = what.saved(given, std::size_t(batch));
+          m.layer = std::max(m.layer, what.scratch(given, std::size_t(batch)));
         }
       });
     auto const take = [&](std::size_t of) { return std::exchange(m.saved, m.saved + rounded(of)); };
     for (int k = 0; k < size; ++k) {
       auto& n = m[k];
       n.begins = m.saved;
-      n.again = batch.again && batch.inner == 0 && batch.again[k] != 0 && k + 1 < size && n.own_size > 0;
+      n.again = batch.again && batch.inner == 0 && batch.again[k] != 0 && k + 1 < size && n.own_size > 0 &&
+                is_layer(k);
       n.kept = n.kept || n.again;
       if (n.kept) n.result = take(n.size);
       if (n.again) {
@@ -352,45 +387,6 @@ struct graph_layer {
     }
     view<T> input(int from) const { return from < 0 ? x : view<T>(of(from)); }
   };
-
-  template <merge How, class D, class T>
-  void join(D& device, int k, results<T> const& all) const {
-    auto const y = all.of(k);
-    std::size_t const row = std::size_t(all.m[k].out.channels), rows = y.size() / row;
-    std::size_t channel = 0;
-    for (int i = 0; i < node(k).operands; ++i) {
-      auto const x = all.input(operand(k, i));
-      if constexpr (How == merge::concat) {
-        device.copy_columns(rows, x.size() / rows, x, 0, x.size() / rows, y, channel, row);
-        channel += x.size() / rows;
-      } else if (i == 0) {
-        if (node(k).operands == 1) device.copy(x, y);
-      } else {
-        view<T> const before = i == 1 ? all.input(operand(k, 0)) : view<T>(y);
-        if constexpr (How == merge::product)
-          device.multiply_elements(before, x, y);
-        else
-          device.add(activation::none, before, x, y);
-      }
-    }
-  }
-
-  /// The contribution of a join's gradient to operand number `i`.
-  template <merge How, class D, class T>
-  void part(D& device, int k, int i, std::type_identity_t<view<T>> dy, std::span<T> to,
-            results<T> const& all) const {
-    if constexpr (How == merge::concat) {
-      std::size_t const row = std::size_t(all.m[k].out.channels), rows = dy.size() / row;
-      std::size_t first = 0;
-      for (int j = 0; j < i; ++j) first += std::size_t(all.m.out_of(operand(k, j)).channels);
-      device.copy_columns(rows, to.size() / rows, dy, first, row, to, 0, to.size() / rows);
-    } else {
-      view<T> left = dy;
-      for (int j = 0; How == merge::product && j < node(k).operands; ++j)
-        if (j != i) device.multiply_elements(std::exchange(left, to), all.input(operand(k, j)), to);
-      if (left.data() == dy.data()) device.copy(dy, to);
-    }
-  }
 };
 
 }  // namespace edl::nn

@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 #include "edl/compute/nn/chain.hpp"
 #include "edl/compute/nn/layer.hpp"
+#include "edl/compute/nn/layer/graph_joint.hpp"
 #include "edl/compute/nn/layer/one_of.hpp"
-#include "edl/compute/nn/layer/parallel.hpp"
 #include "edl/compute/nn/literal.hpp"
 
 namespace edl::nn {
-
-/// A node of a graph that joins the results of others.
-template <merge How>
-struct joint {
-  static constexpr merge how = How;
-  static constexpr bool reads_operands = How == merge::product;  ///< in the backward pass
-  static constexpr bool reads_y = false, overwrites_dy = false;
-};
-template <class Kind>
-concept is_joint = requires { Kind::how; };
 
 /// A node of a graph: the layers between two named results. Without a `Name`, its variables are named as in
 /// one chain. All nodes with one `Name` share variables; the first `Slices` layers cut an input out of the
@@ -30,14 +18,11 @@ concept is_joint = requires { Kind::how; };
 template <literal Name, std::size_t Slices, layer... Layers>
 struct layers_of_node : chain<Layers...> {
   static constexpr std::string_view role = Name.view();
-  static constexpr bool spliced = role.empty(), reads_operands = true;
+  static constexpr bool spliced = role.empty(), reads_operands = true, portable = true;
   static constexpr std::size_t slices = Slices;
   /// There is one layer with variables, whose name is the node's.
   static constexpr bool names_layer = !spliced && sizeof...(Layers) == Slices + 1;
 };
-
-/// A node's operands: numbers of nodes; -1: the graph's input.
-using node_operands = std::array<std::int16_t, 16>;
 
 /// A node between two results of a graph.
 template <class... Kinds>

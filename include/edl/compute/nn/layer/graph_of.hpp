@@ -156,13 +156,13 @@ inline constexpr bool is_ids = false;
 template <class Scope>
 inline constexpr bool is_ids<graph_result<Scope, input_slice<true>>> = true;
 
-template <merge How, class First, class... Others>
-constexpr auto join_results(First const& first, Others const&... others) {
+/// The result that a joint makes of others.
+template <class Kind, class First, class... Others>
+constexpr auto join_by(Kind const& kind, First const& first, Others const&... others) {
   using own = typename scope_of<First>::type;
   constexpr bool whole = own::records || !(is_ids<First> || ... || is_ids<Others>);
   static_assert(whole, "edl: ids are for an `nn::embedding` or an `nn::embedding_bag`, which stands between");
-  using scope =
-      typename merged_scope<own, typename scope_of<Others>::type...>::type::template with<joint<How>>;
+  using scope = typename merged_scope<own, typename scope_of<Others>::type...>::type::template with<Kind>;
   constexpr std::size_t n = 1 + sizeof...(Others);
   constexpr bool few = n <= std::tuple_size_v<node_operands>;
   static_assert(few, "edl: at most 16 results become one at a time");
@@ -171,11 +171,41 @@ constexpr auto join_results(First const& first, Others const&... others) {
     (first.within->check_same(others.within), ...);
     from = {std::int16_t(commit(first)), std::int16_t(commit(others))...};
   }
-  int const node = first.within->put(joint<How>{}, from, int(n));
+  int const node = first.within->put(kind, from, int(n));
   return graph_result<scope>{first.within, node, first.within->open(), {}};
+}
+/// Whether both are results. The compiler says it where they are not, once: in the first call.
+template <class Left, class Right>
+consteval bool are_results() {
+  constexpr bool both = is_result<Left> && is_result<Right>;
+  constexpr bool said = both || [] {
+    if constexpr (is_result<Left>)
+      return Left::scope::records;
+    else if constexpr (is_result<Right>)
+      return Right::scope::records;
+    else
+      return false;
+  }();
+  static_assert(said, "edl: `nn::matmul` and `nn::cross_attention` are of two results of one `nn::graph`");
+  return both;
+}
+template <merge How, class... Results>
+constexpr auto join_results(Results const&... results) {
+  return join_by(joint<How>{}, results...);
 }
 
 }  // namespace detail
+
+/// Within the function of a graph: the product of two results for each sample. Each is a matrix with a row
+/// for each place and a column for each channel. So `matmul(a, b | transpose{})` is how each place of a goes
+/// with each of b. It runs on the processor. (h, w, k) · (k places, c) → (h, w, c)
+template <class Left, class Right>
+constexpr auto matmul(Left const& a, Right const& b) {
+  if constexpr (detail::are_results<Left, Right>())
+    return detail::join_by(matrix_product{}, a, b);
+  else
+    return a;
+}
 
 /// Applies a layer to a result. Write the layer where it is used, or make it with `shared`.
 template <class Result, class L>
