@@ -8,8 +8,9 @@
 
 namespace edl::replica {
 
-/// A model's parameters, cut for sums that begin before all gradients are there. Where the cuts are follows
-/// from the number of parameters alone, so that all members of a world cut alike; at cache lines' borders.
+/// Divides a model's parameters for sums that begin before all gradients are final. The borders depend only
+/// on the number of parameters, so that all members of a world use the same ones; they are at cache lines'
+/// borders.
 class buckets {
  public:
   struct range {
@@ -17,7 +18,7 @@ class buckets {
     std::size_t size() const { return last - first; }
   };
 
-  /// As many as it takes for each to have `most_bytes` at most, but for what fills its last line.
+  /// As many as needed for each to have at most `most_bytes`, plus the rest of its last cache line.
   buckets(std::size_t parameters, std::size_t most_bytes) : parameters_(parameters) {
     std::size_t const bytes = parameters * sizeof(float), most = std::max(most_bytes, sizeof(float));
     count_ = std::max((bytes + most - 1) / most, std::size_t{1});
@@ -31,7 +32,7 @@ class buckets {
     return r;
   }
 
-  /// When gradients from number `first` on are final: the first bucket of which all are, not above `before`.
+  /// If gradients from number `first` on are final: the first complete bucket, not above `before`.
   std::size_t final_from(std::size_t first, std::size_t before) const {
     invariant(before <= count_, "what is ready before is a bucket, or none");
     while (before > 0 && border(before - 1) >= first) --before;

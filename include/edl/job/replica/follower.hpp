@@ -22,12 +22,12 @@ namespace edl::replica {
 /// "took version 7 from worker 2 (4096 bytes in 3 ms)"
 std::string copied_line(std::uint64_t version, std::uint32_t from, std::size_t values, time_point began);
 
-/// A newcomer's way into a job that trains by all-reduce: it copies the model of a worker whose world goes on
-/// meanwhile, and then makes the steps that follow (`step_log`), until that world ends for its sake. Nobody
-/// waits for it.
+/// Brings a new worker into a job that trains by all-reduce: it copies the model of a worker whose world
+/// continues meanwhile, and then repeats the following steps (`step_log`), until that world ends for its
+/// sake. No other worker waits for it.
 ///
-/// What it is told need not be so. Where it cannot follow it says why in its log. Then the next world is its
-/// own all the same, and waits until it has a copy.
+/// It does not trust what it receives. If it cannot follow, it logs why. It then takes part in the next
+/// world, which waits until it has a copy.
 ///
 /// Thread safety: used by one thread that is not the node's.
 class follower {
@@ -39,19 +39,19 @@ class follower {
     logger log;
     std::function<bool()> stopping;       ///< true ends it: it throws worker::interrupted
     std::function<std::uint64_t()> over;  ///< worlds below are over
-    /// Where their world has ended, those that it follows make a step in so long, or it enters as it is. A
-    /// new master does not know who follows, and lets all wait until it enters.
+    /// If the followed world has ended and makes no step for this long, it enters as it is. A new master does
+    /// not know followers, and makes all wait until it enters.
     std::chrono::milliseconds next_world_in{2'000};
   };
 
-  /// What the store is a copy of.
+  /// The state that the store is a copy of.
   struct copy {
     std::uint64_t world = 0, version = 0;
   };
 
   explicit follower(dependencies with) : with_(std::move(with)) {}
 
-  /// Follows worker `from`, which listens at `source`. Nothing: the store is no copy.
+  /// Follows worker `from`, which listens at `source`. Empty: the store is not a copy.
   std::optional<copy> follow(net::channel& source, std::uint32_t from);
 
  private:

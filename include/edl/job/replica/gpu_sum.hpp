@@ -21,54 +21,54 @@
 namespace edl::replica {
 
 /// `step_sum` between the GPUs of a group's members. Gradients and changes of state stay in their memory.
-/// NCCL sums them, bucket by bucket, while the backward pass goes on. The group itself carries the
-/// minibatches' identities, and is what tells that a member is lost: then the sum is given up, at once.
+/// NCCL sums them, bucket by bucket, while the backward pass continues. The group itself exchanges the
+/// minibatches' identities, and detects the loss of a member: then the sum is aborted at once.
 ///
-/// Errors are collective::broken; after one, `enter` is the only way on. Thread safety: one thread; who
-/// aborts the group from another ends what waits here.
+/// Errors are collective::broken; after one, only `enter` may be called. Thread safety: one thread; aborting
+/// the group from another thread ends waits here.
 class gpu_sum {
  public:
   struct options {
     std::size_t parameters = 0;
-    std::string unwanted{};                           ///< why no member tries at all; empty: all do
+    std::string unwanted{};                           ///< why no member tries; empty: all do
     std::size_t bucket_bytes = std::size_t(8) << 20;  ///< of a bucket, at most: a graph's cut costs some µs
     std::chrono::milliseconds join_in{60'000};        ///< NCCL is given up after this
-    std::chrono::milliseconds sum_in{300'000};        ///< a member is taken for lost
-    /// An error of NCCL's is put down to a member's loss if that is noticed within this.
+    std::chrono::milliseconds sum_in{300'000};        ///< after which a member is considered lost
+    /// An NCCL error is attributed to the loss of a member if that is detected within this time.
     std::chrono::milliseconds blame_in{5'000};
   };
 
-  /// `there`: where gradients are computed; null: on no GPU.
+  /// `there`: the arena of the gradients; null: no GPU.
   gpu_sum(arena* there, options o);
   ~gpu_sum();
 
-  /// Why GPUs are not joined, and the rank of a member that it is for (−1: of others).
+  /// Why GPUs are not joined, and the rank of the responsible member (−1: others).
   struct refusal {
     int rank = 0;
     std::string why;
     bool with_gpu = false;  ///< a member has one
   };
 
-  /// From now on in this group, if its GPUs can be joined. All its members call this together, and either all
-  /// are joined or none is. `unable`: why this member's GPU cannot be; empty: it can.
+  /// Enters this group, if its GPUs can be joined. All members call this together, and either all are joined
+  /// or none. `unable`: why this member's GPU cannot join; empty: it can.
   std::optional<refusal> enter(std::shared_ptr<collective::group> group, std::string const& unable = {});
 
-  /// In no group any more. What was brought is dropped.
+  /// Leaves the group, and drops contributions.
   void leave();
 
   bool joined() const { return joined_; }
   std::string describe() const;  ///< "NCCL 2.28.3"
 
-  /// As `step_sum` does, of the one minibatch that a member has in a step. What breaks here is thrown by
-  /// `sum`.
+  /// As in `step_sum`, for the single minibatch of a member in a step. Errors here are thrown by `sum`.
   void ready(contribution const& c, std::size_t first);
   bool begun() const { return next_ < buckets_.count(); }
   std::size_t brought() const { return mine_ ? 1 : 0; }
 
-  /// `counts`: no member has counted it before; otherwise what it would add is left out.
+  /// `counts`: no member has counted it before; otherwise its contribution is left out.
   void bring(contribution const& c, bool counts);
 
-  /// Makes the sum, of which `arena::average` makes a step's gradients; tells what all members brought.
+  /// Computes the sum, from which `arena::average` makes a step's gradients; returns all members'
+  /// contributions.
   std::vector<contribution> sum();
 
  private:

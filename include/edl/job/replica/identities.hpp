@@ -11,7 +11,7 @@
 
 namespace edl::replica::detail {
 
-// Identities of minibatches travel in sums, in numbers that a sum with zeros leaves as they are: 16 bits in a
+// Identities of minibatches are sent in sums, as numbers that a sum with zeros does not change: 16 bits in a
 // float.
 inline constexpr std::size_t floats_per_contribution = 13;
 

@@ -10,8 +10,8 @@
 
 namespace edl::replica {
 
-/// Does some work on a node's thread, which is not this one, and returns what it returns, or throws what it
-/// throws. Throws error where the node has stopped. Thread safety: safe.
+/// Runs `work` on a node's thread, which must not be this one, and returns its result, or throws its
+/// exception. Throws error if the node has stopped. Thread safety: safe.
 template <class F>
 auto on_node(net::node& node, F const& work) {
   using result = std::invoke_result_t<F>;

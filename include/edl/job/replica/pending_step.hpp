@@ -12,8 +12,8 @@
 
 namespace edl::replica {
 
-/// The step that a member was about to make when its world broke. Members that have different rows make a
-/// step only when all of them have all that it takes. So if any has made it, each survivor can.
+/// The step that a member was about to make when its world broke. Members with different rows make a step
+/// only when all of them have all of its data. So if any has made it, each survivor can.
 ///
 /// Thread safety: unsafe.
 class pending_step {
@@ -22,7 +22,7 @@ class pending_step {
   pending_step(std::uint64_t of, std::uint64_t version, std::span<contribution const> minibatches,
                view<float> sums, std::span<std::vector<sparse::row_gradients> const> rows);
 
-  /// Whether it leads to what the newest copy of the model is.
+  /// Whether it leads to the version of the newest copy of the model.
   bool leads_to(std::uint64_t of, std::uint64_t version) const { return of == world_ && version == version_; }
 
   /// Makes it; once.

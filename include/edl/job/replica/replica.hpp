@@ -37,22 +37,22 @@ class World;  // edl/base/wire/edl.pb.h
 namespace edl::replica {
 
 /// A worker's own copy of the model, in a job that trains by all-reduce. A step is one sum (`step_sum`) of
-/// everybody's gradients, changes of the state, and identities of the minibatches; it begins while the
+/// all members' gradients, changes of the state, and identities of the minibatches; it begins while the
 /// gradients are computed. Then every copy makes the same step and counts the same minibatches. When a world
-/// ends, under the worker's hands or because the master says so, what was under way is void (`rolled_back`).
-/// The copy enters the next world, there takes the newest copy of others if its own is older, and goes on.
+/// ends, by a failure or by the master's decision, the step in progress is void (`rolled_back`). The copy
+/// enters the next world, copies a newer state from others if its own is older, and continues.
 ///
-/// Where it begins without a copy, and others train, it follows them first (`follower`). A model with shared
+/// If it starts without a copy while others train, it first follows them (`follower`). A model with shared
 /// tables, or in the memory of GPUs, is copied while the next world waits.
 ///
-/// Where the GPUs of a world can be joined, the sum is theirs (`gpu_sum`). The copy is in their memory, and a
-/// step is made there.
+/// If the GPUs of a world can be joined, they compute the sum (`gpu_sum`). The copy is then in their memory,
+/// and steps are made there.
 ///
 /// Tables that are not small are shared among the members (`row_shares`): each has some of the rows. A step
-/// takes every minibatch's gradients of rows to every member, and each makes its own rows' part of it.
+/// sends every minibatch's gradients of rows to every member, and each applies those of its own rows.
 ///
-/// With --fixed_global_batch a step has as many minibatches as the job was started with workers. A member of
-/// a smaller world brings several, and one of a larger world may have nothing to do.
+/// With --fixed_global_batch the number of minibatches in a step is the job's initial number of workers. A
+/// member of a smaller world contributes several, and one of a larger world may be idle.
 ///
 /// Thread safety: as a `parameter_link`, by one thread that is not the node's; `world_is_over` on the node's
 /// thread.
@@ -66,12 +66,12 @@ class replica final : public worker::remote_link {
     ps::server& server;
     train::program const& model;
     edl::job const& job;
-    arena* there;  ///< where the model's gradients are computed; null: on no GPU
+    arena* there;  ///< the arena of the model's gradients; null: no GPU
     logger log;
-    /// Told, on the node's thread, of versions that the store has frozen; only in the first member of a
+    /// Called, on the node's thread, for versions that the store has frozen; only in the first member of a
     /// world.
     std::function<void(std::uint64_t generation, ps::push_result const&)> frozen;
-    /// Makes ready what a first pass would, before others wait for that.
+    /// Does the preparations of a first pass, before others wait for it.
     std::function<void()> warm_up = [] {};
   };
 
@@ -92,24 +92,24 @@ class replica final : public worker::remote_link {
   std::optional<std::uint64_t> rests_at() const override;
   void turn(std::uint32_t lane, bool last) override { place_ = lane, last_turn_ = last; }
 
-  /// Enters the next world. Throws worker::given_up when the master has given this worker up, error when it
+  /// Enters the next world. Throws worker::given_up if the master has given this worker up, error if it
   /// cannot be reached.
   bool refresh() override;
 
-  /// Of the world that it is in; 0: none yet.
+  /// The number of its world; 0: none yet.
   std::uint64_t generation() const override { return number_; }
 
   /// The master is at another generation.
   void world_is_over(std::uint64_t next);
 
-  /// Whether a copy can be made of others' while they go on.
+  /// Whether it can copy the model from others while they continue.
   bool may_follow() const;
 
   /// Serves `wire::method::follow`. On the node's thread.
   asio::awaitable<void> handle(net::request& r) { return log_.handle(r); }
 
-  /// Asked on any thread from now on, until the node ends: true ends the world with its next step, makes
-  /// `refresh` throw `interrupted`, and so does what waits for others for longer than a step takes.
+  /// Called on any thread from now on, until the node ends: true ends the world with its next step, and makes
+  /// `refresh`, and waits for others longer than a step, throw `interrupted`.
   void stop_when(std::function<bool()> stopping);
 
  private:
@@ -119,7 +119,7 @@ class replica final : public worker::remote_link {
     std::unique_ptr<net::channel> to;  // null: itself
   };
 
-  /// It can go on only when others do, as long as this lives.
+  /// During this object's lifetime it waits for others.
   struct waiting {
     std::atomic<int>& count;
     explicit waiting(std::atomic<int>& of) : count(of) { ++count; }

@@ -13,24 +13,25 @@
 
 namespace edl::replica {
 
-/// The rows' gradients that all members of a group bring to a step, of every place (`step_sum`). Each member
-/// has all of them afterwards, in the order of the places. They travel in sums with zeros, an id as four
-/// floats of 16 bits. A member sends about twice what all members bring.
+/// Exchanges the rows' gradients of all members of a group in a step, for every place (`step_sum`).
+/// Afterwards each member has all of them, in the order of the places. They are sent as sums with zeros, an
+/// id as four floats of 16 bits. A member sends about twice the size of all members' data.
 ///
 /// Errors are collective::broken. Thread safety: one thread.
 class row_exchange {
  public:
-  /// `places`: as `step_sum::options` has it.
+  /// `places`: as in `step_sum::options`.
   row_exchange(std::vector<table_shape> const& tables, std::size_t places);
 
-  /// From now on in a group of that many members, of which this is one. What was brought is dropped.
+  /// Enters a group of this many members, with this rank. Drops earlier contributions.
   void enter(int size, int rank);
 
-  /// The rows of a minibatch for the `place`-th of this member's own, each gradient times `weight`.
+  /// Contributes the rows of a minibatch for the `place`-th of this member's places, each gradient times
+  /// `weight`.
   void bring(std::size_t place, std::span<sparse::row_gradients const> rows, float weight);
 
-  /// Exchanges them. For each place that anybody has brought rows for, in order: those of each table. They
-  /// are valid until the next call. Nothing is left for the next step.
+  /// Exchanges them. Returns, for each place with rows, in order: those of each table. They are valid until
+  /// the next call. The next step starts empty.
   std::vector<std::vector<sparse::row_gradients>> exchange(collective::group& with);
 
  private:

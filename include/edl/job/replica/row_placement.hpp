@@ -12,21 +12,20 @@
 
 namespace edl::replica {
 
-/// Hash slots of whose rows a member has all.
+/// Hash slots of which a member has all rows.
 using slot_set = std::bitset<sparse::hash_slots>;
 
 slot_set slots_in(element_range slots);
 
-/// Which members of a world have which rows of the tables. The members are cut into groups. Every group has
-/// an equal share of the hash slots (`partition`), and each of its members has all rows of these. Who knows
-/// what all members have knows it.
+/// Which members of a world have which rows of the tables. The members are divided into groups. Every group
+/// has an equal share of the hash slots (`partition`), and each of its members has all rows of these. It is a
+/// function of what all members have.
 class row_placement {
  public:
-  /// Each row is with `copies` members or more. 0, and fewer than twice as many members: with all of them.
-  /// `has`: of each member, by rank, which may be nothing; at least one member. Groups differ by one member
-  /// at most. The first members, as many as there are groups, have all rows: so a job that gives up its
-  /// youngest members, but these, loses none. As far as that allows, whoever has what a group is to have
-  /// stays in it.
+  /// Each row is on at least `copies` members; with 0, or fewer than twice as many members, on all of them.
+  /// `has`: the slots of each member, by rank, perhaps none; at least one member. Group sizes differ by at
+  /// most one. The first members, one per group, together have all rows: so a job that removes its newest
+  /// members, except these, loses none. Otherwise members stay in the group whose rows they have.
   row_placement(std::span<slot_set const> has, int copies, int wanted = 0);
 
   int groups() const { return groups_; }
@@ -38,7 +37,7 @@ class row_placement {
     return partition(sparse::hash_slots, std::uint32_t(groups_), std::uint32_t(group));
   }
 
-  /// The member that `rank` asks for rows of another group. Ranks ask different ones.
+  /// The member from which `rank` requests rows of another group. Different ranks use different ones.
   int source(int group, int rank) const {
     invariant(group >= 0 && group < groups_, "a group of rows is one of those there are");
     auto const& of = members_[std::size_t(group)];

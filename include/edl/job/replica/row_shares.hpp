@@ -20,61 +20,61 @@
 
 namespace edl::replica {
 
-/// Calls to other members that are made side by side.
+/// A call to another member; several are made in parallel.
 struct member_call {
   std::size_t member = 0;  ///< its rank
   net::outgoing request;
 };
 
-/// The rows that one member of a world has, and those that it asks others for. While tables are small, every
-/// member has all rows. Once they are not, the members share them (`row_placement`).
+/// The rows of one member of a world, and its requests for others. While tables are small, every member has
+/// all rows. Once they are not, the members share them (`row_placement`).
 ///
-/// Errors are collective::broken. Thread safety: one thread at a time; not the node's, but for `stepped`.
+/// Errors are collective::broken. Thread safety: one thread at a time; not the node's, except `stepped`.
 class row_shares {
  public:
   struct options {
     std::vector<table_shape> tables;
-    int copies = 0;         ///< of each row, once the tables are not small; 0: one with every member
-    std::size_t small = 0;  ///< bytes of rows, of all tables, up to which they are
+    int copies = 0;         ///< of each row, once the tables are not small; 0: one on every member
+    std::size_t small = 0;  ///< bytes of all tables' rows up to which they are small
     std::shared_ptr<ps::store> store;
-    std::function<void(std::function<void()> const& work)> on_node;  ///< works on the node's thread
-    /// Makes these calls, each until it is answered, and returns the answers.
+    std::function<void(std::function<void()> const& work)> on_node;  ///< runs work on the node's thread
+    /// Makes these calls, retrying each until it gets a reply, and returns the replies.
     std::function<std::vector<std::string>(std::vector<member_call> const& calls)> call;
     std::function<std::string(std::size_t member)> name;
   };
 
   explicit row_shares(options o);
 
-  /// From now on in a world of that many members, of which this is one. So many are `wanted`.
+  /// Enters a world of this many members, with this rank. `wanted`: the requested number.
   void enter(int size, int rank, int wanted = 0);
 
-  /// Before the store begins from a checkpoint or an exported model, or from the seed (an empty path). It is
-  /// to hold all rows, or this member's share; `gather` takes it that it does.
+  /// Call before the store loads a checkpoint or an exported model, or starts from the seed (an empty path).
+  /// It must load all rows, or this member's share; `gather` assumes that.
   void prepare(std::string const& from);
 
   /// The store is a copy of the world's state without any rows.
   void forget() { has_.reset(); }
 
-  /// Agrees with all members of the world on who is to have which rows, and fetches those that the store
-  /// lacks. What it is to give up it still has. False: nobody has some of the rows. All members are told the
-  /// same. Throws edl::error where a member has other options.
+  /// Agrees with all members of the world on the placement of rows, and fetches those that the store lacks.
+  /// It does not drop any yet. False: some rows are on no member. All members get the same result. Throws
+  /// edl::error if a member has other options.
   bool gather(collective::group& with, std::uint64_t world);
 
-  /// Gives up what it is not to have, when all members have gathered. What a world that breaks before has
-  /// moved is not lost, whoever goes on.
+  /// Drops surplus rows, when all members have gathered. If a world breaks earlier, no moved rows are lost,
+  /// whichever members continue.
   void resolve(collective::group& with);
 
   /// Whether members have different rows.
   bool divided() const { return divided_; }
 
-  /// Weights of the rows, from who has them, when the member is at this version.
+  /// Gets the weights of the rows from the members that have them, at this version.
   void pull(sparse::minibatch_rows& rows, std::uint64_t world, std::uint64_t version);
 
-  /// The store has made a step, after which its tables may not be small any more. On the node's thread.
+  /// Call after a step of the store, because its tables may no longer be small. On the node's thread.
   void stepped();
 
-  /// Does what `stepped` has found, now that all members have made that step. They find the same, as it
-  /// follows from the number of rows alone. True: this member has given rows up.
+  /// Executes the decision of `stepped`, once all members have made that step. All decide the same, because
+  /// it depends only on the number of rows. True: this member has dropped rows.
   bool divide();
 
  private:

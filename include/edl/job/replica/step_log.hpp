@@ -20,15 +20,15 @@
 
 namespace edl::replica {
 
-/// The newest steps of a worker's copy of the model, for newcomers that follow it. A newcomer takes a copy
-/// while the members train on, and makes all steps since then itself: the same arguments of
-/// `ps::store::step`, so the same bits. When it is near, the members are to leave their world together
-/// (`wants_end`). The steps that it lacks until then are in the log.
+/// The newest steps of a worker's copy of the model, for new workers that follow it. A new worker copies the
+/// model while the members train on, and repeats all steps since then: with the same arguments of
+/// `ps::store::step`, so with the same bits. When it is close, the members must leave their world together
+/// (`wants_end`). The log has the steps that it lacks until then.
 ///
-/// Steps are kept from a newcomer's first call on, as far as any still lacks them. If they are more than the
-/// bound, nobody follows any more: who is that slow takes a copy of a world that waits for it.
+/// Steps are kept from a new worker's first call on, while any follower lacks them. Beyond the limit
+/// following ends: such a slow worker copies the model in a world that waits for it.
 ///
-/// Thread safety: only on the node's thread, but for `wanted` and `wants_end`.
+/// Thread safety: only on the node's thread, except `wanted` and `wants_end`.
 class step_log {
  public:
   struct step {
@@ -47,20 +47,20 @@ class step_log {
 
   step_log(asio::any_io_executor on, options o);
 
-  /// Whether steps are to be added.
+  /// Whether steps must be added.
   bool wanted() const { return wanted_; }
 
-  /// Whether a newcomer is so near that the world should end with the next step.
+  /// Whether a new worker is so close that the world should end with the next step.
   bool wants_end() const { return wants_end_; }
 
-  /// The copy is of this world now, and at this version; 0: nobody may follow it. A copy that has come there
-  /// otherwise than by the steps that were added has lost its followers.
+  /// The copy is now of this world, at this version; 0: it cannot be followed. If the copy got there other
+  /// than by the added steps, its followers are dropped.
   void begin(std::uint64_t world, std::uint64_t version);
 
-  /// The copy has made a step. With a world's last one, those that are near are brought into the next.
+  /// The copy has made a step. With a world's last step, close followers are brought into the next world.
   void add(step s);
 
-  /// Those who are brought into the next world; until `begin`.
+  /// The followers that are brought into the next world; until `begin`.
   std::set<std::uint32_t> const& brought() const { return brought_; }
 
   /// Serves `wire::method::follow`.

@@ -19,25 +19,25 @@
 
 namespace edl::replica {
 
-/// What the members of a group add up in a step: gradients and changes of state, each minibatch's times its
+/// The sum over a group's members in a step: gradients and changes of state, each minibatch's times its
 /// records, and the minibatches' identities. A step has places for minibatches; each member has some of them.
 ///
-/// Gradients are summed in buckets, the last of the arena first. A bucket whose gradients are final is summed
-/// by a thread of this object's own while those before it are still being computed. Where the buckets end
-/// follows from the number of parameters alone, so that all members cut alike, whoever is early.
+/// Gradients are summed in buckets, the last of the arena first. A separate thread sums a bucket whose
+/// gradients are final while earlier ones are still being computed. The buckets' borders depend only on the
+/// number of parameters, so that all members use the same ones.
 ///
-/// Errors are collective::broken; after one, `enter` is the only way on. Thread safety: one thread.
+/// Errors are collective::broken; after one, only `enter` may be called. Thread safety: one thread.
 class step_sum {
  public:
   struct options {
     std::size_t parameters = 0, state = 0;
-    bool bfloat16 = false;  ///< gradients travel as bfloat16
-    /// Places of a step, which are added up in their order, so that sums have the same bits however many
-    /// members there are. With 0 there is one place for each member, in whatever order is fast.
+    bool bfloat16 = false;  ///< gradients are sent as bfloat16
+    /// Places of a step, which are added in their order, so that sums are bitwise equal for any number of
+    /// members. With 0 there is one place for each member, in any fast order.
     std::size_t places = 0;
-    /// A bucket's, at most. With less, the first one goes sooner and less is left when the last gradient is
-    /// final. With more, the share of an operation's round trips is smaller. At 10 Gbit/s this takes 7 ms,
-    /// and they less than one.
+    /// Largest size of a bucket. With less, the first one is sent sooner and less remains when the last
+    /// gradient is final. With more, the share of round trips is smaller. At 10 Gbit/s a bucket takes 7 ms,
+    /// and its round trips less than one.
     std::size_t bucket_bytes = std::size_t(4) << 20;
   };
 
@@ -45,39 +45,39 @@ class step_sum {
   step_sum(step_sum const&) = delete;
   step_sum& operator=(step_sum const&) = delete;
 
-  /// Aborts the group if a sum is under way.
+  /// Aborts the group if a sum is in progress.
   ~step_sum();
 
-  /// From now on in this group (null: in none). All that was brought is dropped; the group before, if it had
-  /// begun a sum, has been aborted.
+  /// Enters this group (null: none). Drops all contributions; if the previous group had begun a sum, it must
+  /// have been aborted.
   void enter(std::shared_ptr<collective::group> group);
 
   /// This member's places.
   collective::share own() const { return own_; }
 
-  /// Minibatches brought for the next step.
+  /// Number of minibatches contributed to the next step.
   std::size_t brought() const { return brought_; }
 
-  /// The last minibatch that this member brings to the step is being computed, for the `place`-th of its own.
-  /// Gradients from number `first` on are final. It is brought next, with the same span.
+  /// The last minibatch of this member's contribution to the step is being computed, for the `place`-th of
+  /// its places. Gradients from number `first` on are final. It is contributed next, with the same span.
   void ready(std::size_t place, contribution const& c, view<float> gradients, std::size_t first);
 
   /// Whether a sum has been begun by `ready`.
   bool begun() const { return ahead_.has_value(); }
 
-  /// Brings a minibatch. Returns what it adds, parameters and then state, to be changed unless the sum has
-  /// begun.
+  /// Contributes a minibatch. Returns its term, parameters and then state, which may be changed unless the
+  /// sum has begun.
   std::span<float> bring(std::size_t place, contribution const& c, view<float> gradients,
                          view<float> state_change);
 
-  /// Makes the sum; tells what all members brought, by place. What it comes to is in `sums`. `ends`: this
-  /// member wants the group to end with it.
+  /// Computes the sum, which is then in `sums`; returns all members' contributions, by place. `ends`: this
+  /// member requests that the group ends with it.
   std::vector<contribution> sum(bool ends = false);
 
-  /// Whether any member has wanted that of the last sum; all know alike.
+  /// Whether any member has requested that in the last sum; equal on all members.
   bool ends() const { return ends_; }
 
-  /// Parameters, then state; until the next minibatch is brought or computed.
+  /// Parameters, then state; valid until the next minibatch is contributed or computed.
   std::span<float> sums() { return term(0); }
 
  private:
