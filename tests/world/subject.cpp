@@ -194,6 +194,18 @@ void job::come(std::string const& role, std::uint32_t id, milliseconds pause) {
   });
 }
 
+// By hand. Members that were told of the end by a master that was killed before its own: the next one needs
+// others.
+void job::bring_others() {
+  after(5s, [this] {
+    if (over_ || ending_) return;
+    for (int n = int(living_or_coming("worker")); n < plan_.workers; ++n) come("worker", next_worker_++, 0ms);
+    for (int i = 0; i < plan_.servers; ++i)
+      if (!living_of("ps", std::uint32_t(i)) && !coming_.contains({"ps", std::uint32_t(i)}))
+        come("ps", std::uint32_t(i), 0ms);
+  });
+}
+
 std::size_t job::living_or_coming(std::string const& role) const {
   auto const of_role = [&](auto const& one) { return one.first == role; };
   return std::size_t(std::ranges::count_if(coming_, of_role)) +
@@ -214,15 +226,7 @@ void job::launch_master() {
     world::set_dns(master_name, master_at_);
   }
   launch("master", 0, variables);
-  if (plan_.launched || started_ == 1) return;
-  // Members that were told of the end by a master that was killed before its own: it needs others.
-  after(5s, [this] {
-    if (over_ || ending_) return;
-    for (int n = int(living_or_coming("worker")); n < plan_.workers; ++n) come("worker", next_worker_++, 0ms);
-    for (int i = 0; i < plan_.servers; ++i)
-      if (!living_of("ps", std::uint32_t(i)) && !coming_.contains({"ps", std::uint32_t(i)}))
-        come("ps", std::uint32_t(i), 0ms);
-  });
+  if (!plan_.launched && started_ > 1) bring_others();
 }
 
 void job::start() {
@@ -409,7 +413,12 @@ void job::member_ended(process const& who) {
     return pump();
   }
   // Who leaves by itself has heard of the end.
-  if (over_ || who.replaced || (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns)) return;
+  if (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns) {
+    // One that stood still may hear of it late, when there is another master.
+    if (process const* const newest = master(); newest && newest->number != who.joined) bring_others();
+    return;
+  }
+  if (over_ || who.replaced) return;
   come(who.role, who.role == "worker" ? next_worker_++ : who.id, milliseconds(draws_.between(100, 3000)));
 }
 

@@ -97,6 +97,7 @@ class job {
               std::uint64_t order = 0);
   void launch_master();
   void come(std::string const& role, std::uint32_t id, std::chrono::milliseconds pause);
+  void bring_others();
   std::size_t living_or_coming(std::string const& role) const;
   void pump();
   void after(world::duration pause, std::function<void()> what);
