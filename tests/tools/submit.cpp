@@ -13,7 +13,7 @@ using job::has;
 
 TEST_CASE("a job is submitted, runs, is listed and described, and goes as a whole") {
   shell s;
-  auto const submitted = s.submit({}, 2000);
+  auto const submitted = s.submit({"--num_epochs=1000"}, 2000);
   CAPTURE(submitted.text);
   REQUIRE(submitted.code == 0);
   CHECK(has(submitted.text, "edl logs j -f"));
