@@ -29,7 +29,8 @@ inline lab::options usual() {
   return {.images = {{"tiny:1", {.programs = {{"tiny", EDL_TINY}}, .entrypoint = {}}}}};
 }
 
-/// Microseconds for each record, until `check_exact` releases the job: long enough to act on a busy machine.
+/// Microseconds for each record, until `check_exact` releases the job; ten times as many after the first
+/// thousand of each process: long enough to act on a busy machine.
 constexpr int held = 3000;
 
 /// What the command says and how it ends.
@@ -64,7 +65,7 @@ class laboratory {
         "--num_minibatches_per_task=4",
         "--volume=host_path=" + std::filesystem::path(job::data().training).parent_path().string() +
             ",mount_path=/data",
-        "--envs=TINY_GATE=/data/gate,TINY_DELAY_US=" + std::to_string(slow)};
+        "--envs=TINY_GATE=/data/gate,TINY_SLOWER_AFTER=1000,TINY_DELAY_US=" + std::to_string(slow)};
     for (std::string const& one : more) {
       std::erase_if(line, [&](std::string const& usual) {
         return usual.starts_with("--") && usual.substr(0, usual.find('=')) == one.substr(0, one.find('='));

@@ -77,7 +77,7 @@ TEST_CASE(
   http_client::connection live(page.port);
   live.say(get("/api/live")).until("event: reset\n");
   json const flags{"--training_data=/data/train",  "--minibatch_size=32",
-                   "--num_minibatches_per_task=1", "--num_epochs=4",
+                   "--num_minibatches_per_task=1", "--num_epochs=20",
                    "--history_steps=10",           "--checkpoint_dir=/data/looked_at",
                    "--validation_data=/data/test", "--evaluation_steps=100"};
   it.submit("a", 1, 4, 4, held, {{"flags", flags}});

@@ -88,8 +88,9 @@ struct tiny {
 
  private:
   /// TINY_FAILS: "throw", "abort" or "exit" at the first record. TINY_DELAY_US: microseconds per record, so
-  /// that a test can act in the middle of a job, until there is a file TINY_GATE; TINY_PREDICTION_DELAY_US:
-  /// the same of a prediction; TINY_EVALUATION_DELAY_US: of an evaluation.
+  /// that a test can act in the middle of a job, until there is a file TINY_GATE; after TINY_SLOWER_AFTER
+  /// records a process takes ten times as long, so that the job does not end before the test has acted;
+  /// TINY_PREDICTION_DELAY_US: the same of a prediction; TINY_EVALUATION_DELAY_US: of an evaluation.
   static void disturb() {
     if (char const* how = std::getenv("TINY_FAILS")) {
       if (how != std::string_view("throw")) std::fputs("tiny: libdata.so is not there\n", stderr);
@@ -97,7 +98,10 @@ struct tiny {
       if (how == std::string_view("exit")) std::_Exit(3);
       throw edl::data_error("this worker was told to fail");
     }
-    if (!opened()) pause("TINY_DELAY_US");
+    if (opened()) return;
+    static std::atomic<int> seen{0};
+    char const* const limit = std::getenv("TINY_SLOWER_AFTER");
+    pause("TINY_DELAY_US", limit && ++seen > std::atoi(limit) ? 10 : 1);
   }
 
   static bool opened() {
@@ -107,9 +111,9 @@ struct tiny {
     return open;
   }
 
-  static void pause(char const* name) {
+  static void pause(char const* name, int times = 1) {
     if (char const* delay = std::getenv(name))
-      std::this_thread::sleep_for(std::chrono::microseconds(std::atoi(delay)));
+      std::this_thread::sleep_for(times * std::chrono::microseconds(std::atoi(delay)));
   }
 };
 
