@@ -100,8 +100,8 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value 
       case sum:
       case peak: {
         std::vector<std::int64_t> along;
-        if (n.along.has(nn::places)) along.push_back(1);
-        if (n.along.has(nn::channels)) along.push_back(2);
+        if (has(n.along, nn::places)) along.push_back(1);
+        if (has(n.along, nn::channels)) along.push_back(2);
         name = n.what == sum ? g.add("ReduceSum", {operand(n.a), g.numbers(along)})
                              : g.add("ReduceMax", {operand(n.a)}, {{"axes", along}});
         break;

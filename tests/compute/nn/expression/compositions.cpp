@@ -41,7 +41,7 @@ struct composition {
   }
 
   static constexpr nn::tensor step(auto& layer, std::size_t which, nn::tensor a, nn::tensor b) {
-    auto const has = [&](nn::axes of) { return layer.over_of(a).has(of); };
+    auto const spans = [&](nn::axes of) { return has(layer.over_of(a), of); };
     switch (which) {
       case 0:
         return a + 0.5 * b;
@@ -68,17 +68,18 @@ struct composition {
       case 11:
         return nn::expm1(-nn::square(a)) + nn::silu(b);
       case 12:
-        return has(nn::channels) ? nn::mean(a, nn::channels) * b : a - b;
+        return spans(nn::channels) ? nn::mean(a, nn::channels) * b : a - b;
       case 13:
-        return has(nn::places) ? nn::mean(a, nn::places) - b : a + b;
+        return spans(nn::places) ? nn::mean(a, nn::places) - b : a + b;
       case 14:
-        return has(nn::places | nn::channels) ? nn::variance(a, nn::places | nn::channels) + b : a * 0.5 + b;
+        return spans(nn::places | nn::channels) ? nn::variance(a, nn::places | nn::channels) + b
+                                                : a * 0.5 + b;
       case 15:
-        return has(nn::channels) ? nn::softmax(a) * b : nn::tanh(a) + b;
+        return spans(nn::channels) ? nn::softmax(a) * b : nn::tanh(a) + b;
       case 16:
-        return has(nn::places) ? nn::max(a, nn::places) * nn::tanh(b) : a + b;
+        return spans(nn::places) ? nn::max(a, nn::places) * nn::tanh(b) : a + b;
       default:
-        return has(nn::channels) ? nn::logsumexp(a, nn::channels) - b : b - a;
+        return spans(nn::channels) ? nn::logsumexp(a, nn::channels) - b : b - a;
     }
   }
 };

@@ -72,7 +72,7 @@ class deriver {
   constexpr int minus(int a, int b) { return make(operation::subtract, a, b); }
   /// A division of each element of a row by one number is one division.
   constexpr int over_by(int a, int b) {
-    if (over(a).has(channels) && !over(b).has(channels))
+    if (has(over(a), channels) && !has(over(b), channels))
       return times(a, make(operation::divide, literal(1), b));
     return make(operation::divide, a, b);
   }
@@ -80,9 +80,9 @@ class deriver {
   constexpr int less(int a, int b) { return make(operation::less, a, b); }
   constexpr int negative(int a) { return make(operation::negate, a); }
   constexpr int sum(int a, axes along) {
-    if (along.none()) return a;
+    if (along == axes{}) return a;
     return put(
-        {.what = operation::sum, .over = over(a).without(along), .along = along, .a = std::int16_t(a)});
+        {.what = operation::sum, .over = without(over(a), along), .along = along, .a = std::int16_t(a)});
   }
   /// If the result is an expensive value times one number per row, that value is computed from the stored
   /// result. Softmax is an example.
@@ -91,7 +91,7 @@ class deriver {
     if (n.what != operation::multiply) return;
     for (int a : {n.a, n.b}) {
       int const b = a == n.a ? n.b : n.a;
-      if (of.nodes[a].what != operation::exp || of.nodes[b].over.has(channels)) continue;
+      if (of.nodes[a].what != operation::exp || has(of.nodes[b].over, channels)) continue;
       node const factor = of.nodes[b];
       bool const inverse = factor.what == operation::divide;
       dear_ = a;
@@ -120,9 +120,9 @@ class deriver {
   /// Adds to the gradient of node `to`. `slope` is the contribution of each element of a tensor over `full`.
   constexpr void send(int to, int slope, axes full) {
     if (is_number(to) || d_.nodes[to].what == operation::label) return;
-    axes const spread = full.without(over(to));  // the operand was broadcast along these
-    axes const even = spread.without(over(slope));
-    if (!even.none()) slope = times(slope, put({.what = operation::extent, .along = even}));
+    axes const spread = without(full, over(to));  // the operand was broadcast along these
+    axes const even = without(spread, over(slope));
+    if (even != axes{}) slope = times(slope, put({.what = operation::extent, .along = even}));
     slope = sum(slope, spread & over(slope));
     int& all = slopes_[std::size_t(to)];
     all = all < 0 ? slope : make(operation::add, all, slope);

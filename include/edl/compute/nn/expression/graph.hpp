@@ -13,24 +13,18 @@
 
 namespace edl::nn {
 
-/// Axes of a tensor in an expression. A tensor has some of them, and is constant along the others.
-struct axes {
-  std::uint8_t bits = 0;
-
-  constexpr bool none() const { return bits == 0; }
-  constexpr bool has(axes of) const { return (bits & of.bits) == of.bits; }
-  constexpr axes without(axes of) const { return {std::uint8_t(bits & ~of.bits)}; }
-  friend constexpr axes operator|(axes a, axes b) { return {std::uint8_t(a.bits | b.bits)}; }
-  friend constexpr axes operator&(axes a, axes b) { return {std::uint8_t(a.bits & b.bits)}; }
-  friend constexpr bool operator==(axes, axes) = default;
+/// Axes of a tensor in an expression. A tensor has some of them, and counts as constant along the others.
+/// Enumerators, so that local names may be the same.
+enum axes : std::uint8_t {
+  channels = 1,  ///< the last axis of a sample
+  places = 2,    ///< its height and width as one
+  last_axis = channels
 };
 
-// In a namespace of its own, so that local names may be the same.
-inline namespace axis_names {
-inline constexpr axes channels{1};  ///< the last axis of a sample
-inline constexpr axes places{2};    ///< its height and width as one
-inline constexpr axes last_axis = channels;
-}  // namespace axis_names
+constexpr axes operator|(axes a, axes b) { return axes(unsigned(a) | unsigned(b)); }
+constexpr axes operator&(axes a, axes b) { return axes(unsigned(a) & unsigned(b)); }
+constexpr bool has(axes all, axes some) { return (all & some) == some; }
+constexpr axes without(axes all, axes some) { return axes(unsigned(all) & ~unsigned(some)); }
 
 namespace expression {
 
@@ -145,8 +139,8 @@ struct form {
 
 /// The extents of a tensor with these axes, in a layer with the input `in`.
 constexpr shape extents_of(axes over, shape in) {
-  return {over.has(places) ? in.height : 1, over.has(places) ? in.width : 1,
-          over.has(channels) ? in.channels : 1};
+  return {has(over, places) ? in.height : 1, has(over, places) ? in.width : 1,
+          has(over, channels) ? in.channels : 1};
 }
 constexpr std::size_t elements_of(axes over, shape in) { return extents_of(over, in).size(); }
 

@@ -171,8 +171,8 @@ struct loops {
     } else {
       constexpr slot s = P.slots[std::size_t(Slot)];
       T* at = f.at[std::size_t(Slot)];
-      if constexpr (s.over.has(samples) && !P.by_rows) at += sample * f.by_sample[std::size_t(Slot)];
-      if constexpr (s.over.has(places)) at += row * f.by_row[std::size_t(Slot)];
+      if constexpr (has(s.over, samples) && !P.by_rows) at += sample * f.by_sample[std::size_t(Slot)];
+      if constexpr (has(s.over, places)) at += row * f.by_row[std::size_t(Slot)];
       return at;
     }
   }
@@ -260,9 +260,9 @@ struct loops {
   [[gnu::always_inline]] static void begin_sample(frame<T> const& f, std::size_t which, std::size_t length) {
     constexpr slot s = P.slots[std::size_t(Slot)];
     constexpr node n = P.nodes.all[std::size_t(s.of)];
-    if constexpr (s.run == Run && is_reduction(n.what) && n.along.has(places) && !n.along.has(samples))
+    if constexpr (s.run == Run && is_reduction(n.what) && has(n.along, places) && !has(n.along, samples))
       std::fill_n(f.at[std::size_t(Slot)] + which * f.by_sample[std::size_t(Slot)],
-                  s.over.has(channels) ? length : 1, neutral<n.what, T>());
+                  has(s.over, channels) ? length : 1, neutral<n.what, T>());
   }
 
   /// All sections of one sample with this many places.

@@ -118,10 +118,10 @@ constexpr tensor mean(tensor x, axes along, int line = __builtin_LINE()) {
 }
 /// Over all axes of a sample.
 constexpr tensor mean(tensor x, int line = __builtin_LINE()) {
-  return mean(x, x.within->over_of(x).without(expression::samples), line);
+  return mean(x, without(x.within->over_of(x), expression::samples), line);
 }
 constexpr tensor sum(tensor x, int line = __builtin_LINE()) {
-  return sum(x, x.within->over_of(x).without(expression::samples), line);
+  return sum(x, without(x.within->over_of(x), expression::samples), line);
 }
 constexpr tensor max(tensor x, axes along, int line = __builtin_LINE()) {
   return x.within->reduce(expression::operation::peak, x, along, line);

@@ -16,7 +16,7 @@
 namespace edl::nn::expression {
 
 /// Elements of a value per sample, or in all if the value has no sample axis.
-constexpr std::size_t of_sample(axes over, shape in) { return elements_of(over.without(samples), in); }
+constexpr std::size_t of_sample(axes over, shape in) { return elements_of(without(over, samples), in); }
 
 /// Scalars that a program stores for the backward pass.
 constexpr std::size_t kept_by(program const& p, shape in, std::size_t batch) {
@@ -68,13 +68,13 @@ inline cut cut_of(program const& p, shape in, std::size_t batch) {
 
 /// The size of a thread's own memory for a slot; 0: it has none.
 inline std::size_t own_size(program const& p, slot const& s, shape in, cut const& by) {
-  bool const c = s.over.has(channels);
+  bool const c = has(s.over, channels);
   switch (s.where) {
     case memory::own:
-      if (c) return s.over.has(places) ? by.length : std::size_t(in.channels);
-      return s.over.has(places) && !p.by_rows ? of_sample(places, in) : 1;
+      if (c) return has(s.over, places) ? by.length : std::size_t(in.channels);
+      return has(s.over, places) && !p.by_rows ? of_sample(places, in) : 1;
     case memory::total:
-      return 2 * (s.over.has(places) ? of_sample(s.over, in) : c ? by.length : 1);
+      return 2 * (has(s.over, places) ? of_sample(s.over, in) : c ? by.length : 1);
     case memory::variable:
     case memory::shared:
       return by.copies > 1 && s.over == channels ? by.length : 0;
@@ -103,15 +103,15 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
   for (int k = 0; k < p.slot_count; ++k) {
     auto const i = std::size_t(k);
     slot const& s = p.slots[i];
-    std::size_t const c = s.over.has(channels) ? std::size_t(a.in.channels) : 1;
-    bool const by_place = s.over.has(places);
+    std::size_t const c = has(s.over, channels) ? std::size_t(a.in.channels) : 1;
+    bool const by_place = has(s.over, places);
     std::size_t const sample = of_sample(s.over, a.in);
     std::size_t row = by_place ? c : 0;
     if (in_samples && by_place && c > 1) row = by.length;
     if (in_samples && p.flat) row = by.length;
-    if (in_samples && by_place && s.over.has(channels)) row = by.length;
+    if (in_samples && by_place && has(s.over, channels)) row = by.length;
     std::size_t const mine = own_size(p, s, a.in, by);
-    auto const external = [&](T const* at) { put(i, at, s.over.has(samples) ? sample : 0, row); };
+    auto const external = [&](T const* at) { put(i, at, has(s.over, samples) ? sample : 0, row); };
     switch (s.where) {
       case memory::input:
         external(a.x.data());
@@ -133,7 +133,7 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
         break;
       case memory::variable_gradient:
         if (a.gradients.empty())
-          put(i, spare, 0, s.over.has(places) ? row : 0);
+          put(i, spare, 0, has(s.over, places) ? row : 0);
         else
           external(a.gradients.data() + first[std::size_t(s.index)]);
         break;
@@ -159,7 +159,7 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
         }
         break;
       case memory::total:
-        put(i, own, 0, s.over.has(places) ? c : 0);
+        put(i, own, 0, has(s.over, places) ? c : 0);
         break;
       case memory::own:
         put(i, own, 0, s.over == (samples | places) && !p.by_rows ? 1 : 0);
@@ -181,7 +181,7 @@ void numbers_of(program const& p, call<T> const& a, T* to) {
     node const& n = p.nodes[s.of];
     double value = n.value;
     if (n.what == operation::extent)
-      value = double(of_sample(n.along, a.in)) * (n.along.has(samples) ? double(a.batch) : 1);
+      value = double(of_sample(n.along, a.in)) * (has(n.along, samples) ? double(a.batch) : 1);
     else if (n.index >= 0)
       value = a.now.nodes[s.of].value;
     to[s.index] = T(value);
@@ -212,8 +212,8 @@ void join_threads(program const& p, std::span<frame<T>> of, shape in, cut const&
     std::copy_n(all + n, n, all);
     for (std::size_t t = 1; t < of.size(); ++t)
       for (std::size_t i = 0; i < n; ++i) all[i] += of[t].at[std::size_t(k)][n + i];
-    if (s.over.has(places)) continue;
-    std::size_t const c = s.over.has(channels) ? std::size_t(in.channels) : 1;
+    if (has(s.over, places)) continue;
+    std::size_t const c = has(s.over, channels) ? std::size_t(in.channels) : 1;
     for (std::size_t i = c; i < n; ++i) all[i % c] += all[i];
   }
 }

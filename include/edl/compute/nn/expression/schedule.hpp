@@ -132,7 +132,7 @@ class scheduler {
 
  private:
   constexpr node const& at(int i) const { return p_.nodes[i]; }
-  constexpr bool inner(int i) const { return at(i).over.has(channels); }
+  constexpr bool inner(int i) const { return has(at(i).over, channels); }
   constexpr bool leaf(int i) const { return leaf_[std::size_t(i)]; }
   constexpr std::array<int, 3> operands(int i) const { return {at(i).a, at(i).b, at(i).c}; }
   constexpr bool live(int i) const { return live_[std::size_t(i)]; }
@@ -157,7 +157,7 @@ class scheduler {
     for (int i = p_.nodes.size; i-- > 0;) {
       if (!live(i)) continue;
       bool const before = i < forward_;  // computed in the forward pass
-      bool const kept = before && is_reduction(at(i).what) && at(i).over.has(samples);
+      bool const kept = before && is_reduction(at(i).what) && has(at(i).over, samples);
       bool const is_y = before && i == result_;
       leaf_[std::size_t(i)] = is_leaf(at(i).what) || kept || is_y;
       if (kept && !is_y) {
@@ -178,8 +178,8 @@ class scheduler {
     moment const m = when_[std::size_t(i)];
     if (leaf(i) || m.run != run) return {run, 0, 0};
     if (!is_reduction(at(i).what)) return m;
-    if (at(i).along.has(samples)) return {std::int8_t(2), 0, 0};
-    if (at(i).along.has(places)) return {run, std::int8_t(m.section + 1), 0};
+    if (has(at(i).along, samples)) return {std::int8_t(2), 0, 0};
+    if (has(at(i).along, places)) return {run, std::int8_t(m.section + 1), 0};
     return {run, m.section, std::int8_t(m.turn + 1)};
   }
 
@@ -188,10 +188,10 @@ class scheduler {
       if (!live(i) || leaf(i)) continue;
       bool const reduces = is_reduction(at(i).what);
       axes const loop = reduces ? at(at(i).a).over : at(i).over;
-      std::int8_t run = loop.has(samples) ? 1 : 0;
+      std::int8_t run = has(loop, samples) ? 1 : 0;
       for (int of : operands(i))
         if (of >= 0 && !leaf(of) && run != 1) {
-          bool const whole = is_reduction(at(of).what) && at(of).along.has(samples);
+          bool const whole = is_reduction(at(of).what) && has(at(of).along, samples);
           run = std::max(run, whole ? std::int8_t(2) : when_[std::size_t(of)].run);
         }
       moment m{run, 0, 0};
@@ -199,7 +199,7 @@ class scheduler {
         if (of >= 0) m = std::max(m, available(of, run));
       if (m.run != run)
         throw error("edl: an expression needs a sum over all samples before it is through with them");
-      if (loop.has(places) && m.section % 2 == 0) m = {run, std::int8_t(m.section + 1), 0};
+      if (has(loop, places) && m.section % 2 == 0) m = {run, std::int8_t(m.section + 1), 0};
       when_[std::size_t(i)] = m;
     }
   }
@@ -243,8 +243,8 @@ class scheduler {
             put(i, memory::result);
         }
       } else if (is_reduction(n.what)) {
-        put(i, n.along.has(samples) ? memory::total : n.over.has(samples) ? memory::own : memory::shared);
-      } else if (!n.over.has(samples)) {
+        put(i, has(n.along, samples) ? memory::total : has(n.over, samples) ? memory::own : memory::shared);
+      } else if (!has(n.over, samples)) {
         put(i, memory::shared);
       } else if (n.over != all_axes || (is_dear(n.what) && is_used_later(i))) {
         put(i, memory::own);
@@ -351,11 +351,11 @@ class scheduler {
       if (!live(i)) continue;
       node const& n = at(i);
       axes const over = n.over;
-      if (is_reduction(n.what) && n.along.has(places) && !n.along.has(samples)) p_.each_place = false;
-      if (!over.has(samples) && over.has(places)) p_.each_place = p_.by_rows = false;
-      if (over.has(samples) && !over.has(places)) p_.by_rows = false;
+      if (is_reduction(n.what) && has(n.along, places) && !has(n.along, samples)) p_.each_place = false;
+      if (!has(over, samples) && has(over, places)) p_.each_place = p_.by_rows = false;
+      if (has(over, samples) && !has(over, places)) p_.by_rows = false;
       if (over == (samples | places)) p_.by_blocks = false;
-      if (is_reduction(n.what) && n.along == channels && n.over.has(samples)) p_.by_blocks = false;
+      if (is_reduction(n.what) && n.along == channels && has(n.over, samples)) p_.by_blocks = false;
       if (over == channels) p_.flat = false;
     }
     for (int k = 0; k < p_.block_count; ++k) {

@@ -90,11 +90,12 @@ class scope {
     return put({.what = operation::extent, .along = along}, 0);
   }
   constexpr tensor reduce(operation o, tensor a, axes along, int line) {
-    if (along.none() || !over_of(a).has(along)) {
+    if (along == axes{} || !has(over_of(a), along)) {
       fail({mistake_kind::axis_of_reduction, line, extents_of(over_of(a), in_), {}});
       return a;
     }
-    return put({.what = o, .over = over_of(a).without(along), .along = along, .a = std::int16_t(a.id)}, line);
+    return put({.what = o, .over = without(over_of(a), along), .along = along, .a = std::int16_t(a.id)},
+               line);
   }
   constexpr axes over_of(tensor t) const { return form_.nodes[t.id].over; }
   constexpr shape in() const { return in_; }
@@ -107,7 +108,7 @@ class scope {
       result = input();
     }
     if (loss && over_of(result) != samples) fail({mistake_kind::loss_is_no_number, 0, {}, {}});
-    if (!over_of(result).has(samples)) fail({mistake_kind::result_without_input, 0, {}, {}});
+    if (!has(over_of(result), samples)) fail({mistake_kind::result_without_input, 0, {}, {}});
     // The result is a separate operation, so that it has its own memory.
     operation const last = form_.nodes[result.id].what;
     if (is_leaf(last) || is_reduction(last)) result = add(operation::same, result);
@@ -193,7 +194,7 @@ template <class A, class B>
 constexpr tensor quotient(A const& a, B const& b) {
   if constexpr (tensor_like<A> && tensor_like<B>) {
     scope& of = *a.within;
-    if (of.over_of(a).has(channels) && !of.over_of(b).has(channels))
+    if (has(of.over_of(a), channels) && !has(of.over_of(b), channels))
       return of.add(operation::multiply, a, of.add(operation::divide, of.number(1), b));
   }
   return binary(operation::divide, a, b);
@@ -202,10 +203,10 @@ constexpr tensor quotient(A const& a, B const& b) {
 }  // namespace expression
 
 constexpr axis_length tensor::channels() const {
-  return {nn::channels, within->over_of(*this).has(nn::channels) ? within->in().channels : 1};
+  return {nn::channels, has(within->over_of(*this), nn::channels) ? within->in().channels : 1};
 }
 constexpr axis_length tensor::places() const {
-  return {nn::places, within->over_of(*this).has(nn::places) ? within->in().height * within->in().width : 1};
+  return {nn::places, has(within->over_of(*this), nn::places) ? within->in().height * within->in().width : 1};
 }
 
 }  // namespace edl::nn
