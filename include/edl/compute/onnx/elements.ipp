@@ -8,8 +8,6 @@
 #include "edl/compute/nn/layer/activations.hpp"
 #include "edl/compute/nn/layer/dense.hpp"
 #include "edl/compute/nn/layer/dropout.hpp"
-#include "edl/compute/nn/layer/flatten.hpp"
-#include "edl/compute/nn/layer/identity.hpp"
 #include "edl/compute/nn/layer/layer_norm.hpp"
 #include "edl/compute/nn/layer/reshape.hpp"
 #include "edl/compute/nn/layer/scale.hpp"

@@ -96,9 +96,10 @@ struct forward_pass_of {
       what != option_of_cross_attention,
       "edl: `nn::cross_attention` has at least one of `heads` and a `dropout` from 0 to 1, and neither "
       "`causal` nor `rotary`: the places of one result are not before those of the other");
-  static_assert(what != shapes_of_reshape,
-                "edl: `nn::reshape` keeps the number of elements, and what it is given (`first` above) has "
-                "another one than what it is told to make (`second`; one extent may be 0: what is left)");
+  static_assert(
+      what != shapes_of_reshape,
+      "edl: `nn::reshape` keeps the number of elements, and its input (`first` above) has another one "
+      "than its result (`second`; one extent may be 0, and follows from the others)");
   static_assert(what != outside_of_slice,
                 "edl: `nn::slice` goes beyond what it is given (`first` above): of `second`, the last two "
                 "numbers are its `first` and `count`");

@@ -7,7 +7,7 @@
 #include "edl/compute/nn/child.hpp"
 #include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/fuse.hpp"
-#include "edl/compute/nn/layer/identity.hpp"
+#include "edl/compute/nn/layer/reshape.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
 
 namespace edl::nn {
