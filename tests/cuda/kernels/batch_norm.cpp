@@ -11,7 +11,7 @@ namespace {
 /// A normalisation in double precision, on numbers that the GPU's activations can hold, and the same on the
 /// GPU.
 struct norms {
-  gpu &g;
+  gpu& g;
   edl::norm_chain c;
   int batch;
   std::size_t before = 0;
@@ -35,7 +35,7 @@ struct norms {
 
   std::vector<double> inputs() const {
     auto v = g.draw(in, 1);
-    for (double &each : v) {
+    for (double& each : v) {
       each += shift;
       if (c.after_relu && each < 0) each = 0;
     }
@@ -43,10 +43,10 @@ struct norms {
   }
   std::vector<double> positive() const {
     auto v = g.draw(n, 7);
-    for (double &each : v) each = std::abs(each) + 0.1;
+    for (double& each : v) each = std::abs(each) + 0.1;
     return v;
   }
-  float *put(std::vector<double> const &v) const { return g.put(std::vector<float>(v.begin(), v.end())); }
+  float* put(std::vector<double> const& v) const { return g.put(std::vector<float>(v.begin(), v.end())); }
 
   void train(bool adds, double error = 4e-6) {
     std::vector<double> const none;
@@ -123,7 +123,7 @@ edl::norm_chain const chains[] = {
 
 TEST_CASE("a batch's statistics, and what follows from them") {
   in_all_ways([](bool half) {
-    for (auto const &c : chains)
+    for (auto const& c : chains)
       for (int const processors : {1, 132})
         for (std::size_t const before : {0, 1}) {
           CAPTURE(c.in.height);
@@ -158,7 +158,7 @@ TEST_CASE("a batch of one sample, and a large one") {
 TEST_CASE("a large mean costs no digits of the variance") {
   gpu g(false, 4);
   norms m{g, {{8, 8, 8}}, 32, 0, 4096};
-  for (double &each : m.x) each = double(float(each));
+  for (double& each : m.x) each = double(float(each));
   m.train(false, 1e-3);  // y itself is a difference of numbers near 4096 · scale
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("a NaN in the input is one in the result") {
     edl::norm_chain const c{{2, 2, 4}, false, relu, window};
     norms m{g, c, 2};
     m.x[1] = std::numeric_limits<double>::quiet_NaN();
-    auto *const x = g.put_activations(m.x);
+    auto* const x = g.put_activations(m.x);
     kernels::batch_norm_evaluate(g.q, c, 2, 1e-3f, x, m.device_gamma, m.device_beta, nullptr, m.device_mean,
                                  m.device_variance, m.device_y, m.device_kept);
     auto const y = g.get_activations(m.device_y, m.out);

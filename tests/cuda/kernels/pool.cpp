@@ -12,7 +12,7 @@ TEST_CASE("pooling, and its gradients") {
     edl::basic_cpu<double> cpu;
     gpu g(half);
     int const batch = 3;
-    for (pool_geometry const &p : {
+    for (pool_geometry const& p : {
              pool_geometry{{6, 8, 16}, {3, 4, 16}, 2, 2, 0},               // side by side
              pool_geometry{{7, 5, 3}, {3, 2, 3}, 2, 2, 0},                 // and what fills none
              pool_geometry{{7, 6, 8}, {4, 3, 8}, 3, 2, 1},                 // that overlap, beyond the border
@@ -54,11 +54,11 @@ TEST_CASE("the gradient finds the greatest of x, whether x or y has been rounded
     edl::basic_cpu<float> cpu;
     gpu g(false);
     int const batch = 2;
-    for (edl::pool_geometry const &p : {edl::pool_geometry{{6, 8, 4}, {3, 4, 4}, 2, 2, 0},
+    for (edl::pool_geometry const& p : {edl::pool_geometry{{6, 8, 4}, {3, 4, 4}, 2, 2, 0},
                                         edl::pool_geometry{{7, 6, 3}, {4, 3, 3}, 3, 2, 1}}) {
       auto const exact = numbers<float>(batch * p.in.size(), 1), dy = numbers<float>(batch * p.out.size(), 2);
       auto const round = [](std::vector<float> v) {
-        for (float &x : v) x = edl::from_bfloat16(edl::to_bfloat16(x));
+        for (float& x : v) x = edl::from_bfloat16(edl::to_bfloat16(x));
         return v;
       };
       std::vector<float> y(dy.size()), dx(exact.size());
@@ -66,7 +66,7 @@ TEST_CASE("the gradient finds the greatest of x, whether x or y has been rounded
       for (bool const of_x : {false, true}) {
         CAPTURE(of_x);
         auto const x = of_x ? round(exact) : exact;
-        void *const back = g.activations(x.size());
+        void* const back = g.activations(x.size());
         kernels::max_pool_backward(g.q, p, batch, g.put(x), g.put(of_x ? y : round(y)), g.put(dy), back);
         cpu.max_pool_backward(p, batch, x, y, dy, dx);
         CHECK(close(g.get_activations(back, dx.size()), dx, false));

@@ -27,7 +27,7 @@ TEST_CASE("softmax and its gradient") {
       CAPTURE(classes);
       std::size_t const n = rows * classes;
       auto x = g.draw(n, 1), dy = g.draw(n, 2);
-      for (double &each : x) each *= 64;
+      for (double& each : x) each *= 64;
       x[n / 2] = std::numeric_limits<double>::quiet_NaN();  // and so its row
       std::vector<double> y(n), dx(n);
       cpu.softmax_forward(rows, classes, x, y);
@@ -79,7 +79,7 @@ TEST_CASE("the logarithm of softmax and its gradient") {
       CAPTURE(classes);
       std::size_t const n = rows * classes;
       auto x = g.draw(n, 1), dy = g.draw(n, 2);
-      for (double &each : x) each *= 64;
+      for (double& each : x) each *= 64;
       x[n / 2] = std::numeric_limits<double>::quiet_NaN();  // and so its row
       std::vector<double> y(n), dx(n);
       cpu.log_softmax_forward(rows, classes, x, y);
@@ -109,8 +109,8 @@ TEST_CASE("sums of columns") {
         auto const x = g.draw(rows * columns, 1);
         std::vector<double> sums(columns);
         sum_rows(cpu, rows, columns, x, sums);
-        auto *const to = g.room<float>(columns);
-        auto *const scratch = g.room<float>(kernels::sum_rows_scratch(g.q, rows, columns));
+        auto* const to = g.room<float>(columns);
+        auto* const scratch = g.room<float>(kernels::sum_rows_scratch(g.q, rows, columns));
         for (std::size_t const before : {0, 1}) {
           kernels::sum_rows(g.q, rows, columns, g.put_activations(x, before), to, scratch);
           CHECK(close(g.get(to, columns), sums, false, 2e-6));

@@ -9,7 +9,7 @@
 namespace edl {
 
 template <class T>
-void basic_cpu<T>::multiply_matrices(product_geometry const &g, view<T> a, view<T> b, std::span<T> y) {
+void basic_cpu<T>::multiply_matrices(product_geometry const& g, view<T> a, view<T> b, std::span<T> y) {
   constexpr std::size_t block = 64;  // rows of a product that one thread computes at a time
   std::size_t const blocks = (g.rows + block - 1) / block, units = g.products * blocks;
   constexpr std::size_t worthwhile = 64 * 1024;  // multiplications of a thread
@@ -18,9 +18,8 @@ void basic_cpu<T>::multiply_matrices(product_geometry const &g, view<T> a, view<
   this->share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
     for (std::size_t unit = begin; unit < end; ++unit) {
       std::size_t const product = unit / blocks, first = unit % blocks * block;
-      T const *const left = a.data() + product * g.rows * g.inner, *const right = b.data() + product *
-                                                                                                 g.inner *
-                                                                                                 g.columns;
+      T const* const left = a.data() + product * g.rows * g.inner;
+      T const* const right = b.data() + product * g.inner * g.columns;
       matrix<T> const rows =
           g.turned_left ? matrix<T>{left + first, g.rows, true} : matrix<T>{left + first * g.inner, g.inner};
       multiply_here<T>(*this, t, std::min(block, g.rows - first), g.columns, g.inner, rows,
@@ -48,9 +47,9 @@ void basic_cpu<T>::transpose(std::size_t matrices, std::size_t rows, std::size_t
 }
 
 #ifndef EDL_HEADER_ONLY
-template void basic_cpu<float>::multiply_matrices(product_geometry const &, view<float>, view<float>,
+template void basic_cpu<float>::multiply_matrices(product_geometry const&, view<float>, view<float>,
                                                   std::span<float>);
-template void basic_cpu<double>::multiply_matrices(product_geometry const &, view<double>, view<double>,
+template void basic_cpu<double>::multiply_matrices(product_geometry const&, view<double>, view<double>,
                                                    std::span<double>);
 template void basic_cpu<float>::transpose(std::size_t, std::size_t, std::size_t, view<float>,
                                           std::span<float>);
