@@ -458,6 +458,8 @@ TEST_CASE("ftrl: no gradient, a tiny one, none of a rate, and one that is no num
   CHECK(m.weights[0] == 0);
   CHECK(m.weights[1] == 0);
   CHECK(std::isnan(m.weights[2]));
+  m.apply({1, 1, 1}, std::numeric_limits<float>::quiet_NaN());  // a rate of a schedule of the user's
+  CHECK(std::isnan(m.weights[0]));
 }
 
 TEST_CASE("ftrl: cuts and restarts change no bit; slots") {

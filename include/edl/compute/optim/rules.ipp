@@ -259,7 +259,7 @@ template void lion::apply(std::span<double>, view<double>, std::span<std::span<d
 template <std::floating_point T>
 void ftrl::apply(std::span<T> weights, view<T> gradients, std::span<std::span<T> const> slots, T rate,
                  std::uint64_t) const {
-  if (!(rate > 0)) return;
+  if (rate == 0) return;  // by which the step would divide
   std::size_t const count = weights.size();
   T* __restrict const w = weights.data();
   T const* __restrict const g = gradients.data();
