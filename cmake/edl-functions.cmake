@@ -25,7 +25,7 @@ function(edl_add_model name)
   edl_link_fast(${name})
 endfunction()
 
-# GNU's linker takes four times as long. Objects of link-time optimisation are for the compiler's own.
+# GNU's linker takes several times as long. Objects of link-time optimisation are for the compiler's own.
 function(edl_link_fast name)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   set(flags "$ENV{LDFLAGS} ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} ${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS}")

@@ -21,7 +21,8 @@ std::string refusal(std::string const& text) {
 TEST_CASE("a direction follows from the names of the metrics that come with edl") {
   for (char const* name : {"accuracy", "auc", "top_5_accuracy", "click/auc"})
     CHECK(edl::read_monitor("save_best", name).higher);
-  for (char const* name : {"loss", "mse", "stars/loss"}) CHECK(!edl::read_monitor("save_best", name).higher);
+  for (char const* name : {"loss", "mse", "rmse", "stars/loss"})
+    CHECK(!edl::read_monitor("save_best", name).higher);
   CHECK(!edl::read_monitor("save_best", "accuracy:min").higher);
   CHECK(edl::read_monitor("save_best", "own:max").higher);
   CHECK(edl::read_monitor("save_best", "own:max").metric == "own");

@@ -25,8 +25,8 @@ struct layer_norm {
 };
 
 /// Divides the channels of each place of each sample by the root of their mean square, then y = gamma ∘ x̂.
-/// (Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.) It knows no batch and carries
-/// no state. The shape stays. It runs on the processor.
+/// (Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.) It is independent of
+/// the batch and has no state. The shape stays. It runs on the processor.
 struct rms_norm {
   float epsilon = 1e-6f;
 
