@@ -9,14 +9,15 @@
 
 namespace edl::controller {
 
-/// The API server's version; nothing: it could not be asked, or tells none. One that is too old for
-/// TrainingJobs is logged.
+/// Asks the API server for its version and logs a warning if it is too old for TrainingJobs. Returns nothing
+/// if the request fails or the reply names no version.
 std::optional<kubernetes::server_version> server_of(kubernetes::client& api, logger const& log);
 
-/// Whether the cluster serves Kueue's Workloads; nothing: the API server could not be asked, which is logged.
+/// Whether the cluster serves Kueue's Workloads. Returns nothing, and logs why, if the request fails.
 std::optional<bool> serves_kueue(kubernetes::client& api, logger const& log);
 
-/// The version of PodGroup that the cluster serves; empty: none, which is logged.
+/// The preferred version of PodGroup that the cluster serves. Returns an empty string, and logs that, if it
+/// finds none.
 std::string pod_group_version(kubernetes::client& api, logger const& log);
 
 }  // namespace edl::controller

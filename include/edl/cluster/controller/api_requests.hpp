@@ -6,8 +6,8 @@
 
 namespace edl::controller {
 
-/// The requests that a controller makes of an API server, one at a time. Each throws what
-/// kubernetes::client throws; `deposed` when this controller may not act any more.
+/// A controller's requests to an API server, one at a time. Each throws what kubernetes::client throws, or
+/// `deposed` when this controller may no longer act.
 class api_requests {
  public:
   virtual ~api_requests() = default;
@@ -18,7 +18,7 @@ class api_requests {
   virtual nlohmann::json remove(std::string const& path, nlohmann::json const& how) = 0;
 };
 
-/// Another controller may have taken over.
+/// Thrown when another controller may have taken over.
 struct deposed {};
 
 }  // namespace edl::controller

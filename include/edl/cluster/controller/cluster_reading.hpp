@@ -9,28 +9,28 @@
 
 namespace edl::controller {
 
-/// Objects of an API server as the autoscaler sees them. What is absent, or of another type than the API
-/// promises, is as if empty. Thread safety: safe.
+/// Translates objects of the API server into what the autoscaler needs. Treats a field that is absent, or
+/// that has another type than the API promises, as empty. Thread safety: safe.
 
-/// What decides where a pod may be, from a PodSpec: of a pod, or of a template. Requests are what the
-/// scheduler counts: containers and sidecars together, or the largest init container where that is more, and
+/// What a PodSpec, of a pod or of a template, says about where the pod may run. Computes requests as the
+/// scheduler does: the sum of containers and sidecars, or the largest init container if that is more, plus
 /// the overhead.
 pod_shape read_shape(nlohmann::json const& pod_spec, std::string const& space = {});
 
-/// A Node, without its labels. It takes pods where it is ready and not cordoned.
+/// Reads a Node, without its labels. A node accepts pods when it is ready and not cordoned.
 node read_node(nlohmann::json const& object);
 
-/// Labels of an object.
+/// The labels of an object.
 std::map<std::string, std::string> labels_of(nlohmann::json const& object);
 
-/// Whether a node's kubelet has been lost: it is not known to be ready.
+/// Whether a node's kubelet counts as lost: the condition Ready is absent or not True.
 bool lost(nlohmann::json const& node_object);
 
-/// What a node is short of: "MemoryPressure, DiskPressure".
+/// The resources that a node is short of: "MemoryPressure, DiskPressure".
 std::string pressure(nlohmann::json const& node_object);
 
-/// Whether a pod waits for a node, and more room could be what it needs. A pod that is held by a gate, lacks
-/// a volume or fits no node at all does not.
+/// Whether a pod waits for a node and more room could help. A scheduling gate, a missing volume or
+/// constraints that no node meets are not cured by room.
 bool wants_room(nlohmann::json const& pod);
 
 }  // namespace edl::controller

@@ -20,7 +20,7 @@ using kubernetes::field;
 using kubernetes::text;
 using nlohmann::json;
 
-/// What a node of 500 such pods holds stays within 64 bits.
+/// With this bound, the sum over 500 such pods on a node fits in 64 bits.
 inline constexpr std::int64_t most = std::int64_t{1} << 54;
 
 inline std::int64_t amount(json const& value) {
@@ -40,7 +40,7 @@ inline resources amounts(json const& map) {
   return out;
 }
 
-/// Of one container. A limit without a request is the request.
+/// The requests of one container. A limit without a request is also the request.
 inline resources requested(json const& given) {
   resources out = amounts(field(given, {"requests"}));
   for (auto const& [name, n] : amounts(field(given, {"limits"}))) out.emplace(name, n);
@@ -73,7 +73,7 @@ inline resources of_pod(json const& spec) {
     for (json const& c : all) add(together, requested(field(c, {"resources"})));
   add(together, sidecars);
   raise(together, starting);
-  // What is said of the pod as a whole takes the place of what its containers say.
+  // Requests at pod level replace the sum over the containers.
   for (auto const& [name, n] : requested(field(spec, {"resources"}))) together[name] = n;
   add(together, amounts(field(spec, {"overhead"})));
   return together;
@@ -158,7 +158,7 @@ EDL_INLINE bool wants_room(nlohmann::json const& pod) {
   if (auto const& conditions = field(pod, {"status", "conditions"}); conditions.is_array())
     for (json const& c : conditions) {
       if (text(field(c, {"type"})) != "PodScheduled" || text(field(c, {"status"})) != "False") continue;
-      // The scheduler counts the nodes by what each of them lacks.
+      // The scheduler's message counts the nodes by the reason that excludes them.
       std::string const why = text(field(c, {"message"}));
       return has(why, "Insufficient ") || has(why, "Too many pods");
     }

@@ -15,11 +15,12 @@
 
 namespace edl::controller {
 
-/// What a controller knows and decides: the inventory, the plan, and what follows from both for each job.
-/// Without clock, threads and requests. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The controller's state and decisions: the inventory, the plan, and the actions for each job that follow
+/// from both. Uses no clock, threads or requests. Thread safety: distinct objects: safe. Shared objects:
+/// unsafe.
 class control {
  public:
-  /// `space`: only TrainingJobs of this namespace are known; empty: all.
+  /// `space`: the namespace of the TrainingJobs to manage; empty: all namespaces.
   explicit control(plan_options planning = {}, reconcile_options reconciling = {}, std::string space = {})
       : planning_(planning), reconciling_(reconciling), space_(std::move(space)) {}
 
@@ -28,25 +29,26 @@ class control {
   kueue::object_store& queues() { return queues_; }
   kueue::object_store const& queues() const { return queues_; }
 
-  /// The keys of the jobs that a change concerns.
+  /// The keys of the jobs that a change affects.
   std::vector<std::string> concerned(kueue::object_store::change const& c) const;
 
-  /// The plan's input at this moment. `make_plan` may take a while: it needs nothing else of this object.
+  /// A snapshot of the plan's input. `make_plan` may take long; it needs only this snapshot, so the caller
+  /// may unlock.
   cluster_view view(double now) const { return known_.view(now, promised_); }
   plan_options const& planning() const { return planning_; }
 
-  /// Takes a plan over. Returns the keys of jobs to which it says something new.
+  /// Stores a plan. Returns the keys of the jobs for which it differs from the previous plan.
   std::vector<std::string> take(plan const& p);
 
-  /// What is to be done for the job of this key.
+  /// What to do for the job with this key.
   struct task {
     training_job job;
     edl::controller::decision decision;
-    bool plan_anew = false;  ///< the last plan did not know what Kueue lets the job have now
+    bool plan_anew = false;  ///< the last plan was made without Kueue's current limit for the job
   };
   task decide(std::string const& key, double now);
 
-  /// Takes over what came of a task. `change`: what the answers have changed.
+  /// Stores the result of a task. `change`: what the API server's replies have changed.
   inventory_change learn(task const& of, execution const& came, double now);
 
  private:

@@ -38,14 +38,14 @@ EDL_INLINE std::vector<std::string> control::concerned(kueue::object_store::chan
       if (!kueue::queue_of(e.job).empty()) keys.push_back(key);
   for (std::string const& uid : c.owners) {
     if (std::string const* const key = known_.key_of(uid)) keys.push_back(*key);
-    // Workloads whose job is gone are looked at under its name.
+    // A Workload whose job is gone is handled under that job's key.
     else
       for (kueue::workload const* w : queues_.workloads_of(uid)) keys.push_back(w->space + "/" + w->job);
   }
   return keys;
 }
 
-/// What Kueue says of the job; nothing where it has no part in it.
+/// Kueue's decision about the job; nothing if Kueue does not manage the job.
 EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& entry, task& t,
                                                                   double now) const {
   training_job const& job = entry.job;
@@ -69,7 +69,7 @@ EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& ent
     is.pods.workers =
         std::max({is.pods.workers, requested_size.value_or(0), m.size ? m.size->workers : m.first_size});
   }
-  // Nor below what the next master would be made for.
+  // Nor fewer than the next master would start with.
   if (is_true(job.status, condition_type::admitted))
     is.pods.workers = std::max(is.pods.workers, job.status.workers.desired);
   auto const plan = plans_.find(job.uid);
@@ -80,7 +80,7 @@ EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& ent
     return p.of_kueue ? queues_.priority(p.name) : known_.priority_class(p.name);
   };
   auto v = queues_.complete() ? kueue::judge(is) : unknown(is);
-  // An elastic job's plan has no bound: what it would have is what it asks quota for.
+  // The plan does not bound an elastic job, because the planned size is what the job requests quota for.
   std::uint32_t const most = kueue::elastic(job) ? 0 : v.most_workers.value_or(0);
   job_memo& memo = entry.memo;
   t.plan_anew = !memo.queue_decided || memo.queue_holds == v.may_run || memo.queue_most != most;
@@ -90,7 +90,7 @@ EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& ent
   return v;
 }
 
-/// Kueue's objects have not been listed yet: who runs goes on as he is.
+/// The assessment while Kueue's objects have not been listed: running jobs continue and no job starts.
 EDL_INLINE kueue::assessment control::unknown(kueue::situation const& is) const {
   kueue::assessment v{.queued = true, .may_run = is.pods.all > 0, .may_start = false};
   v.most_workers = std::max(is.job.spec.workers.min, is.job.status.workers.desired);
@@ -102,7 +102,8 @@ EDL_INLINE kueue::assessment control::unknown(kueue::situation const& is) const 
   return v;
 }
 
-/// The API server collects what a job has left; a Workload waits until its last pod is gone.
+/// Removes the finalizers that hold the Workloads of a deleted job once its last pod is gone: until then they
+/// must keep their quota. The API server deletes the objects.
 EDL_INLINE void control::release_workloads(std::string const& key, task& t) const {
   for (auto const& [owner, all] : queues_.workloads()) {
     if (known_.knows(owner))
@@ -120,7 +121,7 @@ EDL_INLINE control::task control::decide(std::string const& key, double now) {
   std::string const space = key.substr(0, key.find('/')), name = key.substr(space.size() + 1);
   job_entry* const entry = known_.job(key);
   pod_record const* const master = known_.pod(space + "/elasticdl-" + name + "-master");
-  // Jobs of other namespaces may be somebody else's.
+  // A TrainingJob in another namespace may exist although this controller does not watch it.
   bool const orphan = (space_.empty() || space_ == space) && master && master->held &&
                       !master->owner.empty() && !known_.knows(master->owner);
   task t;

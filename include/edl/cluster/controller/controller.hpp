@@ -16,38 +16,38 @@
 namespace edl::controller {
 
 struct controller_options {
-  std::string space{};     ///< of the TrainingJobs; empty: all. Nodes and pods are looked at everywhere.
-  std::string identity{};  ///< unique among all controllers that there ever were
+  std::string space{};  ///< namespace of the TrainingJobs; empty: all. Nodes and pods are watched everywhere.
+  std::string identity{};  ///< unique among all controllers, past ones included
   std::string lease = "edl-controller", lease_space = "edl-system";
   election::options times{};
   plan_options planning{.move = false};
   reconcile_options reconciling{};
-  std::chrono::milliseconds plan_interval{50};       ///< between two plans, at least
-  std::chrono::milliseconds report_interval{5'000};  ///< the same where only reports of jobs are new
-  std::size_t workers = 8;                           ///< jobs that are worked on at once
+  std::chrono::milliseconds plan_interval{50};       ///< minimum between two plans
+  std::chrono::milliseconds report_interval{5'000};  ///< the same if only jobs' reports have changed
+  std::size_t workers = 8;                           ///< threads that reconcile jobs
   double requests_per_s = 300,
-         burst = 100;  ///< of all requests that change something, and reads of single objects
+         burst = 100;  ///< for writes and for reads of single objects
 };
 
-/// Keeps TrainingJobs: watches, plans, and carries out what follows, while it holds the lease. Several may
-/// run; one acts. What it knows can be lost at any moment.
+/// Runs TrainingJobs: watches the API server, makes plans and carries them out while it holds the lease.
+/// Several controllers may run; only the leader acts. All state in memory can be rebuilt from the API server.
 ///
 /// Thread safety: safe.
 class controller {
  public:
-  /// Starts. Throws usage_error when the times of the election do not fit together.
+  /// Starts the threads. Throws usage_error when the election's times are inconsistent.
   controller(kubernetes::access via, controller_options o, logger log);
   controller(controller const&) = delete;
 
-  /// Stops acting, gives the lease back and ends.
+  /// Stops acting, releases the lease and joins the threads.
   ~controller();
 
   bool leads() const;
-  /// It has seen everything once.
+  /// Whether every list has been read once.
   bool ready() const;
-  /// Its threads make progress; `why` says which does not.
+  /// Whether all threads make progress; otherwise `why` names the one that does not.
   bool healthy(std::string& why) const;
-  /// With the numbers of this moment.
+  /// The current metrics, in Prometheus' text format.
   std::string metrics_text() const;
 
  private:

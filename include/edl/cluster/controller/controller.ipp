@@ -50,21 +50,22 @@ struct controller::implementation {
   limited_requests requests;
   std::optional<event_sender> events;
   std::vector<std::unique_ptr<kubernetes::watcher>> watchers;
-  std::vector<std::unique_ptr<kubernetes::watcher>> queue_watchers;  ///< the thread of `discover` makes them
+  std::vector<std::unique_ptr<kubernetes::watcher>> queue_watchers;  ///< created by `discover`
   std::vector<std::thread> threads;
 
-  /// Its destructor ends what has begun when a later thread cannot start.
+  /// Delegates, so that the destructor stops the threads already started if a later one cannot start.
   implementation(kubernetes::access const& via, controller_options o, logger l)
       : implementation(std::move(o), std::move(l), via) {
     start(via);
   }
 
-  /// Nothing runs yet.
+  /// Starts no thread.
   implementation(controller_options o, logger l, kubernetes::access const& via)
       : set(std::move(o)),
         log(std::move(l)),
         watching(via, {.agent = "edl-controller"}),
-        // What is under way when the right to act ends has ended before others act.
+        // A request in flight when this controller loses the lease times out before another controller may
+        // act.
         asking(via, {.timeout = set.times.duration - set.times.renew_deadline,
                      .retry_timeout = std::chrono::milliseconds(0),
                      .agent = "edl-controller"}),
@@ -151,9 +152,9 @@ struct controller::implementation {
     numbers.describe("edl_trainingjob_workers_running", kind::gauge, "Workers that run.");
   }
 
-  // What comes in.
+  // Changes from the watches.
 
-  void note(inventory_change c) {  // with the mutex
+  void note(inventory_change c) {  // requires the mutex
     auto const when = steady::now();
     for (std::string const& key : c.jobs) queue.add(key, when);
     if (!c.trouble.empty()) log.warning(c.trouble);
@@ -173,7 +174,7 @@ struct controller::implementation {
     planning.notify_all();
   }
 
-  /// Callbacks that keep `store`, which is guarded by the mutex, like the list that is watched.
+  /// Callbacks that apply a watched list to `store`, which the mutex guards.
   template <class Store, class Kind>
   kubernetes::watcher::callbacks kept_in(Store& store, Kind k) {
     kubernetes::watcher::callbacks to;
@@ -201,9 +202,9 @@ struct controller::implementation {
         std::make_unique<kubernetes::watcher>(watching, path, "", kept_in(state.known(), k), log));
   }
 
-  // Kueue, which may come later than this controller.
+  // Kueue, which may be installed after this controller starts.
 
-  void note(kueue::object_store::change const& c) {  // with the mutex
+  void note(kueue::object_store::change const& c) {  // requires the mutex
     auto const keys = state.concerned(c);
     for (std::string const& key : keys) queue.add(key, steady::now());
     if (!keys.empty()) work.notify_all();
@@ -248,7 +249,7 @@ struct controller::implementation {
     follow(kueue::kueue_kind::priority_class, base + "workloadpriorityclasses");
   }
 
-  // Jobs, one after the other in each thread, each job by one thread at a time.
+  // Jobs: each thread reconciles one job at a time, and no two threads the same job.
 
   bool may_act() const { return state.known().complete() && discovered && leads(); }
 
@@ -317,7 +318,7 @@ struct controller::implementation {
   void make_plans() {
     std::unique_lock lock(mutex);
     steady::time_point last{};
-    steady::duration pause = set.plan_interval;  // a plan that takes long is not made all the time
+    steady::duration pause = set.plan_interval;  // limits how much of the time slow plans may take
     while (!stopped) {
       auto const when = steady::now();
       bool const due = plan_wanted == weight::hard || (plan_at && when >= *plan_at) ||
@@ -328,7 +329,7 @@ struct controller::implementation {
         planning.wait_until(lock, until);
         continue;
       }
-      // Before the plan is made: what comes in meanwhile asks for the next one.
+      // Reset before the plan is made, so that a change that arrives meanwhile requests another plan.
       plan_wanted = weight::none;
       plan_at.reset();
       make_next_plan(lock);
@@ -342,7 +343,7 @@ struct controller::implementation {
     double const moment = now();
     auto const view = state.view(moment);
     invariant(plan_began.load() == steady::time_point{}, "one plan is made at a time");
-    lock.unlock();  // a plan of a large cluster takes a while, and its view is a copy
+    lock.unlock();  // planning a large cluster takes long, and the view is a copy
 
     plan_began = began;
     plan p;

@@ -13,35 +13,35 @@
 
 namespace edl::controller {
 
-// What is to be done for a job, in order. Each can be repeated without harm.
+// The actions for a job, in order. Each is idempotent.
 
-/// The status takes the place of the one that is there, if the job is still the one that was looked at.
+/// Replaces the job's status, unless the job has been recreated under the same name.
 struct write_status {
   training_job_status status;
 };
-/// Secret, Service and the master's pod, those that are missing.
+/// Creates whichever of the Secret, the Service and the master's pod are missing.
 struct create_master {
   std::uint32_t attempt = 1, restart = 0, workers = 1;
-  bool alone = true;  ///< no member is there yet
+  bool alone = true;  ///< no member exists yet
 };
-/// Annotations of the master's pod; without a value: removed.
+/// Sets annotations of the master's pod; removes those without a value.
 struct annotate_master {
   std::string name, uid;
   std::map<std::string, std::optional<std::string>> notes;
 };
-/// `force`: without waiting for a kubelet that is not heard any more.
+/// `force`: does not wait for an unresponsive kubelet.
 struct delete_pod {
   std::string name, uid;
   bool force = false;
 };
-/// The end of this pod is recorded: its object may go, if nobody else holds it.
+/// Removes the controller's finalizer from this pod, whose end has been recorded.
 struct release_pod {
   std::string name, uid;
 };
 struct delete_job {};
-/// The job's gang is placed, so the scheduler may place its pods one by one from now on.
+/// The job's gang is placed, so the scheduler may place further pods one by one.
 struct open_gang {};
-/// What is owed to Kueue.
+/// A request to Kueue that the job owes.
 struct ask_kueue {
   kueue::api_write write;
 };
@@ -49,7 +49,7 @@ struct ask_kueue {
 using action = std::variant<write_status, create_master, annotate_master, delete_pod, release_pod, delete_job,
                             open_gang, ask_kueue>;
 
-/// An Event of the job, told after the status that it speaks of has been written.
+/// An Event of the job. It is sent after the status to which it refers has been written.
 struct job_event {
   bool warning = false;
   std::string reason, message;
@@ -57,11 +57,10 @@ struct job_event {
 
 struct decision {
   std::vector<action> actions{};
-  std::vector<job_event> events{};  ///< told once the status is written
-  std::vector<job_event> notes{};   ///< told at once, and of no status
-  std::map<std::string, kueue::pod_changes>
-      changes{};                     ///< of the templates of pods that are made, by pod set
-  std::optional<double> again_at{};  ///< look again then, even if nothing happens; seconds since 1970
+  std::vector<job_event> events{};                      ///< sent after the status is written
+  std::vector<job_event> notes{};                       ///< sent at once; they refer to no status
+  std::map<std::string, kueue::pod_changes> changes{};  ///< to the templates of new pods, by pod set
+  std::optional<double> again_at{};                     ///< reconcile then at the latest; seconds since 1970
 
   void look_again(double at) { again_at = again_at ? std::min(*again_at, at) : at; }
 };

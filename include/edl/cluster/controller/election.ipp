@@ -53,7 +53,7 @@ EDL_INLINE std::optional<nlohmann::json> election::propose(nlohmann::json const&
   if (!seen_at_ || seen != seen_) seen_ = seen, seen_at_ = now;
   if (!mine) {
     renewed_.reset();
-    // The holder's own word counts, where it gives itself more time than we would.
+    // Honour the duration that the holder wrote if it is longer than ours.
     auto const& given = field(lease, {"spec", "leaseDurationSeconds"});
     auto const theirs =
         given.is_number_integer() ? std::clamp<std::int64_t>(given.get<std::int64_t>(), 0, 3600) : 0;

@@ -17,17 +17,17 @@
 
 namespace edl::controller {
 
-/// Sends the events of jobs to the API server from a thread of its own, at most 20 per second. Nothing
-/// depends on events: they are dropped, and counted, when 1,000 wait, and none is sent twice.
+/// Sends jobs' Events to the API server from its own thread, at most 20 per second. Events are best effort:
+/// while 1,000 are queued, further ones are dropped and counted, and none is retried.
 ///
 /// Thread safety: safe.
 class event_sender {
  public:
-  /// The references outlive this object.
+  /// The references must outlive this object.
   event_sender(api_requests& api, metric_registry& m, logger log);
   event_sender(event_sender const&) = delete;
 
-  /// Drops what waits.
+  /// Drops queued events.
   ~event_sender();
 
   /// Returns at once; `now` is in seconds since the epoch.

@@ -12,30 +12,30 @@
 
 namespace edl::controller {
 
-/// What came of the actions for a job.
+/// The result of a job's actions.
 struct execution {
-  std::vector<std::pair<object_kind, nlohmann::json>> seen{};  ///< objects as the answers show them
-  std::vector<nlohmann::json> workloads{};                     ///< the same of Workloads
+  std::vector<std::pair<object_kind, nlohmann::json>> seen{};  ///< objects from the server's replies
+  std::vector<nlohmann::json> workloads{};                     ///< Workloads from the server's replies
   bool status_written = false;
   bool job_gone = false;
-  bool look_again = false;  ///< something had changed meanwhile: the rest was left undone
+  bool look_again = false;  ///< something changed concurrently: the remaining actions were skipped
 
-  /// What the API server refuses to make, why, and when to ask again; empty: nothing.
+  /// What the API server refuses to create, and why; empty: nothing.
   std::string stalled{}, why{};
-  double retry_after = 0;  ///< seconds
+  double retry_after = 0;  ///< seconds until the retry
 };
 
 struct execute_options {
-  std::string pod_groups{};    ///< version of PodGroup to be used; empty: jobs have none
-  bool restart_rules = true;   ///< the server knows rules by which a container is restarted (1.35)
-  double refused_retry = 180;  ///< seconds until what the server refuses as not valid is asked again
-  double short_retry = 30;     ///< what may be mended by others: rights, quotas, accounts
+  std::string pod_groups{};    ///< version of PodGroup to use; empty: jobs have none
+  bool restart_rules = true;   ///< whether the server supports container restart rules (1.35)
+  double refused_retry = 180;  ///< seconds until a request that the server rejected as invalid is retried
+  double short_retry = 30;     ///< the same where others may mend it: permissions, quotas
 };
 
-/// Carries out what was decided for a job, in order, until something stands in the way. Objects that are
-/// there already are taken for what they are. Throws what is worth being repeated later: unreachable,
-/// untrusted, api_error of a server that is overloaded or fails; and deposed. `options.restart_rules` is
-/// cleared where the server turns out not to know them.
+/// Carries out the actions for a job, in order, until one fails. Adopts objects of the job that exist
+/// already. Throws errors that are worth a retry: unreachable, untrusted, api_error of a server that is
+/// overloaded or fails; and deposed. Clears `options.restart_rules` if the server turns out not to support
+/// them.
 execution execute(api_requests& api, training_job const& job, decision const& what, execute_options& options);
 
 }  // namespace edl::controller

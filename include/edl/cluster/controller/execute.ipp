@@ -43,7 +43,7 @@ class executor {
   }
 
   void carry_out(write_status const& w) {
-    // Replaced as a whole, of the object as it was read: a patch by merging keeps what is not there any more.
+    // Replaces the status as a whole. A merge patch would keep fields that are no longer set.
     nlohmann::json const change{
         {{"op", "replace"}, {"path", "/metadata/resourceVersion"}, {"value", job_.resource_version}},
         {{"op", "add"}, {"path", "/status"}, {"value", status_json(w.status)}}};
@@ -98,8 +98,7 @@ class executor {
     return fmt::format("/apis/scheduling.k8s.io/{}/namespaces/{}/podgroups", options_.pod_groups, job_.space);
   }
 
-  /// The group that the members will be in. One of an earlier start is a gang again when nobody of it is
-  /// left.
+  /// Creates the members' PodGroup. Makes one from an earlier start a gang again if no member is left.
   void gather(bool alone) {
     auto const api = kueue::pod_group_api_called(options_.pod_groups);
     try {
@@ -126,7 +125,7 @@ class executor {
     }
   }
 
-  /// False: an object of this name is there already.
+  /// Returns false if an object of this name exists already.
   bool add(std::string const& plural, nlohmann::json const& object) {
     try {
       auto there = api_.create(core_path(job_.space, plural), object);
@@ -151,14 +150,14 @@ class executor {
     if (!made) owned("pods", name);
   }
 
-  /// Whether the object that is there is this job's; says what to do where it is not.
+  /// Whether the existing object belongs to this job; if not, records how to resolve that.
   bool owned(std::string const& plural, std::string const& name) {
     nlohmann::json there;
     try {
       there = api_.get(core_path(job_.space, plural, name));
     } catch (api_error const& e) {
       if (e.code() != 404) throw;
-      out_.look_again = true;  // it has gone just now
+      out_.look_again = true;  // it was deleted meanwhile
       return false;
     }
     if (plural == "pods") out_.seen.emplace_back(object_kind::pod, there);
@@ -189,7 +188,7 @@ class executor {
     out_.retry_after = retry_after;
   }
 
-  /// Whether the answer is a refusal that says something of this job, rather than of the server's state.
+  /// Whether the reply refuses this job's object, rather than reporting trouble with the server.
   bool refused(api_error const& e, std::string const& what) {
     if (e.code() == 404 || e.code() == 409)
       return stall("Refused", fmt::format("no {}: {}", what, e.what()), 2), true;
@@ -219,7 +218,7 @@ class executor {
     nlohmann::json notes = nlohmann::json::object();
     for (auto const& [name, value] : a.notes) notes[name] = value ? nlohmann::json(*value) : nlohmann::json();
     try {
-      // Of this pod and no other: its uid cannot be changed, so a successor refuses the patch.
+      // The patch includes the uid, which is immutable, so a successor of the same name refuses the patch.
       out_.seen.emplace_back(object_kind::pod,
                              api_.patch(core_path(job_.space, "pods", a.name),
                                         {{"metadata", {{"uid", a.uid}, {"annotations", notes}}}}, "merge"));
@@ -241,7 +240,7 @@ class executor {
   void carry_out(release_pod const& r) {
     std::string const path = core_path(job_.space, "pods", r.name);
     try {
-      // Others may hold it, too; what they add meanwhile is a conflict.
+      // Other controllers may also hold the pod; a finalizer that they add meanwhile causes a conflict.
       auto const there = api_.get(path);
       using kubernetes::field;
       if (kubernetes::text(field(there, {"metadata", "uid"})) != r.uid) return;
@@ -285,7 +284,7 @@ class executor {
       else
         out_.workloads.push_back(api_.patch(path + "/status", body, "merge"));
     } catch (api_error const& e) {
-      // Somebody was faster: the next look is at what is there now.
+      // Another client changed the object first: read it again and decide anew.
       if (e.code() == 409 || e.code() == 404) return read_workload(path);
       if (e.code() != 403 && e.code() != 400 && e.code() != 422) throw;
       stall("KueueRefused",
@@ -303,7 +302,7 @@ class executor {
     }
   }
 
-  /// The pod is not there any more, or another has its name: the watch will tell.
+  /// The pod is gone, or another has its name; the watch will report that.
   static bool vanished(api_error const& e) {
     return e.code() == 404 || e.code() == 409 || (e.code() == 422 && says(e, "uid"));
   }

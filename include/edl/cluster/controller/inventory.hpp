@@ -28,74 +28,74 @@ class pod_marks;
 enum class object_kind { node, pod, job, priority_class };
 inline constexpr std::size_t object_kinds = 4;
 
-/// A TrainingJob, what is derived from its templates, and what is remembered of it.
+/// A TrainingJob, values derived from its templates, and the memo about it.
 struct job_entry {
   training_job job;
-  std::string invalid{};  ///< why it cannot be read; then `job` has no spec
+  std::string invalid{};  ///< why the object cannot be parsed; `job` then has no spec
   shared<pod_shape> master, server, worker;
   label_set master_labels{}, server_labels{}, worker_labels{};  ///< of the templates
-  bool shaped = false;                                          ///< these three are of the spec
-  std::string worker_class{};                                   ///< priority class
+  bool shaped = false;         ///< whether these three are those of the current spec
+  std::string worker_class{};  ///< priority class
   job_memo memo{};
 };
 
-/// What an event means to others.
+/// What an event changes for others.
 struct inventory_change {
-  enum class weight { none, soft, hard };  ///< to a plan: `soft` can wait for a few seconds
+  enum class weight { none, soft, hard };  ///< for the plan: `soft` can wait a few seconds
   weight plan = weight::none;
-  std::vector<std::string> jobs{};  ///< keys of those that are to be looked at
+  std::vector<std::string> jobs{};  ///< keys of the jobs to reconcile
   std::string trouble{};            ///< a line for the log
   void add(inventory_change&& other);
 };
 
-/// What the API server says: Nodes, Pods, TrainingJobs, PriorityClasses, without their JSON; equal shapes of
-/// pods are kept once. An object that is older than the one that is known changes nothing, except in a list.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The state of the API server: Nodes, Pods, TrainingJobs and PriorityClasses, parsed. Pods of equal shape
+/// share it. Ignores an object older than the known one, except in a list. Thread safety: distinct objects:
+/// safe. Shared objects: unsafe.
 class inventory {
  public:
   inventory() = default;
   inventory(inventory const&) = delete;
 
-  /// A list comes, object by object, by `put` between `begin` and `end`; what has not come is gone.
-  /// `version`: the list's own.
+  /// Receives a list: `begin`, then `put` for each object, then `end`, which removes the objects that the
+  /// list did not contain. `version`: the list's own.
   void begin(object_kind k) { lists_[std::size_t(k)].begin(); }
   inventory_change put(object_kind k, nlohmann::json const& object);
   inventory_change end(object_kind k, std::string const& version = {});
   inventory_change remove(object_kind k, nlohmann::json const& object);
 
-  /// An object as the answer to a request shows it. It changes nothing where the watch has told as much, or
-  /// more: the object may have gone since.
+  /// Applies an object from a reply to a request. Ignores it if the watch has delivered the same version or a
+  /// later event, because the object may have been deleted since.
   inventory_change answered(object_kind k, nlohmann::json const& object);
 
-  /// Everything has been listed.
+  /// Whether every kind has been listed.
   bool complete() const;
 
-  /// By "namespace/name"; null: there is none.
+  /// By "namespace/name"; null: no such job.
   job_entry* job(std::string const& key);
   job_entry const* job(std::string const& key) const;
   std::unordered_map<std::string, job_entry> const& jobs() const { return jobs_; }
 
   pod_record const* pod(std::string const& key) const;
-  /// Those of the TrainingJob of this uid, by key.
+  /// The pods of the TrainingJob with this uid, by key.
   std::vector<pod_record const*> pods_of(std::string const& uid) const;
-  /// Whether there is a TrainingJob of this uid.
+  /// The key of the TrainingJob with this uid; null: no such job.
   std::string const* key_of(std::string const& uid) const {
     auto const at = job_by_uid_.find(uid);
     return at == job_by_uid_.end() ? nullptr : &at->second;
   }
   bool knows(std::string const& uid) const { return job_by_uid_.contains(uid); }
 
-  /// The value of a PriorityClass; without a name: of the default one, or 0. Nothing: there is none of that
-  /// name.
+  /// The value of a PriorityClass; an empty name means the default class, or 0 if there is none. Returns
+  /// nothing if no class has that name.
   std::optional<std::int64_t> priority_class(std::string const& name) const;
 
-  /// `lost`: its kubelet is not heard any more.
+  /// `lost`: its kubelet no longer responds.
   enum class node_state { ready, lost, gone };
   node_state state_of(std::string const& node) const;
-  /// What a node is short of, as its kubelet says: "MemoryPressure, DiskPressure"; empty: nothing is known.
+  /// What a node is short of according to its kubelet: "MemoryPressure, DiskPressure"; empty: nothing known.
   std::string pressure_of(std::string const& node) const;
 
-  /// For `make_plan`. `promised`: by pods, of the plan before.
+  /// The input of `make_plan`. `promised`: the previous plan's reservations, by pod.
   cluster_view view(double now, std::unordered_map<std::string, reservation> const& promised) const;
 
   std::size_t nodes() const { return nodes_.size(); }
@@ -134,8 +134,8 @@ class inventory {
   void add_job(job_entry const& e, pod_marks& marks, cluster_view& to) const;
   void mark_leaving(job_entry const& e, std::unordered_set<std::string>& keys) const;
 
-  std::set<kept_shape, by_value> shapes_;  ///< and those that nobody has any more, until they are tidied away
-  std::size_t shapes_tidied_ = 0;          ///< how many were left then
+  std::set<kept_shape, by_value> shapes_;  ///< unused ones, too, until the next cleanup
+  std::size_t shapes_tidied_ = 0;          ///< how many the last cleanup left
   label_pool labels_;
   std::array<kubernetes::followed_list, object_kinds> lists_{};
   std::unordered_map<std::string, node_entry> nodes_;

@@ -62,7 +62,7 @@ EDL_INLINE shared<pod_shape> inventory::shape_of(template_text const& text, std:
   return intern(read_shape(spec, space));
 }
 
-// What holds between two objects that come.
+// Invariants between objects that arrive separately.
 EDL_INLINE void inventory::check() const {
   invariant(job_by_uid_.size() <= jobs_.size(), "each uid that is known is of a job");
   invariant(pods_by_owner_.size() <= pods_.size(), "each owner that is known has a pod");
@@ -122,7 +122,7 @@ EDL_INLINE inventory_change inventory::remove(object_kind k, nlohmann::json cons
   std::string const key = detail::store::key_of(object),
                     uid = detail::store::text(detail::store::field(object, {"metadata", "uid"}));
   lists_[std::size_t(k)].take({}, detail::store::version_of(object));
-  // Late news of an object whose successor is there already.
+  // A late event of an object whose successor is already known.
   if (k == object_kind::pod)
     if (auto const at = pods_.find(key); at != pods_.end() && at->second.uid != uid) return {};
   if (k == object_kind::job)
@@ -167,14 +167,14 @@ EDL_INLINE inventory_change inventory::drop_pod(std::string const& key) {
   return c;
 }
 
-// An owner is of the same namespace: a pod that names the uid of a job elsewhere does not belong to it.
+// An owner is in its dependent's namespace, so a uid of a job in another namespace does not count.
 EDL_INLINE std::string const* inventory::job_key_of(pod_record const& p) const {
   auto const at = job_by_uid_.find(p.owner);
   return at != job_by_uid_.end() && at->second.starts_with(p.space() + "/") ? &at->second : nullptr;
 }
 
-/// The job that a pod belongs to, or whose name's pod it is. A job that is gone may wait for its pods to go,
-/// too: its Workload keeps its quota until then.
+/// The job that owns a pod, or whose master has the pod's name. A job that is gone counts, too: its Workload
+/// keeps its quota until its pods are gone.
 EDL_INLINE inventory_change inventory::touched(pod_record const& p) const {
   inventory_change c;
   std::string const name = p.name();
@@ -221,7 +221,7 @@ EDL_INLINE inventory_change inventory::put_pod(nlohmann::json const& object) {
     if (next.master && at->second.master && next.master->size != at->second.master->size)
       c.plan = inventory_change::weight::hard;
     if (!same_for_job(at->second, next)) c.add(touched(next));
-    // It is found under its owner, of which it must not be left.
+    // The old entry is found by its owner, so it must go before the owner changes.
     if (at->second.owner != next.owner) c.add(drop_pod(next.key));
   } else {
     c = touched(next);
@@ -255,8 +255,8 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
       if (auto const& status = detail::store::field(object, {"status"}); !status.is_null())
         next.job.status = read_status(status, key);
     } catch (error const& why) {
-      // A job that is known goes on by what is known, and its next status replaces this one. Of another
-      // nothing is known that would not be lost by a new status.
+      // A known job keeps its last valid state, and its next status replaces the unreadable one. For an
+      // unknown job, writing a new status would lose information.
       auto const known = jobs_.find(key);
       bool const same = known != jobs_.end() && known->second.job.uid == next.job.uid;
       if (same) known->second.job.resource_version = next.job.resource_version;
@@ -276,7 +276,7 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
   inventory_change c{.plan = inventory_change::weight::hard, .jobs = {key}};
   if (same_job) {
     job_entry& is = at->second;
-    // What it looks like to a plan follows from the spec, and a little of the status.
+    // The plan depends on the spec and on a few fields of the status.
     bool const same_spec = is.job.generation == next.job.generation && is.job.deleted == next.job.deleted;
     auto const let_in = [](job_entry const& e) {
       return std::tuple(is_true(e.job.status, condition_type::admitted),
@@ -323,7 +323,7 @@ EDL_INLINE inventory_change inventory::put_class(nlohmann::json const& object) {
     default_class_.clear();
   check();
   inventory_change c = detail::store::hard();
-  for (auto const& [key, e] : jobs_) c.jobs.push_back(key);  // one may wait for it
+  for (auto const& [key, e] : jobs_) c.jobs.push_back(key);  // a job may wait for this class
   return c;
 }
 

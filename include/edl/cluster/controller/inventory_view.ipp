@@ -32,12 +32,12 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   j.admitted = is_true(is.status, condition_type::admitted);
   j.workers = j.admitted ? int(is.status.workers.desired) : 0;
   if (!kueue::queue_of(is).empty()) {
-    // Before Kueue was asked, a plan must not make room for it.
+    // Until Kueue has decided, a plan must not make room for the job.
     if (e.memo.queue_decided ? e.memo.queue_holds : mine.empty())
       j.suspended = true, j.why_suspended = "Kueue does not let it run";
     if (e.memo.queue_most > 0) j.max = std::max(j.min, std::min(j.max, int(e.memo.queue_most)));
   }
-  // What the API server refuses must not keep room from others.
+  // A job that the API server refuses must not reserve room.
   if (!e.memo.stalled.empty() && mine.empty()) j.suspended = true, j.why_suspended = e.memo.why;
   if (is.spec.suspend) j.suspended = true, j.why_suspended.clear();
   bool master = false;
@@ -67,7 +67,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
     }
     if (report->total_records > report->records)
       j.records_left = double(report->total_records - report->records);
-    // A second at least: what a change costs others (a pod that starts) is not in the job's own figure.
+    // At least one second, because the reported figure excludes costs to others, such as starting a pod.
     if (report->standstill_s) j.change_cost = std::clamp(*report->standstill_s, 1.0, 60.0);
   } else if (is.status.progress.total_records > is.status.progress.records) {
     j.records_left = double(is.status.progress.total_records - is.status.progress.records);
@@ -76,8 +76,9 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   to.jobs.push_back(std::move(j));
 }
 
-/// Workers that a job was told to give up, and whose pods are not being deleted yet. To a plan they have
-/// left: it would decide the same again otherwise, or, with a job that was resized just now, the opposite.
+/// Marks the workers that a job has been asked to give up and whose pods are not being deleted yet. The plan
+/// treats them as gone. Otherwise it would decide the same again or, for a job resized just now, the
+/// opposite.
 EDL_INLINE void inventory::mark_leaving(job_entry const& e, std::unordered_set<std::string>& keys) const {
   if (!is_true(e.job.status, condition_type::admitted)) return;
   std::vector<pod_record const*> there;
@@ -134,7 +135,7 @@ EDL_INLINE cluster_view inventory::view(double now,
     }
     v.pods.push_back(std::move(one));
   }
-  // The order must not depend on how tables are kept.
+  // Sort, so that the result does not depend on the hash tables' order.
   std::sort(v.nodes.begin(), v.nodes.end(), [](auto const& a, auto const& b) { return a.name < b.name; });
   std::sort(v.pods.begin(), v.pods.end(), [](auto const& a, auto const& b) { return a.name < b.name; });
   std::sort(v.jobs.begin(), v.jobs.end(), [](auto const& a, auto const& b) { return a.uid < b.uid; });

@@ -8,31 +8,30 @@
 
 namespace edl::controller {
 
-/// What the controller remembers of a job besides what the API server keeps. Nothing depends on it: a new
-/// controller begins without, and finds the same out again. Times are seconds since 1970; 0: not now.
+/// What the controller remembers about a job besides the API server's objects. It is a cache: a new
+/// controller starts without it and finds the same facts again. Times are seconds since 1970; 0: unset.
 struct job_memo {
-  /// What the API server refused, by a reason and in words; it is asked again at `retry_at`, or when the
-  /// job's generation is another. Empty: nothing.
+  /// What the API server refused: a reason and a sentence. The controller retries at `retry_at`, or when the
+  /// job's generation changes. Empty: nothing.
   std::string stalled{}, why{};
   double retry_at = 0;
   std::int64_t generation = 0;
 
-  /// What Kueue decided last, for a job with a queue: whether it may not run, and its largest size.
+  /// Kueue's last decision about a job with a queue: whether it must not run, and its largest size.
   bool queue_decided = false, queue_holds = false;
   std::uint32_t queue_most = 0;  ///< 0: no bound
 
-  double gang_opened = 0;                      ///< the scheduler was told that the gang is placed
-  std::string requested_size{};                ///< the size that the master was told last
-  std::vector<std::uint32_t> leave{};          ///< workers that the last shrinking was meant for
-  double size_refused_until = 0;               ///< a size that was refused is not told again before
-  std::map<std::string, double> nodes_gone{};  ///< nodes of the job's pods, and since when they do not exist
-  std::map<std::string, std::string> nodes_short{};  ///< and of what they were short
-  double pause_until = 0;                            ///< before the next master is made
-  std::string master{};                              ///< uid of the master's pod that lives, or lived last
-  double master_since = 0;                           ///< it was seen first
-  std::uint32_t early_losses =
-      0;                     ///< masters that were lost soon after their start, without one that was not
-  double suspend_since = 0;  ///< the master was told to suspend the job
+  double gang_opened = 0;              ///< when the scheduler was last notified that the gang is placed
+  std::string requested_size{};        ///< the size last requested of the master
+  std::vector<std::uint32_t> leave{};  ///< the workers to remove in the last shrink
+  double size_refused_until = 0;       ///< a refused size is not requested again before this time
+  std::map<std::string, double> nodes_gone{};  ///< missing nodes on which the job has pods, and since when
+  std::map<std::string, std::string> nodes_short{};  ///< nodes under pressure, and what they lack
+  double pause_until = 0;                            ///< no new master before this time
+  std::string master{};                              ///< uid of the current master's pod, or of the last one
+  double master_since = 0;                           ///< when the controller first saw it
+  std::uint32_t early_losses = 0;                    ///< consecutive masters lost soon after their start
+  double suspend_since = 0;                          ///< when the master was asked to suspend the job
   double status_written = 0;
 };
 

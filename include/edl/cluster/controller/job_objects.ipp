@@ -17,7 +17,7 @@
 namespace edl::controller {
 namespace detail {
 
-/// The checks of a job speak of the flags of `edl train`, which a TrainingJob does not have.
+/// Renames flags to fields: a job's checks name flags of `edl train`, which a TrainingJob does not have.
 inline std::string in_fields(std::string text) {
   auto const say = [&](std::string const& flag, std::string const& field) {
     for (auto at = text.find(flag); at != text.npos; at = text.find(flag, at + field.size()))

@@ -16,22 +16,20 @@
 
 namespace edl::controller {
 
-/// Stands for election, on a thread of its own, until it is destroyed; then it gives the lease back.
-/// Thread safety: safe.
+/// Stands for election on its own thread until destroyed, then releases the lease. Thread safety: safe.
 class leader {
  public:
-  /// `changed`: called on its thread when it begins or ceases to lead. `of` is asked with the election's own
-  /// times.
+  /// `changed`: called on its thread when it gains or loses the lead. `times`: those of the election `e`.
   leader(kubernetes::access via, election e, std::string path, std::string name, election::options times,
          std::function<void(bool leads)> changed, logger log);
   leader(leader const&) = delete;
   ~leader();
 
-  /// Whether it may act now.
+  /// Whether this process may act now.
   bool leads() const;
-  /// How long its thread has not come round.
+  /// Time since its thread last completed a turn.
   std::chrono::steady_clock::duration silent() const;
-  /// Whoever acts has ended: the lease may be given to others.
+  /// Releases the lease. To be called once the threads that act have ended.
   void resign();
 
  private:

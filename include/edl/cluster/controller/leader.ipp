@@ -15,7 +15,7 @@
 namespace edl::controller {
 EDL_INLINE leader::leader(kubernetes::access via, election e, std::string path, std::string name,
                           election::options times, std::function<void(bool leads)> changed, logger log)
-    // A request that hangs must leave time for another.
+    // A request that hangs must leave time for another attempt.
     : client_(std::move(via), {.timeout = times.renew_deadline / 3,
                                .retry_timeout = std::chrono::milliseconds(0),
                                .agent = "edl-controller-lease"}),
@@ -77,7 +77,7 @@ EDL_INLINE void leader::run() {
     try {
       turn();
     } catch (kubernetes::api_error const& e) {
-      // 409: another was faster; what it wrote is read the next time.
+      // 409: another candidate was faster; the next turn reads what it wrote.
       if (e.code() != 409) trouble = e.what();
     } catch (error const& e) {
       trouble = e.what();
@@ -107,7 +107,7 @@ EDL_INLINE void leader::resign() {
     std::lock_guard const lock(mutex_);
     stopped_ = true;
     stopping_.notify_all();
-    election_.lost();  // before others may take it: from here on this one does not act
+    election_.lost();  // from here on this process does not act; others may only take over later
   }
   try {
     auto const lease = client_.get(path_ + "/" + name_);
@@ -118,7 +118,7 @@ EDL_INLINE void leader::resign() {
     }
     if (last) client_.replace(path_ + "/" + name_, *last);
   } catch (error const&) {
-    // It runs out by itself.
+    // The lease expires by itself.
   }
 }
 

@@ -12,13 +12,13 @@
 
 namespace edl::controller {
 
-/// Requests through a client, at a limited rate, counted in metrics. Each asks `leads` right before it is
-/// sent, and throws `deposed` when the answer is no.
+/// Sends requests through a client at a limited rate and counts them in metrics. Each calls `leads`
+/// immediately before it is sent and throws `deposed` if that returns false.
 ///
 /// Thread safety: safe.
 class limited_requests : public api_requests {
  public:
-  /// At most `burst` requests at once and `per_s` per second. The references outlive this object.
+  /// Allows bursts of `burst` requests, and `per_s` per second. The references must outlive this object.
   limited_requests(kubernetes::client& c, metric_registry& m, double per_s, double burst,
                    std::function<bool()> leads)
       : client_(c), metrics_(m), limit_(per_s, burst), leads_(std::move(leads)) {}

@@ -38,7 +38,7 @@ EDL_INLINE nlohmann::json limited_requests::ask(char const* verb,
     wait = limit_.reserve(steady::now());
   }
   if (wait > steady::duration::zero()) std::this_thread::sleep_for(wait);
-  if (!leads_()) throw deposed{};  // asked after the wait, within which the right may have ended
+  if (!leads_()) throw deposed{};  // checked after the wait, during which the lead may have been lost
   auto const began = steady::now();
   auto const count = [&](std::string const& code) {
     metrics_.add("edl_controller_api_requests_total", fmt::format("verb=\"{}\",code=\"{}\"", verb, code));

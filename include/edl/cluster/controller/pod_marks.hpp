@@ -13,12 +13,12 @@
 
 namespace edl::controller {
 
-/// Gives the shapes of pods their marks: which of all the selectors in pods' affinities select a pod, by its
-/// namespace and labels. Equal pods get one shape. In most clusters there is no such selector, and nothing is
-/// done. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// Marks pods' shapes: which selectors, of all pods' affinities, match a pod's namespace and labels. Equal
+/// pods share a shape. Most clusters have no such selector, and then this does nothing. Thread safety:
+/// distinct objects: safe. Shared objects: unsafe.
 class pod_marks {
  public:
-  /// To be called for each shape before the first `marked`.
+  /// Must be called for each shape before the first `marked`.
   void look_at(pod_shape const& s);
 
   bool none() const { return selectors_.empty(); }

@@ -18,16 +18,16 @@
 
 namespace edl::controller {
 
-/// Labels, annotations and names by which the objects of a TrainingJob are known.
+/// Labels, annotations and names that identify the objects of a TrainingJob.
 inline constexpr char attempt_annotation[] = "elasticdl.org/attempt",
                       restart_annotation[] = "elasticdl.org/restart",
                       first_size_annotation[] = "elasticdl.org/workers",
                       recorded_finalizer[] = "elasticdl.org/recorded";
-namespace annotation = kubernetes::annotation;  ///< by which it speaks with a job's master
+namespace annotation = kubernetes::annotation;  ///< annotations exchanged with a job's master
 
-/// What a master tells of its job in `elasticdl/report`.
+/// A master's report about its job, from the annotation `elasticdl/report`.
 struct job_report {
-  std::uint64_t records = 0, total_records = 0;  ///< `total_records` 0: without an end
+  std::uint64_t records = 0, total_records = 0;  ///< `total_records` 0: endless
   std::uint32_t epoch = 0, epochs = 0;
   std::uint64_t version = 0;
   double records_per_s = 0;
@@ -38,57 +38,58 @@ struct job_report {
   friend bool operator==(job_report const&, job_report const&) = default;
 };
 
-/// Nothing where the text is no report: a number is missing, below 0 or not finite counts as not said.
+/// Returns nothing if the text is not a report. A number that is absent, negative or not finite counts as
+/// absent.
 std::optional<job_report> read_report(std::string const& text);
 
-/// What matters of a master's pod besides.
+/// The additional state of a master's pod.
 struct master_state {
   std::uint32_t attempt = 1, restart = 0;
-  std::uint32_t first_size = 0;  ///< workers that it was made for
+  std::uint32_t first_size = 0;  ///< number of workers with which it was created
   std::string requested_size{},
-      leave{};                ///< a size, and who shall leave first, that the master has not answered yet
-  bool suspending = false;    ///< it has been told to
-  std::string short_nodes{};  ///< what it has been told of the nodes where its workers run
-  std::string scaled{};       ///< its answer to the last size request
-  std::optional<kubernetes::job_size> size{};  ///< that it says the job is to have
+      leave{};                ///< a requested size, and the workers to remove first, not answered yet
+  bool suspending = false;    ///< whether it has been asked to suspend the job
+  std::string short_nodes{};  ///< the pressure on its workers' nodes that it was last notified of
+  std::string scaled{};       ///< its reply to the last size request
+  std::optional<kubernetes::job_size> size{};  ///< the size that it aims at
   std::optional<job_report> report{};
-  bool started = false, ready = false;  ///< its container has run; it listens
-  platform::ending ending{};            ///< when the pod is over
-  std::string waits{};                  ///< what it says that it waits for
-  std::string missing{};                ///< a pod that it needs and is refused, and why
-  std::uint32_t crashes = 0;            ///< its kubelet has started it so often in its pod; it crashed last
+  bool started = false, ready = false;  ///< `started`: its container has run; `ready`: it accepts connections
+  platform::ending ending{};            ///< valid when the pod is over
+  std::string waits{};                  ///< what it reports to be waiting for
+  std::string missing{};                ///< a pod that the API server refuses to it, and why
+  std::uint32_t crashes = 0;            ///< restarts in place by its kubelet, if its last run crashed
 };
 
-/// A pod, as small as it can be kept. Thread safety: as a value.
+/// A compact record of a Pod. Thread safety: as a value.
 struct pod_record {
   enum class phase : std::uint8_t { pending, running, over };
 
   std::string key, uid, version;  ///< `key`: "namespace/name"; `version`: its resourceVersion
   std::string node{}, nominated{};
   shared<pod_shape> shape{};
-  label_set labels{};   ///< by which others' affinities select it
-  std::string owner{};  ///< uid of the TrainingJob that it belongs to
-  process_id who{};     ///< of that job
+  label_set labels{};   ///< matched by other pods' affinities
+  std::string owner{};  ///< uid of the TrainingJob to which it belongs
+  process_id who{};     ///< its identity within that job
   phase at = phase::pending;
   int priority = 0;
   bool leaving = false;   ///< it is being deleted
-  bool outlived = false;  ///< it is over, but another container of the pod still runs and keeps its room
+  bool outlived = false;  ///< it is over, but another container of it runs and uses its resources
   bool wants_room = false;
-  bool held = false;       ///< by the finalizer `recorded_finalizer`
-  double leave_by = 0;     ///< when it should have gone at the latest; seconds since 1970
-  std::string hopeless{};  ///< why it can never start, in the kubelet's one word; empty: it may
-  std::string trouble{};   ///< why it does not run, in words
-  std::unique_ptr<master_state> master{};  ///< of a job's master
+  bool held = false;                       ///< by the finalizer `recorded_finalizer`
+  double leave_by = 0;                     ///< deadline of its deletion; seconds since 1970
+  std::string hopeless{};                  ///< the kubelet's reason why it can never start; empty: it may
+  std::string trouble{};                   ///< why it does not run, as a sentence
+  std::unique_ptr<master_state> master{};  ///< null unless it is a job's master
 
   std::string name() const { return key.substr(key.find('/') + 1); }
   std::string space() const { return key.substr(0, key.find('/')); }
 };
 
-/// The record of a Pod, without its shape. What is absent or of another type than the API promises is as if
-/// empty. Thread safety: safe.
+/// Reads a Pod, without its shape. Treats a field that is absent, or that has another type than the API
+/// promises, as empty. Thread safety: safe.
 pod_record read_record(nlohmann::json const& pod);
 
-/// Whether the autoscaler, or what follows from them for a job, is the same by both.
+/// Whether both records look the same to the autoscaler and to the reconciliation of their job.
 bool same_for_plan(pod_record const& a, pod_record const& b);
 bool same_for_job(pod_record const& a, pod_record const& b);
 

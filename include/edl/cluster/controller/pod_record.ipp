@@ -41,7 +41,7 @@ T whole(json const& v) {
 
 inline std::string short_text(json const& v) { return shortened(text(v), longest_note); }
 
-/// The uid of the TrainingJob that controls a pod; empty: none does.
+/// The uid of the TrainingJob that controls a pod; empty: none.
 inline std::string job_of(json const& pod) {
   auto const& owners = field(pod, {"metadata", "ownerReferences"});
   if (owners.is_array())
@@ -77,7 +77,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, kubernetes::po
       code > 128 && code != 128 + SIGKILL && code != 128 + SIGTERM)
     m->crashes = whole<std::uint32_t>(field(container, {"restartCount"}));
   if (s.over()) {
-    // Whoever collects the pod of a master that has ended by itself is not why it ended.
+    // When the master has exited by itself, a later deletion of its pod is not the cause of its end.
     kubernetes::pod_status how = s;
     if (s.ended && s.ended->code < 128) {
       how.terminating = false;
@@ -89,8 +89,8 @@ inline std::unique_ptr<master_state> read_master(json const& pod, kubernetes::po
   return m;
 }
 
-/// A kubelet tells that a container has ended before it tells that the pod has: a pod whose containers have
-/// all ended keeps nothing.
+/// A kubelet reports a container's end before the pod's end: a pod whose containers have all ended occupies
+/// nothing.
 inline bool another_runs(json const& pod) {
   for (json const& c : field(pod, {"status", "containerStatuses"}))
     if (!field(c, {"state", "terminated"}).is_object()) return true;
@@ -145,7 +145,7 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
   if (r.owner.empty()) return r;
   auto const s = kubernetes::read_pod(pod);
   if (!s) {
-    r.owner.clear();  // a TrainingJob's, but none of those that it consists of
+    r.owner.clear();  // owned by a TrainingJob, but neither master nor member
     return r;
   }
   r.who = s->who;

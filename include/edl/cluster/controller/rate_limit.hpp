@@ -8,13 +8,13 @@
 
 namespace edl::controller {
 
-/// So many a second, and so many at once after a rest (a token bucket). Time is given in.
-/// Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// A token bucket: `per_s` requests per second, in bursts after idle time. The caller passes the time. Thread
+/// safety: distinct objects: safe. Shared objects: unsafe.
 class rate_limit {
  public:
   rate_limit(double per_s, double burst) : each_(1 / per_s), burst_(burst) {}
 
-  /// How long the caller has to wait for its turn, which is its own from now on.
+  /// Reserves the next token and returns how long the caller has to wait before it may use it.
   duration reserve(time_point now) {
     auto const each = std::chrono::duration_cast<duration>(each_);
     next_ = std::max(next_, now - std::chrono::duration_cast<duration>(each_ * (burst_ - 1)));

@@ -12,40 +12,40 @@
 
 namespace edl::controller {
 
-/// A job as it is now.
+/// The current state of a job.
 struct job_situation {
   job_entry const& entry;
-  pod_record const* master = nullptr;        ///< the pod of its master's name, whoever owns it
+  pod_record const* master = nullptr;        ///< the pod with the name of the job's master, whoever owns it
   std::vector<pod_record const*> members{};  ///< the job's other pods
-  std::optional<job_plan> plan{};            ///< its part of the last plan; nothing: no plan knows it yet
-  std::optional<kueue::assessment> queue{};  ///< what Kueue decides, of a job with a queue
+  std::optional<job_plan> plan{};            ///< its part of the last plan; nothing: not planned yet
+  std::optional<kueue::assessment> queue{};  ///< Kueue's decision about a job with a queue
   std::function<inventory::node_state(std::string const& node)> state_of;
   double now = 0;                                                        ///< seconds since 1970
-  std::function<std::string(std::string const& node)> pressure_of = {};  ///< none: nothing is known of it
+  std::function<std::string(std::string const& node)> pressure_of = {};  ///< empty: pressure is not known
 };
 
 struct reconcile_options {
-  bool pod_groups = false;       ///< jobs' pods are gangs of the scheduler's, where it knows PodGroups
-  double node_timeout = 10;      ///< a pod whose node does not exist is removed after so many seconds
-  double suspend_timeout = 300;  ///< for a master to suspend its job, before it is stopped
-  double first_backoff = 10, longest_backoff = 300;  ///< between attempts: doubles
-  double steady = 600;                               ///< a master that lived for so long was not lost soon
-  std::uint32_t most_crashes = 5;  ///< masters that crash soon, one after the other, until the attempt fails
-  double progress_every = 10;      ///< between two writes of a status in which only progress differs
-  double refusal_backoff = 60;     ///< until a size request that a master has refused is told again
+  bool pod_groups = false;       ///< pods of a job form a gang where the scheduler has PodGroups
+  double node_timeout = 10;      ///< seconds until a pod whose node does not exist is removed
+  double suspend_timeout = 300;  ///< seconds that a master has to suspend its job before its pod is deleted
+  double first_backoff = 10, longest_backoff = 300;  ///< seconds between attempts; doubles
+  double steady = 600;             ///< seconds that a master must live so as not to count as lost early
+  std::uint32_t most_crashes = 5;  ///< consecutive early crashes of masters that fail the attempt
+  double progress_every = 10;      ///< seconds between status writes that differ only in progress
+  double refusal_backoff = 60;     ///< seconds until a refused size is requested again
 };
 
-/// What is to be done for a job, from what the API server says of it, and nothing else that matters. It may
-/// be asked at any moment, after any number of these actions have been carried out or not. It always leads to
-/// the same end.
+/// Decides what to do for a job, from the state of the API server and nothing else that matters. It can be
+/// called at any moment, whichever of its earlier actions have been carried out, and converges to the same
+/// result.
 ///
-/// - What has been decided stands in the status before it is acted upon. So an attempt that has failed is
-///   counted once, and a job that has finished stays finished, whatever becomes of its pods.
-/// - There is one master's pod at most, because its name is the job's.
-/// - Pods of an attempt that has failed are gone before the next one begins. A master that was taken away
-///   (its node lost, evicted, deleted) is replaced within its attempt, and its members stay.
+/// - A decision is written to the status before it is acted upon. So a failed attempt is counted once, and a
+///   finished job stays finished, whatever happens to its pods.
+/// - At most one pod of a master exists, because its name derives from the job's.
+/// - All pods of a failed attempt are gone before the next attempt starts. A master that was lost from
+///   outside (node lost, evicted, deleted) is replaced within the attempt, and its members continue.
 ///
-/// Pure. `memo` is the job's, with what is to be remembered besides.
+/// Pure, except that it updates `memo`, the job's.
 decision reconcile(job_situation const& is, job_memo& memo, reconcile_options const& options = {});
 
 }  // namespace edl::controller

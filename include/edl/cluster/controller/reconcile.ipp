@@ -21,7 +21,7 @@ namespace detail {
 
 namespace ct = condition_type;
 
-/// Reasons of the condition Running that decide what comes next.
+/// Reasons of the condition Running that determine the next step.
 namespace run {
 inline constexpr char not_started[] = "NotStarted", starting[] = "Starting", runs[] = "MasterRuns",
                       lost[] = "MasterLost", attempt_failed[] = "AttemptFailed", suspended[] = "Suspended",
@@ -79,7 +79,7 @@ class reconciler {
 
   // Pods.
 
-  /// A pod that is of no use any more.
+  /// Deletes a pod that is no longer needed.
   void discard(pod_record const& p, bool force = false) {
     if (!p.leaving || force) out_.actions.push_back(delete_pod{p.name(), p.uid, force});
     bool const ended = p.at == pod_record::phase::over || (p.master && !p.master->started);
@@ -94,7 +94,7 @@ class reconciler {
     return p.node.empty() || situation_.state_of(p.node) == inventory::node_state::ready;
   }
 
-  /// Pods that a node which is lost will not let go.
+  /// Deletes pods by force that a lost node cannot release.
   void remove_lost_pods() {
     std::map<std::string, double> gone;
     auto const check = [&](pod_record const& p) {
@@ -118,8 +118,8 @@ class reconciler {
     memo_.nodes_gone = std::move(gone);
   }
 
-  /// Kubelets that run out of something evict pods. Each node is told of once, until it is well again. The
-  /// master hears of those where its workers run.
+  /// A kubelet short of a resource evicts pods. Reports each node once per episode. Notifies the master about
+  /// those that run its workers.
   void tell_of_pressure() {
     if (!situation_.pressure_of) return;
     std::map<std::string, std::string> nodes;
@@ -160,8 +160,7 @@ class reconciler {
     memo_.stalled.clear();
   }
 
-  /// Removes what a finished job leaves behind. Its master's pod stays to be looked at, if it has ended by
-  /// itself.
+  /// Removes the pods of a finished job. Keeps the pod of a master that exited by itself, for inspection.
   void clean_up() {
     discard_members();
     if (master_ && !master_->leaving && (master_->at != pod_record::phase::over || master_->outlived))
@@ -195,7 +194,7 @@ class reconciler {
       make_master();
   }
 
-  /// How the master's pod has ended, if it is that of the attempt at hand.
+  /// Evaluates the exit of the master's pod, if the pod belongs to the current attempt.
   void record_end() {
     master_state const& m = *master_->master;
     if (m.attempt != std::max(1u, next_.attempts)) return;
@@ -204,7 +203,7 @@ class reconciler {
     if (m.ending.code == platform::suspended && !m.ending.outside)
       return set(ct::running, false, run::suspended, "The master has suspended the job.");
     std::string const how = platform::describe(m.ending);
-    // Killed for its memory, or superseded by another master: no fault of the attempt.
+    // Killed for lack of memory, or superseded by another master: not the attempt's fault.
     bool const taken = m.ending.code == 128 + SIGKILL || m.ending.code == platform::gave_up_waiting;
     bool const crashed = m.ending.signal != 0 && m.ending.signal != SIGKILL && m.ending.signal != SIGTERM;
     if (m.ending.outside || taken || (m.ending.signal != 0 && !(crashed && crashes_too_often())))
@@ -218,7 +217,7 @@ class reconciler {
            m.crashes >= options_.most_crashes && m.attempt == std::max(1u, next_.attempts);
   }
 
-  /// The master that is lost now is the last that may crash soon after its start.
+  /// Whether one more early crash of a master exhausts the limit.
   bool crashes_too_often() const {
     return now_ - memo_.master_since < options_.steady && memo_.early_losses + 1 >= options_.most_crashes;
   }
@@ -252,7 +251,7 @@ class reconciler {
     return true;
   }
 
-  /// Kueue does not let the job run.
+  /// Whether Kueue forbids the job to run.
   bool held_by_kueue() const { return situation_.queue && !situation_.queue->may_run; }
 
   void add_kueue_requests() {
@@ -289,13 +288,13 @@ class reconciler {
       set(ct::suspended, false, "Suspending", "Pods of the job are still there.");
       return;
     }
-    memo_.stalled.clear();  // what was refused is asked for anew when the job goes on
+    memo_.stalled.clear();  // retry what was refused when the job resumes
     bool const was_in = is_true(next_, ct::admitted);
     if (job_.spec.suspend) {
       if (is_true(next_, ct::suspended)) return;
       set(ct::suspended, true, "Suspended", "The job has no pods until spec.suspend is false.");
       set(ct::admitted, false, "Suspended", "The job is suspended.");
-    } else {  // it waits for Kueue, and nobody has suspended it
+    } else {  // it waits for Kueue without being suspended
       if (find_condition(next_, ct::suspended))
         set(ct::suspended, false, "Queued", "Kueue decides when the job runs.");
       set(ct::admitted, false, situation_.queue->reason, situation_.queue->message);
@@ -309,9 +308,9 @@ class reconciler {
     next_.workers.desired = 0;
   }
 
-  /// Returns whether the job is let in.
+  /// Returns whether the job is admitted.
   bool admit() {
-    // A master that is there was let in by somebody whose status was lost.
+    // An existing master shows that the job was admitted, although that status was lost.
     bool const there = master_ && !master_->leaving && master_->at != pod_record::phase::over;
     if (!there && !memo_.stalled.empty() && now_ < memo_.retry_at) {
       set(ct::admitted, false, memo_.stalled, memo_.why);
@@ -319,7 +318,7 @@ class reconciler {
       return false;
     }
     if (!there && (!situation_.plan || !situation_.plan->admitted)) {
-      // A plan that looked for no room does not say that there is none. The next one does.
+      // A plan that treated the job as suspended has not looked for room. The next one will.
       if (situation_.plan && !situation_.plan->suspended)
         set(ct::admitted, false, "NoRoom", situation_.plan->reason);
       return false;
@@ -333,13 +332,13 @@ class reconciler {
     return true;
   }
 
-  /// Tells what the API server has refused, and asks again later.
+  /// Reports what the API server has refused, and retries later.
   void wait_after_refusal() {
     stall(memo_.stalled, memo_.why);
     if (now_ < memo_.retry_at) out_.look_again(memo_.retry_at);
   }
 
-  /// How many workers the job shall have.
+  /// Sets the job's desired number of workers.
   void choose_size() {
     worker_range const& range = job_.spec.workers;
     std::uint32_t least = range.replicas.value_or(range.min), most = range.replicas.value_or(range.max);
@@ -353,7 +352,7 @@ class reconciler {
       want = std::uint32_t(std::max(0, situation_.plan->workers)), why = situation_.plan->reason;
     std::uint32_t const planned = std::exchange(want, std::clamp(want, least, most));
     if (want == next_.workers.desired) return;
-    // The plan may be older than the spec, and what it says is of another size then.
+    // The plan may be older than the spec, so its reason may refer to another size.
     if (range.replicas == want)
       why = "its owner set this size";
     else if (planned != want)
@@ -368,19 +367,19 @@ class reconciler {
     next_.workers.desired = want;
   }
 
-  /// The size that the master was told last.
+  /// The size last requested of the master.
   std::uint32_t size_of_master() const {
     master_state const& m = *master_->master;
     if (auto const requested_size = kubernetes::number(m.requested_size)) return *requested_size;
     return m.size ? m.size->workers : m.first_size;
   }
 
-  /// Whether a master, which has taken the place of another, adopted workers without telling their number.
+  /// Whether a master that replaced another may have adopted workers without reporting their number.
   static bool may_have_adopted(master_state const& m) {
     return m.restart > 0 && !m.size && m.requested_size.empty();
   }
 
-  /// Follows the master's pod, which is there.
+  /// Handles an existing master's pod.
   void keep_master() {
     master_state const& m = *master_->master;
     bool const old = m.attempt < next_.attempts, over = master_->at == pod_record::phase::over;
@@ -398,14 +397,14 @@ class reconciler {
     if (std::exchange(memo_.master, master_->uid) != master_->uid) memo_.master_since = now_;
     if (master_->leaving) {
       set(ct::running, false, run::lost, "The master's pod is being removed.");
-      // No kubelet will tell of its end.
+      // The pod has no node, so no kubelet will report its end.
       if (master_->held && master_->node.empty())
         out_.actions.push_back(release_pod{master_->name(), master_->uid});
       return;
     }
     if (m.suspending)
       out_.actions.push_back(annotate_master{master_->name(), master_->uid, {{annotation::suspend, {}}}});
-    // A master may miss probes for a moment: without known trouble it still counts as running.
+    // A master may fail a probe briefly: without known trouble it still counts as running.
     bool const runs = m.ready || (is_true(next_, ct::running) && master_->trouble.empty());
     if (!node_answers(*master_))
       set(ct::running, false, run::lost,
@@ -429,7 +428,7 @@ class reconciler {
     resize(m);
   }
 
-  /// Opens the gang, and once more each minute while a member waits for a node: a request may be lost.
+  /// Opens the gang, and repeats that each minute while a member waits for a node: a request may be lost.
   void open_gang_once() {
     std::uint32_t placed = 0, waiting = 0;
     for (pod_record const* p : situation_.members)
@@ -442,7 +441,7 @@ class reconciler {
     if (waiting > 0) out_.look_again(memo_.gang_opened + 60);
   }
 
-  /// The workers that leave, as the plan chose when it made the job smaller.
+  /// The workers that the plan chose to remove when it shrank the job.
   std::vector<std::uint32_t> leaving_workers() const {
     std::set<std::uint32_t> ids;
     for (std::string const& key : situation_.plan->leaving)
@@ -455,7 +454,7 @@ class reconciler {
     std::map<std::string, std::optional<std::string>> notes{{annotation::num_workers, want}};
     std::uint32_t const has = m.size ? m.size->workers : m.first_size;
     bool const fewer = next_.workers.desired < has;
-    // The plan may have changed since it chose who leaves.
+    // The desired size may have changed since the plan chose which workers leave.
     if (fewer && memo_.leave.size() > has - next_.workers.desired)
       memo_.leave.resize(has - next_.workers.desired);
     if (fewer && !memo_.leave.empty())
@@ -491,9 +490,9 @@ class reconciler {
       set(ct::resizing, true, "Resizing", fmt::format("{} of {} workers run.", running, want));
   }
 
-  /// Makes the master's pod, which is missing.
+  /// Creates the missing master's pod.
   void make_master() {
-    if (situation_.master) {  // somebody else's
+    if (situation_.master) {  // owned by somebody else
       bool const going = situation_.master->leaving, earlier = !situation_.master->owner.empty();
       memo_.stalled = "NameTaken";
       memo_.why =
@@ -566,7 +565,7 @@ class reconciler {
   reconcile_options const& options_;
   training_job_status next_;
   double now_;
-  pod_record const* master_ = nullptr;  ///< this job's own
+  pod_record const* master_ = nullptr;  ///< null unless this job owns it
   bool stalled_ = false;
   decision out_;
 };

@@ -13,33 +13,32 @@
 
 namespace edl::controller {
 
-/// What is to be looked at, and when: each key once at a time, however often it is added. A key that fails
-/// comes again after pauses that double. One that was slow shares a few places with others of its kind, so
-/// that the rest goes on beside it. Without clock and threads. Thread safety: distinct objects: safe. Shared
-/// objects: unsafe.
+/// A queue of keys with due times. No key is in work twice at once, however often it is added. A failed key
+/// is retried after pauses that double. Slow keys share a few places, so that they cannot block the others.
+/// Uses no clock or threads. Thread safety: distinct objects: safe. Shared objects: unsafe.
 class work_queue {
  public:
   struct options {
     std::chrono::milliseconds first_pause{200}, longest_pause{60'000};
-    std::chrono::milliseconds slow{1'000};  ///< who took longer the last time, or failed, is slow
-    std::size_t slow_at_once = 4;           ///< places for slow ones
+    std::chrono::milliseconds slow{1'000};  ///< a key that took longer the last time, or failed, is slow
+    std::size_t slow_at_once = 4;           ///< places for slow keys
   };
   work_queue() : work_queue(options{}) {}
   explicit work_queue(options o) : options_(o) {}
 
-  /// To be looked at at `at`, or earlier where that was said before. One that fails waits for its pause
-  /// nevertheless, unless it is `urgent`. One that is being looked at comes again after it.
+  /// Makes a key due at `at`, or earlier if it already is. A failed key still waits for the end of its pause
+  /// unless `urgent`. A key in work becomes due again once it is done.
   void add(std::string const& key, time_point at, bool urgent = false);
 
-  /// The next key that is due, which counts as being looked at until `done`.
+  /// Takes the next key that is due, which is then in work until `done`.
   std::optional<std::string> take(time_point now);
 
   void done(std::string const& key, time_point now, duration took, bool failed);
 
-  /// Forgets a key that nobody is looking at; one that is being looked at, after that.
+  /// Forgets a key; one in work, once it is done.
   void remove(std::string const& key);
 
-  /// When to call `take` again, unless something is added or done before; nothing: then only.
+  /// When to call `take` again unless a key is added or done earlier; nothing: not before then.
   std::optional<time_point> next() const;
 
   std::size_t waiting() const { return due_.size(); }
@@ -47,9 +46,9 @@ class work_queue {
 
  private:
   struct entry {
-    std::optional<time_point> at{};        ///< is in `due_`
-    std::optional<time_point> readd_at{};  ///< to be added when it is done
-    time_point not_before{};               ///< the pause after a failure
+    std::optional<time_point> at{};        ///< its time in `due_`
+    std::optional<time_point> readd_at{};  ///< becomes due then, once it is done
+    time_point not_before{};               ///< end of the pause after a failure
     int failures = 0;
     bool working = false, slow = false, removed = false;
   };

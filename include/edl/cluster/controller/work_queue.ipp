@@ -39,7 +39,7 @@ EDL_INLINE void work_queue::add(std::string const& key, time_point at, bool urge
 EDL_INLINE std::optional<std::string> work_queue::take(time_point now) {
   for (auto it = due_.begin(); it != due_.end() && it->first <= now; ++it) {
     entry& e = entries_.at(it->second);
-    // Slow ones without a place do not hold up those behind them.
+    // A slow key that gets no place must not block the keys behind it.
     if (e.slow && slow_working_ >= options_.slow_at_once) continue;
     std::string key = it->second;
     due_.erase(it);
@@ -77,7 +77,7 @@ EDL_INLINE void work_queue::done(std::string const& key, time_point now, duratio
   } else {
     e.not_before = {};
     if (again) put(key, e, *again);
-    // A slow one is remembered, so that it takes a place of its kind the next time.
+    // Keep the entry of a slow key, so that it counts as slow the next time.
     if (!again && !e.slow) entries_.erase(it);
   }
   check();
