@@ -32,7 +32,7 @@ class judgement {
     if (over || !out_.queued || job_.spec.suspend) {
       wind_up(over);
     } else if (!situation_.served && !gone()) {
-      out_.may_start = false;  // what runs was let in by a Kueue that has gone since
+      out_.may_start = false;  // pods that run were admitted before Kueue was removed
       out_.reason = "KueueNotServed";
       out_.message = "This cluster has no Kueue any more.";
     } else if (!situation_.served) {
@@ -58,22 +58,22 @@ class judgement {
     out_.message = printable(message, 4096);
   }
 
-  /// The object goes. Its finalizer goes last, so a Workload that is deleted keeps its quota until now.
+  /// Deletes a Workload. Removes its finalizer last, so a Workload being deleted keeps its quota until then.
   void take_away(workload const& w, char const* why) {
     if (!w.leaving) return owe(kueue::remove(w, why));
     if (w.held) owe(release(w));
   }
 
-  /// The same of one beside the one that counts. What has quota stays while there are pods: Kueue may have
-  /// given it that of the other, and news of it may come late.
+  /// Deletes a Workload other than the current one. One with quota stays while the job has pods: Kueue may
+  /// have moved the current one's quota to it, and that event may be late.
   void take_if_idle(workload const& w, char const* why) {
     if (!w.reserved() || gone()) take_away(w, why);
   }
 
-  /// The job needs no quota: it has ended, is suspended, or has no queue any more.
+  /// Cleans up for a job that needs no quota: it has ended, is suspended, or has left its queue.
   void wind_up(bool over) {
     if (!over && job_.spec.suspend && out_.queued) hold("Suspended", "spec.suspend is true");
-    // Pods of a job that goes on without a queue need nobody's quota.
+    // The pods of a job that has left its queue need no quota.
     bool const keeps_pods = !over && !out_.queued && !job_.spec.suspend;
     if (!gone() && !keeps_pods) return;
     for (workload const* w : all_) {
@@ -91,7 +91,7 @@ class judgement {
     }
   }
 
-  // Which Workload counts.
+  // Choice of the current Workload.
 
   void choose() {
     std::vector<workload const*> waiting, reserved;
@@ -104,7 +104,7 @@ class judgement {
         (w->reserved() ? reserved : waiting).push_back(w);
       }
     }
-    // A slice takes over from the one before it when it is admitted.
+    // A slice replaces its predecessor once it is admitted.
     for (workload const* w : reserved)
       if (!current || (w->admitted() && !w->evicted()) || !current->admitted() || current->evicted())
         current = w;
@@ -123,7 +123,7 @@ class judgement {
       none();
   }
 
-  /// Slices that another took the place of. They stay until the job runs on that one.
+  /// Deletes replaced slices. They must stay until the job runs on the slice that replaced them.
   void clean() {
     for (workload const* w : all_)
       if (w->finished()) take_away(*w, "another slice has taken its place");
@@ -139,7 +139,7 @@ class judgement {
     owe(create(job_, n + 1, first_ask(), *priority));
   }
 
-  /// Somebody has finished it, and it was not the job's end.
+  /// Handles a Workload that somebody else marked Finished while the job has not ended.
   void was_finished(workload const& w) {
     controller::condition const* const how = w.find("Finished");
     hold("WorkloadFinished", fmt::format("Workload {} is finished ({}: {}): delete it to queue the job again",
@@ -151,7 +151,7 @@ class judgement {
   std::optional<priority_choice> resolved() {
     priority_choice p = requested_priority(job_);
     auto const value = situation_.priority ? situation_.priority(p) : std::optional<std::int64_t>(0);
-    if (!value && out_.may_run) return std::nullopt;  // it runs, and does not grow
+    if (!value && out_.may_run) return std::nullopt;  // the job keeps running but does not grow
     if (!value) {
       hold("NoPriorityClass", fmt::format("{} {} does not exist: create it, or name another",
                                           p.of_kueue ? "WorkloadPriorityClass" : "PriorityClass", p.name));
@@ -167,10 +167,10 @@ class judgement {
     return {ceiling_, job_.spec.workers.min};
   }
 
-  // A Workload without quota.
+  // A current Workload without quota.
 
   void waits(std::vector<workload const*> const& waiting) {
-    // One that was to take another's place asks for more than the job needs to start.
+    // A slice requests more than the job needs to start, so it ranks last.
     auto const rank = [](workload const* w) { return std::pair(w->leaving, !w->replaces.empty()); };
     workload const& w = **std::min_element(waiting.begin(), waiting.end(),
                                            [&](auto* a, auto* b) { return rank(a) < rank(b); });
@@ -188,7 +188,7 @@ class judgement {
     if (!priority) return;
     worker_ask const ask = first_ask();
     pod_set const* const workers = w.set(workers_set);
-    // A server without partial admission drops the least count.
+    // A server without partial admission drops minCount.
     std::uint32_t const least = std::min(ask.least.value_or(ask.count), ask.count);
     bool const same = describes(w, job_) && workers->count == ask.count &&
                       workers->min_count.value_or(least) == least && w.queue == queue_of(job_) &&
@@ -196,7 +196,7 @@ class judgement {
     if (!same) owe(rewrite(w, job_, ask, *priority));
   }
 
-  // A Workload with quota.
+  // A current Workload with quota.
 
   void has_quota(workload const& w, std::vector<workload const*> const& waiting, workload const* replaced) {
     bool const fits = describes(w, job_);
@@ -234,8 +234,8 @@ class judgement {
     tell_ready(w, ready());
   }
 
-  /// Whether pods go on though it is not admitted: it took the quota of a slice that was, and waits for
-  /// admission checks.
+  /// Whether pods continue on a Workload that is not admitted: it replaced a slice, took over its quota, and
+  /// waits for its admission checks.
   bool goes_on(workload const& w, workload const* replaced) const {
     return replaced && !gone() && w.replaces == replaced->space + "/" + replaced->name;
   }
@@ -252,14 +252,14 @@ class judgement {
                        w.cluster_queue, said ? ": " : ".", said ? said->message : "");
   }
 
-  /// The last pod is gone, and the job must not run on this one.
+  /// Returns quota: the last pod is gone, and the job must not run on this Workload.
   void let_go(workload const& w, bool fits) {
     if (w.leaving || !fits) return take_away(w, "the job is queued again");
     if (w.evicted()) owe(give_back(w, now_));
-    // One that is not active is evicted by Kueue; one whose checks are pending keeps its quota.
+    // Kueue evicts an inactive Workload itself; one with pending checks keeps its quota.
   }
 
-  /// A slice that another has taken the place of, if Kueue has not said so.
+  /// Marks a replaced slice Finished; Kueue may not have done so.
   void finish_slice(workload const& s, workload const& by) {
     if (s.leaving) return take_away(s, "");
     owe(set_condition(s, "Finished", true, "WorkloadSliceReplaced",
@@ -296,11 +296,11 @@ class judgement {
     }
   }
 
-  /// What was assigned contradicts the job's pods. Trying again changes nothing.
+  /// Reports an assignment that contradicts the pods' templates. A retry cannot help.
   void cannot_start(workload const& w, std::string const& why) {
     std::string const words =
         fmt::format("The pods cannot be on what Workload {} was assigned: {}", w.name, why);
-    if (!gone()) {  // those that run were made by what was said before
+    if (!gone()) {  // running pods were created with an earlier assignment
       out_.may_start = false;
       out_.reason = "FailedToStart";
       out_.message = words;
@@ -316,7 +316,7 @@ class judgement {
            situation_.pods.workers_running >= job_.spec.workers.min;
   }
 
-  /// Kueue may give a job up that has no pods for long (waitForPodsReady).
+  /// Reports whether the pods run. Kueue may evict a job whose pods are not ready in time (waitForPodsReady).
   void tell_ready(workload const& w, bool yes) {
     controller::condition const* const was = w.find("PodsReady");
     if (was ? (was->status == controller::truth::yes) == yes : !yes) return;
@@ -328,7 +328,7 @@ class judgement {
                         now_));
   }
 
-  /// Quota of one size: what was given back does not come again until the job is queued anew.
+  /// Handles quota of fixed size: quota returned stays lost until the job is queued anew.
   void keep_one(workload const& w, std::vector<workload const*> const& waiting) {
     for (workload const* s : waiting) take_if_idle(*s, "the job has another one");
     std::uint32_t const have = w.granted(workers_set), need = std::max(ceiling_, situation_.pods.workers);
@@ -336,7 +336,7 @@ class judgement {
     if (need < have) owe(reclaim(w, workers_set, workers->count - need));
   }
 
-  // Quota that follows the size.
+  // Elastic quota.
 
   void follow(workload const& w, std::vector<workload const*> const& waiting) {
     std::uint32_t const have = w.granted(workers_set);
@@ -345,7 +345,7 @@ class judgement {
     for (workload const* s : waiting) {
       bool const next = !slice && (!s->leaving || s->reserved()) && s->replaces == w.space + "/" + w.name &&
                         describes(*s, job_);
-      // What the plan gives the job changes from moment to moment: a slice is not taken back at once.
+      // The plan's size for the job fluctuates, so a young slice is kept.
       double const until = seconds_of(s->created).value_or(situation_.now) + options_.slice_timeout;
       bool const young = !s->leaving && !s->reserved() && situation_.now < until;
       if (next && (want > have || young))
@@ -369,8 +369,9 @@ class judgement {
     if (asks != ask) owe(resize(*slice, workers_set, ask));
   }
 
-  /// Kueue admits all of a slice or nothing of it. One that it has refused asks for half as much more, and
-  /// one that it says nothing of for a single worker after a while: so the job gets soon what there is.
+  /// Kueue admits a slice as a whole or not at all. To get what is available soon, this halves the growth of
+  /// a slice that Kueue refused, and asks for a single worker once Kueue has not decided within
+  /// `slice_timeout`.
   std::uint32_t ask_of(workload const& slice, std::uint32_t have, std::uint32_t want, std::uint32_t asks) {
     controller::condition const* const said = slice.find("QuotaReserved");
     bool const refused =
@@ -391,7 +392,7 @@ class judgement {
   bool elastic_;
   std::uint32_t ceiling_ = 1;
   std::vector<workload const*> all_;
-  std::vector<workload const*> older_;  ///< have quota, and are to be replaced by the one that counts
+  std::vector<workload const*> older_;  ///< they have quota, and the current one is to replace them
   assessment out_;
 };
 

@@ -26,7 +26,7 @@ inline std::string dump(json const& v) { return v.dump(-1, ' ', false, json::err
 
 inline json parsed(controller::template_text const& pods) {
   json const t = json::parse(pods, nullptr, false);
-  // Of a template's metadata a Workload takes labels and annotations alone.
+  // A Workload accepts only labels and annotations of a template's metadata.
   json out{{"spec", field(t, {"spec"})}};
   for (char const* key : {"labels", "annotations"})
     if (auto const& v = field(t, {"metadata", key}); v.is_object() && !v.empty()) out["metadata"][key] = v;
@@ -81,7 +81,7 @@ inline api_write status_patch(workload const& w, json status, std::string why) {
   return {api_write::verb::patch_status, w.space, w.name, dump(body), std::move(why)};
 }
 
-/// Begins with what makes the server refuse it (409) unless the object is the one that was looked at.
+/// Starts a patch with tests that make the server refuse it (409) if the object has changed since.
 inline json guarded(workload const& w) {
   json all = json::array();
   all.push_back({{"op", "replace"}, {"path", "/metadata/uid"}, {"value", w.uid}});
@@ -168,7 +168,7 @@ EDL_INLINE api_write rewrite(workload const& w, controller::training_job const& 
   using namespace detail::objects;
   json body = guarded(w);
   auto const set = [&](char const* path, json value) {
-    body.push_back({{"op", "add"}, {"path", path}, {"value", std::move(value)}});  // replaces what is there
+    body.push_back({{"op", "add"}, {"path", path}, {"value", std::move(value)}});  // or replaces it
   };
   set("/spec/queueName", queue_of(job));
   set("/spec/podSets", sets_json(pod_sets_of(job, ask)));
@@ -209,7 +209,7 @@ EDL_INLINE api_write give_back(workload const& w, std::string const& now) {
   controller::condition const* const evicted = w.find("Evicted");
   std::string const reason = evicted ? evicted->reason : "Pending",
                     message = evicted ? evicted->message : "The job has no pods.";
-  // Others (Deactivated, a stopped queue, a timeout) are queued again when Kueue says so.
+  // After other evictions (Deactivated, a stopped queue, a timeout), Kueue decides when to requeue.
   bool const again = reason == "Preempted" || reason == "AdmissionCheck" || reason == "NodeFailures";
   auto all = w.conditions;
   auto const set = [&](char const* type, bool yes, std::string why, std::string words) {

@@ -18,12 +18,12 @@ namespace edl::kueue {
 enum class kueue_kind { workload, flavor, priority_class };
 inline constexpr std::size_t kinds = 3;
 
-/// What the API server says of Kueue's objects: Workloads of TrainingJobs, ResourceFlavors and
-/// WorkloadPriorityClasses. An object that is older than the one that is known changes nothing, except in a
-/// list. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// The state of Kueue's objects on the API server: Workloads of TrainingJobs, ResourceFlavors and
+/// WorkloadPriorityClasses. Ignores an object older than the known one, except in a list. Thread safety:
+/// distinct objects: safe. Shared objects: unsafe.
 class object_store {
  public:
-  /// What came of an event: uids of the TrainingJobs that it concerns; `all`: every one.
+  /// The effect of an event: the uids of the TrainingJobs concerned; `all`: every TrainingJob.
   struct change {
     std::set<std::string> owners{};
     bool all = false;
@@ -34,23 +34,23 @@ class object_store {
   change end(kueue_kind k, std::string const& version = {});  ///< `version`: of the list
   change remove(kueue_kind k, nlohmann::json const& object);
 
-  /// A Workload as the answer to a request shows it. It changes nothing where the watch has told as much, or
-  /// more: the Workload may have gone since.
+  /// Applies a Workload from a reply to a request. Ignores it if the watch has delivered the same version or
+  /// a later event, because the Workload may have been deleted since.
   change answered(nlohmann::json const& workload_object);
 
-  /// Whether the cluster has Kueue. Nothing is known of it until this is said; then its objects have to be
+  /// Sets whether the cluster has Kueue. Its objects count as unknown until this is called and they have been
   /// listed once.
   void serves(bool yes) { served_ = yes; }
   bool served() const { return served_.value_or(false); }
   bool complete() const;
 
-  /// Why its objects cannot be listed; empty: nothing stands in the way.
+  /// Sets why Kueue's objects cannot be listed; empty: they can.
   void refused(std::string why) { trouble_ = std::move(why); }
   std::string const& trouble() const { return trouble_; }
 
-  /// Of the TrainingJob of this uid.
+  /// The Workloads of the TrainingJob with this uid.
   std::vector<workload const*> workloads_of(std::string const& uid) const;
-  /// By owner, then by name.
+  /// By owner's uid, then by name.
   std::unordered_map<std::string, std::map<std::string, workload>> const& workloads() const {
     return workloads_;
   }
@@ -65,7 +65,7 @@ class object_store {
   std::string trouble_;
   std::array<kubernetes::followed_list, kinds> lists_{};
   std::unordered_map<std::string, std::map<std::string, workload>> workloads_;
-  std::unordered_map<std::string, std::string> owners_;  ///< by "namespace/name"
+  std::unordered_map<std::string, std::string> owners_;  ///< owners' uids by "namespace/name"
   std::unordered_map<std::string, pod_changes> flavors_;
   std::unordered_map<std::string, std::int64_t> classes_;
 };

@@ -91,7 +91,7 @@ EDL_INLINE object_store::change object_store::remove(kueue_kind k, nlohmann::jso
   using namespace kubernetes;
   std::string const key = key_of(object);
   lists_[std::size_t(k)].take({}, version_of(object));
-  // Late news of an object whose successor is there already.
+  // A late event of an object whose successor is already known.
   if (auto const at = owners_.find(key); k == kueue_kind::workload && at != owners_.end())
     if (workloads_.at(at->second).at(key).uid != text(field(object, {"metadata", "uid"}))) return {};
   return drop(k, key);

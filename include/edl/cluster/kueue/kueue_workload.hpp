@@ -12,13 +12,13 @@
 
 #include "edl/cluster/training_job/training_job.hpp"
 
-/// What Kueue (kueue.x-k8s.io/v1beta2) says of a TrainingJob. Kueue decides about a Workload, an object that
-/// the job's controller writes for each job that has a queue.
+/// The part of Kueue (kueue.x-k8s.io/v1beta2) that concerns TrainingJobs. Kueue decides about Workloads; the
+/// controller creates one for each job that has a queue.
 namespace edl::kueue {
 
 inline constexpr std::string_view api_group = "kueue.x-k8s.io", api_version = "kueue.x-k8s.io/v1beta2";
 
-/// Names of its labels, annotations and finalizers.
+/// Kueue's labels, annotations and finalizers.
 inline constexpr char queue_label[] = "kueue.x-k8s.io/queue-name",
                       priority_label[] = "kueue.x-k8s.io/priority-class",
                       job_uid_label[] = "kueue.x-k8s.io/job-uid",
@@ -26,26 +26,26 @@ inline constexpr char queue_label[] = "kueue.x-k8s.io/queue-name",
                       replaces_annotation[] = "kueue.x-k8s.io/workload-slice-replacement-for",
                       in_use_finalizer[] = "kueue.x-k8s.io/resource-in-use";
 
-/// Names of a TrainingJob's pod sets.
+/// The names of a TrainingJob's pod sets.
 inline constexpr char master_set[] = "master", servers_set[] = "servers", workers_set[] = "workers";
 
 struct pod_set {
   std::string name;
   std::uint32_t count = 1;
-  std::optional<std::uint32_t> min_count{};  ///< of at most one of them: fewer may be admitted, down to it
+  std::optional<std::uint32_t> min_count{};  ///< in at most one set: Kueue may admit fewer, down to this
   controller::template_text pods{};
 };
 
-/// What of a pod set was admitted.
+/// The admitted part of a pod set.
 struct assignment {
   std::optional<std::uint32_t> count{};
   std::set<std::string> flavors{};  ///< names of ResourceFlavors
 };
 
-/// What the pods of one pod set get besides their template, so that they run on what was assigned to them.
+/// What the pods of one pod set need in addition to their template to run where Kueue assigned them.
 struct pod_changes {
   std::map<std::string, std::string> labels{}, annotations{}, node_selector{};
-  std::vector<std::string> tolerations{};  ///< each a JSON object, as text
+  std::vector<std::string> tolerations{};  ///< each a JSON object as text
   friend bool operator==(pod_changes const&, pod_changes const&) = default;
 };
 
@@ -57,8 +57,8 @@ struct workload {
   std::string job;                    ///< its name
   std::string created;                ///< RFC 3339
   bool leaving = false;               ///< it is being deleted
-  std::optional<std::size_t> held{};  ///< place of `in_use_finalizer` among its finalizers, which holds it
-  std::string replaces{};             ///< "namespace/name" of the slice that it shall take the place of
+  std::optional<std::size_t> held{};  ///< index of `in_use_finalizer` among its finalizers
+  std::string replaces{};             ///< "namespace/name" of the slice that it is to replace
 
   std::string queue{}, priority_class{};
   std::optional<std::int64_t> priority{};
@@ -68,8 +68,8 @@ struct workload {
   std::vector<controller::condition> conditions{};
   std::optional<std::map<std::string, assignment>> admission{};  ///< by pod set
   std::string cluster_queue{};
-  std::map<std::string, std::uint32_t> reclaimable{};  ///< pods that are not needed any more, by pod set
-  std::map<std::string, std::vector<pod_changes>> updates{};  ///< by admission checks, by pod set
+  std::map<std::string, std::uint32_t> reclaimable{};         ///< pods that are no longer needed, by pod set
+  std::map<std::string, std::vector<pod_changes>> updates{};  ///< from admission checks, by pod set
 
   controller::condition const* find(std::string_view type) const;
   bool is(std::string_view type) const;
@@ -79,28 +79,28 @@ struct workload {
   bool evicted() const { return is("Evicted"); }
   pod_set const* set(std::string_view named) const;
 
-  /// Pods of a set that it has quota for: what was admitted, less what was given back. 0: none.
+  /// Pods of a set for which it has quota: those admitted less those reclaimed. 0: none.
   std::uint32_t granted(std::string_view named) const;
 };
 
-/// Nothing where no TrainingJob controls it. What is absent or of another type than the API promises is as if
-/// empty. Thread safety: safe.
+/// Reads a Workload. Returns nothing if no TrainingJob controls it. Treats a field that is absent, or that
+/// has another type than the API promises, as empty. Thread safety: safe.
 std::optional<workload> read_workload(nlohmann::json const& object);
 
-/// What a ResourceFlavor's pods need: its node labels and tolerations.
+/// Reads what a ResourceFlavor requires of pods: its node labels and tolerations.
 pod_changes read_flavor(nlohmann::json const& object);
 
-/// Adds `more` to `to`. Returns which key stands in both with different values; empty: none.
+/// Adds `more` to `to`. Returns a key for which they differ; empty: none.
 std::string merge(pod_changes& to, pod_changes const& more);
 
-/// The template with the changes, or the key that it says otherwise of: "nodeSelector: disk".
+/// A template with the changes applied, or the key on which they conflict: "nodeSelector: disk".
 struct changed_template {
   controller::template_text text;
   std::string conflict{};
 };
 changed_template with_changes(controller::template_text const& text, pod_changes const& changes);
 
-/// Whether `read` says all that `sent` says. A server adds defaults to what it was sent.
+/// Whether `read` contains everything in `sent`. A server adds defaults to what it receives.
 bool covers(nlohmann::json const& read, nlohmann::json const& sent);
 
 }  // namespace edl::kueue

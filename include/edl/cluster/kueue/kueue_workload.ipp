@@ -19,7 +19,7 @@ using kubernetes::field;
 using kubernetes::text;
 using nlohmann::json;
 
-/// As many pod sets, conditions and checks as the resource allows.
+/// The resource's limit on pod sets, conditions and checks.
 inline constexpr std::size_t most_items = 16;
 
 inline std::optional<std::uint32_t> count(json const& v) {
@@ -118,7 +118,7 @@ EDL_INLINE std::uint32_t workload::granted(std::string_view named) const {
   auto const given = admission->find(std::string(named));
   if (given == admission->end()) return 0;
   auto const back = reclaimable.find(std::string(named));
-  // What was given back counts from the set's own size, not from the size that was admitted.
+  // Reclaimed pods count from the set's own size, not from the admitted size.
   std::uint32_t const left =
       back == reclaimable.end() ? s->count : s->count - std::min(s->count, back->second);
   return std::min(given->second.count.value_or(s->count), left);
@@ -210,7 +210,7 @@ EDL_INLINE bool covers(nlohmann::json const& read, nlohmann::json const& sent) {
     if (!read.is_object()) return sent.empty();
     for (auto const& [key, value] : sent.items()) {
       auto const at = read.find(key);
-      // A server drops what is empty.
+      // A server drops empty values.
       if (at == read.end() ? !(value.is_null() || (value.is_structured() && value.empty()))
                            : !covers(*at, value))
         return false;

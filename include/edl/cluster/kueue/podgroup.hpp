@@ -8,33 +8,33 @@
 
 #include "edl/cluster/training_job/training_job.hpp"
 
-/// Gangs for Kubernetes' own scheduler: a PodGroup (scheduling.k8s.io), whose pods are placed together or not
+/// Gangs for Kubernetes' own scheduler: it places the pods of a PodGroup (scheduling.k8s.io) together or not
 /// at all. Thread safety: safe.
 namespace edl::kueue {
 
-/// Which version of PodGroup a cluster serves.
+/// The version of PodGroup that a cluster serves.
 struct pod_group_api {
   std::string version;         ///< "v1beta1"
-  bool count_changes = false;  ///< minCount of a group can be changed
+  bool count_changes = false;  ///< whether a group's minCount is mutable
 };
 
-/// By what the server says at /apis/scheduling.k8s.io/VERSION, in this order of preference.
+/// The supported versions, in order of preference.
 inline constexpr char const* pod_group_versions[] = {"v1beta1", "v1alpha3", "v1alpha2"};
 bool serves_pod_groups(nlohmann::json const& api_resources);
 pod_group_api pod_group_api_called(std::string const& version);
 
-/// "elasticdl-NAME-1f2e3d4c", which nobody else's has.
+/// The job's unique name for its group: "elasticdl-NAME-1f2e3d4c".
 std::string pod_group_name(controller::training_job const& job);
 
-/// How many pods of the job must be placed at once: its servers and its least number of workers. The master
-/// is none of them. It makes the others when it runs, so a group with it would wait for pods that nobody
-/// makes.
+/// The number of the job's pods that must be placed at once: its servers and its minimum of workers. The
+/// master does not count. It creates the other pods once it runs, so a gang that included it would wait
+/// forever.
 std::uint32_t gang_size(controller::training_job const& job);
 
 /// The PodGroup, owned by the job.
 nlohmann::json pod_group(controller::training_job const& job, pod_group_api const& api);
 
-/// The template with pods in the job's group.
+/// The template with its pods put into the job's group.
 controller::template_text in_pod_group(controller::template_text const& pods,
                                        controller::training_job const& job);
 

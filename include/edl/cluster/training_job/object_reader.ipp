@@ -14,7 +14,7 @@ namespace edl::controller {
 namespace detail {
 inline nlohmann::json const no_object = nlohmann::json::object();
 
-/// A value as it may stand in an error.
+/// A value as shown in an error.
 inline std::string shown(nlohmann::json const& v) {
   if (v.is_structured()) return v.is_array() ? "a list" : "an object";
   return printable(v.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 80);

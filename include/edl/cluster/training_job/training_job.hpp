@@ -13,30 +13,30 @@
 
 namespace edl::controller {
 
-/// The resource that k8s/trainingjob-crd.yaml defines.
+/// The resource defined in k8s/trainingjob-crd.yaml.
 inline constexpr std::string_view api_group = "elasticdl.org", api_version = "elasticdl.org/v1alpha1",
                                   training_job_kind = "TrainingJob", training_job_plural = "trainingjobs";
 
-/// Who manages jobs that do not say who does.
+/// The controller of jobs that name none.
 inline constexpr std::string_view this_controller = "elasticdl.org/edl-controller";
 
-/// A pod template as compact JSON, whose `spec.containers` has at least one container; empty: none is given.
+/// A pod template as compact JSON. `spec.containers` has at least one element. Empty: no template.
 using template_text = std::string;
 
 struct worker_range {
   std::uint32_t min = 1, max = 1;
-  std::optional<std::uint32_t> replicas{};  ///< a size that a person has set; min <= replicas <= max
+  std::optional<std::uint32_t> replicas{};  ///< a size set by a person; min <= replicas <= max
 };
 
 struct training_job_spec {
   bool suspend = false;
   std::string managed_by{this_controller};
   std::string command = "train";  ///< or evaluate, predict
-  /// For --distribution_strategy: ParameterServerStrategy or AllreduceStrategy, which Local is read as. Where
-  /// none is given, the job has servers or not.
+  /// For --distribution_strategy: ParameterServerStrategy or AllreduceStrategy; Local is read as the latter.
+  /// If empty, the number of servers decides.
   std::string strategy;
   std::string model;               ///< the program in the image
-  std::vector<std::string> flags;  ///< of that program
+  std::vector<std::string> flags;  ///< flags of that program
   bool changing_batch = false;
   template_text master, server, worker;
   std::uint32_t servers = 0;
@@ -45,14 +45,14 @@ struct training_job_spec {
   std::uint32_t backoff_limit = 3;
 };
 
-/// A TrainingJob as the controller keeps it. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// A TrainingJob as the controller stores it. Thread safety: distinct objects: safe. Shared objects: unsafe.
 struct training_job {
   std::string space, name, uid, resource_version;  ///< `space`: the namespace
   std::int64_t generation = 0;
   std::string created,
       deleted;  ///< creationTimestamp, deletionTimestamp; `deleted` empty: it is not being deleted
   std::vector<std::string> finalizers;
-  /// Without what kubectl notes of its last `apply`, which is the whole object once more.
+  /// Without kubectl's annotation of its last `apply`, which repeats the whole object.
   std::map<std::string, std::string> labels, annotations;
   training_job_spec spec;
   training_job_status status;
@@ -66,9 +66,9 @@ struct training_job {
 /// "team/mnist".
 std::string title(training_job const& job);
 
-/// Reads an object of the API server. Fields that it does not know are passed over. Throws error, which names
-/// namespace/name, the field and what is expected, for all that the resource's own rules refuse. The server
-/// that holds the object may have an older definition of it.
+/// Reads an object of the API server, ignoring unknown fields. Enforces the resource's own rules, because the
+/// server may have an older definition of the resource. Throws error, which names namespace/name, the field
+/// and what is expected.
 training_job read_training_job(nlohmann::json const& object);
 
 }  // namespace edl::controller

@@ -9,12 +9,12 @@
 
 namespace edl::controller {
 
-/// The `status` of a TrainingJob, which the controller alone writes. Times are RFC 3339 texts in UTC, as the
-/// API server writes them; an empty one means that it is not known.
+/// The `status` of a TrainingJob, which only the controller writes. Times are RFC 3339 texts in UTC, as the
+/// API server writes them; empty: not known.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 
-/// The types of conditions that a TrainingJob has.
+/// The types of a TrainingJob's conditions.
 namespace condition_type {
 inline constexpr std::string_view admitted = "Admitted", running = "Running", resizing = "Resizing",
                                   suspended = "Suspended", succeeded = "Succeeded", failed = "Failed",
@@ -32,15 +32,15 @@ struct condition {
   friend bool operator==(condition const&, condition const&) = default;
 };
 
-/// Pods of one role. `desired`: how many the job was told to have.
+/// Pods of one role. `desired`: the requested number.
 struct role_counts {
   std::uint32_t desired = 0, running = 0, pending = 0;
   friend bool operator==(role_counts const&, role_counts const&) = default;
 };
 
-/// What the master has reported last.
+/// The master's last report.
 struct job_progress {
-  std::uint64_t records = 0, total_records = 0;  ///< `total_records` 0: the job has no end that is known
+  std::uint64_t records = 0, total_records = 0;  ///< `total_records` 0: no known end
   std::uint32_t epoch = 0, epochs = 0;
   std::uint64_t version = 0, records_per_second = 0;
   std::string estimated_end{}, observed_time{};
@@ -65,43 +65,42 @@ struct training_job_status {
   std::vector<condition> conditions{};  ///< at most one of each type
   std::uint32_t attempts = 0, restarts = 0;
   std::string start_time{}, completion_time{};
-  std::uint32_t replicas = 0;  ///< worker pods that run
+  std::uint32_t replicas = 0;  ///< running worker pods
   std::string selector{};      ///< of the worker pods
   role_counts master{}, servers{}, workers{};
   job_progress progress{};
   std::vector<speed_record> speeds{};
   std::vector<scale_record> scale_records{};  ///< newest first
-  std::uint64_t active_seconds = 0;           ///< that the deadline counts
+  std::uint64_t active_seconds = 0;           ///< counted against the deadline
   friend bool operator==(training_job_status const&, training_job_status const&) = default;
 };
 
 inline constexpr std::size_t most_speeds = 32, most_scale_records = 10;
 
-/// The condition of that type; null: there is none. The pointer is valid until the list changes.
+/// The condition of that type; null: none. The pointer is valid until the list changes.
 condition const* find_condition(training_job_status const& status, std::string_view type);
 
-/// Whether the condition of that type is there and true.
+/// Whether the condition of that type exists and is true.
 bool is_true(training_job_status const& status, std::string_view type);
 
-/// Replaces the condition of that type, or adds it. `lastTransitionTime` stays where the status is the same.
-/// A message is cut to the 32,768 bytes that the resource allows. Returns whether anything but the observed
-/// generation differs.
+/// Replaces or adds the condition of that type. Keeps `lastTransitionTime` if the status is unchanged. Cuts
+/// the message to the 32,768 bytes that the resource allows. Returns whether anything but the observed
+/// generation has changed.
 bool set_condition(training_job_status& status, condition next);
 
-/// Puts a record before the others, and drops the oldest beyond `most_scale_records`.
+/// Adds a record at the front and drops the oldest beyond `most_scale_records`.
 void add_scale_record(training_job_status& status, scale_record next);
 
-/// One word for it all, derived from the conditions: pending, creating, running, scaling, suspended,
-/// succeeded or failed.
+/// A one-word summary of the conditions: pending, creating, running, scaling, suspended, succeeded or failed.
 std::string phase_of(training_job_status const& status);
 
-/// The JSON of `status` with its phase. What is empty is left out, so it has to replace what is there: a
-/// merge patch would keep old fields. Lists are cut to the lengths that the resource allows. It dumps without
-/// errors: bytes that are no UTF-8 are replaced.
+/// The JSON of `status` and its phase. Omits empty fields, so the result has to replace the stored status: a
+/// merge patch would keep old fields. Cuts lists to the lengths that the resource allows, and replaces bytes
+/// that are not UTF-8, so that dumping it cannot fail.
 nlohmann::json status_json(training_job_status const& status);
 
-/// What `status_json` wrote; unknown fields, and the derived phase, are passed over. `whose` ("team/mnist")
-/// is for the error that names a field which holds what no status can hold.
+/// Reads what `status_json` wrote; ignores unknown fields and the phase. Throws error, with `whose`
+/// ("team/mnist") and the field, if a field's value is not valid in a status.
 training_job_status read_status(nlohmann::json const& value, std::string const& whose);
 
 }  // namespace edl::controller
