@@ -18,7 +18,7 @@ EDL_INLINE checkpoint_queue::step checkpoint_queue::add(write_checkpoint const& 
     if (one && one->version == c.version && one->final >= c.final)
       return one->final == c.final ? step{} : step{.dropped = c.version};
   if (!current_) return {.start = current_ = c};
-  // Writing is slower than training: of what waits, the newest is worth the most.
+  // Writing is slower than training: of the waiting checkpoints the newest is worth the most.
   if (!next_) {
     next_ = c;
     return {};

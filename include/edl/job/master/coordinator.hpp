@@ -233,11 +233,11 @@ class coordinator {
     std::uint64_t incarnation = 0;
     std::string why;
   };
-  std::deque<rotting> rotting_;                                    // who is to hand over to another place
-  std::map<std::uint32_t, std::string> pressed_;                   // likewise, as long as it is so
-  std::set<std::pair<std::uint32_t, std::uint64_t>> handed_over_;  // who was, with its incarnation
+  std::deque<rotting> rotting_;                   // workers that have to move to another place
+  std::map<std::uint32_t, std::string> pressed_;  // likewise, while the shortage lasts
+  std::set<std::pair<std::uint32_t, std::uint64_t>> handed_over_;  // those that have, with incarnations
   std::uint64_t model_of_ = 0, model_written_ = 0;                 // generations; 0: none
-  std::uint64_t lost_ = 0;                                         // members, without a word
+  std::uint64_t lost_ = 0;                                         // members that were lost without notice
   std::set<std::pair<process_id, std::uint64_t>> untold_;          // given up, with the incarnation
 };
 

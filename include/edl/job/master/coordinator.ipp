@@ -38,13 +38,13 @@ EDL_INLINE task_queue::options queue_options(job_options const& o) {
           .lanes = o.trains() ? o.lanes : 0};
 }
 
-inline constexpr char const* left = "it left";  // by its own word
+inline constexpr char const* left = "it left";  // it announced that itself
 
 inline long long whole_seconds(duration d) {
   return std::chrono::duration_cast<std::chrono::seconds>(d).count();
 }
 
-/// The oldest lease of a queue, in words.
+/// Describes the oldest lease of a queue.
 EDL_INLINE std::string oldest_of(task_queue const* q, char const* kind, time_point now) {
   auto const l = q ? q->oldest() : std::nullopt;
   if (!l) return {};
@@ -106,7 +106,7 @@ EDL_INLINE std::array<std::uint64_t, 9> coordinator::remembers() const {
 
 EDL_INLINE std::vector<command> coordinator::take_commands() { return job_.take_commands(); }
 
-// ---- Who takes part ----
+// ---- Members ----
 
 EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   auto const refuse = [&](std::string why) {
@@ -146,7 +146,7 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
   if (!reply.known) untold_.erase({{of, id}, incarnation});
   if (!reply.known) return reply;
   if (of == role::worker && trained) dispatch_.progressed(id, now);
-  // Before all servers have this generation's state, a version may be one that has been rolled back.
+  // Until all servers have this generation's state, a server may report a version that has been rolled back.
   if (job_.leasing() && (of == role::server ? id == 0 : options_.num_servers == 0))
     versions_.heard(v.version);
   return reply;
@@ -158,10 +158,10 @@ EDL_INLINE void coordinator::left(role of, std::uint32_t id, std::uint64_t incar
 
 EDL_INLINE void coordinator::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, time_point now) {
   bool const known = roster_.of(of).known(id, incarnation);
-  if (!known) untold_.erase({{of, id}, incarnation});  // nobody is there any more to hear of it
+  if (!known) untold_.erase({{of, id}, incarnation});  // the process is gone and cannot learn it any more
   if (over() || !known) return;
   if (roster_.cut_off(now) || roster_.finds_back(*roster_.of(of).find(id), now))
-    return;  // all connections may have ended, and silence tells who does not come back
+    return;  // an outage may end every connection; silence tells which members do not return
   lose(of, id, "its connection has ended", now);
 }
 
@@ -188,7 +188,7 @@ EDL_INLINE void coordinator::lose(role of, std::uint32_t id, std::string const& 
   advance();
 }
 
-// It may live, and hears of it; nobody need wait for its end.
+// The process may be alive. It learns that it was given up, and nobody waits for its end.
 EDL_INLINE void coordinator::give_up(role of, std::uint32_t id, std::string const& why, time_point now) {
   untold_.insert({{of, id}, roster_.of(of).find(id)->incarnation});
   lose(of, id, why, now);
@@ -225,7 +225,7 @@ EDL_INLINE void coordinator::tick(time_point now) {
 
 EDL_INLINE void coordinator::find_silent(time_point now) {
   for (role const of : {role::worker, role::server}) {
-    // The loss of one may have been that of another.
+    // A loss in this loop may entail that of another member.
     for (member const& m : roster_.silent(of, now))
       if (!over() && roster_.of(of).find(m.id)) give_up(of, m.id, "it gave no sign of life", now);
     if (over()) return;
@@ -248,7 +248,7 @@ EDL_INLINE void coordinator::find_slow(time_point now) {
       give_up(role::worker, worker, "it takes too long for its task", now);
 }
 
-// One at a time hands over to another place, the next when somebody has come for the one before.
+// Moves one worker at a time to another place; the next follows once the previous one has a successor.
 EDL_INLINE void coordinator::find_rotting(time_point now) {
   auto found = slow_starts_.look(workers());
   for (auto const& [id, times] : slow_.look(workers(), now))
@@ -270,7 +270,7 @@ EDL_INLINE void coordinator::hand_over_one() {
     job_.add(avoid_place{id, why});
     return hand_over(id, why);
   }
-  // Of these the platform knows that nothing is to be started there, and for how long.
+  // For these the platform knows that it must not start anything there, and for how long.
   if (!options_.leave_bad_nodes || !options_.trains()) return;
   for (auto const& [id, why] : pressed_)
     if (member const* const m = workers().find(id); m && handed_over_.emplace(id, m->incarnation).second) {
@@ -317,7 +317,7 @@ EDL_INLINE void coordinator::heed(gradient_checks::verdict const& v, time_point 
     return job_.say(severity::error,
                     v.text + "; the training is over, and its model can no longer be undone: train again",
                     topic::note);
-  // What the job began with is not of its doing.
+  // The job is not responsible for the state with which it began.
   std::uint64_t const good = std::max(*v.good_at, options_.start.version);
   job_.say(severity::error, fmt::format("{}; the training after version {} is undone", v.text, good),
            topic::recovery);
@@ -467,8 +467,8 @@ EDL_INLINE void coordinator::finish() {
   if (std::exchange(model_of_, generation()) != generation()) job_.add(write_model{generation()});
 }
 
-// A job ends so that it can go on later. The next generation is one in which nothing is leased: what a worker
-// has in hand is void, who keeps the model agrees on a state, and that is written.
+// Ends a job so that it can resume later. Forms a generation that leases nothing: the workers' current
+// minibatches are void, the keepers of the model agree on a state, and that is written.
 EDL_INLINE void coordinator::suspend(time_point now) {
   if (over() || suspending()) return;
   job_.suspend(now);
@@ -500,14 +500,14 @@ EDL_INLINE job_progress coordinator::progress() const {
   p.servers = servers().all().size();
   if (task_queue const* const of = dispatch_.counted_tasks()) {
     p.done = of->done();
-    // With the parts of tasks that nobody goes on with.
+    // Includes the parts of tasks that no worker continues.
     if (over()) p.done.records_done = sum_of(of->done_by_epoch()).records_done;
     p.total_tasks = of->total_tasks();
     p.total_records = of->total_records();
     if (of->epochs_opened() > 0)
       p.epoch = of->epochs_opened() - 1;
     else if (auto const applied = of->done_by_epoch(); !applied.empty())
-      p.epoch = applied.rbegin()->first;  // it has gone back, or is at its end: nobody has a task
+      p.epoch = applied.rbegin()->first;  // it has rolled back, or is at its end: no worker has a task
     p.leased = of->leased();
   }
   p.trained = workers().trained();
@@ -522,7 +522,7 @@ EDL_INLINE job_progress coordinator::progress() const {
     p.loss += m.last.loss;
     ++trained;
   }
-  // Workers leave a job that has ended before its last word is said.
+  // The workers may leave a finished job before its final report.
   p.loss = trained > 0 ? p.loss / double(trained) : workers().last_loss();
   return p;
 }

@@ -15,7 +15,7 @@ namespace edl::master {
 
 namespace detail {
 
-// A worker that cannot do so many tasks in a row which others then complete is replaced.
+// A worker that fails at this many tasks in a row, which others then complete, is replaced.
 inline constexpr unsigned most_blamed = 3;
 
 inline bool others_than(std::uint32_t worker, membership const& workers) {
@@ -49,10 +49,10 @@ EDL_INLINE task_reply dispatcher::request(std::uint32_t worker, std::uint64_t in
   invariant(job_.leasing(), "tasks are leased by a generation that trains");
   task_reply nothing;
   nothing.generation = job_.generation();
-  // A frozen version is complete once every push that made it has reached every server. The push that a lost
-  // worker left half done is completed by who takes over its task, so that task may not wait behind the
-  // evaluation; nor may a worker that returned an evaluation task be given it again while there is something
-  // else to do.
+  // A frozen version is complete once every push that contributed to it has reached every server. If a worker
+  // is lost during a push, the worker that takes over its task completes that push, so this task must not
+  // wait behind the evaluation. A worker that returned an evaluation task must not get it again while there
+  // is other work.
   std::optional<task_reply> reply;
   bool const others = detail::others_than(worker, workers);
   if (options_.rests_to_evaluate &&
@@ -66,8 +66,8 @@ EDL_INLINE task_reply dispatcher::request(std::uint32_t worker, std::uint64_t in
   if ((tasks_ && tasks_->recovered_waiting(lane)) || training_first_.contains(worker))
     reply = lease_work(worker, incarnation, now, lane, others);
   if (!reply) reply = lease_evaluation(worker, incarnation, now, others);
-  // Only so many versions stay frozen, and none that decides on something is to be given up. Lanes go on
-  // together, or a step would lack one.
+  // Few versions can stay frozen, and none whose evaluation decides something may be dropped: training waits.
+  // Lanes continue together, because a step needs all of them.
   bool const waits = options_.judges && options_.lanes == 0 && versions_.evaluations().pending() > 0;
   if (!reply && !waits) reply = lease_work(worker, incarnation, now, lane, others);
   return reply ? *reply : nothing;
@@ -147,7 +147,7 @@ EDL_INLINE bool dispatcher::report_evaluation(task_report const& r, time_point n
   return true;
 }
 
-// What is trained by then is kept.
+// Fails the job. Once training is over it only gives the evaluation up, so that the trained model is kept.
 EDL_INLINE void dispatcher::fail_evaluation(std::string const& why) {
   if (!options_.trains() || job_.phase() != job_phase::closing) return job_.fail(why);
   versions_.give_up_evaluation(why);
@@ -182,7 +182,8 @@ EDL_INLINE bool dispatcher::report_work(task_report const& r, time_point now, me
   return true;
 }
 
-// One result that is no number, and is one elsewhere, is enough: all that such a worker sends is in doubt.
+// A single result that is not finite here but finite elsewhere is enough: everything from this worker is in
+// doubt.
 EDL_INLINE void dispatcher::blame(task_queue::failed_before const& failed, task_report const& done_by) {
   failed_on const here{done_by.worker, done_by.incarnation};
   blamed_.erase(here);
@@ -200,7 +201,7 @@ EDL_INLINE void dispatcher::decide(task_fate fate, std::string const& reason) {
   job_.say(severity::warning, reason);
 }
 
-/// Why a job of so many damaged records ends; empty: it does not.
+/// Why a job with this many damaged records must end; empty: it need not.
 EDL_INLINE std::string dispatcher::damage_of(task_queue const& of) const {
   std::uint64_t const skipped = of.done().records_skipped;
   if (skipped <= of.may_skip(double(options_.max_damaged))) return {};

@@ -122,8 +122,8 @@ class evaluation {
     task_queue queue;
     std::vector<double> totals;
     bool reported = false;
-    std::map<std::uint32_t, std::vector<double>> early;  // sums of tasks behind one that is not done
-    std::uint32_t next = 0;                              // the first task that is not done
+    std::map<std::uint32_t, std::vector<double>> early;  // sums of tasks after one that is incomplete
+    std::uint32_t next = 0;                              // the first incomplete task
   };
 
   void begin_next();
@@ -136,7 +136,7 @@ class evaluation {
   std::optional<std::uint64_t> last_version_, last_completed_;
   std::deque<evaluated_version> waiting_;
   std::optional<evaluation_run> active_;
-  std::optional<task_queue> last_;  // of the evaluation that has ended
+  std::optional<task_queue> last_;  // tasks of the previous evaluation
   std::optional<evaluated_version> judging_;
   std::uint64_t next_lease_ = lease_bit;
   std::string reason_;

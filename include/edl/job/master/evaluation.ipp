@@ -174,8 +174,8 @@ EDL_INLINE void evaluation::forget_unless(std::function<bool(std::uint64_t)> con
   if (active_ && gone(active_->evaluated)) drop_active();
   if (judging_ && gone(*judging_)) judging_.reset();
   if (options_.judged && dropped) {
-    // What decides on something is evaluated when it is told again. What is held is not, and nothing older
-    // than it: results come in the order of the versions.
+    // A dropped version that decides something is evaluated when it is reported again, unless a newer one is
+    // kept: results come in the order of versions.
     last_version_ = *dropped > 0 ? std::optional(*dropped - 1) : std::nullopt;
     auto const keep = [&](evaluated_version const& v) {
       last_version_ = std::max(last_version_.value_or(v.version), v.version);
@@ -200,7 +200,7 @@ EDL_INLINE void evaluation::roll_back(std::uint64_t version) {
   drop_active();
   judging_.reset();
   waiting_.clear();
-  // The version itself is the same model as before; it need not be evaluated again if it has been.
+  // `version` itself is the same model as before, so it is not evaluated twice.
   if (last_completed_ == version)
     last_version_ = version;
   else if (version > 0)

@@ -10,10 +10,10 @@
 namespace edl::master {
 namespace detail {
 
-// When a connection that nobody acknowledges is given up, by TCP_USER_TIMEOUT (base/net/transport.ipp).
+// The time after which TCP_USER_TIMEOUT drops an unacknowledged connection (base/net/transport.ipp).
 inline constexpr std::chrono::seconds connection_timeout{30};
 
-// A member that has waited in vain tries another connection for a few seconds, and rests for as long.
+// A member that gets no reply tries other connections for a few seconds, then pauses for as long.
 inline constexpr std::chrono::seconds next_connection{10};
 
 }  // namespace detail
@@ -39,8 +39,8 @@ EDL_INLINE isolation::news isolation::look(std::optional<time_point> newest, std
     lasts_ = false;
     found.absence = *newest - *heard_;
     heard_again_ = now;
-    // TCP repeats what an outage has lost after pauses that double (RFC 6298): to find back may take a member
-    // as long as the outage was, until its connection is given up for another.
+    // TCP retransmits what an outage has lost after pauses that double (RFC 6298). So a member may need as
+    // long as the outage lasted to reconnect, unless it first replaces its connection.
     back_until_ = now + std::min<duration>(*found.absence, detail::connection_timeout);
   }
   if (!lasts_) heard_ = newest;

@@ -44,11 +44,11 @@ struct member {
   std::vector<std::string> addresses;
   std::string kind = {};  ///< of its processor
   time_point joined, seen;
-  time_point measured;  ///< when `rate` was
-  time_point moved;     ///< when another position was heard of
+  time_point measured;  ///< when `rate` was measured
+  time_point moved;     ///< when its position last changed
   vitals last;
-  edl::trained trained;  ///< as far as was heard, by whatever message
-  double rate = 0;       ///< records a second, smoothed over some heartbeats
+  edl::trained trained;  ///< according to all messages so far
+  double rate = 0;       ///< records per second, smoothed over several heartbeats
 };
 
 /// The processes of one role that are alive, as far as known. Thread safety: distinct objects: safe. Shared

@@ -9,7 +9,7 @@
 namespace edl::master {
 namespace detail {
 
-inline constexpr std::chrono::seconds talkative{3};  // who leaves was heard of a moment before
+inline constexpr std::chrono::seconds talkative{3};  // a member heard this recently has left
 
 }  // namespace detail
 
@@ -55,7 +55,7 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
   if (!known(id, incarnation)) return false;
   member& m = members_.at(id);
   time_point const beat_before = m.measured;
-  // Who has trained before it was heard the first time has told another master of it.
+  // Work done before the first heartbeat was reported to a previous master: do not count it again.
   if (m.measured == m.joined && m.trained.minibatches == 0) m.trained = v.trained;
   double const seconds = std::chrono::duration<double>(now - m.measured).count();
   if (seconds > 0 && v.records >= m.last.records) {
@@ -64,7 +64,8 @@ EDL_INLINE bool membership::heartbeat(std::uint32_t id, std::uint64_t incarnatio
     m.measured = now;
   }
   if (v.position != m.last.position) {
-    // It told so by its last sign of life, and was not in that pass for all of a silence after that.
+    // The previous heartbeat came from within this pass. Cap its length, so that a silence does not count as
+    // part of it.
     if (m.last.position % 2 == 1)
       longest_pass_ = std::max(longest_pass_, std::min(now, beat_before + silence_ / 2) - m.moved);
     m.moved = now;
@@ -86,7 +87,7 @@ EDL_INLINE void membership::announced(std::uint32_t id, edl::trained const& all)
 }
 
 EDL_INLINE bool membership::lose(std::uint32_t id, std::uint64_t incarnation, time_point now) {
-  // Only members are remembered: what a stranger names must not fill the memory.
+  // Remember only members, so that strangers' ids cannot fill the memory.
   if (!known(id, incarnation)) return false;
   if (now - members_.at(id).seen < detail::talkative) left_.insert(id);
   members_.erase(id);

@@ -57,7 +57,7 @@ EDL_INLINE void model_generations::adopt(platform::findings const& those) {
 EDL_INLINE void model_generations::want_servers(std::uint32_t wanted, time_point now) {
   std::uint32_t const before = servers_.wanted();
   servers_.want(wanted);
-  // Nobody need come where one that was to go stays.
+  // No server need join if one that was to leave stays.
   bool const stays =
       std::ranges::any_of(servers_there(), [&](std::uint32_t id) { return id >= before && id < wanted; });
   if (wanted < before || stays) job_.forming() ? configure_if_complete() : regroup_servers(now);
@@ -69,7 +69,7 @@ EDL_INLINE std::set<std::uint32_t> model_generations::servers_there() const {
   return ids;
 }
 
-// ---- Those who keep the model come and go ----
+// ---- The model's keepers join and leave ----
 
 EDL_INLINE void model_generations::interrupt() {
   job_.enter(job_phase::forming);
@@ -79,8 +79,8 @@ EDL_INLINE void model_generations::interrupt() {
   tasks_.interrupt();
 }
 
-// What a member knows of when it joins has been, whatever this master remembers: the same number must not
-// mean two states.
+// A generation that a joining member knows has existed, whatever this master remembers. The same number must
+// not denote two states, so the next generation is above it.
 EDL_INLINE void model_generations::rise_above(join_request const& r, time_point now) {
   if (r.heard < job_.generation() || r.heard == 0) return;
   job_.say(severity::warning,
@@ -91,9 +91,9 @@ EDL_INLINE void model_generations::rise_above(join_request const& r, time_point 
   if (job_.forming()) {
     job_.begin_generation();
     if (!options_.replicas && !point_ && !servers_.awaits_past())
-      find_point();  // asked for of the generation before
+      find_point();  // the earlier request was for the previous generation
   } else if (!keeps_model(r.role) && options_.num_servers > 0)
-    regroup_servers(now);  // for the others their joining does
+    regroup_servers(now);  // a keeper of the model regroups when it joins
 }
 
 EDL_INLINE std::optional<std::uint32_t> model_generations::joined(join_request const& r, time_point now) {
@@ -101,7 +101,7 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::joined(join_request c
   if (options_.replicas && r.follows && worlds_.follow(r.id, members_.workers())) return std::nullopt;
   if (options_.replicas) return regroup_workers(now);
   bool const forming = job_.forming();
-  // Servers have a newer state than this master knows of: they go on with that, as after any master.
+  // The servers have a newer state than this master knows: continue from it, as after a master's loss.
   if (servers_.joined(r.id, {r.held, r.version}, r.ranges, forming)) {
     recovered_ = true;
     point_.reset();
@@ -133,7 +133,7 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::regroup(time_point no
   return std::nullopt;
 }
 
-// Copies of the model, or the servers' state, are wrong from that version on.
+// The copies of the model, or the servers' state, are wrong after version `good`: discards them.
 EDL_INLINE std::optional<std::uint32_t> model_generations::undo(std::uint64_t good, time_point now) {
   if (!job_.leasing()) return std::nullopt;
   newest_good_ = good;
@@ -155,10 +155,10 @@ EDL_INLINE void model_generations::find_point() {
   if (options_.trains())
     job_.add(find_restore_point{job_.generation(), newest_good_});
   else
-    point_ = options_.start;  // nothing is applied: the model is what it was, and what is done stays done
+    point_ = options_.start;  // nothing is applied: the model is unchanged, and completed tasks stay so
 }
 
-// The state that they have goes on, or all go back to a checkpoint.
+// Continues from the servers' state if it is whole; otherwise all of them return to a checkpoint.
 EDL_INLINE void model_generations::regroup_servers(time_point now) {
   if (!stood_since_ && job_.leasing()) stood_since_ = now;
   bool const whole = servers_.whole(servers_there());
@@ -173,7 +173,7 @@ EDL_INLINE void model_generations::regroup_servers(time_point now) {
   configure();
 }
 
-// It waits a moment for all of them, and goes on if nothing is lost.
+// Waits a moment for all servers of the previous master, and continues from their state if it is complete.
 EDL_INLINE void model_generations::recover_servers(time_point now) {
   if (!job_.forming()) return;
   position const held = servers_.past();
@@ -232,7 +232,7 @@ EDL_INLINE void model_generations::go_on_from(copy_position kept) {
            topic::recovery);
 }
 
-// Who has ranges because nobody else was there stays until others have come.
+// A superfluous server that serves a range, because no other was present, stays until others have joined.
 EDL_INLINE void model_generations::stop_spare_servers(time_point now) {
   for (std::uint32_t const id : servers_there()) {
     bool const serves = std::ranges::any_of(
@@ -245,7 +245,7 @@ EDL_INLINE void model_generations::server_ahead(std::uint32_t id, time_point now
   job_.say(severity::warning, fmt::format("server {} knows a newer generation than {}: its journal was lost "
                                           "or is older; the job goes on above that",
                                           id, count_of(job_.generation())));
-  job_.raise_generation(job_.generation() + servers_.leap());  // by how much it is ahead nobody says
+  job_.raise_generation(job_.generation() + servers_.leap());  // the refusal does not tell how far ahead
   regroup_servers(now);
 }
 
@@ -262,13 +262,13 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::enter(std::uint32_t w
   bool const followed = worlds_.follows(worker);
   if (!job_.forming()) {
     if (e.last < job_.generation())
-      return std::nullopt;  // asked again: the answer is the world that there is
+      return std::nullopt;  // a repeated request: the reply is the current world
     job_.say(severity::info, fmt::format("worker {} {} world {}{}", worker,
                                          followed ? "has followed" : "has left", count_of(job_.generation()),
                                          e.suspect ? fmt::format(": it misses worker {}", *e.suspect) : ""));
     regroup_workers(now);
   } else if (followed && e.last == 0 && worlds_.may_follow(worker, members_.workers())) {
-    return std::nullopt;  // the answer is the next world, which it will follow
+    return std::nullopt;  // the reply is the next world, which it will follow
   } else if (followed) {
     regroup_workers(now);
   }
@@ -289,7 +289,7 @@ EDL_INLINE world const* model_generations::world_of(std::uint32_t worker, std::u
 
 EDL_INLINE std::optional<std::uint32_t> model_generations::regroup_workers(time_point now) {
   if (job_.forming()) {
-    point_.reset();  // whoever was asked for it: it is decided again
+    point_.reset();  // a pending request for it is void
     worlds_.changed();
     return form_world(now);
   }
@@ -346,7 +346,7 @@ EDL_INLINE void model_generations::begin_world(time_point now) {
 
 EDL_INLINE std::vector<std::uint32_t> model_generations::absent(time_point now) const {
   if (!options_.replicas || !job_.forming() || worlds_.asks()) return {};
-  // A suspension waits for no longer than all of it may take.
+  // Suspension as a whole is limited, so absent workers may delay it for half of that.
   return worlds_.absent(members_.workers(), job_.suspending() ? options_.suspension / 2 : options_.absence,
                         now);
 }
@@ -391,7 +391,7 @@ EDL_INLINE void model_generations::begin(time_point now) {
 // ---- The end ----
 
 EDL_INLINE bool model_generations::state_may_come(time_point now) const {
-  if (versions_.checkpoints().current()) return true;  // it ends by itself
+  if (versions_.checkpoints().current()) return true;  // the writing ends by itself
   if (now - *job_.suspending() > options_.suspension) return false;
   if (!job_.forming()) return true;
   bool const awaited = recovered_ && worlds_.none_yet() && !servers_.ever_configured();

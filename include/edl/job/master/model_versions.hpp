@@ -77,7 +77,7 @@ class model_versions {
   std::uint64_t newest_;
   std::uint64_t announced_ = 0;            // the newest version that has been, or need not be
   std::optional<std::uint64_t> unjudged_;  // a checkpoint that waits for evaluations
-  std::optional<std::uint64_t> last_;      // told in the closing phase
+  std::optional<std::uint64_t> last_;      // reported in the closing phase
   std::string unevaluated_;
 };
 

@@ -46,7 +46,7 @@ EDL_INLINE void model_versions::reached(version_report const& r, time_point now)
   announced_ = std::max(announced_, r.version);
   if (r.evaluate) evaluate({r.version, true}, now);
   if (!r.checkpoint) return;
-  // A world that begins with it tells it again.
+  // A world that begins with this version reports it again.
   bool const again = options_.replicas && checkpoints_.newest() && r.version <= *checkpoints_.newest();
   if (options_.checkpoint && !again)
     write_when_judged(r.version);
@@ -62,7 +62,8 @@ EDL_INLINE void model_versions::evaluate(evaluated_version v, time_point now) {
   }
 }
 
-// What is decided by evaluations up to a checkpoint is decided when the job goes on from it.
+// Defers a checkpoint until the evaluations up to its version are judged. A job that continues from it then
+// need not repeat their decisions.
 EDL_INLINE void model_versions::write_when_judged(std::uint64_t version) {
   if (!options_.judges || evaluation_.done_up_to(version)) return write({job_.generation(), version, false});
   if (auto const older = std::exchange(unjudged_, version)) job_.add(release_frozen{*older, false});
@@ -143,10 +144,10 @@ EDL_INLINE void model_versions::interrupt() {
 EDL_INLINE void model_versions::go_back_to(std::uint64_t version, bool copied) {
   invariant(!checkpoints_.current() && !last_, "a generation begins with no version under way");
   if (copied)
-    evaluation_.forget_after(version);  // what is older is frozen on its survivors
+    evaluation_.forget_after(version);  // the survivors still have older versions frozen
   else
     evaluation_.roll_back(version);
-  // A copy's version is told again; that of a checkpoint was judged before it was written.
+  // Members report a copied version again; a checkpoint's version was judged before it was written.
   announced_ = version - std::uint64_t(copied && version > 0);
   newest_ = version;
   checkpoints_.go_back_to(version);

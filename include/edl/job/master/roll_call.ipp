@@ -76,9 +76,9 @@ EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers
 }
 
 EDL_INLINE std::optional<std::uint32_t> roll_call::suspect() {
-  // The last world got somewhere.
+  // The last world made progress.
   if (auto const* const c = newest(); c && c->version > reached_) suspicions_.clear();
-  // Of two that accuse each other the younger goes.
+  // Of two members that suspect each other, give up the younger one.
   std::optional<std::uint32_t> most;
   for (auto const& [id, s] : suspicions_)
     if (s.worlds >= threshold_ && (!most || s.voices >= suspicions_[*most].voices)) most = id;

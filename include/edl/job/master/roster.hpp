@@ -118,7 +118,7 @@ class roster {
   membership workers_, servers_;
   lineages worker_lines_, server_lines_;
   isolation isolation_;
-  std::optional<std::uint64_t> layout_;  // digest of the model's, which the first member has told
+  std::optional<std::uint64_t> layout_;  // digest of the model's layout, as reported by the first member
   std::optional<time_point> last_tick_;
   std::uint64_t minibatches_ = 0;
   std::set<std::pair<std::uint32_t, std::uint64_t>> stopped_servers_;  // ids and incarnations

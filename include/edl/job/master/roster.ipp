@@ -16,7 +16,7 @@ namespace detail {
 
 inline constexpr std::uint64_t newest_generation = std::uint64_t{1} << 62;
 
-// Doubled by each failure of a lineage after its second.
+// The pause before a replacement. Each failure of a lineage after its second doubles it.
 inline constexpr std::chrono::seconds crash_pause{1};
 
 }  // namespace detail
@@ -45,8 +45,8 @@ EDL_INLINE void roster::resume(persisted_state const& before, time_point now) {
 
 // ---- Members ----
 
-// Where people start servers, one that nobody has ever asked for is their mistake. One that was told to stop
-// may not have heard that it had joined, and its id may be wanted again by now.
+// If people start the servers, a superfluous one that no master has ever known is their mistake. A stopped
+// server may not know that it had joined, and its id may be required again by now.
 EDL_INLINE bool roster::spare(join_request const& r, std::uint32_t servers) const {
   if (r.role != role::server) return false;
   return stopped_servers_.contains({r.id, r.incarnation}) ||
@@ -54,7 +54,7 @@ EDL_INLINE bool roster::spare(join_request const& r, std::uint32_t servers) cons
 }
 
 EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t servers) const {
-  // Who is not wanted any more, and has ranges, is a source of them once more.
+  // A superfluous server that has ranges may join, as a source from which others copy them.
   if (r.role == role::server && r.id >= servers && r.ranges.empty())
     return fmt::format("the job has {}, give --num_ps_pods={}", counted(servers, "server"),
                        r.id + std::uint64_t{1});
@@ -211,10 +211,10 @@ EDL_INLINE void roster::scale_workers(std::uint32_t wanted, std::vector<std::uin
            topic::resized);
 }
 
-// Servers that go are sources of their ranges once more, and are stopped when all is elsewhere.
+// Superfluous servers become sources of their ranges again. They are stopped once all ranges are elsewhere.
 EDL_INLINE void roster::scale_servers(std::uint32_t wanted) {
   while (server_lines_.size() < wanted) {
-    // One that was to go, and is still a source, stays: an order to start it would wait for its end.
+    // A server that was to leave but is still a source stays: an order to start it would wait for its end.
     std::uint32_t const id = server_lines_.add();
     if (!servers_.find(id)) job_.add(start_process{role::server, id});
   }
@@ -234,7 +234,7 @@ EDL_INLINE void roster::adopt(platform::findings const& those, std::uint32_t ser
   auto const found = [&](lineages const& like, std::vector<std::uint32_t> const& ids, std::uint32_t next) {
     lineages::record r{.next = next, .lines = {}};
     for (std::uint32_t const id : ids) r.lines.push_back({id, 0, false});
-    // Who does not come within the timeout is replaced.
+    // A process that does not join within the timeout is replaced.
     return lineages(like.of(), r, now + options_.adoption - like.of().grace);
   };
   if (!running_workers.empty()) {

@@ -34,7 +34,8 @@ EDL_INLINE void server_generations::lost(std::uint32_t id) {
   for (auto& [range, ids] : holders_) ids.erase(id);
 }
 
-// By number: of a job that is made smaller others may be there as well, and the one that lacks has the state.
+// Checks the ids, not their number: while a job shrinks, superfluous servers may be present, too, and a
+// missing server may have the state.
 EDL_INLINE bool server_generations::all_there(std::set<std::uint32_t> const& there) const {
   for (std::uint32_t id = 0; id < wanted(); ++id)
     if (!there.contains(id)) return false;
@@ -48,8 +49,8 @@ EDL_INLINE server_generations::past_state server_generations::look_at_past(
   bool const all = all_there(there), in_time = now < began_ + options_.gathering;
   if (there.empty() || (!all && in_time)) return awaited;
   bool const complete = whole(there) && !past().behind(checkpoint);
-  if (!complete && !all) return awaited;  // what lacks may still come
-  // So may who is to go since: it alone may have a range.
+  if (!complete && !all) return awaited;  // missing servers may still join
+  // A superfluous server may still join, too, and may be the only holder of a range.
   bool const more_may_come = there.size() < of_past_ && in_time;
   if (!complete && more_may_come) return awaited;
   past_ = 0;
@@ -72,7 +73,7 @@ EDL_INLINE configure_servers server_generations::configure(std::uint64_t generat
   configure_servers c{.generation = generation, .restore = {}, .keep = keeping_, .servers = there};
   if (keeping_) {
     c.holders = holders_;
-    // Who has served a range may have made steps that its backup has not, and nobody has been told of.
+    // Prefer a range's previous primary: it may have made unacknowledged steps that its backup lacks.
     for (std::uint32_t r = 0; r < ranges(); ++r) {
       auto const& ids = holders_.at(r);
       invariant(!ids.empty(), "a state that is kept has a holder of each range");

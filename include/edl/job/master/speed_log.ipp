@@ -18,7 +18,7 @@ EDL_INLINE void speed_log::completed(std::uint32_t worker, std::uint64_t records
   records_ += records;
   ++tasks_;
   seen_.insert(worker);
-  // Who has stopped working unseen would make it look slower than it is: each is to have done something more.
+  // A worker that stopped unnoticed would make the job look slower, so wait until each has made progress.
   if (seen_.size() < workers_.size()) return;
   seen_.clear();
   duration const time = now - *since_;

@@ -34,7 +34,7 @@ EDL_INLINE std::vector<std::uint32_t> const& task_lanes::order_of(task_plan cons
   return it->second;
 }
 
-// To the lane's next task that has not been applied, from where it is.
+// Advances to the lane's next task that has not been applied, starting with the current one.
 EDL_INLINE void task_lanes::advance(task_plan const& plan, ledger const& applied, head& h) {
   std::uint64_t const tasks = plan.tasks();
   h.next.reset();

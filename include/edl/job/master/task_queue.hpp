@@ -121,8 +121,8 @@ class task_queue {
   /// The processes on which the task of this lease failed since `restore`; empty: none, or no such lease.
   struct failed_before {
     std::vector<failed_on> on;
-    bool wrong = false;    ///< the last time: a result that is no number
-    std::string untold{};  ///< why a record was refused the last time, which nobody has told; empty: told
+    bool wrong = false;    ///< the last time: the result was not finite
+    std::string untold{};  ///< why a record was refused last, if not logged yet
   };
   failed_before failures_before(std::uint64_t lease) const;
 
@@ -234,7 +234,7 @@ class task_queue {
   std::deque<waiting> front_, back_;
   std::vector<std::uint32_t> order_;  // of the newest epoch
   std::size_t cursor_ = 0;
-  std::uint64_t unseen_ = 0;  // of the newest epoch: neither leased yet nor closed when it began
+  std::uint64_t unseen_ = 0;  // tasks of the newest epoch: neither leased yet nor closed when it began
   std::uint32_t next_epoch_ = 0;
   ledger restored_;
   std::optional<ledger_account> restored_account_;
@@ -245,13 +245,13 @@ class task_queue {
     std::string why;            // of the last one
     std::vector<failed_on> on;  // each once
     bool wrong = false;         // the last one
-    bool in_doubt = false;      // another worker is to tell whose fault it is
-    bool untold = false;        // so `why` is told then
+    bool in_doubt = false;      // another worker has to find out whose fault it is
+    bool untold = false;        // `why` has not been logged yet
   };
   std::map<task_key, failures> failures_;
   std::uint64_t next_lease_;
-  std::uint64_t begun_ = 0;  // minibatches of the tasks that are leased or have been and wait again
-  // Tasks that were restored with a part applied, and are not leased yet; what is applied of them.
+  std::uint64_t begun_ = 0;  // minibatches of tasks that are leased, or were and wait again
+  // The applied part of restored tasks that are not leased yet.
   std::map<task_key, std::uint32_t> parts_;
   std::uint64_t in_parts_ = 0;
   duration longest_{};

@@ -59,14 +59,14 @@ EDL_INLINE bool task_queue::may_begin() const {
   return room() > 0;
 }
 
-// How many more minibatches may be begun.
+// The number of minibatches that may still be begun.
 EDL_INLINE std::uint64_t task_queue::room() const {
   if (options_.max_minibatches == 0) return std::numeric_limits<std::uint64_t>::max();
   std::uint64_t const taken = done_.minibatches_done + begun_ + in_parts_;
   return options_.max_minibatches - std::min(options_.max_minibatches, taken);
 }
 
-// The next task that has never been leased.
+// Begins the next task that has never been leased.
 EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32_t lane) {
   if (!may_begin()) return std::nullopt;
   task_key key;
@@ -89,7 +89,7 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32
   std::uint32_t const at = restored_.position(key);
   if (parts_.erase(key) > 0) in_parts_ -= at;
   std::uint64_t const all = plan_.minibatches(key.index);
-  // Lanes count from the task's beginning, so that what was restored changes nothing.
+  // With lanes the limit counts from the task's beginning, so that a restored part does not change it.
   std::uint64_t const until = lanes_ ? std::max<std::uint64_t>(at, room) : at + std::min(all - at, room);
   waiting const begun{key, at, at > 0, lane, std::uint32_t(std::min(all, until))};
   invariant(begun.applied <= begun.until, "no more of a task is applied than is to be");
@@ -105,7 +105,7 @@ EDL_INLINE bool task_queue::failed_here_alone(task_key const& task, failed_on co
 EDL_INLINE std::optional<task_queue::waiting> task_queue::next(failed_on const& by, std::uint32_t lane,
                                                                bool others) {
   auto const pop = [&](std::deque<waiting>& from) -> std::optional<waiting> {
-    // A lane has one worker, which others wait for.
+    // A lane has a single worker, for which others wait: it retries its own failed tasks.
     auto const it = std::ranges::find_if(from, [&](waiting const& w) {
       return lanes_ ? w.lane == lane : !others || !failed_here_alone(w.key, by);
     });
@@ -120,7 +120,7 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::next(failed_on const& 
         return f.second.in_doubt && failed_here_alone(f.first, by);
       }))
     return std::nullopt;
-  // What has failed waits until nothing else is left of the epochs that are open.
+  // Failed tasks wait until the open epochs have no other tasks left.
   auto const in_lane = lanes_ ? lanes_->next(lane) : std::nullopt;
   if (bool const more = lanes_ ? in_lane && in_lane->epoch < next_epoch_ : unseen_ > 0; !more || !may_begin())
     if (auto const failed = pop(back_)) return failed;
@@ -164,7 +164,7 @@ EDL_INLINE void task_queue::put_back(lease_map::iterator it, std::uint32_t appli
   front_.push_front(task);
 }
 
-// As it is; nobody goes on with it.
+// Leaves a task as it is: no worker continues it.
 EDL_INLINE void task_queue::leave(waiting const& task) {
   invariant(begun_ >= task.until, "what is left has been begun");
   begun_ -= task.until;
@@ -206,7 +206,7 @@ EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now, std::u
   begun_ -= until;
   std::uint64_t const records = plan_.records_of(key.index, until);
   skipped = std::min(skipped, records);
-  // A task that the job's end cuts is not done: who goes on with it, in a longer job, does the rest.
+  // A task cut short by the job's end is not complete: a longer job does the rest.
   count(key.epoch, {.tasks_done = std::uint64_t(until == plan_.minibatches(key.index)),
                     .records_done = records - skipped,
                     .records_skipped = skipped,
@@ -242,7 +242,7 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
   failures& before = failures_[task.key];
   ++before.times;
   if (std::ranges::find(before.on, here) == before.on.end()) before.on.push_back(here);
-  // What fails on one worker may be that machine's fault: another one tells.
+  // A task that failed on one worker only may be that machine's fault: another worker has to try it.
   bool const elsewhere = others && before.on.size() == 1;
   before.wrong = wrong;
   before.in_doubt = (wrong || refused) && elsewhere;
@@ -251,9 +251,9 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
   std::string const name = fmt::format("task {} of epoch {}", task.key.index, task.key.epoch),
                     whole = fmt::format("{} ('{}', records [{}, {}))", name, plan_.shards()[range.shard].name,
                                         range.begin, range.end);
-  // One damaged record of the validation data fails many tasks: the log has the whole reason once.
+  // A damaged record of the validation data fails many tasks: log the whole reason only once.
   bool const told = std::ranges::any_of(failures_, [&](auto const& of) { return of.second.why == why; });
-  // A record that all refuse is told once, when that is known.
+  // A record that every worker refuses is logged once, when that is certain.
   if (again && refused)
     reason_ = fmt::format("{} failed on worker {} for one of its records, and another worker tries it", name,
                           worker);
@@ -281,7 +281,7 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
 }
 
 EDL_INLINE std::uint64_t task_queue::may_skip(double share) const {
-  // A share that was written as 0.01 may be a little less: 1 % of 1000 records are 10, and not 9.
+  // A share given as 0.01 may be stored as slightly less: 1 % of 1000 records must be 10, not 9.
   double const records = share * double(plan_.records()) * (1 + 1e-6);
   return std::max<std::uint64_t>(1, std::uint64_t(records)) * std::max<std::uint64_t>(1, epochs_opened());
 }
@@ -341,7 +341,7 @@ EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::account(ledger con
           fmt::format("the ledger has {} minibatches of task {} of epoch {}", mark, key.index, key.epoch));
   std::map<std::uint32_t, task_counters> out;
   for (auto const& [epoch, tasks] : applied.closed()) {
-    if (options_.num_epochs > 0 && epoch >= options_.num_epochs) continue;  // of a longer job
+    if (options_.num_epochs > 0 && epoch >= options_.num_epochs) continue;  // left by a longer job
     for (auto const& [begin, end] : tasks.runs()) {
       if (end > plan_.tasks())
         throw stranger(
@@ -373,7 +373,7 @@ EDL_INLINE void task_queue::restore(ledger const& applied) {
   next_epoch_ = 0;
   leases_.clear();
   holders_.clear();
-  // Which processes a task failed on stays known: or a lane's task would go from one to the next for ever.
+  // Remember the processes on which a task failed. Otherwise a lane's task would move between them for ever.
   for (auto& [task, f] : failures_) f.times = 0, f.in_doubt = false;
   begun_ = 0;
   parts_ = restored_.open();
@@ -414,7 +414,7 @@ EDL_INLINE task_counters sum_of(std::map<std::uint32_t, task_counters> const& by
 EDL_INLINE std::map<std::uint32_t, task_counters> task_queue::done_by_epoch() const {
   auto all = by_epoch_;
   for (auto const& [key, mark] : parts_) {
-    if (options_.num_epochs > 0 && key.epoch >= options_.num_epochs) continue;  // of a longer job
+    if (options_.num_epochs > 0 && key.epoch >= options_.num_epochs) continue;  // left by a longer job
     auto const entry = restored_.skipped().find(key);
     std::uint64_t const records = plan_.records_of(key.index, mark);
     std::uint64_t const skipped =

@@ -66,11 +66,11 @@ class worker_worlds {
   /// `restorable`: without any copy there may be a checkpoint.
   step next(membership const& workers, bool restorable, time_point now);
 
-  /// A checkpoint is told: whether one was asked for.
+  /// The search for a checkpoint has ended. Returns whether one had been requested.
   bool found();
   bool asks() const { return finding_; }
 
-  /// Whether anybody who has entered has a copy.
+  /// Whether any worker that has entered has a copy.
   bool has_copy() const { return roll_.newest() != nullptr; }
   bool has_entered(std::uint32_t worker, std::uint64_t incarnation) const {
     return roll_.has(worker, incarnation);
@@ -79,21 +79,21 @@ class worker_worlds {
   /// Workers that have not entered for `timeout`, while others wait.
   std::vector<std::uint32_t> absent(membership const& workers, duration timeout, time_point now) const;
 
-  /// Nobody could be heard for so long: that time counts against nobody.
+  /// The master heard nobody for this long: does not count that time against any worker.
   void excuse(duration absence, time_point now);
 
   // ---- The world ----
 
-  /// Begins the world of those that have entered. Returns versions that nobody need keep frozen for a
-  /// checkpoint.
+  /// Begins the world of the workers that have entered. Returns the versions that no longer need to stay
+  /// frozen for a checkpoint.
   std::vector<std::uint64_t> begin(std::uint64_t number, membership const& workers, std::uint64_t version,
                                    std::string const& restore);
 
   world const& current() const { return world_; }  ///< of no member before the first
   bool none_yet() const { return world_.number == 0; }
 
-  /// Members that have frozen a version, if the world has. They are all of them, or those that it has the
-  /// version from, as it has begun with that version or a newer one.
+  /// The members that have a version frozen, if the world has it: all of them or, if the world began with
+  /// that version or a newer one, those whose copies it uses.
   std::vector<std::uint32_t> holders(std::uint64_t version) const;
 
   // ---- What members have frozen ----
@@ -102,7 +102,7 @@ class worker_worlds {
   void release(std::uint64_t version) { held_.erase(version); }
   bool is_frozen(std::uint64_t version) const { return held_.contains(version); }
 
-  /// Checkpoints of these versions were not written when the world ended.
+  /// The world ended before checkpoints of these versions were written.
   void not_written(std::vector<std::uint64_t> const& versions);
 
  private:
@@ -111,11 +111,11 @@ class worker_worlds {
   roll_call roll_;
   world world_;
   std::optional<time_point> forming_since_;
-  std::optional<time_point> awaited_since_;                // those who have not entered
-  std::map<std::uint64_t, std::set<std::uint32_t>> held_;  // versions to evaluate, and who has them frozen
+  std::optional<time_point> awaited_since_;                // the workers that have not entered
+  std::map<std::uint64_t, std::set<std::uint32_t>> held_;  // versions to evaluate, and who holds them
   std::vector<std::uint64_t> unwritten_;
   bool finding_ = false;
-  std::uint64_t void_until_ = 0;  // copies of worlds up to this one are
+  std::uint64_t void_until_ = 0;  // copies of worlds up to this one are wrong
 };
 
 }  // namespace edl::master

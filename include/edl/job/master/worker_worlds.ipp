@@ -16,7 +16,7 @@ EDL_INLINE void worker_worlds::enter(std::uint32_t worker, entry e, time_point n
 }
 
 EDL_INLINE bool worker_worlds::may_follow(std::uint32_t worker, membership const& workers) const {
-  bool const barren = !roll_.empty() && !roll_.newest();  // nobody of the next world has a copy
+  bool const barren = !roll_.empty() && !roll_.newest();  // no worker of the next world has a copy
   return !none_yet() && !barren && std::ranges::any_of(workers.all(), [&](auto const& w) {
     return w.first != worker && !follows(w.first);
   });
@@ -37,7 +37,7 @@ EDL_INLINE void worker_worlds::broke(time_point now) {
 EDL_INLINE worker_worlds::step worker_worlds::next(membership const& workers, bool restorable,
                                                    time_point now) {
   if (finding_ || workers.all_gone() || !roll_.complete(workers)) return {};
-  // The first world waits a little for those who are being started with it.
+  // The first world waits briefly for workers that start together with it.
   if (none_yet() && !forming_since_) forming_since_ = now;
   if (none_yet() && workers.all().size() < expected_ && now < *forming_since_ + gathering_) return {};
   if (auto const id = roll_.suspect(); id && workers.find(*id) && workers.all().size() > 1)
@@ -54,7 +54,7 @@ EDL_INLINE bool worker_worlds::found() { return std::exchange(finding_, false); 
 EDL_INLINE std::vector<std::uint32_t> worker_worlds::absent(membership const& workers, duration timeout,
                                                             time_point now) const {
   std::vector<std::uint32_t> all;
-  // Once the last of them is lost the world begins, and its roll is empty.
+  // When the last missing worker is lost, the world begins, and the roll is empty.
   if (!awaited_since_ || roll_.empty()) return all;
   for (auto const& [id, m] : workers.all())
     if (!roll_.has(id, m.incarnation) && roll_.awaits(id) &&
@@ -72,13 +72,13 @@ EDL_INLINE std::vector<std::uint64_t> worker_worlds::begin(std::uint64_t number,
                                                            std::string const& restore) {
   world_ = roll_.form(number, workers, version, restore);
   world_.wanted = expected_;
-  // Who takes another's state drops what it had frozen, and a newcomer has nothing.
+  // A member that takes another's state drops its frozen versions, and a new one has none.
   std::set<std::uint32_t> current;
   for (auto const& m : world_.members)
     if (m.current) current.insert(m.id);
   for (auto& [held, who] : held_) std::erase_if(who, [&](std::uint32_t id) { return !current.contains(id); });
   std::erase_if(held_, [](auto const& v) { return v.second.empty(); });
-  // What the world begins with is told again by who has it frozen, and written then.
+  // The members that hold the world's first version frozen report it again, and it is written then.
   auto over = std::exchange(unwritten_, {});
   std::erase(over, world_.version);
   return over;

@@ -13,7 +13,7 @@
 namespace edl::master {
 namespace detail {
 
-inline constexpr std::size_t compared_versions = 4;  // that copies may be apart in what they have told
+inline constexpr std::size_t compared_versions = 4;  // how far apart copies may be in what they have reported
 
 }  // namespace detail
 
@@ -34,7 +34,7 @@ EDL_INLINE void gradient_checks::written(std::uint64_t version) {
   note();
 }
 
-// Nothing between two checkpoints is gone back to, so that this changes seldom.
+// A rollback only returns to a checkpoint, so this changes seldom.
 EDL_INLINE void gradient_checks::note() {
   auto const rounded = [&](std::uint64_t good, std::uint64_t old) {
     return good >= checkpoint_ ? checkpoint_ : std::min(good, old);
@@ -56,7 +56,7 @@ EDL_INLINE void gradient_checks::trained(std::uint32_t worker, task_key const& t
     if (copies_) compare_copies(worker, m, workers);
     if (m.gradient == 0) continue;
     auto const old = checks_.find(worker);
-    // What is in doubt is settled first.
+    // Keep a check that is in doubt until it is settled.
     if (old != checks_.end() && (old->second.asked || old->second.answers.size() > 1)) continue;
     checks_[worker] = {{0, task, range, m.index, worker}, m.version, {{worker, m.weights, m.gradient}}};
   }
@@ -76,7 +76,7 @@ EDL_INLINE bool gradient_checks::may_answer(check const& c, std::uint32_t worker
   if (!has_answered(worker)) return true;
   bool const another = std::ranges::any_of(
       workers.all(), [&](auto const& w) { return w.second.kind == wanted && !has_answered(w.first); });
-  // First the one that has trained it, and then the other, are asked whether they say the same again.
+  // First the worker that trained it and then the other one are asked to repeat their answers.
   return c.answers.size() > 1 && !another && worker == c.answers[c.answers.size() - 2].worker;
 }
 
@@ -113,7 +113,7 @@ EDL_INLINE bool gradient_checks::answered(std::uint64_t lease, std::uint32_t wor
   return true;
 }
 
-// An empty list of answers: it is settled.
+// Clears the list of answers once the check is settled.
 EDL_INLINE void gradient_checks::decide(check& c) {
   auto& a = c.answers;
   answer const& last = a.back();
@@ -133,7 +133,7 @@ EDL_INLINE void gradient_checks::decide(check& c) {
   } else if (answer const& before = a[a.size() - 3]; !last.same(before)) {
     found(c, {last.worker}, "is another when that worker computes it again");
   } else {
-    if (a.size() == 3) return;  // the other one is asked again
+    if (a.size() == 3) return;  // ask the other one again
     found(c, {}, "is the same when each computes it again: a third worker of this kind would decide");
   }
   a.clear();
@@ -154,7 +154,7 @@ EDL_INLINE void gradient_checks::found(check const& c, std::vector<std::uint32_t
   found_ = std::move(v);
 }
 
-// Most copies are right. Of two nobody knows which, and both are in doubt.
+// Most copies are right. If there are only two, both are in doubt.
 EDL_INLINE void gradient_checks::compare_copies(std::uint32_t worker, checked_minibatch const& what,
                                                 membership const& workers) {
   auto& told = weights_[what.version];
@@ -189,7 +189,7 @@ EDL_INLINE void gradient_checks::gone(std::uint32_t worker) {
   for (auto& [version, told] : weights_) told.erase(worker);
   for (auto& [of, c] : checks_) {
     if (c.asked == worker) c.asked.reset();
-    // Who is gone is not judged, nor is whoever comes under its id: another is asked from the beginning.
+    // A lost worker is not judged, nor is its successor with the same id: start over with another one.
     if (std::ranges::find(c.answers, worker, &answer::worker) != c.answers.end()) c.answers.resize(1);
   }
 }

@@ -13,7 +13,7 @@ namespace edl::master {
 
 namespace detail {
 
-// Numbers from outside.
+// Rejects invalid numbers from outside.
 inline bool is_measured(double speed) { return speed > 0 && std::isfinite(speed); }
 
 }  // namespace detail

@@ -49,19 +49,19 @@ EDL_INLINE void decision_loop::listens_at(std::vector<std::string> addresses) {
   run_commands();
 }
 
-// Worlds come and go often, all wait for the next one, and a disk takes its time. So the journal says more
-// than has been.
+// Worlds change often, every worker waits for the next one, and disks are slow. So the journal reserves
+// generations ahead of the current one.
 EDL_INLINE std::uint64_t decision_loop::kept_ahead(std::uint64_t generation) const {
   constexpr std::uint64_t at_once = 16;
   return worlds_ ? (generation + at_once - 1) / at_once * at_once : generation;
 }
 
-// A generation, a successor's number, where the master listens, what is undone: others are told when a
-// successor of this master would know it. For the rest it is enough that it is written some time.
+// Others learn of a generation, a replacement's number, an address of the master or a rollback only once a
+// successor of this master would know it, too. Everything else is written eventually.
 EDL_INLINE void decision_loop::remember() {
   auto const [generation, members, servers, worker_lines, server_lines, evaluated, finished, undo, good] =
       coordinator_.remembers();
-  // What has been judged stands in the list of evaluations, too.
+  // The list of evaluations records what has been judged, too.
   std::uint64_t const ahead = kept_ahead(generation);
   remembered const now{{ahead, servers, worker_lines, server_lines, finished, undo},
                        {members, events_, judges_ ? 0 : evaluated, good, avoided_.size()}};
@@ -85,7 +85,7 @@ EDL_INLINE void decision_loop::run_commands() {
       waiting w{.work = [this, c] { execute_(c); },
                 .starts = detail::started_by(c),
                 .stops = detail::stopped_by(c)};
-      if (w.starts && starts(*w.starts)) continue;  // for another reason, too
+      if (w.starts && starts(*w.starts)) continue;  // the process is also started for another reason
       if (is_promise(c))
         unkept_.push_back(std::move(w));
       else
@@ -95,7 +95,7 @@ EDL_INLINE void decision_loop::run_commands() {
     waiting const next = std::move(unkept_.front());
     unkept_.pop_front();
     perform(next.work);
-    more = true;  // it may have failed
+    more = true;  // the write may have failed
   }
   changed_.notify();
 }

@@ -117,14 +117,14 @@ EDL_INLINE asio::awaitable<void> handlers::handle(net::request& r) {
                             fmt::format("the master knows no method {}", r.method()));
   }
   loop_.run_commands();
-  // Whoever wanted another size may go away.
+  // The client that requested another size may disconnect.
   if (r.method() == wire::method::scale)
     while (!loop_.kept()) co_await loop_.changed().wait();
   co_await r.reply(reply);
 }
 
-// How fast this comes the caller measures. Without bytes it asks for its turn: who measures at the same time
-// as others measures them, too.
+// The caller measures how fast this arrives. A request without bytes asks for a turn: two concurrent
+// measurements would disturb each other.
 EDL_INLINE asio::awaitable<void> handlers::take_probe(net::request& r) {
   if (r.payload_size() == 0) {
     auto const until = now() + r.time_left();
@@ -181,7 +181,7 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
 EDL_INLINE wire::Cluster handlers::cluster(wire::ClusterRequest const& m) {
   wire::Cluster out;
   out.set_generation(coordinator_.generation());
-  // What a worker knows of when it joins, it has not heard here.
+  // A generation that a worker knew before it joined was not reported to it by this master.
   out.set_ready(coordinator_.ready() && coordinator_.workers().known(m.id(), m.incarnation()));
   for (range_place const& place : coordinator_.generations().places()) {
     auto* range = out.add_ranges();
@@ -208,7 +208,7 @@ EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
   out.set_known(answer.known);
   out.set_stranger(answer.stranger);
   out.set_spare(answer.spare);
-  out.set_finished(answer.finished && loop_.ended());  // not before the model has been taken from the servers
+  out.set_finished(answer.finished && loop_.ended());  // only after the model has been taken from the servers
   return out;
 }
 
@@ -233,13 +233,13 @@ EDL_INLINE wire::Empty handlers::cut_off(wire::CutOffRequest const& m) {
 
 EDL_INLINE wire::Task handlers::task(wire::TaskRequest const& m) {
   task_reply work = coordinator_.request_task(m.worker(), m.incarnation(), now(), m.lane(), m.rests_at());
-  // Whoever should have told of that version may have been lost, or its word.
+  // The member that should have reported that version, or its report, may have been lost.
   if (work.rests && coordinator_.versions().unannounced(m.rests_at()) && !keeper_calls_.claiming())
     loop_.carry("a version cannot be evaluated",
                 [this, r = version_report{work.generation, m.rests_at(), true, false}] {
                   return keeper_calls_.claim(r);
                 });
-  // The model is still to be taken from the workers that keep it.
+  // The model has yet to be taken from the workers that keep it.
   if (work.kind == task_kind::finished && options_.job.replicas && !loop_.ended())
     work.kind = task_kind::wait;
   wire::Task t = detail::to_message(work, options_.job);
@@ -306,8 +306,8 @@ EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {
   co_return wire::pack(out);
 }
 
-// The connection of its `call`th watch ended. Another process' reset may have caused that, so it has a moment
-// to call again. It may have done so long ago: its own side may have heard of the end before.
+// The connection of its `call`th watch has ended. Another process's reset may be the cause, so the process
+// gets a moment to call again. It may already have done so, if its side noticed the end first.
 EDL_INLINE void handlers::hung_up(role of, std::uint32_t id, std::uint64_t incarnation, std::uint64_t call) {
   if (calls_[{of, id}] != call) return;
   auto const heard = [this, of, id] {
@@ -317,7 +317,7 @@ EDL_INLINE void handlers::hung_up(role of, std::uint32_t id, std::uint64_t incar
   node_.spawn([this, of, id, incarnation, call, heard, before = heard()]() -> asio::awaitable<void> {
     asio::steady_timer timer(node_.executor(), detail::call_again);
     co_await timer.async_wait(asio::use_awaitable);
-    if (calls_[{of, id}] != call || heard() != before) co_return;  // it lives, and silence tells the rest
+    if (calls_[{of, id}] != call || heard() != before) co_return;  // it lives; silence shows the rest
     coordinator_.hung_up(of, id, incarnation, now());
     loop_.run_commands();
   });
@@ -331,14 +331,14 @@ EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
   e.brings.assign(m.brings().begin(), m.brings().end());
   coordinator_.enter(m.worker(), std::move(e), now());
   loop_.run_commands();
-  // Known to the master before this one, it may ask to enter before it has joined here.
+  // A worker that the previous master knew may ask to enter before it has joined here.
   bool const came_early = stranger(role::worker, m.worker(), m.incarnation());
   auto const until = now() + std::min(r.time_left(), detail::longest_entry);
   wire::World out;
   for (;;) {
     membership::standing const is = coordinator_.workers().check(m.worker(), m.incarnation());
     bool const known = is == membership::standing::repeated;
-    out.set_known(is != membership::standing::given_up);  // also of a job that is over, and not yet ended
+    out.set_known(is != membership::standing::given_up);  // also while an over job has yet to end
     out.set_over(coordinator_.over() && loop_.ended());
     if (!out.known() || out.over() || (known && came_early)) break;
     if (world const* const w =

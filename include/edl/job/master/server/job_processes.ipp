@@ -16,11 +16,11 @@
 namespace edl::master {
 namespace detail {
 
-inline constexpr std::chrono::seconds goodbye{30};  // for who is told to leave
+inline constexpr std::chrono::seconds goodbye{30};  // grace for a process that is asked to leave
 
 inline exit_kind kind_of(platform::ending const& e) {
-  // Told to stop, or killed, from outside, or tired of waiting for the master: nobody's fault. A crash is,
-  // and so is more memory than there is: another would end as it did.
+  // A process that was stopped or killed from outside, or that gave up waiting for the master, is not at
+  // fault. A crash is a fault, and so is lack of memory: a successor would end the same way.
   bool const from_outside = e.stop_requested || e.outside || e.code == platform::gave_up_waiting ||
                             e.code == platform::bad_machine || (e.signal == SIGKILL && !e.memory) ||
                             e.signal == SIGTERM || (e.signal == 0 && e.code == 0);
@@ -38,7 +38,7 @@ EDL_INLINE job_processes::job_processes(server_options const& options, decision_
       log_(std::move(log)),
       adopting_(adopted_ != nullptr) {}
 
-// ---- What the coordinator wants ----
+// ---- The coordinator's orders ----
 
 EDL_INLINE void job_processes::execute(replace_process const& c) {
   if (!platform_ || over_) return;
@@ -66,21 +66,21 @@ EDL_INLINE void job_processes::avoid(process_id who, std::string const& why) {
 }
 
 EDL_INLINE void job_processes::start(process_id who, std::optional<std::uint32_t> instead_of) {
-  if (coordinator_.suspending()) return;  // it would only have to leave again
+  if (coordinator_.suspending()) return;  // it would have to leave at once
   started_.insert(who);
   platform_->start(who, instead_of);
 }
 
-// ---- What the platform tells ----
+// ---- The platform's reports ----
 
 EDL_INLINE void job_processes::ended(platform::ending const& how, std::uint64_t number) {
-  // A server that was killed to be replaced has its successor: that it ended is no news.
+  // A server killed for its replacement already has a successor: its end needs no action.
   if (how.stop_requested && how.who.role == role::server && !over_) return;
-  if (adopting_) return;  // what has ended before was not of this master's doing
+  if (adopting_) return;  // earlier ends are not this master's doing
   if (!over_ && how.failed()) log_.warning(fmt::format("{} {}", to_string(how.who), describe(how)));
   if (!over_ && how.code == platform::bad_machine) avoid(how.who, describe(how));
   loop_.dealt_with(number);
-  // A job that was stopped amid its tasks misses nobody, nor does one in which the successor is on its way.
+  // A job that was stopped in the middle of its tasks needs no process, nor one whose successor is starting.
   if (over_ || loop_.starts(how.who)) return;
   coordinator_.exited(how.who.role, how.who.id, options_.relaunch ? detail::kind_of(how) : exit_kind::failed,
                       describe(how), clock::now());
@@ -97,15 +97,15 @@ EDL_INLINE void job_processes::pressed(std::map<std::uint32_t, std::string> cons
   coordinator_.pressed(workers);
 }
 
-// At the start nothing runs; a master that takes another's place starts and stops what that one could not. It
-// may have nothing of that one's memory but what runs.
+// When a job starts, nothing runs. A successor of a master starts and stops what its predecessor could not.
+// It may know nothing from its predecessor but the running processes.
 EDL_INLINE void job_processes::found(platform::findings const& what) {
   if (std::exchange(adopting_, false)) {
     adopted_(!what.running.empty());
     coordinator_.adopt(what, clock::now());
     loop_.run_commands();
   }
-  // A successor of this master would have to know of what it starts.
+  // A successor of this master would have to know which processes it starts.
   loop_.when_kept([this, running = what.running] { reconcile(running); });
 }
 

@@ -19,7 +19,7 @@
 namespace edl::master {
 namespace detail {
 
-/// Is one of a set as long as it lives.
+/// Is an element of a set during its lifetime.
 struct one_more {
   std::multiset<std::uint64_t>& all;
   std::multiset<std::uint64_t>::iterator const self;
@@ -67,7 +67,7 @@ EDL_INLINE wire::ConfigureRequest keeper_calls::configuration(std::uint32_t id,
 EDL_INLINE asio::awaitable<void> keeper_calls::configure(std::uint32_t id, configure_servers c) {
   auto const found = keepers_.find(id);
   if (!found) co_return;  // lost already: another generation follows
-  keeper k = *found;      // it may be replaced meanwhile
+  keeper k = *found;      // a copy, because it may be replaced during the call
   std::string failed;
   std::optional<copy_position> kept;
   bool ahead = false;
@@ -81,7 +81,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::configure(std::uint32_t id, confi
     auto const reply = wire::unpack<wire::ConfigureReply>(answer, k.to->name());
     if (c.keep && reply.serves()) kept = copy_position{reply.version(), wire::from_message(reply.ledger())};
   } catch (net::call_error const& e) {
-    // A server that is gone is found by its exit or its silence, and another generation begins.
+    // A lost server is detected by its exit or its silence, and another generation begins.
     if (e.code() == net::status::cancelled) co_return;
     ahead = e.code() == net::status::stale_generation;
     failed = e.what();
@@ -99,8 +99,8 @@ EDL_INLINE asio::awaitable<void> keeper_calls::commit(std::uint64_t generation) 
   request.set_generation(generation);
   std::optional<std::uint64_t> version;
   auto const since = clock::now();
-  // Members of a world may not have heard of it yet, and one of them may have made the last step before the
-  // others. The loss of one begins another generation.
+  // Members of a world may not know of it yet, and one may have made the last step before the others. The
+  // loss of a member begins another generation.
   while (!version && coordinator_.generation() == generation && !coordinator_.over()) {
     try {
       order_terms const terms{.name = "settle", .generation = generation, .timeout = options_.order_timeout};
@@ -126,7 +126,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
   wire::ClaimRequest request;
   request.set_generation(r.generation);
   request.set_version(r.version);
-  // One that is being evaluated is told again by the next world, and has been claimed.
+  // The next world reports a version being evaluated again; it has been claimed already.
   evaluation const& evaluations = coordinator_.versions().evaluations();
   bool claimed = evaluations.wants_frozen(r.version);
   for (int tries = 0; !claimed && coordinator_.generation() == r.generation; ++tries) {
@@ -138,7 +138,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
       co_await orders_.ask_all(all, wire::method::claim, request, control_timeout, terms);
       claimed = true;
     } catch (net::call_error const& e) {
-      // A member of a world may not have heard of it yet.
+      // A member of a world may not know of it yet.
       again = e.code() == net::status::stale_generation && options_.job.replicas && tries < 100;
       if (!again) log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
     }
@@ -149,8 +149,8 @@ EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
   }
   if (!claimed) {
     r.evaluate = false;
-    // What the next world was told of, too, is that one's to release, and so is what it may yet be told of: a
-    // release that came after that would take away what is evaluated.
+    // Leave a version to the next world if that world knows of it or may still learn of it: a release that
+    // arrived afterwards would drop a version being evaluated.
     bool const over = coordinator_.generation() != r.generation;
     if (!over && !evaluations.wants_frozen(r.version) && claims_.count(r.version) == 1) {
       release_frozen const nothing{r.version, true};

@@ -56,7 +56,7 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
   for (;;) {
     finding f;
     std::function<void()> const look = [&] { f = look_for_checkpoint(c.newest); };
-    co_await checkpoints_.run(std::string(), look);  // large ones take their time
+    co_await checkpoints_.run(std::string(), look);  // removing large ones takes long
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
     if (!f.warning.empty()) log_.warning(f.warning);
     if (f.why.empty() && f.unusable.empty()) {
@@ -78,7 +78,7 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
   loop_.run_commands();
 }
 
-// Empty, or why not.
+// Returns why it could not write the checkpoint; empty: it has.
 EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
   std::string const path = options_.files.path(c.version);
   try {
@@ -87,8 +87,8 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
     co_await checkpoints_.run(path, begin);
     wire::CheckpointRequest request;
     request.set_generation(c.generation);
-    // A generation that ends a job takes no step: a server that is behind another stays so, and its ledger
-    // says it. Of a world, one may have made the last step before the others.
+    // The last generation makes no steps, so a server that lags behind keeps lagging, and its ledger shows
+    // that. In a world one member may have made the last step before the others.
     request.set_version(c.final && !options_.job.replicas ? 0 : c.version);
     request.set_path(path);
     request.set_final(c.final);
@@ -123,7 +123,7 @@ EDL_INLINE asio::awaitable<std::string> model_files::write(write_checkpoint c) {
         attempt.contents.files.push_back(
             {f.name(), f.bytes(), f.crc32(), f.version(), wire::from_message(f.ledger())});
     }
-    // The next generation has looked for a checkpoint by now, and went back behind this one.
+    // The next generation may have looked for a checkpoint already and rolled back behind this one.
     if (coordinator_.generation() != c.generation) co_return "another generation has begun";
     std::function<void()> const commit = [&] { options_.files.commit(attempt); };
     co_await checkpoints_.run(path + "/manifest.json", commit);
@@ -138,7 +138,7 @@ EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
   std::string failed;
   for (;;) {
     failed = co_await write(c);
-    // Another generation asks for what it wants.
+    // Another generation requests its own.
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
     if (failed.empty() || !c.final || !tries.go_on(failed, clock::now())) break;
     co_await orders_.pause(tries.pause());
@@ -157,7 +157,7 @@ EDL_INLINE asio::awaitable<void> model_files::write_model(std::string directory,
   std::function<void()> const write = [&] {
     options_.files.export_model(directory, m.variables, m.tables, m.version, log_);
   };
-  co_await models_.run(std::string(), write);  // a large one takes its time
+  co_await models_.run(std::string(), write);  // a large one takes long
 }
 
 EDL_INLINE asio::awaitable<void> model_files::write_last() {

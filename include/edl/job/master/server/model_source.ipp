@@ -22,13 +22,13 @@
 
 namespace edl::master {
 
-// Void with its generation.
+// Calls are void once their generation is over.
 EDL_INLINE order_terms model_source::current(char const* name) const {
   return {.name = name, .generation = coordinator_.generation(), .timeout = options_.order_timeout};
 }
 
-// Who has which rows of the tables: each row once, in the order of the hash slots. Workers that share them
-// may be asked before all are at the version.
+// Which keepers have which rows of the tables: each row once, in the order of hash slots. Workers that share
+// the rows may be asked before all of them are at the version.
 EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::row_parts(
     std::uint64_t version) {
   wire::CountRowsRequest request;
@@ -46,7 +46,7 @@ EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::ro
                               options_.files.layout.tables.size()));
     all.push_back({keepers[i], {reply.first(), reply.last()}, {reply.rows().begin(), reply.rows().end()}});
   }
-  // Those whose copies went on have frozen variables that others may lack.
+  // Members whose copies continued have frozen variables that others may lack.
   if (options_.job.replicas)
     std::ranges::stable_partition(all, [&](row_part const& p) {
       auto const& members = coordinator_.current_world().members;
@@ -64,7 +64,7 @@ EDL_INLINE asio::awaitable<std::vector<model_source::row_part>> model_source::ro
   co_return chosen;
 }
 
-// The rows of tables, which nobody trains any more. They are asked for on another thread than this.
+// The rows of the tables, after training has ended. They are requested on a different thread from this one.
 EDL_INLINE asio::awaitable<std::vector<checkpoint::row_source>> model_source::row_sources(
     std::uint64_t version) {
   std::vector<checkpoint::row_source> all;
@@ -100,7 +100,7 @@ EDL_INLINE asio::awaitable<std::vector<checkpoint::row_source>> model_source::ro
   co_return all;
 }
 
-// Of what a keeper has of its range, when nobody trains any more.
+// The version of a keeper's range, after training has ended.
 EDL_INLINE asio::awaitable<std::uint64_t> model_source::version_of(keeper const& k) {
   wire::CommitRequest request;
   request.set_generation(coordinator_.generation());
@@ -111,7 +111,7 @@ EDL_INLINE asio::awaitable<std::uint64_t> model_source::version_of(keeper const&
   co_return wire::unpack<wire::CommitReply>(reply, k.to->name()).version();
 }
 
-// As they are evaluated: of the current version, or of a frozen one; each keeper has one range.
+// The variables as evaluated, of the current or of a frozen version; each keeper has one range.
 EDL_INLINE asio::awaitable<std::uint64_t> model_source::pull_ranges(std::vector<keeper> const& from,
                                                                     std::optional<std::uint64_t> frozen,
                                                                     std::span<float> variables) {
@@ -139,13 +139,14 @@ EDL_INLINE asio::awaitable<std::uint64_t> model_source::pull_ranges(std::vector<
   co_return version;
 }
 
-// One member may have made the last step before the others. Its rows are those of its variables.
+// One member may have made the last step before the others. The rows must come from the same member as the
+// variables.
 EDL_INLINE asio::awaitable<model_source::model> model_source::newest_copy() {
   wire::CommitRequest commit;
   commit.set_generation(coordinator_.generation());
   wire::PullRequest request;
   request.set_generation(coordinator_.generation());
-  request.set_frozen(true);  // as it would be evaluated
+  request.set_frozen(true);  // in the form that evaluation uses
   net::outgoing const ask{.method = wire::method::commit,
                           .message = wire::pack(commit),
                           .timeout = control_timeout,
@@ -199,7 +200,7 @@ EDL_INLINE asio::awaitable<model_source::model> model_source::evaluated(evaluate
     m.tables = co_await row_sources(of.version);
     co_return m;
   }
-  // Each of them has all ranges.
+  // Each of them has every range.
   auto const from = of.frozen ? keepers_.holders(of.version) : keepers_.all(true);
   std::string why = "no worker has it";
   for (keeper const& k : from) try {

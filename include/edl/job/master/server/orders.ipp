@@ -21,13 +21,13 @@ namespace detail {
 
 inline constexpr std::chrono::milliseconds first_order_pause{50}, longest_order_pause{1'000};
 
-/// Whether a call says nothing about what it asks for: it is made again.
+/// Whether a failed call gives no answer, so that it must be repeated.
 inline bool unanswered(net::status code) {
   return code == net::status::unavailable || code == net::status::deadline_exceeded ||
          code == net::status::unauthenticated || code == net::status::not_ready;
 }
 
-/// Calls under way that are asked together.
+/// Concurrent calls that are awaited together.
 struct gathering {
   explicit gathering(asio::any_io_executor on, std::size_t n) : replies(n), left(n), changed(on) {}
   std::vector<std::string> replies;

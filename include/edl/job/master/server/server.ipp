@@ -42,7 +42,7 @@ EDL_INLINE server::server(net::node& on, server_options options, callbacks aroun
       files_(on, options_, loop_, keepers_, orders_, source_, log_),
       handlers_(on, options_, loop_, keepers_, calls_, processes_, around_.inspected),
       watchdog_(options_.step_timeout) {
-  if (coordinator_.over()) end({});  // as the master before has decided
+  if (coordinator_.over()) end({});  // by a decision of the previous master
 }
 
 EDL_INLINE asio::awaitable<void> server::tick() {
@@ -57,7 +57,7 @@ EDL_INLINE asio::awaitable<void> server::tick() {
     timer.expires_after(std::chrono::milliseconds(250));
     co_await timer.async_wait(asio::use_awaitable);
   }
-  // What is trained has to be fetched yet, and a server may not answer.
+  // The trained model has yet to be fetched, and a server may not reply.
   while (!loop_.ended()) {
     watch_steps(clock::now());
     timer.expires_after(std::chrono::milliseconds(250));
@@ -131,7 +131,7 @@ EDL_INLINE void server::end(std::string const& error) {
   if (loop_.end()) processes_.end({.failure = error});
 }
 
-// The best is written before it is said to be the best: whoever reads the list finds the model.
+// Writes the best model before it lists it as the best, so that a reader of the list finds the model.
 EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) {
   std::uint64_t const version = of.evaluated.version;
   std::uint64_t generation = coordinator_.generation();
@@ -145,7 +145,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     } catch (std::exception const& e) {
       failed = e.what();
     }
-    // What is gone with its generation is evaluated again when the job comes to it.
+    // An evaluation lost with its generation is repeated when the job reaches that version again.
     if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
     if (std::exchange(generation, coordinator_.generation()) != coordinator_.generation())
       tries.restart(clock::now());
@@ -158,7 +158,7 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
       std::function<void()> const keep = [&, keeps = around_.judged(of)] { stops = keeps(); };
       co_await files_.keep_evaluation(keep);
     } catch (asio::system_error const&) {
-      throw;  // this process ends
+      throw;  // this process exits
     } catch (std::exception const& e) {
       failed = e.what();
     }
@@ -177,14 +177,15 @@ EDL_INLINE asio::awaitable<void> server::write(write_model c) {
     } catch (error const& e) {
       failed = e.what();
     }
-    // Another generation asks for what it wants.
+    // Another generation requests its own.
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   } while (!failed.empty() && tries.go_on(failed, clock::now()));
   coordinator_.model_written(c.generation, failed);
   loop_.run_commands();
 }
 
-// Whoever hears of the end leaves, and a successor would wait for those. Storage need not work any more.
+// Waits until the journal has the end: processes that learn of it leave, and a successor would wait for them.
+// The wait is limited, because the storage may have failed.
 EDL_INLINE asio::awaitable<void> server::finish() {
   for (auto const until = clock::now() + options_.final_timeout; !loop_.kept();)
     if (!co_await loop_.changed().wait_until(until)) break;
