@@ -18,24 +18,25 @@
 
 namespace edl {
 
-/// Which numbers `accelerator::add_rows` adds up, by lists in its memory. Result i is so many numbers from
-/// number `at[i]` on, and the sum of terms [first[i], first[i + 1]). A term is `weights[k]` times as many
-/// numbers from number `from[k]` on.
+/// The sums that `accelerator::add_rows` computes, as lists in the accelerator's memory. Result i is a run of
+/// numbers that begins at number `at[i]`; it is the sum of terms [first[i], first[i + 1]). Term k is
+/// `weights[k]` times the run of the same length that begins at number `from[k]`.
 struct row_sums {
   std::size_t results = 0, terms = 0, width = 0;
   std::uint32_t const *at = nullptr, *first = nullptr, *from = nullptr;
   float const* weights = nullptr;
 };
 
-/// A backend with memory that the host does not see, on which a whole step of training stays. The variables
-/// live there, steps are recorded once and repeated, and samples are kept. Losses and optimisers are computed
-/// there, and gradients are summed with those of other accelerators.
+/// A backend whose memory the host cannot access, and that keeps a whole training step to itself. It holds
+/// the variables, records steps once and replays them, and stores samples. It computes losses and optimisers,
+/// and sums gradients with other accelerators.
 ///
-/// Memory of activations has room for a float32 each; in `precision::bfloat16` it holds a bfloat16 each at
-/// its beginning: `store` and `load` convert. Variables, gradients and statistics are float32 always.
+/// Memory for activations has room for one float32 per element. In `precision::bfloat16` it holds one
+/// bfloat16 per element, packed at its beginning: `store` and `load` convert. Variables, gradients and
+/// statistics are always float32.
 ///
-/// Calls return before the work is done, unless they say otherwise. Thread safety: one thread, or several in
-/// turn, of which each says so (`use`).
+/// Calls return before the work is done, unless they say otherwise. Thread safety: one thread at a time; a
+/// thread that takes over calls `use` first.
 class accelerator : public backend {
  public:
   /// "NVIDIA H200, 139.8 GiB, CUDA 13.0, cuDNN 9.19.0"
@@ -43,83 +44,83 @@ class accelerator : public backend {
 
   // ---- Memory ----
 
-  /// Pinned memory of the host: copies need not wait for it.
+  /// Pinned host memory: copies from and to it are asynchronous.
   virtual float* allocate_host(std::size_t floats) = 0;  ///< zeroed
   virtual void release_host(float* memory) noexcept = 0;
 
-  /// The same for somebody else's memory, until `unpin`. False where the system does not give it; it can be
-  /// used all the same. No other pinned memory may be on its pages. Safe on any thread.
+  /// Pins memory that the caller owns, until `unpin`. Returns false where the system refuses; the memory can
+  /// be used all the same. No other pinned memory may share its pages. Safe on any thread.
   virtual bool pin(std::span<std::byte const> host) = 0;
   virtual void unpin(std::byte const* host) noexcept = 0;
 
-  /// float32 as it is, from one place of the accelerator's memory to another.
+  /// Copies float32 numbers, unconverted, within the accelerator's memory.
   virtual void move(in from, out to) = 0;
 
-  /// float32 to activations, and back.
+  /// Convert float32 numbers to activations, and back.
   virtual void store(in from, out to) = 0;
   virtual void load(in from, out to) = 0;
 
-  /// Bytes that are left of the accelerator's memory.
+  /// Free bytes of the accelerator's memory.
   virtual std::size_t free_memory() = 0;
 
   // ---- Steps ----
 
-  /// `bind`: in bfloat16 these variables are kept in that precision, too. They are read anew by `refresh`,
-  /// and by `step`s of an optimiser.
+  /// In bfloat16, the accelerator also keeps a bfloat16 copy of the variables that `bind` names. `refresh`
+  /// and every `step` of an optimiser update that copy.
   virtual void refresh() = 0;
 
-  /// Does `work`, which issues operations: the first time for a key as they come, from the second on as one
-  /// graph, recorded then. Where that fails, `work` is called once more, and its operations come as the first
-  /// time. Streams of random numbers take `step` for theirs. Work of one key is the same
-  /// operations on the same memory, sizes and all. It throws what `work` throws.
+  /// Runs `work`, which issues operations. The first call for a key issues them directly; the second records
+  /// them as a graph, and later calls launch that graph. If recording fails, `work` runs once more and issues
+  /// its operations directly. Streams of random numbers use `step` as their step. Work of one key must issue
+  /// the same operations on the same memory, with the same sizes. Throws what `work` throws.
   virtual void replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) = 0;
 
   // ---- Together with others ----
 
-  /// The accelerator is this thread's from now on, if no other one uses it meanwhile.
+  /// Binds the accelerator to the calling thread. No other thread may use it meanwhile.
   virtual void use() = 0;
 
   virtual gpu_identity identity() = 0;
 
-  /// Where `join` meets, for all members. Throws as it does.
+  /// Draws the meeting point of a later `join`. One member draws it for all. Throws as `join` does.
   virtual gpu_meeting draw_meeting() = 0;
 
-  /// Becomes member `rank` of `size`, which is not so before the communicator is ready. Throws edl::error
-  /// where what sums them is not to be had or does not want to.
+  /// Starts to join a group as member `rank` of `size`; the member has joined once the communicator is
+  /// `ready`. Throws edl::error where NCCL is unavailable or fails.
   virtual std::unique_ptr<communicator> join(gpu_meeting const& where, int size, int rank) = 0;
 
-  /// A point in the order of the work, by its number, from 0: the last that was given there. Within `replay`
-  /// it cuts what is recorded.
+  /// Marks the current end of the issued work with `number`, from 0. A later mark replaces one of the same
+  /// number. Within `replay`, a mark splits the recording.
   virtual void mark(int number) = 0;
 
-  /// Waits until the work is there.
+  /// Waits until the accelerator has reached this mark.
   virtual void await(int number) = 0;
 
-  /// to = a − b; values /= by; to += x / by. float32 as it is.
+  /// to = a − b; values /= by; to += x / by. All numbers are float32.
   virtual void subtract(in a, in b, out to) = 0;
   virtual void divide(out values, float by) = 0;
   virtual void add_divided(in x, float by, out to) = 0;
 
-  // ---- Samples: float32, as they were fed. Lists are in the accelerator's memory, too, an entry for each
-  // row. ----
+  // ---- Samples: float32, as the host uploaded them. Lists have one entry per row and lie in the
+  // accelerator's memory, too. ----
 
-  /// Row i of y, activations, shows row `rows[i]` of `from`, pictures, as `how[i]` says;
-  /// `exact`: of a float32 each, whatever the precision.
+  /// Writes picture `rows[i]` of `from`, placed as `how[i]` says, into row i of the activations y. `exact`: y
+  /// is float32, whatever the precision.
   virtual void show(shape s, std::size_t batch, in from, std::uint32_t const* rows, placement const* how,
                     bool exact, out y) = 0;
 
-  /// Row i of `from`, of so many numbers, becomes row `rows[i]` of `to`; no two the same.
+  /// Copies row i of `from` (`width` numbers) to row `rows[i]` of `to`. No row may occur twice.
   virtual void scatter_rows(std::size_t batch, std::size_t width, in from, std::uint32_t const* rows,
                             out to) = 0;
 
-  /// Sums of rows of x, in their order, become rows of `to`, which is float32. So is x where `exact`, and
-  /// activations elsewhere. No result is a term.
+  /// Writes sums of rows of x, added in list order, to rows of `to`. `to` is float32; x is float32 if
+  /// `exact`, and activations otherwise. No result may be a term.
   virtual void add_rows(row_sums const& of, in x, bool exact, out to) = 0;
 
   // ---- Losses ----
 
-  /// The losses of edl/compute/nn/losses.hpp: gradients (may be empty) of the mean, and `loss[0]`, the mean
-  /// itself.
+  /// The losses of edl/compute/nn/losses.hpp. They compute the gradients of the mean (not if that span is
+  /// empty), and put the mean itself into `loss[0]`.
   virtual void softmax_cross_entropy(std::size_t rows, std::size_t classes, float label_smoothing, in outputs,
                                      std::int32_t const* labels, out gradients, out loss) = 0;
   virtual void sigmoid_cross_entropy(std::size_t rows, std::size_t outputs_of_a_row, float label_smoothing,
@@ -127,7 +128,7 @@ class accelerator : public backend {
   virtual void mean_squared_error(std::size_t rows, std::size_t outputs_of_a_row, in outputs, in labels,
                                   out gradients, out loss) = 0;
 
-  // ---- Optimisers: one step over a whole arena, as the rules of edl/optim say ----
+  // ---- Optimisers: one step over a whole arena, by the rules of edl/optim ----
 
   virtual void sgd(out weights, in gradients, out velocity, float rate, float momentum, float weight_decay,
                    bool nesterov) = 0;
@@ -135,17 +136,17 @@ class accelerator : public backend {
                     float beta_1, float beta_2, float epsilon) = 0;
   virtual void adagrad(out weights, in gradients, out accumulator, float rate, float keep, float epsilon) = 0;
 
-  /// Of these matrices. Products are as precise as those of layers, and one for as many matrices as may be:
-  /// smaller ones are padded.
+  /// One step for these matrices. Products have the precision of layers' products. As many matrices as
+  /// possible share one product; smaller ones are padded.
   virtual void muon(muon_step const& how, std::span<muon_matrix const> of) = 0;
 
   /// slow ← keep · slow + (1 − keep) · weights, and weights ← slow.
   virtual void look_back(out weights, out slow, float keep) = 0;
 
-  // ---- Looking on ----
+  // ---- Measuring ----
 
-  /// What operations have read and written since this was last asked for, in the order of their first calls.
-  /// A step that is replayed counts when it is recorded, and not again.
+  /// The bytes that operations have read and written since the last call, in the order of their first calls.
+  /// A step that is replayed counts once, when it is recorded.
   virtual std::vector<memory_traffic> take_traffic() = 0;
 };
 

@@ -3,11 +3,12 @@
 
 namespace edl {
 
-/// What an operation may do to its result before it is stored. `gelu` and `silu`: normalisations alone.
+/// What an operation may apply to its result before it stores it. Only normalisations support `gelu` and
+/// `silu`.
 enum class activation { none, relu, gelu, silu };
 
-/// Whether it falls before it rises. Then the greatest of its values is no value of the greatest, and its
-/// slope has to be computed.
+/// Whether the function falls before it rises. Such a function does not map the greatest input to the
+/// greatest output, and its slope cannot be read off its output.
 constexpr bool curved(activation f) { return f == activation::gelu || f == activation::silu; }
 
 }  // namespace edl

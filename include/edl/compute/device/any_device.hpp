@@ -7,7 +7,7 @@
 
 namespace edl {
 
-/// The device that is chosen when the program runs: any backend, which is not null.
+/// A device that the program chooses at run time: any backend that is not null.
 struct any_device {
   using scalar = float;
   using backend = edl::backend;

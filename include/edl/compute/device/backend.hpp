@@ -15,13 +15,14 @@
 
 namespace edl {
 
-/// What computes: a stream of work, memory of its own, and the operations that layers are made of. A network
-/// is compiled once for all that may compute it.
+/// A device that computes: a stream of work, memory of its own, and the operations that layers are made of. A
+/// network is compiled once for every backend.
 ///
-/// All extents are run-time values, and samples are channels last. Outputs are overwritten unless a name says
-/// otherwise, and do not overlap inputs unless it is said. Spans named `host` are host memory, all others the
-/// backend's, from `allocate`. Calls may return before the work is done. Throws edl::error; what happens to
-/// work under way may come with a later call. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// All extents are run-time values, and samples are channels last. Operations overwrite their outputs unless
+/// a name says otherwise; outputs must not overlap inputs unless a comment allows it. Spans named `host` are
+/// host memory, all others the backend's, from `allocate`. Calls may return before the work is done. Errors
+/// are edl::error; a later call may throw the error of work that was still running. Thread safety: distinct
+/// objects: safe. Shared objects: unsafe.
 template <class T>
 class basic_backend {
  public:
@@ -36,26 +37,26 @@ class basic_backend {
   virtual T* allocate(std::size_t n) = 0;  ///< zeroed
   virtual void release(T* memory, std::size_t n) noexcept = 0;
 
-  /// The host may read and write that memory, too.
+  /// Whether the host may access that memory, too.
   virtual bool in_host_memory() const { return false; }
 
-  /// Operations that take `bfloat16_io` gain by it. Not while products are exact.
+  /// Whether operations that take `bfloat16_io` are faster with it. False while products are exact.
   virtual bool narrows() const { return false; }
 
-  /// Copies. What is not pinned has been read, or written, on return.
+  /// Copy memory. If the host memory is not pinned, the copy is complete on return.
   virtual void upload(std::span<std::byte const> host, void* to) = 0;
   virtual void download(void const* from, std::span<std::byte> host) = 0;
 
-  /// The variables that will be factors of products.
+  /// Names the variables that will be factors of products.
   virtual void bind(in parameters) = 0;
 
-  /// Waits until all is done.
+  /// Waits until all issued work is done.
   virtual void synchronize() = 0;
 
   /// Copies values from host memory.
   void write(in host, out to) { upload(std::as_bytes(host), to.data()); }
 
-  /// Copies values to host memory, where they are on return.
+  /// Copies values to host memory; the copy is complete on return.
   void read(in from, out host) {
     download(from.data(), std::as_writable_bytes(host));
     synchronize();
@@ -63,16 +64,17 @@ class basic_backend {
 
   // ---- Products ----
 
-  /// Computes products in float32 from now on, or as precisely as the backend was opened to. Returns which it
-  /// was before. One whose activations are not float32 does nothing.
+  /// Switches exact products on or off: on, the backend computes products in float32; off, in the precision
+  /// that it was opened with. Returns the previous setting. A backend whose activations are not float32
+  /// ignores the call.
   virtual bool exact_products([[maybe_unused]] bool exact) { return false; }
 
   /// y = f(x ∗ kernel + bias). `bias` may be empty.
   virtual void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
                               out y) = 0;
 
-  /// The same without an activation, where `batch_norm_train` is what reads y next, and nobody writes it
-  /// before.
+  /// The same without an activation. The next operation that reads y must be `batch_norm_train`, and nothing
+  /// may write y before that.
   virtual void conv2d_forward_to_norm(conv_geometry const& g, int batch, in x, in kernel, in bias, out y) {
     conv2d_forward(g, batch, activation::none, x, kernel, bias, y);
   }
@@ -81,8 +83,8 @@ class basic_backend {
   virtual void conv2d_backward(conv_geometry const& g, int batch, in x, in kernel, in dy, out dx, out dkernel,
                                out dbias) = 0;
 
-  /// The same, where `more` is added to dx. If `masked`, dx is 0 then where x is not above 0. `narrow_more`
-  /// says how `more` lies in memory.
+  /// The same, with `more` added to dx. If `masked`, dx is then set to 0 where x is not above 0.
+  /// `narrow_more` says how `more` lies in memory.
   virtual void conv2d_backward_onto(conv_geometry const& g, int batch, in x, in kernel, in dy, in more,
                                     bool masked, bool narrow_more, out dx, out dkernel, out dbias) {
     conv2d_backward(g, batch, x, kernel, dy, dx, dkernel, dbias);
@@ -98,33 +100,34 @@ class basic_backend {
   virtual void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x,
                              in kernel, in bias, out y, bool narrow = false) = 0;
 
-  /// Gradients of a dense layer without its activation. An empty `dx` or `dbias` is not computed. `narrow` is
-  /// of x and dx.
+  /// Gradients of a dense layer without its activation. An empty `dx` or `dbias` is not computed. `narrow`
+  /// describes x and dx.
   virtual void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel,
                               in dy, out dx, out dkernel, out dbias, bool narrow = false) = 0;
 
-  /// y = a · b for each of some pairs of matrices. Not every backend has it.
+  /// y = a · b for each of several pairs of matrices. Not every backend supports it.
   virtual void multiply_matrices(product_geometry const& g, in a, in b, out y) {
     lack("a product of matrices", g, a, b, y);
   }
 
-  /// Each of some matrices of `rows` × `columns` turned. Not every backend has it.
+  /// Transposes each of several matrices of `rows` × `columns`. Not every backend supports it.
   virtual void transpose(std::size_t matrices, std::size_t rows, std::size_t columns, in x, out y) {
     lack("a transposition", matrices, rows, columns, x, y);
   }
 
-  /// Which kernels compute a convolution forward, and backward to the input and to the kernel.
+  /// The names of the kernels that compute this convolution: forward, and backward to the input and to the
+  /// kernel.
   virtual std::string describe_conv2d(conv_geometry const& g, int batch) = 0;
 
-  /// Which product computes a dense layer forward.
+  /// The name of the product that computes this dense layer forward.
   virtual std::string describe_dense(std::size_t rows, std::size_t inputs, std::size_t outputs) = 0;
 
   // ---- Windows ----
 
-  /// The greatest element under each window; what lies outside the sample does not count. A NaN stays.
+  /// The greatest element under each window; places outside the sample do not count. A NaN propagates.
   virtual void max_pool_forward(pool_geometry const& g, int batch, in x, out y) = 0;
 
-  /// The gradient goes to the first of equal greatest elements.
+  /// Passes the gradient to the first of equal greatest elements.
   virtual void max_pool_backward(pool_geometry const& g, int batch, in x, in y, in dy, out dx) = 0;
 
   /// The mean of the elements under each window that lie inside the sample (TensorFlow's rule at the border).
@@ -133,41 +136,42 @@ class basic_backend {
 
   // ---- Normalisation ----
 
-  /// y = gamma · (x − mean) / √(variance + epsilon) + beta (no gamma is ones), each channel by the mean and
-  /// (biased) variance of all positions of the batch. `more` is added (it may be empty; not with windows or
-  /// what is `curved`), then comes what `c` says. Moves the running values: running ← momentum · running + (1
-  /// − momentum) · this batch's. `kept` takes 2 · channels: mean and 1 / √(variance + epsilon).
+  /// y = f(gamma · (x − mean) / √(variance + epsilon) + beta + more). An empty gamma stands for ones. Mean
+  /// and (biased) variance of a channel are those of all its positions in the batch. `more` may be empty; it
+  /// is not allowed with windows or a `curved` activation. `c` gives the activation and the pooling that
+  /// follow. Updates the running values: running ← momentum · running + (1 − momentum) · this batch's. Writes
+  /// 2 · channels numbers to `kept`: mean and 1 / √(variance + epsilon).
   virtual void batch_norm_train(norm_chain const& c, int batch, T momentum, T epsilon, in x, in gamma,
                                 in beta, in more, out running_mean, out running_variance, out y,
                                 out kept) = 0;
 
-  /// The same by the running values, which stay as they are.
+  /// The same with the running values, which it does not change.
   virtual void batch_norm_evaluate(norm_chain const& c, int batch, T epsilon, in x, in gamma, in beta,
                                    in more, in running_mean, in running_variance, out y, out kept) = 0;
 
-  /// y once more, from what either of them kept; nothing is added.
+  /// Computes y again, from what either of them wrote to `kept`, without `more`.
   virtual void batch_norm_recompute(norm_chain const& c, int batch, in x, in gamma, in beta, in kept,
                                     out y) = 0;
 
   /// Gradients after `batch_norm_train` (`through` the batch's statistics) or `batch_norm_evaluate` (where
-  /// they are constants). An empty `dx` is not computed; dgamma is empty where gamma is. On the processor dx
-  /// may be x where the chain has no window.
+  /// they are constants). An empty `dx` is not computed; dgamma is empty if gamma is. On the processor dx may
+  /// be x if the chain has no window.
   virtual void batch_norm_backward(norm_chain const& c, int batch, bool through, in x, in gamma, in beta,
                                    in dy, in kept, out dx, out dgamma, out dbeta) = 0;
 
   // ---- Element by element ----
 
-  // `narrow` is of x and dx, of y and dy.
+  // `narrow` describes x and dx (`in`), y and dy (`out`).
 
-  /// y = f(x); y may be x where `f` is scale.
+  /// y = f(x); y may be x if `f` is scale.
   virtual void elementwise_forward(elementwise f, T parameter, in x, out y, bfloat16_io narrow = {}) = 0;
 
-  /// dx = dy · f'; dx may be dy. `y` is what `elementwise` says.
+  /// dx = dy · f'; dx may be dy. `y` is the output or the input, as `elementwise` says.
   virtual void elementwise_backward(elementwise f, T parameter, in y, in dy, out dx,
                                     bfloat16_io narrow = {}) = 0;
 
-  /// y = 0 where the stream's uniform number of the element is below `rate`, x / (1 − rate) elsewhere. `mask`
-  /// takes one byte per element, for `dropout_backward`.
+  /// y = 0 where the stream's uniform number for the element is below `rate`, and x / (1 − rate) elsewhere.
+  /// `mask` receives one byte per element, for `dropout_backward`.
   virtual void dropout_forward(T rate, random_stream const& random, in x, out y, std::span<std::byte> mask,
                                bfloat16_io narrow = {}) = 0;
   virtual void dropout_backward(T rate, std::span<std::byte const> mask, in dy, out dx,
@@ -175,37 +179,38 @@ class basic_backend {
 
   virtual void copy(in x, out y, bfloat16_io narrow = {}) = 0;
 
-  /// y = f(a + b), where y may be a or b. `narrow.in` says how b lies in memory, `narrow.out` how the rest.
+  /// y = f(a + b); y may be a or b. `narrow.in` says how b lies in memory, `narrow.out` how a and y do.
   virtual void add(activation f, in a, in b, out y, bfloat16_io narrow = {}) = 0;
 
-  /// y = a · b, where y may be a or b. Not every backend has it.
+  /// y = a · b; y may be a or b. Not every backend supports it.
   virtual void multiply_elements(in a, in b, out y) { lack("a product of results", a, b, y); }
 
   /// y = a + b where x > 0, and 0 elsewhere; y may be a or b.
   virtual void add_masked(in a, in b, in x, out y, bfloat16_io narrow = {}) = 0;
 
-  /// Every element of x as a bfloat16 (core/bfloat16.hpp), two bytes each at the start of `to`; and back.
+  /// Packs every element of x as a bfloat16 (core/bfloat16.hpp) at the start of `to`, two bytes each; and
+  /// back.
   virtual void store_bfloat16(in x, std::span<std::byte> to) = 0;
   virtual void load_bfloat16(std::span<std::byte const> from, out y) = 0;
 
-  /// Copies a matrix of `rows` × `columns` whose rows begin at elements `x_first` and `y_first`, and stand
-  /// `x_stride` and `y_stride` apart. So the channels of one branch go into or out of a concatenation.
+  /// Copies a matrix of `rows` × `columns`. Its rows begin at elements `x_first` and `y_first`, with strides
+  /// of `x_stride` and `y_stride` elements. A concatenation uses it to write and to read the channels of one
+  /// branch.
   virtual void copy_columns(std::size_t rows, std::size_t columns, in x, std::size_t x_first,
                             std::size_t x_stride, out y, std::size_t y_first, std::size_t y_stride) = 0;
 
   // ---- Tables: ids are float32 whatever the precision ----
 
-  /// Row i of y is the row of the table that id i names. Where there is no such row: an error, or a row of
-  /// NaN.
+  /// Row i of y is the table's row with id i. An id without a row causes an error, or a row of NaN.
   virtual void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) = 0;
 
-  /// dtable = for each id the sum of its rows of dy, in their order, whatever the number of threads, and
-  /// zeros elsewhere. dx, unless it is empty, is zeros. What is no id is passed over.
+  /// dtable = for each id the sum of its rows of dy, in batch order for any number of threads, and zeros
+  /// elsewhere. dx, unless it is empty, becomes zeros. Invalid ids are ignored.
   virtual void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx,
                                   out dtable) = 0;
 
-  /// y = Σ_{i<j} ⟨v_i, v_j⟩ of each sample, over its `rows` rows v of `width` numbers. It is ½ Σ_k ((Σ_i
-  /// v_ik)² − Σ_i v_ik²).
+  /// y = Σ_{i<j} ⟨v_i, v_j⟩ of each sample, over its `rows` rows v of `width` numbers, computed as ½ Σ_k
+  /// ((Σ_i v_ik)² − Σ_i v_ik²).
   virtual void factorization_forward(std::size_t samples, std::size_t rows, std::size_t width, in x,
                                      out y) = 0;
 
@@ -224,22 +229,22 @@ class basic_backend {
   virtual void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) = 0;
 
   // ---- Words and time ----
-  // A backend that lacks one throws edl::error: layers that need it are not portable.
+  // A backend that does not support one of these throws edl::error: layers that need it are not portable.
 
-  /// y = softmax(q · k / √width) · v for each head, without a matrix of all places
-  /// by all places. It turns the queries and keys of `qkv`, if at all, where they lie. `kept` takes the
-  /// logarithm of the sum of exponentials, (batch, heads, places).
+  /// y = softmax(q · k / √width) · v for each head, without storing a matrix of places × places. If the
+  /// geometry has rotary embeddings, the call rotates the queries and keys of `qkv` in place. `kept` receives
+  /// the logarithm of the sum of exponentials, (batch, heads, places).
   virtual void attention_forward(attention_geometry const& g, int batch, out qkv, out y, out kept) {
     lack("attention", g, batch, qkv, y, kept);
   }
-  /// `qkv` is what the forward pass has left, and becomes the gradient of what
-  /// that was given.
+  /// `qkv` is as the forward pass left it. The call overwrites it with the gradient of the forward pass's
+  /// input.
   virtual void attention_backward(attention_geometry const& g, int batch, in y, in dy, in kept, out qkv) {
     lack("attention", g, batch, y, dy, kept, qkv);
   }
 
-  /// The same of queries (batch, places, channels) to keys and values (batch, keys, 2 · channels). Of `mask`
-  /// only the dropout counts.
+  /// The same from queries (batch, places, channels) to keys and values (batch, keys, 2 · channels). Of
+  /// `mask` only the dropout applies.
   virtual void cross_attention_forward(cross_attention_geometry const& g, int batch,
                                        attention_mask const& mask, in queries, in keys_values, out y,
                                        out kept) {
@@ -251,26 +256,26 @@ class basic_backend {
     lack("attention", g, batch, mask, queries, keys_values, y, dy, kept, dqueries, dkeys_values);
   }
 
-  /// `gates` (batch, steps, gates · units) begins as what the
-  /// inputs contribute, and becomes the gates. `kernel` (units, gates · units) and `bias` (of a gru alone)
-  /// make what the result of the step before contributes. `states` (batch, steps, units) takes an lstm's
-  /// cells, or what a gru's candidate gets by the product.
+  /// On entry `gates` (batch, steps, gates · units) holds what the inputs contribute; on return, the gates.
+  /// `kernel` (units, gates · units) and `bias` (gru only) compute the contribution of the previous step's
+  /// result. `states` (batch, steps, units) receives an lstm's cells, or the product's contribution to a
+  /// gru's candidate.
   virtual void recurrent_forward(recurrent_geometry const& g, int batch, in kernel, in bias, out gates,
                                  out states, out y) {
     lack("recurrence", g, batch, kernel, bias, gates, states, y);
   }
-  /// `gates` are those of the forward pass, and become
-  /// the gradient of what that was given. `drecurrent` takes the gradient of the product's result; for an
-  /// lstm it is the same, and empty.
+  /// `gates` are those of the forward pass; the call overwrites them with the gradient of the forward pass's
+  /// input. `drecurrent` receives the gradient of the product's result. For an lstm both gradients are the
+  /// same, and `drecurrent` is empty.
   virtual void recurrent_backward(recurrent_geometry const& g, int batch, in kernel, in states, in y, in dy,
                                   out gates, out drecurrent) {
     lack("recurrence", g, batch, kernel, states, y, dy, gates, drecurrent);
   }
 
   // ---- Places that are padding ----
-  // A place that is padding gives nothing to others, and gets zeros. So does its gradient. Both are written.
+  // A padding place contributes nothing to other places. Its result and its gradient are written as zeros.
 
-  /// As without a mask. `kept` is ordered as the backend likes.
+  /// The same as without a mask. The order within `kept` is the backend's own.
   virtual void masked_attention_forward(attention_geometry const& g, int batch, attention_mask const& mask,
                                         out qkv, out y, out kept) {
     lack("attention with padding or dropout", g, batch, mask, qkv, y, kept);
@@ -280,7 +285,7 @@ class basic_backend {
     lack("attention with padding or dropout", g, batch, mask, y, dy, kept, qkv);
   }
 
-  /// As `recurrent_forward` and `recurrent_backward`, from one place that counts to the next.
+  /// As `recurrent_forward` and `recurrent_backward`, from one valid place to the next.
   virtual void masked_recurrent_forward(recurrent_geometry const& g, int batch, kept_places const& places,
                                         in kernel, in bias, out gates, out states, out y) {
     lack("recurrence with padding", g, batch, places, kernel, bias, gates, states, y);
@@ -290,8 +295,7 @@ class basic_backend {
     lack("recurrence with padding", g, batch, places, kernel, states, y, dy, gates, drecurrent);
   }
 
-  /// The mean of each channel over the places of a
-  /// sample that count.
+  /// The mean of each channel over the valid places of a sample.
   virtual void masked_average_pool_forward(kept_places const& places, std::size_t channels, in x, out y) {
     lack("pooling with padding", places, channels, x, y);
   }
@@ -299,8 +303,8 @@ class basic_backend {
     lack("pooling with padding", places, channels, dy, dx);
   }
 
-  /// The greatest likewise. Its gradient goes
-  /// to the first of equal ones.
+  /// The greatest element of each channel over the valid places of a sample. The gradient goes to the first
+  /// of equal elements.
   virtual void masked_max_pool_forward(kept_places const& places, std::size_t channels, in x, out y) {
     lack("pooling with padding", places, channels, x, y);
   }
@@ -316,7 +320,7 @@ class basic_backend {
   }
 };
 
-/// In single precision, which programs train in.
+/// The backend in single precision, in which programs train.
 using backend = basic_backend<float>;
 
 }  // namespace edl

@@ -13,9 +13,9 @@ namespace edl {
 
 namespace detail {
 
-/// Zeroed memory on a cache line. Large blocks are pages of their own, large ones where the system has any to
-/// give. They go back to the system when they are released, so what a program holds is what it uses. Throws
-/// std::bad_alloc.
+/// Allocates zeroed memory, aligned to a cache line. Large blocks are mapped as pages of their own, huge
+/// pages where the system has any. Releasing a block returns its pages to the system, so that the process
+/// holds no more than it uses. Throws std::bad_alloc.
 void* take_memory(std::size_t bytes);
 void give_memory(void* memory, std::size_t bytes) noexcept;
 

@@ -18,7 +18,8 @@ EDL_INLINE void* take_memory(std::size_t bytes) {
     void* const memory = ::operator new(bytes, std::align_val_t{cache_line});
     return std::memset(memory, 0, bytes);
   }
-  // Large pages start at their multiples: what lies before and behind is given back at once.
+  // Huge pages start at multiples of their size: the ends of the mapping outside of them are unmapped at
+  // once.
   std::size_t const whole = (bytes + 4095) / 4096 * 4096, most = whole + large_page;
   void* const got = ::mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (got == MAP_FAILED) throw std::bad_alloc();

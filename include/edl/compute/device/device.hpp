@@ -8,11 +8,11 @@
 
 namespace edl {
 
-/// What a model is bound to when it is compiled: it opens the backend that the model computes on.
+/// The device for which a model is compiled: it opens the backend that the model computes on.
 template <class D>
 concept device = requires(typename D::options const& o) {
   typename D::scalar;
-  typename D::backend;  // basic_backend<scalar>, or more than it
+  typename D::backend;  // basic_backend<scalar>, or derived from it
   { D::open(o) } -> std::convertible_to<std::shared_ptr<basic_backend<typename D::scalar>>>;
 };
 

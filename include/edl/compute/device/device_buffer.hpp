@@ -10,7 +10,7 @@
 
 namespace edl {
 
-/// Memory of a backend, zeroed. The host looks into its span only where the backend says so. Movable.
+/// Zeroed memory of a backend. The host may access its span only if the backend allows it. Movable.
 template <class T>
 class device_buffer {
  public:

@@ -5,11 +5,10 @@
 
 namespace edl {
 
-/// What is done to every element by itself. Backward functions take the output y, except for gelu, silu and
-/// softplus, which take x. An output of the first two has two inputs, and one of softplus may be rounded to
-/// 0.
+/// Functions of one element each. Backward functions take the output y, except for gelu, silu and softplus,
+/// which take x: an output of gelu or silu belongs to two inputs, and one of softplus may be rounded to 0.
 enum class elementwise : std::uint8_t {
-  relu,        ///< max(x, 0); a NaN stays
+  relu,        ///< max(x, 0); a NaN propagates
   leaky_relu,  ///< x where x > 0, parameter · x elsewhere, with a parameter ≥ 0
   sigmoid,     ///< 1 / (1 + exp(−x))
   tanh,
@@ -21,7 +20,7 @@ enum class elementwise : std::uint8_t {
   softplus  ///< log(1 + exp(x))
 };
 
-/// Whether its backward function takes x instead of y.
+/// Whether the backward function takes x instead of y.
 constexpr bool slope_of_x(elementwise f) {
   return f == elementwise::gelu || f == elementwise::silu || f == elementwise::softplus;
 }

@@ -3,8 +3,8 @@
 
 namespace edl {
 
-/// While it lives, and where it is told to, a backend computes products in float32, whatever precision it was
-/// opened with. One within another changes nothing.
+/// While it lives, and if it is asked to, a backend computes products in float32, whatever precision it was
+/// opened with. Nested objects change nothing.
 template <class Backend>
 class exact_products {
  public:

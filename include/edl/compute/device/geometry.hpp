@@ -8,8 +8,8 @@
 
 namespace edl {
 
-/// On which sides of an operation samples and their gradients are narrow: bfloat16 numbers, two in the place
-/// of a scalar. Else each is a scalar. A sample that is narrow has an even number of elements.
+/// Which samples and gradients of an operation are narrow: bfloat16 numbers, two in the place of one scalar.
+/// All others hold one number per scalar. A narrow sample has an even number of elements.
 struct bfloat16_io {
   bool in = false, out = false;
 
@@ -17,26 +17,27 @@ struct bfloat16_io {
   friend constexpr bool operator==(bfloat16_io const&, bfloat16_io const&) = default;
 };
 
-/// Scalars that so many elements take.
+/// Scalars that this many elements take.
 constexpr std::size_t scalars_of(std::size_t elements, bool narrow) {
   return narrow ? (elements + 1) / 2 : elements;
 }
 
-/// And back, where a sample that is narrow has an even number of elements.
+/// The inverse. A narrow sample has an even number of elements.
 constexpr std::size_t elements_of(std::size_t scalars, bool narrow) { return narrow ? 2 * scalars : scalars; }
 
-/// A pooling window that slides over one sample. `before` is how far it starts outside, above and to the
-/// left.
+/// A pooling window that slides over one sample. `before` is how far outside the sample it starts, above and
+/// to the left.
 struct pool_geometry {
   shape in, out;
   extent window, stride, before;
   bfloat16_io narrow{};
 };
 
-/// A batch normalisation and what is done with it in one pass over memory. Its input may be what a relu left,
-/// whose gradient is then taken along. Its result may go through an activation. Unless that is `curved`,
-/// it may then be pooled by the greatest of windows that lie side by side (`window` > 1). What does not fill
-/// a window is left out. Beta counts `shift_gain` times. What is added to the result may be narrow, too.
+/// A batch normalisation and the operations fused with it into one pass over memory. If its input is the
+/// result of a relu, its backward pass includes the relu's gradient. An activation may follow. Unless that is
+/// `curved`, max pooling with adjacent windows may follow, too (`window` > 1); places that do not fill a
+/// window are left out. Beta counts `shift_gain` times. A term that is added to the result may be narrow,
+/// too.
 struct norm_chain {
   shape in;
   bool after_relu = false;
@@ -59,13 +60,13 @@ struct conv_geometry {
 
   friend constexpr bool operator==(conv_geometry const&, conv_geometry const&) = default;
 
-  /// Elements of the input that one output of a group sees.
+  /// Elements of the input that contribute to one output of a group.
   constexpr std::size_t patch() const {
     return std::size_t(kernel.height) * std::size_t(kernel.width) * std::size_t(in.channels / groups);
   }
   constexpr std::size_t positions() const { return std::size_t(out.height) * std::size_t(out.width); }
 
-  /// The input, seen as a matrix of positions, already is the matrix of patches.
+  /// Whether the input, read as a matrix of positions, already is the matrix of patches.
   constexpr bool pointwise() const {
     return groups == 1 && kernel == extent{1} && stride == extent{1} && before == extent{0};
   }
@@ -78,15 +79,15 @@ struct conv_geometry {
   }
 };
 
-/// A table's rows, which ids name: so many of them in a sample.
+/// The rows of a table that ids select, and the number of ids in a sample.
 struct embedding_geometry {
   int vocabulary = 0, width = 0;  ///< rows, and numbers of a row
   int ids = 0;
 
-  /// Float32 holds every whole number up to here.
+  /// Float32 represents every whole number up to this one exactly.
   static constexpr int most = 1 << 24;
 
-  /// Whether there is a row of this number.
+  /// Whether the table has a row of this number.
   template <class T>
   constexpr bool has(T id) const {
     return id >= T(0) && id < T(vocabulary) && T(int(id)) == id;
@@ -94,31 +95,31 @@ struct embedding_geometry {
 };
 
 /// Self-attention over the places of one sample. A place has a query, a key and a value of `width` numbers
-/// for each of `heads`. All its queries come first, then its keys, then its values.
+/// for each of `heads`. Within a place, the queries of all heads come first, then the keys, then the values.
 struct attention_geometry {
   int places = 0, heads = 0, width = 0;
   bool causal = false;    ///< a place sees itself and what is before it
-  float rotary_base = 0;  ///< of the angles by which queries and keys are turned; 0: they are not
+  float rotary_base = 0;  ///< base of the rotary embeddings' angles; 0: no rotation
 
   constexpr std::size_t channels() const { return std::size_t(heads) * std::size_t(width); }
 };
 
-/// Attention of the places of one sample, which have queries, to `keys` places of another, which have keys
-/// and values. Of those all keys of a place come first.
+/// Attention from the places of one sample, which have queries, to `keys` places of another, which have keys
+/// and values. Within such a place the keys of all heads come first.
 struct cross_attention_geometry {
   int places = 0, keys = 0, heads = 0, width = 0;
 
   constexpr std::size_t channels() const { return std::size_t(heads) * std::size_t(width); }
 };
 
-/// So many products of matrices of these extents, `rows` × `inner` by `inner` × `columns`. What is turned
-/// lies transposed in memory.
+/// Several products of matrices of these extents: `rows` × `inner` by `inner` × `columns`. A factor marked as
+/// turned is transposed in memory.
 struct product_geometry {
   std::size_t products = 1, rows = 1, inner = 1, columns = 1;
   bool turned_left = false, turned_right = false;
 };
 
-/// What a recurrent layer is made of.
+/// The kinds of recurrent cells.
 enum class recurrence {
   lstm,  ///< four gates: input, forget, candidate, output
   gru    ///< three: update, reset, candidate; the reset gate acts behind the product
@@ -129,8 +130,8 @@ struct recurrent_geometry {
   recurrence kind = recurrence::lstm;
   int steps = 0, units = 0;
   bool reverse = false;   ///< from the last step to the first
-  bool last = false;      ///< only the last result has a gradient
-  float forget_bias = 0;  ///< what is added within the forget gate of an lstm
+  bool last = false;      ///< only the last step's result has a gradient
+  float forget_bias = 0;  ///< added within the forget gate of an lstm
 
   constexpr std::size_t gates() const { return kind == recurrence::lstm ? 4 : 3; }
   constexpr std::size_t gate_columns() const { return gates() * std::size_t(units); }

@@ -10,22 +10,21 @@
 
 namespace edl {
 
-/// Which places of each sample of a batch count, where the others are padding. The lists lie in the memory of
-/// the device.
+/// The valid places of each sample of a batch; all others are padding. The lists lie in the device's memory.
 struct kept_places {
-  int places = 0;                           ///< of a sample; 0: all count, and there are no lists
-  std::span<std::int32_t const> counts{};   ///< (batch): places that count
-  std::span<std::int32_t const> order{};    ///< (batch, places): each row begins with those, ascending
+  int places = 0;                           ///< of a sample; 0: all are valid, and there are no lists
+  std::span<std::int32_t const> counts{};   ///< (batch): valid places
+  std::span<std::int32_t const> order{};    ///< (batch, places): a row begins with the valid ones, ascending
   std::span<std::int32_t const> longest{};  ///< (batch): the samples, those of more places first
 
   constexpr bool all() const { return places == 0; }
 
-  /// The places of a sample that count.
+  /// The valid places of a sample.
   constexpr std::span<std::int32_t const> of(std::size_t sample) const {
     return order.subspan(sample * std::size_t(places), std::size_t(counts[sample]));
   }
 
-  /// visit(place) for those of a sample that are padding.
+  /// Calls visit(place) for each padding place of a sample.
   template <class Visit>
   constexpr void each_padded(std::size_t sample, Visit&& visit) const {
     auto const kept = of(sample);
@@ -38,17 +37,17 @@ struct kept_places {
   }
 };
 
-/// Numbers of memory that the lists take.
+/// How many numbers the lists take.
 constexpr std::size_t numbers_of_places(std::size_t batch, std::size_t places) {
   return batch * (places + 2);
 }
 
-/// The lists as they lie in such memory.
+/// The lists in such memory.
 constexpr kept_places places_in(std::span<std::int32_t const> memory, std::size_t batch, int places) {
   return {places, memory.first(batch), memory.subspan(2 * batch), memory.subspan(batch, batch)};
 }
 
-/// Makes the lists: counts(sample, place) says whether a place does.
+/// Builds the lists: counts(sample, place) says whether a place is valid.
 template <class Counts>
 constexpr kept_places find_places(std::span<std::int32_t> memory, std::size_t batch, int places,
                                   Counts&& counts) {
@@ -68,9 +67,9 @@ constexpr kept_places find_places(std::span<std::int32_t> memory, std::size_t ba
   return places_in(memory, batch, places);
 }
 
-/// Which weights of attention are zeros. Those of places that are padding are, and of the others each with
-/// the probability `dropout`. What is left is divided by 1 − dropout. Which ones is a function of the stream,
-/// the sample, the head, and the places counted without padding.
+/// Which weights of attention are zeros: those of padding places, and each other one with the probability
+/// `dropout`. The remaining ones are divided by 1 − dropout. The choice is a function of the stream, the
+/// sample, the head, and the places counted without padding.
 struct attention_mask {
   kept_places places{};
   float dropout = 0;

@@ -6,7 +6,7 @@
 
 namespace edl {
 
-/// What operations of one kind have read and written of an accelerator's memory.
+/// The memory traffic of all operations of one kind on an accelerator.
 struct memory_traffic {
   std::string_view operation;
   std::uint64_t calls = 0;

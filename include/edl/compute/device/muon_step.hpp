@@ -9,7 +9,7 @@
 
 namespace edl {
 
-/// What is the same for all matrices in a step of Muon (edl/compute/optim/muon.hpp).
+/// The parameters of a step of Muon that all matrices share (edl/compute/optim/muon.hpp).
 struct muon_step {
   float momentum = 0;
   bool nesterov = false;
@@ -17,11 +17,11 @@ struct muon_step {
   std::array<double, 3> polynomial{};
 };
 
-/// One of them, by rows, with all that was worked out before.
+/// One of the matrices, stored by rows, with the values that were computed for it in advance.
 struct muon_matrix {
   std::size_t rows = 0, columns = 0;
   float keep = 1, rate = 0;  ///< w = keep · w − rate · O
-  float norm = 0;            ///< that w is scaled to before; 0: it keeps its own
+  float norm = 0;            ///< to which w is scaled first; 0: no scaling
   std::span<float> weights;
   view<float> gradients;
   std::span<float> momentum;

@@ -10,8 +10,8 @@
 
 namespace edl {
 
-/// Pins host memory for as long as what it returns lives, which is less than that memory does. Small memory,
-/// which shares its pages, is left as it is. Thread safety: safe.
+/// Pins host memory for as long as the returned object lives, which must end before the memory does. Small
+/// blocks share their pages with others and are not pinned. Thread safety: safe.
 inline std::shared_ptr<void> pin(std::shared_ptr<accelerator> const& of, std::span<std::byte const> host) {
   constexpr std::size_t pages_of_its_own = std::size_t(1) << 18;
   if (host.size() < pages_of_its_own || !of->pin(host)) return {};

@@ -12,7 +12,7 @@ namespace edl {
 
 EDL_INLINE void place(shape s, view<float> from, placement const& how, std::span<float> to) {
   auto const c = std::ptrdiff_t(s.channels), width = s.width * c;
-  // Columns that show neighbours, in one direction; the others one by one.
+  // Columns [begin, end) copy a contiguous run of the source; the others are looked up one by one.
   int const begin = how.mirrored ? 0 : std::clamp(how.right, 0, s.width),
             end = how.mirrored ? 0 : std::clamp(s.width + how.right, begin, s.width);
   for (int i = 0; i < s.height; ++i) {
