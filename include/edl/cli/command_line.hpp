@@ -13,41 +13,41 @@
 
 namespace edl::cli {
 
-/// What a command takes.
+/// The flags and arguments that a command accepts.
 struct grammar {
-  std::string command;  ///< as messages name it: "edl train"
+  std::string command;  ///< its name in messages: "edl train"
   std::vector<flag> flags;
-  std::size_t least = 0, most = 0;  ///< arguments that are no flags
-  std::string arguments{};          ///< what these are
-  /// Why there is no flag of this name, behind "--name "; empty: for no reason that is known.
+  std::size_t least = 0, most = 0;  ///< number of arguments that are not flags
+  std::string arguments{};          ///< their description
+  /// The reason why a flag of this name does not exist, printed after "--name "; empty: no known reason.
   std::function<std::string(std::string const& name)> why_unknown{};
 };
 
-/// What a user wrote, read by a grammar.
+/// A user's command line, parsed by a grammar.
 class command_line {
  public:
-  /// Throws usage_error for an unknown flag (with the nearest known one), one given twice, or one without its
-  /// value. A value that `accept` refuses, and too few or too many arguments, are usage errors, too.
+  /// Throws usage_error for an unknown flag (with the nearest known one), a flag given twice or without its
+  /// value, a value that `accept` refuses, and for too few or too many arguments.
   command_line(grammar g, words const& line);
 
   bool given(std::string const& name) const { return values_.count(name) > 0; }
 
-  /// Whether it is given, and not as the fallback has it.
+  /// Whether the flag is given with a value other than its fallback.
   bool changed(std::string const& name) const;
 
-  /// What is given, or else the fallback.
+  /// The given value, or else the fallback.
   std::string const& text(std::string const& name) const;
   bool truth(std::string const& name) const;
 
-  /// All values of a flag that repeats, in order; not given: its fallback split at commas.
+  /// All values of a flag that repeats, in order; if it is not given, its fallback split at commas.
   words all(std::string const& name) const;
 
-  /// As `text`, of a whole number.
+  /// The value as a whole number.
   std::int64_t number(std::string const& name) const;
 
   words const& arguments() const { return arguments_; }
 
-  /// The flags as they were written, by their own names, in order.
+  /// The given flags under their primary names, in order.
   std::vector<std::pair<std::string, std::string>> const& in_order() const { return in_order_; }
 
  private:
@@ -57,8 +57,8 @@ class command_line {
   words arguments_;
 };
 
-/// Throws usage_error for the first flag that is given without a value, and for an argument that is empty, as
-/// by a script whose variable is not set: to leave either out may be something else.
+/// Throws usage_error for the first flag without a value, and for an empty argument, which a script passes
+/// when its variable is not set: ignoring either could change the meaning of the command.
 void refuse_empty(command_line const& given);
 
 /// Whether the line asks for help: --help, -h or --help=all, before "--".

@@ -16,7 +16,7 @@
 namespace edl::cli {
 namespace detail {
 
-/// A word of a command line that begins as a flag does, taken apart.
+/// A word that begins like a flag, split into its parts.
 struct spelt_flag {
   bool is_long = false;
   std::string spelling;  ///< with dashes, without a value
@@ -44,7 +44,7 @@ inline std::optional<spelt_flag> take_apart(std::string const& word) {
 }  // namespace detail
 
 EDL_INLINE command_line::command_line(grammar g, words const& line) {
-  std::map<std::string, std::string> names;  // as they are written, to the flag's own
+  std::map<std::string, std::string> names;  // spelling → the flag's primary name
   words long_names;
   auto const know = [&](std::string const& spelt, std::string const& name) {
     names[spelt] = name;

@@ -30,7 +30,7 @@ inline std::string bounds(flag const& f) {
   return open ? fmt::format("of at least {}", f.least) : fmt::format("from {} to {}", f.least, f.most);
 }
 
-/// Of numbers. The largest that a type holds need not be read digit by digit.
+/// The range of a number. The limits of a type are printed with two digits.
 inline std::string range(flag const& f) {
   auto const text = [](double bound) {
     return std::abs(bound) < std::numeric_limits<float>::max() ? fmt::format("{}", bound)
@@ -39,7 +39,7 @@ inline std::string range(flag const& f) {
   return fmt::format("from {} to {}", text(f.lowest), text(f.highest));
 }
 
-/// What is allowed beside a number.
+/// The choices allowed beside a number.
 inline std::string alternatives(flag const& f) {
   return f.choices.empty() ? std::string() : fmt::format(", or {}", fmt::join(f.choices, ", "));
 }
@@ -53,7 +53,7 @@ inline std::string spelling(flag const& f) {
   return all;
 }
 
-/// Two columns: what stands on the left once, and the words on the right over as many lines as they need.
+/// Two columns: the left text once, and the words of the right one wrapped over as many lines as they need.
 inline std::string columns(std::string left, std::string const& right) {
   constexpr std::size_t column = 34, width = 110;
   std::string out;

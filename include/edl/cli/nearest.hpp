@@ -6,7 +6,7 @@
 
 namespace edl::cli {
 
-/// The known name that `name` most resembles; empty when none is near.
+/// The known name that is closest to `name`; empty if none is close.
 std::string nearest(std::string const& name, std::vector<std::string> const& known);
 
 }  // namespace edl::cli

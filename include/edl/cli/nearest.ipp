@@ -16,7 +16,7 @@ EDL_INLINE std::string nearest(std::string const& name, std::vector<std::string>
   std::size_t least =
       std::min(std::max<std::size_t>(2, name.size() / 3) + 1, std::max<std::size_t>(name.size(), 2) - 1);
   for (std::string const& candidate : known) {
-    // Levenshtein's distance in which two neighbours that changed places are one difference, a row at a time.
+    // Levenshtein's distance, row by row, in which swapping two neighbours counts as one edit.
     std::vector<std::size_t> row(candidate.size() + 1), above(row.size()), two_above(row.size());
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 1; i <= name.size(); ++i) {

@@ -10,26 +10,25 @@
 
 namespace edl::cli {
 
-/// The whole of a program without commands: --help and --version are answered, the line is read, `run` does
-/// the rest. An error is one line on standard error, behind the program's name. Returns the exit code: 2
-/// where the line cannot be read, 1 for other errors.
+/// Runs a program without commands: handles --help and --version, parses the line, and calls `run`. Prints an
+/// error as one line on standard error, after the program's name. Returns the exit code: 2 for a line that
+/// cannot be parsed, 1 for other errors.
 int run_program(grammar g, std::string const& purpose, words const& line,
                 std::function<int(command_line const&)> const& run);
 
-/// Keeps the places of standard input, output and error where they are closed, so that no file which is
-/// opened later gets what is printed. What is printed cannot be written then, as before. A write that makes
-/// a file larger than `ulimit -f` allows fails as on a full disk, in place of ending the process. As many
-/// files may be open as the system allows (`ulimit -Hn`), 65,536 of them at most: a data set may have
-/// thousands.
+/// Occupies the descriptors of standard input, output and error if they are closed, so that a file opened
+/// later does not receive what is printed; printing still fails, as before. Makes a write beyond `ulimit -f`
+/// fail as on a full disk instead of ending the process. Raises the limit of open files to what the system
+/// allows (`ulimit -Hn`), at most 65,536: a data set may have thousands.
 void hold_standard_streams();
 
-/// What a line about this error says: its text, or what limits the threads of this process if one is refused.
+/// The message for this error: its text, or the limit on threads if the system refused this process one.
 std::string text_of(std::exception const& e);
 
-/// Writes "NAME: TEXT" to standard error, as a line. Where that cannot be written, the exit code alone tells.
+/// Writes "NAME: TEXT" to standard error, as a line. If that fails, only the exit code reports the error.
 void complain(std::string const& name, std::string_view text) noexcept;
 
-/// Throws error if anything that was printed to standard output could not be written.
+/// Throws error if anything printed to standard output could not be written.
 void flush_output();
 
 }  // namespace edl::cli

@@ -52,7 +52,7 @@ EDL_INLINE int run_program(grammar g, std::string const& purpose, words const& l
 
 EDL_INLINE void hold_standard_streams() {
   for (int fd : {0, 1, 2})
-    if (::fcntl(fd, F_GETFD) < 0)  // the lowest one that is free is taken
+    if (::fcntl(fd, F_GETFD) < 0)  // open takes the lowest free descriptor
       static_cast<void>(::open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY));
   ::signal(SIGXFSZ, SIG_IGN);
   ::rlimit files{};

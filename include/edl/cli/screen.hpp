@@ -11,9 +11,9 @@
 
 namespace edl::cli {
 
-/// A terminal: lines that stay, and below them one that is redrawn. All that is written there while the last
-/// line is shown has to go this way. The last line is never wider than the terminal, whose width is asked
-/// for at each drawing. Thread safety: safe.
+/// A terminal with lines that stay and, below them, a status line that is redrawn. While the status line
+/// shows, all output to the terminal must go through this class. The status line is never wider than the
+/// terminal, whose width is read at each drawing. Thread safety: safe.
 class screen final : public line_sink {
  public:
   struct options {
@@ -21,19 +21,19 @@ class screen final : public line_sink {
     bool colours = true;  ///< the levels WARNING, ERROR and CRITICAL of log lines
   };
 
-  /// The screen at this descriptor. Null where it is no terminal, or one that cannot redraw a line: TERM is
-  /// not set, empty or `dumb`. With NO_COLOR in the environment, and not empty, there are no colours.
+  /// The screen at this descriptor. Null if it is not a terminal, or one that cannot redraw a line: TERM is
+  /// unset, empty or `dumb`. A non-empty NO_COLOR in the environment turns colours off.
   static std::shared_ptr<screen> open(int fd);
 
   explicit screen(options o) : options_(o) {}
 
-  /// Takes the last line away.
+  /// Removes the status line.
   ~screen() override;
 
-  /// Writes whole lines above the last one.
+  /// Writes whole lines above the status line.
   void write(std::string_view lines) override;
 
-  /// Draws the last line anew; without parts, takes it away.
+  /// Redraws the status line; without parts, removes it.
   void show(status_line parts);
 
  private:

@@ -28,19 +28,19 @@ inline void write_all(int fd, std::string_view text) {
       pollfd p{fd, POLLOUT, 0};
       ::poll(&p, 1, -1);
     } else if (errno != EINTR) {
-      return;  // what nobody can see stops nothing
+      return;  // a failure to draw stops nothing
     }
   }
 }
 
-/// One column less than there are: a terminal may begin a new row behind the last one.
+/// One column less than the terminal has, because some terminals wrap after the last one.
 inline std::size_t usable_columns(int fd) {
   winsize size{};
   bool const known = ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   return (known ? size.ws_col : 80u) - 1u;
 }
 
-/// The level of a log line, in its colour.
+/// Appends a log line with its level in colour.
 inline void add_coloured(std::string& to, std::string_view line) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> colours{
       {{"] [WARNING] ", "\x1b[33m"}, {"] [ERROR] ", "\x1b[31m"}, {"] [CRITICAL] ", "\x1b[31m"}}};

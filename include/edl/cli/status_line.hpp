@@ -11,8 +11,7 @@
 
 namespace edl::cli {
 
-/// A part of a line that says how far something is. On a narrow terminal the parts of the greatest rank are
-/// left out.
+/// A part of a line that shows progress. A narrow terminal omits the parts of the greatest rank.
 struct status_part {
   std::string text;
   int rank = 0;
@@ -21,18 +20,18 @@ struct status_part {
 
 using status_line = std::vector<status_part>;
 
-/// Where such lines are shown; an empty one takes the line away.
+/// Shows such lines; an empty one removes the line.
 using status_sink = std::function<void(status_line const&)>;
 
-/// The parts that fit into so many columns, in their order, with two blanks between. Where not even one part
-/// fits, it is cut. Every byte is one column: what is not printable ASCII becomes '?'.
+/// The parts that fit into this many columns, in their order, separated by two blanks. If not even one part
+/// fits, it is cut. Every byte is one column: anything but printable ASCII becomes '?'.
 std::string fit(status_line const& parts, std::size_t columns);
 
-/// A status line as one line of text between two processes: no log line begins as it does. It ends with a
-/// line break.
+/// Encodes a status line as one line of text between two processes, ending in a line break. No log line
+/// begins like it.
 std::string encode(status_line const& parts);
 
-/// What `encode` has made, without its line break; nothing: it is another line.
+/// Decodes a line of `encode`, without its line break; nothing for any other line.
 std::optional<status_line> decode(std::string_view line);
 
 }  // namespace edl::cli

@@ -10,7 +10,7 @@
 namespace edl::cli {
 namespace detail {
 
-// Bytes that a log turns into blanks, so that none of its lines can be taken for a status line.
+// Bytes that a log replaces by blanks, so that none of its lines can be mistaken for a status line.
 inline constexpr char status_mark = '\x1e', part_mark = '\x1f';
 inline constexpr std::size_t most_parts = 64;
 
@@ -33,7 +33,7 @@ EDL_INLINE std::string fit(status_line const& parts, std::size_t columns) {
   status_line left = parts;
   std::string text = detail::joined(left);
   while (text.size() > columns && left.size() > 1) {
-    // Of the same rank the last one goes first.
+    // Among parts of the same rank the last one goes first.
     auto const worst = std::ranges::max_element(left.rbegin(), left.rend(),
                                                 [](auto const& a, auto const& b) { return a.rank < b.rank; });
     left.erase(std::next(worst).base());

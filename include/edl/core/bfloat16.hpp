@@ -6,8 +6,8 @@
 
 namespace edl {
 
-/// The nearest bfloat16, ties to even: the upper half of the single-precision number (IEEE 754 binary32), 8
-/// bits of exponent and 8 of precision. What is no number stays so.
+/// The nearest bfloat16, ties to even: the upper half of a single-precision number (IEEE 754 binary32), with
+/// 8 bits of exponent and 8 of precision. A NaN stays a NaN.
 constexpr std::uint16_t to_bfloat16(float x) {
   auto const bits = std::bit_cast<std::uint32_t>(x);
   std::uint32_t const rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16, quiet = (bits >> 16) | 0x40;

@@ -15,7 +15,7 @@
 namespace edl {
 namespace detail::svg {
 
-// Pixels. No font is known here: a letter is taken to be as wide as those of wide ones.
+// Pixels. The reader's font is unknown, so every letter counts as wide as a wide one.
 inline constexpr double letter = 7, width = 800, edge = 16, right = 32, title_height = 40, line_height = 18,
                         between = 14, foot = 44, swatch = 18;
 inline constexpr std::size_t colours = 5;
@@ -52,7 +52,7 @@ inline double width_of(std::string_view text) {
   return letter * double(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-/// What fits, with "…" for the rest.
+/// The text, shortened with "…" to the room.
 inline std::string fitting(std::string const& text, double room) {
   std::string out;
   double used = 2 * letter;
@@ -71,7 +71,7 @@ struct range {
     v = std::clamp(v, -1e300, 1e300);
     from = std::min(from, v), to = std::max(to, v);
   }
-  /// Wide enough to be divided.
+  /// The range, widened if it is too narrow to be divided.
   range proper() const {
     if (from > to) return {0, 1};
     if (from == 0 && to == 0) return {0, 1};
@@ -88,7 +88,7 @@ struct axis {
   std::vector<std::string> labels;
 };
 
-/// From tick to tick around the values.
+/// From the tick below the values to the tick above them.
 inline axis y_axis(chart::panel const& p) {
   axis a;
   for (chart::line const& l : p.lines)
@@ -122,7 +122,8 @@ inline axis x_axis(chart const& c, double room) {
   return a;
 }
 
-/// As many points as can be told apart: of those in one column the first, the least, the greatest, the last.
+/// As many points as a screen can show: of each column of pixels the first, the lowest, the highest and the
+/// last.
 inline std::vector<std::pair<double, double>> thinned(std::vector<std::pair<double, double>> const& all) {
   auto const columns = std::size_t(width);
   if (all.size() <= 4 * columns) return all;
@@ -159,7 +160,7 @@ inline std::string drawn(chart::line const& l, std::size_t number, frame const& 
     double const at_x = f.left + f.wide * x.limits.share(px);
     std::string const at_y = fmt::format("{:.1f}", f.top + f.high * (1 - y.limits.share(py)));
     if (pen && l.steps) path += fmt::format("L{:.1f} {}", at_x, before);
-    // A point alone is a line without a length, whose round end is seen.
+    // A single point is a line of length zero, of which the round cap shows.
     path += fmt::format("{}{:.1f} {}{}", pen ? "L" : "M", at_x, at_y, pen ? "" : "h0");
     before = at_y;
     pen = true;
@@ -169,7 +170,7 @@ inline std::string drawn(chart::line const& l, std::size_t number, frame const& 
              : fmt::format("<path class=\"{}\" stroke-linecap=\"round\" d=\"{}\"/>\n", colour(number), path);
 }
 
-/// The panel's name and what its lines are; `at` becomes where they end.
+/// The panel's name and the legend of its lines; sets `at` to where they end.
 inline std::string heading(chart::panel const& p, double left, double& at) {
   std::string const name = fitting(p.name, width - right - left);
   std::string out =

@@ -5,11 +5,11 @@
 
 namespace edl {
 
-/// The clock of all timeouts. Only what waits for others reads it: processes, calls, files.
+/// The clock of all timeouts. Only code that waits for processes, calls or files reads it.
 using clock = std::chrono::steady_clock;
 
-/// Time as decisions know it: handed in with each event, never read from a clock, so that a test says what
-/// time it is. Messages and files give a moment as seconds since 1970 (`core/wall_time.hpp`).
+/// The time as decisions receive it: each event carries it, and decisions never read a clock, so that a test
+/// can set the time. Messages and files store a time as seconds since 1970 (`core/wall_time.hpp`).
 using time_point = clock::time_point;
 using duration = clock::duration;
 

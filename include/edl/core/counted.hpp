@@ -9,8 +9,8 @@
 
 namespace edl {
 
-/// A number with what it counts, for a reader: `1 record`, `2 records`. `many` is the plural where it is not
-/// `one` with an s.
+/// A number with the noun that it counts, for a reader: `1 record`, `2 records`. Pass `many` if the plural is
+/// not `one` with an s.
 template <std::integral T>
 std::string counted(T n, std::string_view one, std::string_view many = {}) {
   if (n == 1) return fmt::format("1 {}", one);

@@ -11,9 +11,10 @@
 
 namespace edl {
 
-/// A number for a block of bytes. Blocks of one size that differ within eight bytes have different numbers,
-/// always: a flipped bit is seen. Others that differ share one by chance only (2^-64). `seed`: the number of
-/// what stands before. The lanes are those of xxHash64; equal on machines of one byte order.
+/// A number for a block of bytes. Blocks of equal size that differ only within eight bytes always have
+/// different numbers, so a flipped bit is always detected. Other different blocks collide by chance only
+/// (2^-64). `seed`: the number of the preceding block. The lanes are those of xxHash64; machines of one byte
+/// order compute equal numbers.
 inline std::uint64_t digest(bytes of, std::uint64_t seed = 0) {
   constexpr std::uint64_t p1 = 0x9E3779B185EBCA87u, p2 = 0xC2B2AE3D27D4EB4Fu;
   std::array<std::uint64_t, 4> lanes{seed + p1 + p2, seed + p2, seed, seed - p1};

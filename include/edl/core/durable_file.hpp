@@ -10,16 +10,15 @@
 
 namespace edl {
 
-/// What a file is to outlive, beyond the end of its writer: nothing, so that it may be lost or cut off when
-/// the power fails; that it is then whole, the new one or the one before; or that it is then the new one.
+/// How much of a new file survives a power failure. `nothing`: it may be lost or cut off. `content`: the file
+/// is whole, either the new or the previous one. `name`: it is the new one.
 enum class forced { nothing, content, name };
 
-/// A file that exists whole or not at all. It is written beside `path` under a temporary, hidden name,
-/// `.NAME.tmp-<16 hex digits>`, which `commit` forces to the disk and renames. Without `commit` nothing stays
-/// behind, but for a temporary after a crash (`remove_dead_temporaries`). A device or a pipe is not replaced.
-/// Errors (edl::error) name the file,
-/// the byte and the reason. Thread safety: distinct objects: safe, even on one path, the last commit wins.
-/// Shared objects: unsafe.
+/// A file that exists either whole or not at all. It is written beside `path` under a temporary, hidden name,
+/// `.NAME.tmp-<16 hex digits>`, which `commit` forces to the disk and renames. Without `commit` nothing is
+/// left behind, except for a temporary after a crash (`remove_dead_temporaries`). A device or a pipe is not
+/// replaced. Errors (edl::error) name the file, the byte and the reason. Thread safety: distinct objects:
+/// safe, even on one path, where the last commit wins. Shared objects: unsafe.
 class durable_file {
  public:
   explicit durable_file(std::string path);
@@ -30,13 +29,13 @@ class durable_file {
   void write(bytes data);
   void write(std::string_view text);
 
-  /// Puts other bytes in the place of some that were written; `crc32` does not hear of it.
+  /// Overwrites bytes that were written before; `crc32` does not reflect the change.
   void overwrite(std::uint64_t at, std::string_view text);
 
-  /// Another name in the same directory, for who knows it only when all is written.
+  /// Changes the name within the directory, for a caller who knows it only after everything is written.
   void rename(std::string path);
 
-  /// Makes what was written be the file `path`. Waits for the disk twice, with less than `name` once or
+  /// Gives the written file the name `path`. Waits for the disk twice; for `content` once, for `nothing`
   /// never.
   void commit(forced what = forced::name);
 
@@ -53,11 +52,11 @@ class durable_file {
   int fd_ = -1;
 };
 
-/// Makes `text` be the file `path`, as `durable_file` does.
+/// Writes `text` as the file `path`, with the guarantees of `durable_file`.
 void replace_file(std::string const& path, std::string_view text, forced what = forced::name);
 
-/// A directory that exists whole or not at all, in the same way. `path` may be an empty directory before.
-/// Thread safety: as `durable_file`.
+/// A directory that exists either whole or not at all, in the same way. An empty directory may already exist
+/// at `path`. Thread safety: as `durable_file`.
 class durable_directory {
  public:
   explicit durable_directory(std::string path);
@@ -73,13 +72,13 @@ class durable_directory {
   int fd_ = -1;
 };
 
-/// Whether a name is that of a temporary of the classes above.
+/// Whether this is the name of a temporary of the classes above.
 bool is_temporary(std::string_view name);
 
-/// Removes the temporaries in `directory` whose writers have ended, and returns how many these were. A writer
-/// holds a lock (flock) on its temporary. Where a file system has no locks, a temporary that was not changed
-/// for a day counts as dead. A directory that does not exist has none. `of`: those of files of this name
-/// alone. Never throws: litter does no harm.
+/// Removes the temporaries in `directory` whose writers have ended, and returns how many it removed. A writer
+/// holds a lock (flock) on its temporary. On a file system without locks, a temporary counts as dead when it
+/// has not changed for a day. A directory that does not exist contains none. `of`: removes only the
+/// temporaries of files of this name. Never throws: a leftover does no harm.
 std::size_t remove_dead_temporaries(std::string const& directory, std::string_view of = {}) noexcept;
 
 /// Forces a directory's entries to the disk.
@@ -87,7 +86,7 @@ void sync_directory(std::string const& directory);
 
 namespace detail {
 
-/// What errno says, with the way out where there is one.
+/// The message for an errno, with a remedy where there is one.
 std::string file_reason(int code);
 
 }  // namespace detail

@@ -50,7 +50,7 @@ EDL_INLINE std::string directory_of(std::string const& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// Locks a temporary that was just made. False: somebody who took it for dead has removed it meanwhile.
+/// Locks a temporary that was just created. False: another process took it for dead and has removed it.
 EDL_INLINE bool claim_temporary(int fd) {
   while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
   }
@@ -59,7 +59,7 @@ EDL_INLINE bool claim_temporary(int fd) {
 }
 
 EDL_INLINE bool is_dead(std::string const& path) {
-  // A lock for writing needs a file that is open for writing on some network file systems.
+  // On some network file systems a write lock needs a file that is open for writing.
   int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
@@ -92,7 +92,7 @@ EDL_INLINE durable_file::~durable_file() { discard(); }
 
 EDL_INLINE void durable_file::discard() noexcept {
   if (fd_ < 0) return;
-  // In this order: the lock, which ends with the descriptor, keeps others from the name until it is gone.
+  // The order matters: the lock ends with the descriptor, so it protects the name until the name is gone.
   ::unlink(temporary_.c_str());
   ::close(std::exchange(fd_, -1));
 }
@@ -139,8 +139,8 @@ EDL_INLINE void durable_file::rename(std::string path) { path_ = std::move(path)
 EDL_INLINE void durable_file::commit(forced what) {
   if (fd_ < 0) throw error(fmt::format("cannot write {}: it is closed", path_));
   int code = what == forced::nothing || ::fsync(fd_) == 0 || errno == EINVAL ? 0 : errno;
-  // Some network file systems tell only here that the disk is full. A copy is closed, because the file stays
-  // locked until it has its name.
+  // Some network file systems report a full disk only on close. We close a duplicate, because the file must
+  // stay locked until it has its name.
   int const copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
   if (copy >= 0 && ::close(copy) != 0 && code == 0) code = errno;
   if (code == 0 && std::rename(temporary_.c_str(), path_.c_str()) != 0) code = errno;
@@ -226,7 +226,7 @@ EDL_INLINE void sync_directory(std::string const& directory) {
                         fmt::format("cannot open directory {}: {}", directory, detail::file_reason(errno)));
   int const code = ::fsync(fd) == 0 ? 0 : errno;
   ::close(fd);
-  // EINVAL: a file system that has nothing to force.
+  // EINVAL: the file system does not support syncing.
   if (code != 0 && code != EINVAL)
     throw storage_error(
         code, fmt::format("cannot force directory {} to the disk: {}", directory, detail::file_reason(code)));

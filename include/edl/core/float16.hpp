@@ -6,8 +6,8 @@
 
 namespace edl {
 
-/// The number that a half-precision one (IEEE 754 binary16) is: sign, 5 bits of exponent, 10 of fraction. All
-/// of them are float32's numbers, so that nothing is rounded. What is no number stays so.
+/// Converts a half-precision number (IEEE 754 binary16): sign, 5 bits of exponent, 10 of fraction. Float32
+/// represents all of them, so nothing is rounded. A NaN stays a NaN.
 constexpr float from_float16(std::uint16_t x) {
   std::uint32_t const sign = std::uint32_t(x & 0x8000) << 16, exponent = (x >> 10) & 0x1f,
                       fraction = x & 0x3ff;

@@ -9,14 +9,14 @@
 
 namespace edl {
 
-/// Types that a hyperparameter may have.
+/// The types of hyperparameters.
 template <class T>
 concept settable = std::same_as<T, bool> || std::same_as<T, int> || std::same_as<T, std::uint32_t> ||
                    std::same_as<T, std::uint64_t> || std::same_as<T, float> || std::same_as<T, double>;
 
-/// A number that a user may set without a new build, with what `--help` says of it and the values that it may
-/// have. It is a member of a model's `hyperparameters`, and reads as its value. A plain number there is one
-/// without a description and bounds.
+/// A number that a user can set without a rebuild, with its description in `--help` and its bounds. It is a
+/// member of a model's `hyperparameters`, and converts to its value. A plain number in that struct is a
+/// hyperparameter without description and bounds.
 template <settable T>
 struct hyperparameter {
   T value{};
@@ -28,7 +28,7 @@ struct hyperparameter {
 
 namespace detail {
 
-/// Its address stands for a type.
+/// The address of this object identifies a type.
 template <class T>
 inline constexpr char type_mark = 0;
 
@@ -41,7 +41,7 @@ struct member_of<T Owner::*> {
 
 }  // namespace detail
 
-/// A model's hyperparameters, of whatever type, for as long as they live.
+/// A view of a model's hyperparameters, of any type; it must not outlive them.
 struct hyperparameter_view {
   void const* values = nullptr;
   void const* type = nullptr;
@@ -63,11 +63,11 @@ class setting {
 
   static constexpr float unbounded = std::numeric_limits<float>::infinity();
 
-  /// Whether a constant is in [least, below), and finite. What a user sets is looked at when it is used.
+  /// Whether a constant is finite and in [least, below). A hyperparameter is checked when it is used.
   constexpr bool is_in(float least, float below) const { return !constant() || within(value_, least, below); }
 
-  /// The value in a model with these hyperparameters; `option` names it in errors. Throws usage_error when it
-  /// is not in [least, below), and error when it is a hyperparameter of another model.
+  /// The value in a model with these hyperparameters; `option` names it in errors. Throws usage_error if the
+  /// value is not in [least, below), and error if the hyperparameter belongs to another model.
   float resolve(hyperparameter_view of, std::string_view option, float least, float below) const;
 
  private:
@@ -98,7 +98,7 @@ constexpr setting setting_of() {
 
 }  // namespace detail
 
-/// The option has the value of this hyperparameter: `.rate = edl::set_by<&hyperparameters::drop>`.
+/// Binds the option to this hyperparameter: `.rate = edl::set_by<&hyperparameters::drop>`.
 template <auto Member>
 inline constexpr setting set_by = detail::setting_of<Member>();
 

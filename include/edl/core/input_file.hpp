@@ -10,7 +10,7 @@
 
 namespace edl {
 
-/// A file opened for reading at any place, which never changes a thing. Thread safety: safe.
+/// A file opened for reading at any offset, which it never modifies. Thread safety: safe.
 class input_file {
  public:
   explicit input_file(std::string path);
@@ -21,7 +21,7 @@ class input_file {
   std::string const& path() const { return path_; }
   std::uint64_t size() const { return size_; }
 
-  /// Bytes [offset, offset + into.size()). A file that ends before is an edl::error.
+  /// Reads bytes [offset, offset + into.size()). Throws edl::error if the file ends before.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
 
   /// zlib's CRC-32 of the whole file.

@@ -27,7 +27,7 @@ inline constexpr std::size_t file_chunk = std::size_t{1} << 20;
 }  // namespace detail
 
 EDL_INLINE input_file::input_file(std::string path) : path_(std::move(path)) {
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // what is a pipe must not block
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // opening a pipe must not block
   if (fd_ < 0)
     throw storage_error(errno, fmt::format("cannot open {}: {}", path_, edl::detail::file_reason(errno)));
   struct stat facts{};

@@ -7,8 +7,8 @@
 
 namespace edl {
 
-/// Asserts what the code itself guarantees, in every build: no input, peer or file can break it, or it is no
-/// invariant. When `holds` is false, writes "edl: broken invariant: SENTENCE (FILE:LINE)" to standard error
+/// Asserts, in every build, a condition that the code itself guarantees; no input, file or peer may be able
+/// to break it. If `holds` is false, writes "edl: broken invariant: SENTENCE (FILE:LINE)" to standard error
 /// and aborts. Thread safety: safe.
 constexpr void invariant(bool holds, char const* sentence,
                          std::source_location where = std::source_location::current()) {

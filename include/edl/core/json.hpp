@@ -7,18 +7,19 @@
 
 namespace edl {
 
-/// Far more than any text that edl reads has, and far less than what a stack bears.
+/// Far more than any text that edl reads needs, and far less than a stack can hold.
 inline constexpr std::size_t most_nesting = 200;
 
-/// Whether lists and objects of a JSON text stand in each other deeper than `most`. Brackets in strings do
-/// not count. Says something sensible of any bytes.
+/// Whether lists and objects in a JSON text are nested deeper than `most`. Brackets in strings do not count.
+/// Accepts any bytes.
 bool nested_too_deeply(std::string_view json, std::size_t most = most_nesting);
 
-/// The value of a JSON text from outside; it `is_discarded()` where the text is none, or nested deeper than
-/// `most`: values are copied and printed by recursion, so depth from outside would be the depth of the stack.
+/// The value of a JSON text from outside. It `is_discarded()` if the text is not valid JSON, or nested deeper
+/// than `most`: values are copied and printed by recursion, so nesting from outside would determine the depth
+/// of the stack.
 nlohmann::json parse_json(std::string_view text, std::size_t most = most_nesting);
 
-/// What an error says of a text that `parse_json` discards.
+/// The error text for a value that `parse_json` discards.
 inline constexpr std::string_view no_json = "no JSON, or nested deeper than 200 levels";
 
 }  // namespace edl

@@ -16,7 +16,7 @@ struct variable {
   std::size_t offset = 0;  ///< in elements, from the start of the arena
 };
 
-/// A table of rows by 64-bit id, which are trained with the variables and lie apart from them.
+/// A table of rows by 64-bit id. They are trained with the variables and stored apart from them.
 struct table_shape {
   std::string name;  ///< unique among tables
   int width = 0;     ///< values of a row
@@ -24,14 +24,14 @@ struct table_shape {
   friend bool operator==(table_shape const&, table_shape const&) = default;
 };
 
-/// Where a model's variables lie. The arena is the parameters, then the state (what is carried but not
-/// trained); everything that knows no model works on this.
+/// Where a model's variables lie. The arena holds the parameters, then the state (carried but not trained).
+/// All code that does not depend on a model works on this.
 struct parameter_layout {
   std::vector<variable> variables;  ///< by offset, without gaps
   std::size_t parameters = 0;       ///< elements [0, parameters) are trained
   std::size_t state = 0;            ///< elements [parameters, parameters + state) are carried
   std::vector<table_shape> tables;
-  /// Where ranges of the arena begin and end (`partition`), for an optimiser of whole variables; empty:
+  /// Where ranges of the arena may begin and end (`partition`), for an optimiser of whole variables; empty:
   /// anywhere.
   std::vector<std::size_t> borders;
 

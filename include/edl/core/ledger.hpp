@@ -17,24 +17,23 @@ struct task_key {
   friend auto operator<=>(task_key const&, task_key const&) = default;
 };
 
-/// The identity of a minibatch: which of its task's `count` minibatches it is. Order within a task is a
-/// seeded permutation, so the identity says which records it holds.
+/// The identity of a minibatch: its index among its task's `count` minibatches. Order within a task is a
+/// seeded permutation, so the identity determines its records.
 struct minibatch_key {
   task_key task;
   std::uint32_t index = 0, count = 1;
   friend auto operator<=>(minibatch_key const&, minibatch_key const&) = default;
 };
 
-/// What a minibatch was computed with, and what came of it, as digests (`digest`). Equal ones are equal bit
-/// for bit.
+/// What a minibatch was computed from, and its results, as digests (`digest`). Equal digests mean equal bits.
 struct checked_minibatch {
   std::uint32_t index = 0;     ///< in its task
   std::uint64_t version = 0;   ///< of the model
   std::uint64_t weights = 0;   ///< variables before the pass
-  std::uint64_t gradient = 0;  ///< loss, gradients, change of the state; 0: only the weights are told
+  std::uint64_t gradient = 0;  ///< loss, gradients, change of the state; 0: only the weights are known
 };
 
-/// A minibatch that is to count, with how many records it has, and how many it lacks because they are
+/// A minibatch to be counted, with the number of its records, and of those that it lacks because they are
 /// damaged.
 struct contribution {
   contribution(minibatch_key const& k, std::uint32_t has = 0, std::uint32_t skipped_records = 0)
@@ -43,23 +42,24 @@ struct contribution {
   std::uint32_t records, skipped;
 };
 
-/// What has been applied, minibatch by minibatch: the proof that every record counts once. A task's
-/// minibatches are applied in order, so one mark per open task is enough. Closed tasks are kept as intervals,
-/// one per epoch at its end. Beside these marks, which say what there is to count, every application is
-/// counted for itself: the two must agree. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// A record of what has been applied, minibatch by minibatch: the proof that every record counts once. A
+/// task's minibatches are applied in order, so one mark per open task is enough. Closed tasks are stored as
+/// intervals, one per epoch at its end. Independently of these marks, which say what should be counted, a
+/// tally counts every application: the two must agree. Thread safety: distinct objects: safe. Shared objects:
+/// unsafe.
 class ledger {
  public:
   enum class sequence_check { next, repeat, gap };
 
-  /// `next`: not applied yet and it is its turn. `repeat`: already applied, acknowledge it. `gap`: an earlier
-  /// minibatch of its task is missing, whoever sends it is in error.
+  /// `next`: it is this minibatch's turn. `repeat`: it is already applied; acknowledge it. `gap`: an earlier
+  /// minibatch of its task is missing, so its sender is in error.
   sequence_check check(minibatch_key const& m) const {
     if (closed(m.task)) return sequence_check::repeat;
     std::uint32_t const at = position(m.task);
     return m.index == at ? sequence_check::next : m.index < at ? sequence_check::repeat : sequence_check::gap;
   }
 
-  /// What has been applied in an epoch, counted one by one.
+  /// What has been applied in an epoch, counted application by application.
   struct tally {
     std::uint64_t minibatches = 0, records = 0;
     friend bool operator==(tally const&, tally const&) = default;
@@ -86,7 +86,7 @@ class ledger {
     }
   }
 
-  /// How many of an open task's minibatches have been applied; 0 for one never seen or closed.
+  /// How many of an open task's minibatches have been applied; 0 if it is closed or was never seen.
   std::uint32_t position(task_key const& t) const {
     auto const it = open_.find(t);
     return it == open_.end() ? 0 : it->second;
@@ -97,20 +97,20 @@ class ledger {
     return it != closed_.end() && it->second.contains(t.index);
   }
 
-  /// Keeps what both have applied: the ledger of a job whose servers hold these two. Tallies are a store's
-  /// own: they stay only where they are the same.
+  /// Keeps what both ledgers have applied: the ledger of a job whose servers hold these two. Each store
+  /// counts its own tallies, so they are kept only where they are equal.
   void intersect(ledger const& other);
 
   std::map<task_key, std::uint32_t> const& open() const { return open_; }
   std::map<std::uint32_t, intervals> const& closed() const { return closed_; }
 
-  /// Damaged records that the applied part of a task lacks; tasks that lack none are not named.
+  /// The number of damaged records that the applied part of a task lacks; tasks that lack none have no entry.
   std::map<task_key, std::uint32_t> const& skipped() const { return skipped_; }
 
   /// By epoch.
   std::map<std::uint32_t, tally> const& tallies() const { return tallies_; }
 
-  /// For restoring: an open task's mark, a run [begin, end) of closed tasks, and what belongs to them.
+  /// For restoring: an open task's mark, a run [begin, end) of closed tasks, and their counts.
   void set_open(task_key t, std::uint32_t applied) { open_[t] = applied; }
   void set_closed(std::uint32_t epoch, std::uint32_t begin, std::uint32_t end) {
     closed_[epoch].insert(begin, end);
@@ -141,7 +141,7 @@ inline void ledger::intersect(ledger const& other) {
   for (auto const& [epoch, runs] : closed_)
     if (auto const it = other.closed_.find(epoch); it != other.closed_.end())
       if (auto both = runs.intersection(it->second); !both.empty()) closed[epoch] = both;
-  // What a lesser part of a task lacks is no more than what the greater does.
+  // The lesser part of a task is contained in the greater one, and so are the records that it lacks.
   std::map<task_key, std::uint32_t> skipped;
   for (auto const& [task, records] : skipped_)
     if (auto const it = other.skipped_.find(task); it != other.skipped_.end())

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 5> names(severity) {
   return {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
 }
 
-/// What takes lines instead of a descriptor. Thread safety: safe.
+/// Receives a logger's lines in place of a descriptor. Thread safety: safe.
 class line_sink {
  public:
   line_sink() = default;
@@ -24,26 +24,27 @@ class line_sink {
   line_sink& operator=(line_sink const&) = delete;
   virtual ~line_sink() = default;
 
-  /// Takes whole lines, the last one with its end, too.
+  /// Receives whole lines; the last one ends in a line break, too.
   virtual void write(std::string_view lines) = 0;
 };
 
-/// Where a logger's lines go, and what stands in them.
+/// Where a logger writes its lines, and what they contain.
 struct log_target {
   int fd = 2;                          ///< an open descriptor
   int also = -1;                       ///< a second one; negative: none
-  bool detailed = true;                ///< the place in the source stands in each line
-  std::shared_ptr<line_sink> to = {};  ///< takes the place of `fd`; null: it does not
+  bool detailed = true;                ///< each line has its place in the source
+  std::shared_ptr<line_sink> to = {};  ///< replaces `fd`; null: none
 };
 
-/// Writes lines a person can grep, `[2026-11-20 13:00:00,123] [INFO] [file.ipp:12:function] text`, to a
-/// stream (standard error, unless told otherwise). A copy writes to the same place. Where a line cannot be
-/// written to the second place, the first one says so, once. Thread safety: distinct
-/// and shared objects: safe; a line is written whole.
+/// Writes lines that a person can grep, `[2026-11-20 13:00:00,123] [INFO] [file.ipp:12:function] text`, to a
+/// descriptor, standard error by default. A copy writes to the same place. If a line cannot be written to the
+/// second place, the logger reports it on the first one, once. Thread safety: distinct and shared objects:
+/// safe; lines are never interleaved.
 class logger {
  public:
-  /// A logger to the open file descriptor `fd`, and to `also` unless it is negative, that drops what is less
-  /// than `least`. `name` is the process in the job, e.g. "worker-0"; empty leaves it out of the lines.
+  /// A logger to the open file descriptor `fd`, and to `also` unless it is negative. It drops lines below
+  /// `least`. `name` is the name of the process within the job, e.g. "worker-0"; an empty name is left out of
+  /// the lines.
   explicit logger(severity least = severity::info, std::string name = {}, int fd = 2, int also = -1);
   logger(severity least, std::string name, log_target where);
 
@@ -65,12 +66,12 @@ class logger {
     write(s, text, at);
   }
 
-  /// Writes a line with nothing before the text, where `info` is written.
+  /// Writes the text without a prefix, if the level `info` is written.
   void plain(std::string_view text) const;
 
   bool enabled(severity s) const { return s >= least_; }
 
-  /// Whether lines say where in the source they come from: somebody wants to see everything.
+  /// Whether lines contain their place in the source.
   bool detailed() const { return where_.detailed; }
 
  private:

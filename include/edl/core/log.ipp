@@ -43,7 +43,7 @@ EDL_INLINE void logger::write(severity s, std::string_view text, std::source_loc
     fmt::format_to(std::back_inserter(line), "[{}:{}:{}] ", file, at.line(), function);
   }
   if (!name_.empty()) fmt::format_to(std::back_inserter(line), "[{}] ", name_);
-  // One record, one line: what a peer or a file put into the text must not forge another.
+  // One record, one line: a text from a peer or a file must not forge another line.
   line.append(printable(text, detail::longest_text));
   line.push_back('\n');
   put({line.data(), line.size()});
@@ -55,7 +55,7 @@ EDL_INLINE void logger::plain(std::string_view text) const {
 
 EDL_INLINE void logger::put(std::string_view line) const {
   if (where_.to) where_.to->write(line);
-  // One write per line keeps lines of several processes whole; a log that cannot be written stops nothing.
+  // One write per line keeps lines of several processes whole; a failure to log stops nothing.
   for (int fd : {where_.to ? -1 : where_.fd, where_.also})
     for (std::size_t done = 0; fd >= 0 && done < line.size();) {
       auto const n = ::write(fd, line.data() + done, line.size() - done);

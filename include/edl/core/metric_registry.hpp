@@ -13,16 +13,16 @@ namespace edl {
 
 enum class metric_type { counter, gauge, histogram, info };
 
-/// Numbers for Prometheus and what else reads OpenMetrics 1.0. A metric is described before it is used, by
-/// the name of its samples: `_total` ends that of a counter, `_info` that of an info, and `_seconds` or
-/// `_bytes` (before `_total`) is its unit. Labels are written as they stand in the text,
-/// `verb="get",code="200"`; whoever names them sees to it that there are few. Thread safety: safe.
+/// Metrics for Prometheus and other readers of OpenMetrics 1.0. Describe a metric before its first use, by
+/// the name of its samples: a counter's ends in `_total`, an info's in `_info`, and `_seconds` or `_bytes`
+/// (before `_total`) is the unit. Labels are written verbatim, `verb="get",code="200"`; the caller keeps
+/// their number small. Thread safety: safe.
 class metric_registry {
  public:
   static constexpr std::string_view content_type =
       "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-  /// `buckets`: upper bounds of a histogram, rising.
+  /// `buckets`: a histogram's upper bounds, ascending.
   void describe(std::string const& name, metric_type k, std::string const& help,
                 std::vector<double> buckets = {});
 
@@ -48,11 +48,11 @@ class metric_registry {
   std::map<std::string, family, std::less<>> families_;
 };
 
-/// The same of OpenMetrics as edl writes it in Prometheus's text format 0.0.4, which older clients read.
+/// Converts OpenMetrics as edl writes it to Prometheus's text format 0.0.4, which older clients read.
 std::string plain_metrics(std::string_view openmetrics);
 inline constexpr std::string_view plain_metrics_type = "text/plain; version=0.0.4; charset=utf-8";
 
-/// `text` as the value of a label, between quotes.
+/// `text`, escaped as the value of a label between quotes.
 std::string label_value(std::string_view text);
 
 }  // namespace edl

@@ -20,7 +20,7 @@ inline std::string number_text(double value) {
   return fmt::format("{}", value);
 }
 
-/// Of a sample's name.
+/// The family of a sample's name.
 inline std::string family_name(std::string name, metric_type type) {
   std::string_view const end = type == metric_type::counter ? "_total"
                                : type == metric_type::info  ? "_info"
@@ -109,7 +109,7 @@ EDL_INLINE std::string metric_registry::text() const {
       for (std::size_t i = 0; i < s.counts.size(); ++i) {
         sum += s.counts[i];
         std::string bound = i < f.buckets.size() ? detail::number_text(f.buckets[i]) : "+Inf";
-        if (bound.find_first_not_of("0123456789") == bound.npos) bound += ".0";  // as the format has it
+        if (bound.find_first_not_of("0123456789") == bound.npos) bound += ".0";  // a float is required
         out += fmt::format("{}_bucket{} {}\n", name, braced(labels, "le=\"" + bound + "\""), sum);
       }
       out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", name, braced(labels, ""),
@@ -119,7 +119,7 @@ EDL_INLINE std::string metric_registry::text() const {
   return out + "# EOF\n";
 }
 
-/// There the family of a counter is named as its samples are, and there are neither infos nor units.
+/// In that format a counter's family has the name of its samples, and there are neither infos nor units.
 EDL_INLINE std::string plain_metrics(std::string_view openmetrics) {
   std::string out, family, ending;
   while (!openmetrics.empty()) {

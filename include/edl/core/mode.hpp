@@ -3,7 +3,7 @@
 
 namespace edl {
 
-/// What a pass over the network, or the decoding of a record, is for.
+/// The purpose of a pass over the network, or of decoding a record.
 enum class mode { training, evaluation, prediction };
 
 }  // namespace edl

@@ -8,14 +8,14 @@
 
 namespace edl {
 
-/// The name of an enumeration's value, as flags and logs say it. `names(E)`, beside the enumeration, lists
-/// the names in the order of the values.
+/// The name of an enumeration's value in flags and logs. `names(E)`, beside the enumeration, lists the names
+/// in the order of the values.
 template <class E>
 constexpr std::string_view name_of(E value) {
   return names(value)[std::size_t(value)];
 }
 
-/// The value that has this name; none: there is no such value.
+/// The value with this name; nothing if there is none.
 template <class E>
 constexpr std::optional<E> value_of(std::string_view name) {
   auto const& all = names(E{});

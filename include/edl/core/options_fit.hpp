@@ -5,8 +5,8 @@
 
 namespace edl {
 
-/// Whether the options of an optimiser, a schedule or an augmentation are in their ranges. It says so by
-/// `options_fit()`, if not all are. A constant of a model that is out of range does not compile.
+/// Whether the options of an optimiser, a schedule or an augmentation are in range. A part whose options may
+/// be out of range has `options_fit()`. A model's constant that is out of range does not compile.
 template <class Part>
 constexpr bool options_fit(Part const& part) {
   if constexpr (requires {

@@ -17,17 +17,18 @@ struct element_range {
   friend constexpr bool operator==(element_range, element_range) = default;
 };
 
-/// The elements that are in both: none, and `first` for `last`, where they have none in common.
+/// The elements that both ranges contain. If they share none, the result is empty and its `last` equals its
+/// `first`.
 constexpr element_range overlap(element_range a, element_range b) {
   std::size_t const first = std::max(a.first, b.first);
   return {first, std::max(first, std::min(a.last, b.last))};
 }
 
-/// The part that server `part` of `parts` keeps of an arena of `elements` floats. Parts are contiguous.
-/// Without `borders` they are equal to within 64 bytes. Their edges lie on multiples of 16 elements (one
-/// cache line) then, without regard to where a variable ends. With more servers than lines some parts are
-/// empty. With `borders`, which ascend from 0 to `elements`, an edge is the border that lies nearest, the
-/// lower one of two. Needs part < parts.
+/// The part that server `part` of `parts` holds of an arena of `elements` floats. Parts are contiguous.
+/// Without `borders` their sizes are equal to within 64 bytes, and their edges are multiples of 16 elements
+/// (one cache line), wherever variables end; with more servers than lines some parts are empty. With
+/// `borders`, which ascend from 0 to `elements`, each edge moves to the nearest border, to the lower one in a
+/// tie. Needs part < parts.
 constexpr element_range partition(std::size_t elements, std::uint32_t parts, std::uint32_t part,
                                   view<std::size_t> borders = {}) {
   auto const edge = [&](std::uint32_t i) {

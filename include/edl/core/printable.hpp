@@ -8,19 +8,19 @@
 
 namespace edl {
 
-/// The beginning of a text, at most `most` bytes of it. A character of UTF-8 is kept whole or left out, so
-/// that a text that was UTF-8 still is.
+/// The beginning of a text, at most `most` bytes of it. It never cuts a UTF-8 character, so valid UTF-8 stays
+/// valid.
 std::string shortened(std::string_view text, std::size_t most);
 
-/// A text from outside as it may stand in a log, on a terminal or in a protobuf string. It is UTF-8 of at
-/// most `most` bytes, with '?' for each byte that is none, and a blank for each control character.
+/// A text from outside, made safe for a log, a terminal or a protobuf string: valid UTF-8 of at most `most`
+/// bytes, with '?' for each invalid byte and a blank for each control character.
 std::string printable(std::string_view text, std::size_t most = 8192);
 
-/// A command as a shell reads it, with quotes where they are needed, printable. What is not printable in a
-/// word is written as in C, which dash does not read before 0.5.13.
+/// A command quoted for a shell where necessary, and printable. Unprintable characters of a word are written
+/// as in C ($'…'), which dash supports from 0.5.13 on.
 std::string shell_line(std::vector<std::string> const& words);
 
-/// Whether a text is UTF-8: what neither JSON nor a protobuf string takes otherwise.
+/// Whether a text is valid UTF-8, as JSON and protobuf strings must be.
 bool is_utf8(std::string_view text);
 
 }  // namespace edl

@@ -15,7 +15,7 @@ namespace edl {
 
 namespace detail {
 
-/// The character that begins at `i`: its code, and its bytes; 0 of them where there is none of UTF-8.
+/// The character that begins at `i`: its code and its length in bytes; length 0 if it is not valid UTF-8.
 inline std::pair<std::uint32_t, std::size_t> character_at(std::string_view text, std::size_t i) {
   auto const at = [text](std::size_t j) {
     return j < text.size() ? static_cast<unsigned char>(text[j]) : 0u;
@@ -61,7 +61,7 @@ EDL_INLINE std::string printable(std::string_view given, std::size_t most) {
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
     auto const [code, size] = detail::character_at(text, i);
-    // Those from 80 to 9f drive terminals as those below 20 do.
+    // Codes from 80 to 9f control terminals just as those below 20 do.
     bool const control = code < 0x20 || (code >= 0x7f && code < 0xa0);
     if (size == 0)
       out += '?';

@@ -11,15 +11,15 @@
 
 namespace edl {
 
-/// The part that a process plays in a job.
+/// The role of a process in a job.
 enum class role { master, server, worker };
 
-/// As it stands in the environment, in labels and in names of processes.
+/// The role's name in the environment, in labels and in names of processes.
 constexpr char const* to_string(role of) {
   return of == role::master ? "master" : of == role::server ? "ps" : "worker";
 }
 
-/// Nothing: the text names no role.
+/// Nothing if the text names no role.
 constexpr std::optional<role> parse_role(std::string_view text) {
   for (role const one : {role::master, role::server, role::worker})
     if (text == to_string(one)) return one;
@@ -38,7 +38,7 @@ inline std::string to_string(process_id const& who) {
   return who.role == role::master ? name : name + '-' + std::to_string(who.id);
 }
 
-/// Nothing: the text names no process.
+/// Nothing if the text names no process.
 inline std::optional<process_id> parse_process_id(std::string_view text) {
   if (text == to_string(role::master)) return process_id{role::master, 0};
   auto const dash = text.find('-');

@@ -36,7 +36,7 @@ inline wide power(std::uint32_t base, std::uint32_t exponent, std::string const&
   return p;
 }
 
-/// How many `parts`-ths of one the amount is, rounded up.
+/// The amount in units of 1 / `parts`, rounded up.
 inline std::uint64_t count(std::string const& amount, std::uint32_t parts) {
   constexpr char const* expected =
       "is no amount: expected a number and a unit, as 2, 250m, 0.5, 512Mi or 4Gi";

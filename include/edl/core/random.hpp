@@ -25,7 +25,7 @@ struct random_stream {
   using block_type = std::array<std::uint32_t, 4>;
   __extension__ using wide_type = unsigned __int128;
 
-  /// The stream of a part of whatever this stream belongs to.
+  /// The stream of one part of this stream's owner.
   constexpr random_stream child(std::uint64_t index) const { return {mix(key, index), step}; }
 
   /// Elements 4·index to 4·index + 3, uniform over 32 bits.
@@ -55,7 +55,7 @@ struct random_stream {
     return std::uint64_t((static_cast<wide_type>(wide) * n) >> 64);
   }
 
-  /// Standard normal (Box and Muller, 1958): a pair of elements comes of one pair of uniforms.
+  /// Standard normal (Box and Muller, 1958): one pair of uniforms gives a pair of elements.
   double normal(std::uint64_t element) const {
     block_type const b = block(element / 2);
     double const u = (double(b[0]) + 1) * 0x1p-32, v = double(b[1]) * 0x1p-32;
@@ -64,7 +64,8 @@ struct random_stream {
   }
 };
 
-/// A permutation of [0, n) into `order` (anything indexable), by the stream: Fisher and Yates.
+/// Writes a permutation of [0, n), drawn from the stream, into `order` (any indexable sequence): Fisher and
+/// Yates.
 template <class Sequence>
 void shuffle(Sequence& order, random_stream const& random) {
   for (std::uint64_t i = order.size(); i > 1; --i) {

@@ -6,8 +6,8 @@
 
 namespace edl {
 
-/// Extents of one sample, channels last, as data sets store them. Structural on purpose: compilers print it
-/// inside diagnostics as `edl::shape{28, 28, 1}`.
+/// Extents of one sample, channels last, as data sets store them. The type is structural, so that compilers
+/// print it inside diagnostics as `edl::shape{28, 28, 1}`.
 struct shape {
   int height = 1, width = 1, channels = 1;
 
@@ -18,7 +18,7 @@ struct shape {
   friend constexpr bool operator==(shape, shape) = default;
 };
 
-/// A window's height and width. An `int` is a square one: `.kernel = 3`.
+/// A window's height and width. An `int` converts to a square one: `.kernel = 3`.
 struct extent {
   int height = 1, width = 1;
 
@@ -45,7 +45,7 @@ struct extents {
   friend constexpr bool operator==(extents const&, extents const&) = default;
 };
 
-/// Why a layer cannot follow the one before it. `fits` is the only good answer.
+/// Whether a layer can follow the one before it, or why not.
 enum class fit {
   fits,
   kernel_exceeds_input,
@@ -57,8 +57,8 @@ enum class fit {
   takes_no_ids,        ///< but the network begins with `nn::ids`, which an `nn::embedding` takes
   takes_no_weights,    ///< but these ids have weights, which an `nn::embedding_bag` takes
   not_at_the_start,    ///< a named input can only be the first layer of a branch that begins the network
-  sees_padding,        ///< it stands within `nn::masked`, and does not tell padding from other places
-  tensors_do_not_fit,  ///< within the forward pass of an own layer
+  sees_padding,        ///< within `nn::masked`, but it cannot distinguish padding from other places
+  tensors_do_not_fit,  ///< within the forward pass of a user's layer
 };
 
 }  // namespace edl

@@ -11,15 +11,15 @@
 
 namespace edl {
 
-/// The file system refused something. What may pass by itself is worth another try a little later.
+/// An error of the file system. A transient one is worth another try a little later.
 class storage_error : public error {
  public:
-  /// `code`: of errno.
+  /// `code`: the errno.
   storage_error(int code, std::string const& text) : error(text), code_(code) {}
 
   int code() const { return code_; }
 
-  /// False for what stays as it is until somebody changes it: a path that is not there, or is none.
+  /// False for an error that lasts until somebody removes its cause, as a path that does not exist.
   bool may_pass() const {
     switch (code_) {
       case ENOENT:
@@ -43,8 +43,9 @@ class storage_error : public error {
   int code_;
 };
 
-/// Does what the file system may refuse for a while, again and again, for a minute at most; then the error is
-/// thrown. `rest(duration)` waits between two tries, and says whether to go on; false: it said no.
+/// Repeats `work` while it throws a transient error, for a minute at most, and then throws that error; throws
+/// any other error at once. `rest(duration)` waits between two tries and returns whether to continue. Returns
+/// false if `rest` did.
 template <class Work, class Rest>
 bool when_storage_allows(Work const& work, Rest const& rest, logger const& log) {
   constexpr std::chrono::seconds timeout{60}, pause{1};

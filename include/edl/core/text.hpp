@@ -10,14 +10,14 @@
 
 namespace edl {
 
-/// A text without the blanks at its ends; a part of it.
+/// A view of the text without the blanks at its ends.
 constexpr std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n") {
   auto const first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
 
-/// A text with small letters for the capital ones of ASCII.
+/// The text with ASCII capitals in lower case.
 constexpr std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -25,15 +25,15 @@ constexpr std::string lower(std::string_view text) {
   return out;
 }
 
-/// Whether a text is one of those that people and programs write where a value is missing.
+/// Whether the text is one of the usual notations of a missing value.
 constexpr bool says_missing(std::string_view text) {
   for (std::string_view const usual : {"NA", "N/A", "n/a", "null", "NULL", "None", "?", "-"})
     if (text == usual) return true;
   return false;
 }
 
-/// The number that the whole text is, in any locale; nothing where it is none, or none of this type. Neither
-/// blanks nor '+' may stand before it. Floating-point numbers may be "inf" or "nan". `base`: of whole
+/// Parses the whole text as a number, in any locale; nothing if it is not one, or does not fit the type.
+/// Leading blanks or '+' are not allowed. Floating-point numbers may be "inf" or "nan". `base`: for whole
 /// numbers.
 template <class T>
   requires std::integral<T> || std::floating_point<T>

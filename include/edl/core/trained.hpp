@@ -5,11 +5,11 @@
 
 namespace edl {
 
-/// What has been trained, added up over minibatches: the mean loss between two looks follows from both.
+/// Totals of training over minibatches: the difference of two gives the mean loss between them.
 struct trained {
   double loss = 0;  ///< the sum of the minibatches' losses
   std::uint64_t minibatches = 0, records = 0;
-  std::uint64_t words = 0, unknown = 0;  ///< that `feed` looked up for them; those that no vocabulary has
+  std::uint64_t words = 0, unknown = 0;  ///< words that `feed` looked up; those in no vocabulary
 
   trained& operator+=(trained const& more) {
     loss += more.loss, minibatches += more.minibatches, records += more.records;

@@ -7,15 +7,15 @@
 
 namespace edl {
 
-/// Times as the API server writes them, in seconds since 1970. Thread safety: safe.
+/// Times in the API server's notation, as seconds since 1970. Thread safety: safe.
 
-/// "2026-11-20T10:39:00Z", with or without a fraction. Nothing where the text is no such time.
+/// "2026-11-20T10:39:00Z", with or without a fraction. Nothing if the text is not such a time.
 std::optional<double> seconds_of(std::string_view text);
 
 /// "2026-11-20T10:39:00Z"; with `micro` "2026-11-20T10:39:00.123456Z".
 std::string stamp_of(double seconds, bool micro = false);
 
-/// Of this machine's clock.
+/// The time of this machine's clock.
 double wall_seconds();
 
 }  // namespace edl

@@ -43,10 +43,10 @@ EDL_INLINE std::optional<double> seconds_of(std::string_view t) {
 }
 
 EDL_INLINE std::string stamp_of(double seconds, bool micro) {
-  // Years of four digits, whatever a clock says.
+  // Clamps to years of four digits, whatever the clock returns.
   double const bounded = std::isfinite(seconds) ? std::fmin(std::fmax(seconds, 0), 253402300799.0) : 0;
   std::int64_t const micros = std::int64_t(bounded * 1e6);
-  // Of whole seconds: a time point of the system's clock ends in the year 2262.
+  // Converts whole seconds, because a time_point of the system clock ends in the year 2262.
   std::tm const at = fmt::gmtime(std::time_t(micros / 1'000'000));
   if (micro) return fmt::format("{:%FT%T}.{:06}Z", at, micros % 1'000'000);
   return fmt::format("{:%FT%T}Z", at);
