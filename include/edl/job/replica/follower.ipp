@@ -25,10 +25,10 @@ namespace detail {
 
 inline constexpr std::chrono::seconds begin_in{10}, copy_from_others_in{600};
 
-// How often who waits for another's answer looks whether it is to stop, and asks again.
+// How often a follower that waits for a reply checks whether to stop, and how soon it retries.
 inline constexpr std::chrono::milliseconds look_again{20}, begin_again{2};
 
-// Who follows others that make no step for so long enters their world all the same.
+// If the followed world makes no step for this long, the follower enters the next one as it is.
 inline constexpr std::chrono::seconds step_in{60};
 
 }  // namespace detail
@@ -43,7 +43,7 @@ EDL_INLINE std::string copied_line(std::uint64_t version, std::uint32_t from, st
 EDL_INLINE std::string follower::ask(net::channel& source, net::outgoing what, bool for_step) const {
   invariant(!for_step || has_, "steps are asked for by whoever has a copy");
   net::started_call call = net::start(source, std::move(what));
-  auto goes_on = clock::now();  // when the world of the last step did
+  auto goes_on = clock::now();  // when the followed world was last seen going on
   while (!call.wait_for(detail::look_again)) {
     if (with_.stopping()) throw worker::interrupted("told to stop while it followed another worker");
     if (!for_step || with_.over() <= has_->world)
@@ -67,7 +67,7 @@ EDL_INLINE std::optional<follower::copy> follower::follow(net::channel& source, 
     while (!make_next(source, values)) continue;
     with_.log.info(
         fmt::format("has made the {} steps since, while the others went on", has_->version - first));
-  } catch (net::call_error const& e) {  // what it has copied is a version of that world
+  } catch (net::call_error const& e) {  // what it has copied is still a version of that world
     with_.log.warning(fmt::format("cannot follow worker {}: {}", from, e.what()));
   } catch (worker::interrupted const&) {
     throw;
@@ -78,7 +78,7 @@ EDL_INLINE std::optional<follower::copy> follower::follow(net::channel& source, 
   return has_;
 }
 
-// Copies the source's state.
+// Copies the state of the source.
 EDL_INLINE void follower::begin(net::channel& source, std::vector<float>& values) {
   wire::FollowRequest follow;
   follow.set_worker(with_.worker);
@@ -100,21 +100,20 @@ EDL_INLINE void follower::begin(net::channel& source, std::vector<float>& values
       has_ = on_node(with_.node, [&] {
         ps::store& store = *with_.store;
         store.restore(std::move(segments), std::move(row_segments), values);
-        if (store.version() > 0)
-          store.frozen().advanced(store.version(), store);  // as those that have made it
+        if (store.version() > 0) store.frozen().advanced(store.version(), store);  // like those that made it
         return copy{at.generation(), store.version()};
       });
       return;
     } catch (net::call_error const& e) {
-      // Its world has ended since.
+      // The source's world has ended meanwhile.
       if (e.code() != net::status::not_ready || clock::now() > until) throw;
     }
     std::this_thread::sleep_for(detail::begin_again);
   }
 }
 
-// Makes a step that the source has made. True: with it the others' world ends, for this one to be in the
-// next.
+// Repeats a step of the source. Returns true if the members end their world with it, so that this worker can
+// join the next one.
 EDL_INLINE bool follower::make_next(net::channel& source, std::vector<float>& sums) {
   invariant(has_.has_value(), "steps are made on a copy");
   wire::FollowRequest request;
@@ -129,7 +128,7 @@ EDL_INLINE bool follower::make_next(net::channel& source, std::vector<float>& su
     all.push_back(
         {{{m.task().epoch(), m.task().index()}, m.minibatch(), m.minibatches()}, m.records(), m.skipped()});
   has_->version = on_node(with_.node, [&] {
-    with_.store->frozen().forget();  // nobody knows that they are here
+    with_.store->frozen().forget();  // no member knows of them
     with_.store->step(all, sums);
     return with_.store->version();
   });

@@ -31,7 +31,7 @@ class gpu_sum {
   struct options {
     std::size_t parameters = 0;
     std::string unwanted{};                           ///< why no member tries; empty: all do
-    std::size_t bucket_bytes = std::size_t(8) << 20;  ///< of a bucket, at most: a graph's cut costs some µs
+    std::size_t bucket_bytes = std::size_t(8) << 20;  ///< at most; each cut of a graph costs some µs
     std::chrono::milliseconds join_in{60'000};        ///< NCCL is given up after this
     std::chrono::milliseconds sum_in{300'000};        ///< after which a member is considered lost
     /// An NCCL error is attributed to the loss of a member if that is detected within this time.
@@ -92,14 +92,14 @@ class gpu_sum {
   options options_;
   buckets buckets_;
   arena::summands summands_;
-  std::string failed_;  // an error of NCCL's that was nobody's loss: it is not tried again
+  std::string failed_;  // an NCCL error that no lost member explains: not retried
   std::shared_ptr<collective::group> group_;
-  std::unique_ptr<communicator> link_;  // null: it has ended
+  std::unique_ptr<communicator> link_;  // null: closed
   bool joined_ = false;
   std::optional<collective::broken> broken_;
   int version_ = 0;
-  std::size_t next_ = 0;  // buckets from this one on are on their way
-  float weight_ = 0;      // of what is on its way
+  std::size_t next_ = 0;  // buckets from this one on are in flight
+  float weight_ = 0;      // of the minibatch in flight
   std::optional<contribution> mine_;
   std::vector<float> identities_;
 };

@@ -16,7 +16,7 @@
 namespace edl::replica {
 namespace detail {
 
-/// Bytes in numbers that a sum with zeros leaves as they are, two in a float.
+/// Encodes bytes as numbers, two in a float, that a sum with zeros preserves.
 inline void write_bytes(std::span<std::byte const> bytes, std::span<float> into) {
   for (std::size_t i = 0; i < into.size(); ++i)
     into[i] = float(unsigned(bytes[2 * i]) | unsigned(bytes[2 * i + 1]) << 8);
@@ -30,12 +30,12 @@ inline void read_bytes(view<float> from, std::span<std::byte> into) {
   }
 }
 
-/// How long somebody who waits for a GPU looks without a pause.
+/// How long a wait for the GPU polls without pauses.
 inline constexpr std::chrono::milliseconds patient_after{2};
 
 }  // namespace detail
 
-/// Why a member's GPU cannot be joined with others, in the order in which it is told.
+/// Why a member's GPU cannot be joined, in order of precedence in messages.
 enum class gpu_sum::refused : std::uint32_t { no, processor, unable, nccl, failed };
 
 struct gpu_sum::member {
@@ -73,7 +73,7 @@ EDL_INLINE void gpu_sum::leave() {
 
 // ---- Joining ----
 
-/// Who the members are, each as it says itself.
+/// Exchanges the members' descriptions of themselves.
 EDL_INLINE std::vector<gpu_sum::member> gpu_sum::introduce(refused why) {
   constexpr std::size_t of_uuid = 8, each = of_uuid + 3;
   auto const size = std::size_t(group_->size());
@@ -96,7 +96,7 @@ EDL_INLINE std::vector<gpu_sum::member> gpu_sum::introduce(refused why) {
   return members;
 }
 
-/// What the first member has drawn; zeros if it could not.
+/// Distributes the id that the first member has drawn; zeros if it could not.
 EDL_INLINE gpu_meeting gpu_sum::meet() {
   gpu_meeting where{};
   std::optional<error> failed;
@@ -125,8 +125,8 @@ EDL_INLINE void gpu_sum::join() {
   try_out();
 }
 
-/// NCCL connects members when sums of a size first need it, which takes time, and all of them: not amid a
-/// pass.
+/// NCCL connects members when it first computes a sum of some size. That takes time and needs all members, so
+/// it must not happen during a pass.
 EDL_INLINE void gpu_sum::try_out() {
   summands_.gpu->mark(int(buckets_.count()) + 1);
   for (float const weight : {1.0f, 0.0f}) {
@@ -154,7 +154,7 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
   std::vector<std::size_t> borders;
   for (std::size_t i = 0; i < buckets_.count(); ++i) borders.push_back(buckets_[i].first);
   bool const tries = there_ && unable.empty() && failed_.empty();
-  // The memory is asked for even by who will not sum: it has the GPU's name.
+  // A member that will not sum asks for the memory, too, because it carries the GPU's name.
   if (there_) summands_ = there_->sum_with_others(tries ? borders : std::vector<std::size_t>{});
   auto const all = introduce(!there_            ? refused::processor
                              : !unable.empty()  ? refused::unable
@@ -198,7 +198,7 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
     why = e.what();
     link_.reset();
   }
-  if (!everybody(why.empty())) {  // and nobody is lost, whose fault it would be
+  if (!everybody(why.empty())) {  // no member is lost, which would explain the error
     failed_ = why;
     return refuse(why.empty() ? -1 : group_->rank(), "NCCL has failed on another worker");
   }
@@ -211,7 +211,7 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
 
 // ---- Steps ----
 
-/// Until `done`, or the group breaks. What takes too long is an error.
+/// Waits until `done`, or until the group breaks. Throws if that takes too long.
 template <class Done>
 void gpu_sum::wait(Done done, std::chrono::milliseconds most) {
   auto const began = clock::now();
@@ -231,7 +231,7 @@ void gpu_sum::wait(Done done, std::chrono::milliseconds most) {
   }
 }
 
-/// A member's loss is noticed by NCCL, too, and as an error of its own.
+/// NCCL notices a lost member, too, and reports that as an error of its own.
 template <class Work>
 void gpu_sum::blaming(Work work) {
   try {
@@ -259,7 +259,7 @@ EDL_INLINE void gpu_sum::end(collective::broken const& why) {
   throw why;
 }
 
-// The buckets that are left, down to this one.
+// Sums the remaining buckets, down to this one.
 EDL_INLINE void gpu_sum::add(std::size_t down_to, float weight, int mark) {
   invariant(link_ && down_to <= buckets_.count(), "buckets are summed over a link");
   while (next_ > down_to) {
@@ -277,7 +277,7 @@ EDL_INLINE void gpu_sum::ready(contribution const& c, std::size_t first) {
   try {
     blaming([&] { add(to, weight_, int(to) + 1); });
   } catch (collective::broken const&) {
-    // Kept.
+    // Keep the error; `sum` throws it.
   }
 }
 
@@ -300,7 +300,7 @@ EDL_INLINE std::vector<contribution> gpu_sum::sum() {
   };
   if (mine_) detail::write_identity(*mine_, identity(std::size_t(group_->rank())));
   blaming([&] {
-    // A minibatch without records has made no pass: what is zeroed may still be at work for one before.
+    // A minibatch without records has made no pass, and an earlier pass may still use the zeroed memory.
     if (weight_ == 0) summands_.gpu->mark(all_there);
     add(0, weight_, all_there);
     wait([&] { return link_->ready(); }, options_.sum_in);

@@ -71,7 +71,7 @@ class replica final : public worker::remote_link {
     /// Called, on the node's thread, for versions that the store has frozen; only in the first member of a
     /// world.
     std::function<void(std::uint64_t generation, ps::push_result const&)> frozen;
-    /// Does the preparations of a first pass, before others wait for it.
+    /// Does the preparations for a first pass, so that others need not wait for them later.
     std::function<void()> warm_up = [] {};
   };
 
@@ -99,7 +99,7 @@ class replica final : public worker::remote_link {
   /// The number of its world; 0: none yet.
   std::uint64_t generation() const override { return number_; }
 
-  /// The master is at another generation.
+  /// The master is at generation `next`: this world is over.
   void world_is_over(std::uint64_t next);
 
   /// Whether it can copy the model from others while they continue.
@@ -116,10 +116,10 @@ class replica final : public worker::remote_link {
   struct member {
     std::uint32_t id = 0;
     bool current = false;
-    std::unique_ptr<net::channel> to;  // null: itself
+    std::unique_ptr<net::channel> to;  // null: this member itself
   };
 
-  /// During this object's lifetime it waits for others.
+  /// While this object lives, this member waits for others.
   struct waiting {
     std::atomic<int>& count;
     explicit waiting(std::atomic<int>& of) : count(of) { ++count; }
@@ -162,28 +162,28 @@ class replica final : public worker::remote_link {
   step_log log_;
 
   std::atomic<std::uint64_t> number_{0};
-  std::atomic<std::uint64_t> over_{0};  // worlds below are
-  std::mutex lock_;                     // of `group_`
+  std::atomic<std::uint64_t> over_{0};  // worlds below this one are over
+  std::mutex lock_;                     // guards `group_`
   std::shared_ptr<collective::group> group_;
   std::vector<member> members_;  // by rank
   int rank_ = 0;
   std::optional<pending_step> pending_;
   std::optional<step_log::step> last_step_;  // of a world that ends with it
-  bool current_ = false;                     // the store is what the world starts from
+  bool current_ = false;                     // the store has the world's initial state
   bool copied_ = false;                      // the store holds a world's state
   bool finished_ = false;                    // the job is over
   bool ends_ = false;                        // its world has made its last step
-  std::uint64_t copied_world_ = 0;           // the world that the store is a copy of
-  std::uint64_t version_ = 0;                // of the store
+  std::uint64_t copied_world_ = 0;           // the world of which the store is a copy
+  std::uint64_t version_ = 0;                // version of the store
   std::optional<std::uint32_t> suspect_;
-  std::size_t place_ = 0;  // of what is computed, among this member's own
+  std::size_t place_ = 0;  // of the current minibatch, among this member's places
   bool last_turn_ = true;
   ps::push_result last_;
-  std::uint64_t here_ = 0;  // the version that the GPU holds
+  std::uint64_t here_ = 0;  // the version in the GPU's memory
   std::function<bool()> stopping_;
   std::atomic<int> waits_{0};
-  std::atomic<duration> step_time_{};  // of the last
-  time_point stepped_{};               // when it was made
+  std::atomic<duration> step_time_{};  // duration of the last step
+  time_point stepped_{};               // when the last step was made
 };
 
 }  // namespace edl::replica

@@ -29,20 +29,20 @@
 namespace edl::replica {
 namespace detail {
 
-// Whose machine or process is gone is told by the links' ends or by the master. This finds who hangs; a
-// member may well be at a long evaluation.
+// The end of a link, or the master, reports a lost machine or process. This timeout detects members that
+// hang; it is long, because a member may be in a long evaluation.
 inline constexpr std::chrono::seconds silence{300};
 
 inline constexpr std::chrono::seconds links_in{10}, copy_in{600};
 
-// How often a member that waits for another one's answer looks whether the world is over.
+// How often a member that waits for another's reply checks whether the world is over.
 inline constexpr std::chrono::milliseconds look_up{20}, ask_again{2};
 
-// How long others may keep one waiting that is told to stop: about a step, and less than those have who stop
-// it.
+// How long a member that was asked to stop waits for others: about a step, and less than the grace period of
+// whoever stops it.
 inline constexpr std::chrono::milliseconds least_patience{1000}, most_patience{10'000};
 
-/// Why a job's sums are the host's wherever it runs; empty: they need not be.
+/// Why a job always sums on the hosts; empty: it need not.
 EDL_INLINE std::string keeps_to_ring(job const& j) {
   if (j.training.allreduce_transport == allreduce_transport::ring) return "--allreduce_transport=ring";
   if (j.training.fixed_global_batch)
@@ -89,7 +89,7 @@ EDL_INLINE replica::~replica() {
   if (group_) group_->abort();
 }
 
-// What holds whenever the worker's thread is not amid a change of worlds.
+// Invariants whenever the worker's thread is not changing worlds.
 EDL_INLINE void replica::check() const {
   invariant(members_.empty() || (rank_ >= 0 && std::size_t(rank_) < members_.size()),
             "a member has a rank in its world");
@@ -103,7 +103,7 @@ EDL_INLINE void replica::check() const {
             "a step is summed in one place, by hosts or by GPUs");
 }
 
-// Who breaks a sum is named to the master when the next world is entered.
+// Remembers the member that broke a sum, to report it to the master when entering the next world.
 EDL_INLINE void replica::blame(collective::broken const& e) {
   if (e.rank() < 0) return;
   invariant(std::size_t(e.rank()) < members_.size(), "whoever breaks a sum is a member");
@@ -113,7 +113,7 @@ EDL_INLINE void replica::blame(collective::broken const& e) {
 // ---- Worlds ----
 
 EDL_INLINE void replica::world_is_over(std::uint64_t next) {
-  // Before anything is interrupted: whoever wakes by it looks here for the reason.
+  // Set this before interrupting anything: the interrupted calls look here for the reason.
   over_ = next;
   dependencies_.meeting.interrupt(next - 1);
   std::lock_guard const guard(lock_);
@@ -125,8 +125,8 @@ EDL_INLINE void replica::stop_when(std::function<bool()> stopping) {
   dependencies_.node.spawn([this] { return watch_stop(); });
 }
 
-// Another may hang, or be out of reach, and who is told to stop has no time to find that out. As where it had
-// died, what is under way is void.
+// Another member may hang or be unreachable, and a process that was asked to stop has no time to find out. As
+// if it had died, the step in progress is then void.
 EDL_INLINE asio::awaitable<void> replica::watch_stop() {
   asio::steady_timer timer(dependencies_.node.executor());
   std::optional<time_point> since;
@@ -211,7 +211,7 @@ EDL_INLINE bool replica::may_follow() const {
          (!dependencies_.there || !detail::keeps_to_ring(dependencies_.job).empty());
 }
 
-// Where it fails, the next world is this one's all the same, and waits until it has a copy.
+// If following fails, this worker takes part in the next world, which then waits until it has a copy.
 EDL_INLINE void replica::follow(wire::World const& w) {
   auto const& from = w.members(int(self_.id) % w.members_size());
   net::channel source(dependencies_.node, net::parse_addresses(from.addresses()),
@@ -233,7 +233,7 @@ EDL_INLINE void replica::follow(wire::World const& w) {
   number_ = std::max(w.number(), copied_ ? copied_world_ : 0);
 }
 
-// False: the world broke before it began.
+// Returns false if the world breaks before it begins.
 EDL_INLINE bool replica::take_place(wire::World const& w) {
   number_ = w.number();
   members_.clear();
@@ -263,7 +263,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
     sum_.enter(formed);
     rows_.enter(formed->size(), formed->rank());
     shares_.enter(formed->size(), formed->rank(), int(w.wanted()));
-    // The news may have come before there was a group to abort.
+    // The world may have ended before there was a group to abort.
     if (over_ > w.number()) throw collective::broken("the next world is being formed");
     copy_from(w);
     if (!share_rows(w)) {
@@ -282,11 +282,11 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
   return true;
 }
 
-// The store is the world's: others may copy it.
+// The store now has the world's state: others may copy it.
 EDL_INLINE void replica::begin(wire::World const& w) {
   copied_ = true;
   copied_world_ = w.number();
-  // What the last world's first member has frozen, but may not have lived to tell.
+  // Report again what the last world's first member has frozen: it may have died before it could.
   on_node([&] {
     dependencies_.server.configured(w.number(), 0, dependencies_.store);
     ps::push_result const due = dependencies_.store->due();
@@ -297,7 +297,7 @@ EDL_INLINE void replica::begin(wire::World const& w) {
   });
 }
 
-// A survivor may have made the step that this one was about to make. What it takes is here, too.
+// Makes the step that this member was about to make, if a survivor has made it: its data is here, too.
 EDL_INLINE bool replica::make_pending(wire::World const& w) {
   if (!pending_ || !pending_->leads_to(w.of(), w.version())) return false;
   on_node([&] {
@@ -307,14 +307,14 @@ EDL_INLINE bool replica::make_pending(wire::World const& w) {
   return true;
 }
 
-// Throws call_error, and that soon when the world is over.
+// Throws call_error, soon after the world is over.
 EDL_INLINE net::reply replica::await(net::started_call& call) {
   while (!call.wait_for(detail::look_up))
     if (over_ > number_) call.cancel();
   return call.get();
 }
 
-// Asks other members until they answer. Throws `broken` when the world is over, and where one is lost.
+// Calls other members and retries until they reply. Throws `broken` if the world ends or a member is lost.
 EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_call> const& calls) {
   for (member_call const& c : calls)
     invariant(c.member < members_.size() && members_[c.member].to, "calls go to other members of the world");
@@ -325,7 +325,7 @@ EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_cal
       answers.push_back(await(started[i]).message);
       ++i;
     } catch (net::call_error const& e) {
-      // It may not have heard of this world yet.
+      // The other member may not know of this world yet.
       if (over_ > number_) throw collective::broken("its world is over");
       if (e.code() != net::status::not_ready) throw collective::broken(e.what(), int(calls[i].member));
       std::this_thread::sleep_for(detail::ask_again);
@@ -334,7 +334,8 @@ EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_cal
   return answers;
 }
 
-// Here, as the node's thread waits for no disk. Storage that fails for a while is waited for, as servers do.
+// Loads a checkpoint on this thread, because the node's thread must not wait for a disk. Retries while the
+// storage fails, as servers do.
 EDL_INLINE void replica::restore(std::string const& checkpoint) {
   auto const work = [&] {
     shares_.prepare(checkpoint);
@@ -349,7 +350,7 @@ EDL_INLINE void replica::restore(std::string const& checkpoint) {
   when_storage_allows(work, rest, dependencies_.log);
 }
 
-// Makes the store what the world starts from, but for the rows of tables that others have.
+// Brings the store to the world's initial state, except for the rows of tables that other members have.
 EDL_INLINE void replica::copy_from(wire::World const& w) {
   std::vector<std::size_t> sources;
   for (std::size_t i = 0; i < members_.size(); ++i)
@@ -364,7 +365,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
       on_node([&] { dependencies_.server.offers(w.number(), 0, dependencies_.store); });
     return;
   }
-  // Different members copy from different ones, as far as there are enough.
+  // Different members copy from different sources, as far as there are enough.
   std::size_t const from = sources[std::size_t(rank_) % sources.size()];
   invariant(from != std::size_t(rank_), "a member that needs a copy takes it from another");
   auto const began = clock::now();
@@ -384,7 +385,7 @@ EDL_INLINE void replica::copy_from(wire::World const& w) {
   dependencies_.log.info(copied_line(w.version(), members_[from].id, values.size(), began));
 }
 
-// False: rows are lost. Then no copy is a copy any more, and the master goes back to a checkpoint.
+// Returns false if rows are lost. Then every copy is incomplete, and the master rolls back to a checkpoint.
 EDL_INLINE bool replica::share_rows(wire::World const& w) {
   if (dependencies_.store->rows().tables() == 0) return true;
   std::shared_ptr<collective::group> const group = group_;
@@ -397,18 +398,18 @@ EDL_INLINE bool replica::share_rows(wire::World const& w) {
     copied_ = false;
     return false;
   }
-  // Others may give up what it has fetched before it hears of that.
+  // From here on this is a copy: once all have gathered, others may drop rows that it has fetched.
   copied_ = true;
   copied_world_ = w.number();
   shares_.resolve(*group);
   if (std::ranges::none_of(members_, &member::current)) return true;
-  // All are to have frozen what the first of them tells the master of.
+  // Every member must have frozen what the first member reports to the master.
   on_node([&] { dependencies_.store->freeze_rows(); });
   group->barrier();
   return true;
 }
 
-// The members' GPUs sum, if all of them can; the copy is where the sums are.
+// Lets the members' GPUs compute the sums, if all of them can; the copy then moves to the GPU's memory.
 EDL_INLINE void replica::join_gpus(std::shared_ptr<collective::group> const& group) {
   if (dependencies_.job.command != command::train) return;
   bool const one = on_node([&] { return dependencies_.store->segments().size() == 1; });
@@ -448,26 +449,25 @@ EDL_INLINE void replica::step() {
   bool complete = false;
   try {
     if (!group || over_ > number_) throw collective::broken("its world is over");
-    // Where one is to leave, the others end this world with it, and lose nothing that they compute.
+    // If a member is to leave, all end this world together with this step, and lose no computed gradients.
     all = gpus_.joined() ? gpus_.sum() : sum_.sum(log_.wants_end() || (stopping_ && stopping_()));
     if (dependencies_.store->rows().tables() > 0) {
       rows = rows_.exchange(*group);
-      // Nobody comes here before all have made the last step.
+      // No member gets here before all have made the previous step.
       if (shares_.divide())
         dependencies_.log.info(fmt::format(
             "version {}: the tables are no longer small; this worker has hash slots "
             "[{}, {}) of them from now on",
             version_, dependencies_.store->rows().slots().first, dependencies_.store->rows().slots().last));
     }
-    // A task that was slow, and went to another: both may do the same minibatch. All see it, and the next
-    // world leases it once.
+    // A slow task may have gone to another member, and both may train the same minibatch. All members see
+    // that, and the next world leases the task once.
     for (std::size_t i = 0; i < all.size(); ++i)
       if (std::any_of(all.begin(), all.begin() + std::ptrdiff_t(i),
                       [&](contribution const& c) { return c.key == all[i].key; }))
         throw collective::broken(
             fmt::format("two members did minibatch {} of task {}", all[i].key.index, all[i].key.task.index));
-    // A barrier that breaks may have been passed by others, who then make the step: it is kept
-    // (`make_pending`).
+    // If a barrier breaks, others may have passed it and make the step: keep its data (`make_pending`).
     if (complete = shares_.divided() && !all.empty(); complete) group->barrier();
     complete = false;
     if (!all.empty()) last_ = on_node([&] { return apply(all, rows); });
@@ -498,20 +498,20 @@ EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
   dependencies_.server.stepped();
   made.version = r.version;
   invariant(!last_step_, "a world makes one last step");
-  // Followers get a world's last step when all members have made it (`end_world`).
+  // Followers get a world's last step only when all members have made it (`end_world`).
   last ? void(last_step_ = std::move(made)) : log_.add(std::move(made));
   if ((r.evaluate || r.checkpoint) && rank_ == 0) dependencies_.frozen(number_, r);
   return r;
 }
 
-// A newcomer has caught up. Nobody leaves before all have made the last step, and whoever follows has it
-// after that.
+// A follower has caught up. No member leaves before all have made the last step; after that the followers get
+// it, too.
 EDL_INLINE void replica::end_world(collective::group& group) {
   invariant(last_step_ && !ends_, "a world ends once, with its last step");
   try {
     group.barrier();
   } catch (collective::broken const&) {
-    // Another has passed it and left, or is lost.
+    // Another member has passed the barrier and left, or is lost.
   }
   on_node([&] { log_.add(*std::move(last_step_)); });
   last_step_.reset();
@@ -544,7 +544,7 @@ EDL_INLINE void replica::ready(contribution const& minibatch, view<float> gradie
     if (dependencies_.store->segments().not_yet_applied(minibatch)) gpus_.ready(minibatch, first);
     return;
   }
-  // What some elements have counted before is left out when all gradients are there.
+  // If some elements have counted the minibatch before, they are left out once all gradients are known.
   if (sum_.begun() || dependencies_.store->segments().not_yet_applied(minibatch))
     sum_.ready(place_, minibatch, gradients, first);
 }
@@ -556,7 +556,7 @@ EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint
     gpus_.bring(minibatch, dependencies_.store->segments().not_yet_applied(minibatch));
   } else if (place_ < sum_.own().count) {
     auto const added = sum_.bring(place_, minibatch, gradients, state_change);
-    // A sum that has begun is of a minibatch that nobody has counted (`ready`).
+    // A sum begins early only for a minibatch that no element has counted (`ready`).
     if (!sum_.begun()) dependencies_.store->segments().leave_out(minibatch, added);
     if (!rows.empty()) rows_.bring(place_, rows, float(minibatch.records));
   }
@@ -575,7 +575,7 @@ EDL_INLINE void replica::idle(std::chrono::milliseconds timeout) {
   try {
     if (group_ && over_ <= number_) begun = group_->begun(timeout);
   } catch (collective::broken const&) {
-    // The step meets it again.
+    // The next step meets the same error and handles it.
   }
   if (begun || pending() > 0) step();
 }
@@ -592,7 +592,7 @@ EDL_INLINE std::uint64_t replica::pull(std::span<float> variables) {
   });
 }
 
-// Nobody makes a step without this thread, so no row changes meanwhile.
+// Only this thread makes steps, so no row changes meanwhile.
 EDL_INLINE void replica::pull_rows(sparse::minibatch_rows& rows) {
   waiting const others(waits_);
   try {
@@ -616,7 +616,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
     return true;
   });
   if (here) return;
-  // It came later than that version.
+  // This member joined after that version.
   waiting const others(waits_);
   std::string why = "no other member";
   bool silent = false;
@@ -639,7 +639,7 @@ EDL_INLINE void replica::pull_frozen(std::uint64_t version, std::span<float> var
     } catch (net::call_error const& e) {
       why = e.what();
       if (over_ > number_) break;
-      // What says no is a member that does not have it; all else is no fault of the task.
+      // `internal`: that member lacks the version. Any other error is not the task's fault.
       if (e.code() != net::status::internal) {
         silent = true;
         suspect_ = m.id;

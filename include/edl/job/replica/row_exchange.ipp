@@ -52,7 +52,8 @@ EDL_INLINE void row_exchange::bring(std::size_t place, std::span<sparse::row_gra
 
 EDL_INLINE std::vector<std::vector<sparse::row_gradients>> row_exchange::exchange(collective::group& with) {
   invariant(mine_.size() == own_.count, "each own place has its rows");
-  // How many rows each place has of each table, in two floats of 16 bits; before them, whether it has any.
+  // For each place: whether it has any rows; then for each table the number of rows, in two floats of 16
+  // bits.
   std::size_t const tables = widths_.size(), per_place = 1 + 2 * tables;
   counts_.assign(places_ * per_place, 0);
   for (std::size_t i = 0; i < own_.count; ++i) {
@@ -77,7 +78,7 @@ EDL_INLINE std::vector<std::vector<sparse::row_gradients>> row_exchange::exchang
       floats += rows_of(p, t) * (detail::floats_per_id + widths_[t]);
     }
   all_.assign(floats, 0);
-  auto const each = [&](auto const& visit) {  // visit(place, table, where its floats begin, rows)
+  auto const each = [&](auto const& visit) {  // visit(place, table, offset of its floats, rows)
     std::size_t at = 0;
     for (std::size_t p = 0; p < places_; ++p)
       for (std::size_t t = 0; t < tables; ++t) {

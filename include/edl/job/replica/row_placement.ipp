@@ -21,7 +21,7 @@ EDL_INLINE row_placement::row_placement(std::span<slot_set const> has, int copie
       members_(std::size_t(groups_)) {
   std::vector<slot_set> share;
   for (int g = 0; g < groups_; ++g) share.push_back(slots_in(slots_of(g)));
-  // The smallest group, and among these one whose rows the member has, if any does.
+  // Joins the smallest group, preferring one whose rows the member has.
   auto const join = [&](std::size_t rank, std::size_t most, bool only_its_own) {
     bool const any = has[rank].any() && !has[rank].all();
     int best = -1;

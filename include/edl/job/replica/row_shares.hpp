@@ -98,7 +98,7 @@ class row_shares {
   int size_ = 1, rank_ = 0;
   int wanted_ = 0;
   bool divided_ = false, due_ = false;
-  slot_set has_;  // of whose rows the store has all; it may hold more, which are on their way
+  slot_set has_;  // slots of which the store has all rows; it may hold others, whose rows are still arriving
   std::optional<sparse::divided_rows> rows_;  // by group
 };
 

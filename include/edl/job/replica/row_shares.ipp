@@ -25,10 +25,10 @@ inline constexpr element_range all_slots{0, sparse::hash_slots};
 inline constexpr std::size_t mebibyte = std::size_t{1} << 20;
 inline constexpr std::chrono::minutes rows_in{10};  // a stalled connection is given up much earlier
 
-/// Bytes of the files that a checkpoint has of rows, or of an exported model; 0: without any.
+/// The size in bytes of the files of rows of a checkpoint or an exported model; 0: it has none.
 EDL_INLINE std::size_t bytes_of_rows(std::string const& from) {
   if (from.empty()) return 0;
-  std::error_code not_there;  // which whoever reads it tells
+  std::error_code not_there;  // the code that reads the file reports a missing one
   if (!std::filesystem::is_directory(from, not_there)) {
     auto const size = std::filesystem::file_size(from, not_there);
     return not_there ? 0 : std::size_t(size);
@@ -68,14 +68,14 @@ EDL_INLINE void row_shares::prepare(std::string const& from) {
   invariant(placement_.has_value(), "a checkpoint is shared in a world that was entered");
   bool const large = placement_->groups() > 1 && detail::bytes_of_rows(from) > options_.small;
   element_range const slots = large ? own() : detail::all_slots;
-  // What is there is of another state.
+  // The store's rows belong to another state.
   options_.on_node([&] { options_.store->rows().hold(slots, options_.store->rows().of({})); });
   has_ = slots_in(slots);
 }
 
 namespace detail {
 
-// A member tells its hash slots by 16 bits in a number, which is exact, and then what else all are to know.
+// A member describes its hash slots by floats that carry 16 bits each, exactly. The other values follow.
 inline constexpr std::size_t bits_per_number = 16, slot_numbers = sparse::hash_slots / bits_per_number;
 inline constexpr std::size_t mebibytes_at = slot_numbers, copies_at = slot_numbers + 1,
                              small_at = slot_numbers + 2, numbers_of_member = slot_numbers + 3;
@@ -140,7 +140,7 @@ EDL_INLINE bool row_shares::gather(collective::group& with, std::uint64_t world)
   due_ = false;
   divided_ = placement_->groups() > 1 && (parts || large);
   element_range const wanted = divided_ ? own() : detail::all_slots;
-  // With what a world that broke has left half fetched: `resolve` is to give that up, too.
+  // Include rows that a broken world has fetched partly, so that `resolve` drops them, too.
   element_range const there_now = options_.store->rows().slots();
   options_.on_node([&] {
     options_.store->rows().hold(
@@ -156,20 +156,19 @@ EDL_INLINE void row_shares::resolve(collective::group& with) {
   give_up_all_but(divided_ ? own() : detail::all_slots);
 }
 
-// The node's thread answers others meanwhile, and tells the master that this process lives.
+// Works on this thread, so that the node's thread can serve others and send heartbeats.
 EDL_INLINE void row_shares::give_up_all_but(element_range slots) {
   ps::store& store = *options_.store;
   if (overlap(store.rows().slots(), slots) != store.rows().slots()) {
     auto fewer = store.rows().of(slots);
-    ps::table_rows::table_list
-        old;  // freed here: that takes long, and the node's thread has others to answer
+    ps::table_rows::table_list old;  // freed here, because that takes long and would block the node's thread
     options_.on_node([&] { old = store.rows().hold(slots, std::move(fewer)); });
   }
   has_ = slots_in(slots);
   check();
 }
 
-// Different members ask different ones of those that have the same.
+// Of the members with the same rows, different members ask different ones.
 EDL_INLINE void row_shares::fetch(std::vector<holding> const& from, element_range slots,
                                   std::uint64_t world) {
   for (std::size_t at = slots.first; at < slots.last;) {

@@ -18,7 +18,7 @@ namespace edl::replica {
 namespace detail {
 
 inline constexpr std::size_t least_steps = 8;
-// What a world may wait for where steps are short: its forming takes longer than so many bytes.
+// How many bytes of steps a world may wait for: forming a world takes longer than sending them.
 inline constexpr std::size_t near_bytes = 2u << 20;
 
 EDL_INLINE std::string to_message(step_log::step const& s, bool last = false) {
@@ -59,7 +59,7 @@ EDL_INLINE void step_log::forget() {
   look();
 }
 
-// Steps that all have are dropped.
+// Drops the steps that all followers have.
 EDL_INLINE void step_log::look() {
   std::uint64_t least = ~std::uint64_t{0};
   for (auto const& [worker, version] : followers_) least = std::min(least, version);
@@ -115,14 +115,14 @@ EDL_INLINE asio::awaitable<void> step_log::handle(net::request& r) {
   }
   auto const until = clock::now() + r.time_left();
   std::shared_ptr<step const> found;
-  // `next` throws as soon as it does not follow any more, so that this ends.
+  // `next` throws once the worker no longer follows, so this loop ends.
   while (!(found = next(worker)))
     if (!co_await changed_.wait_until(until))
       throw net::call_error(net::status::not_ready, fmt::format("{} makes no step", options_.name));
   bool const last = found->last && brought_.contains(worker);
   std::string const message = detail::to_message(*found, last);
   co_await r.reply(message, std::as_bytes(std::span(found->sums)));
-  // It may have begun to follow anew on another connection while this one's answer was on its way.
+  // The worker may have started over on another connection while this reply was in flight.
   if (auto const it = followers_.find(worker);
       last && it != followers_.end() && it->second < found->version) {
     followers_.erase(it);

@@ -101,19 +101,19 @@ class step_sum {
   buckets buckets_;
   std::size_t places_ = 0;
   collective::share own_;
-  std::vector<float> values_;             // the first own place's, or the sums; then identities
+  std::vector<float> values_;             // of the first own place, or the sums; then identities
   std::vector<std::vector<float>> more_;  // of the other own places
   std::vector<std::optional<contribution>> mine_;
-  std::vector<view<float>> views_;  // of own places, in a bucket
+  std::vector<view<float>> views_;  // of own places, within a bucket
   std::size_t brought_ = 0;
   std::optional<early> ahead_;
-  std::size_t announced_ = 0;  // the last of the ready buckets
+  std::size_t announced_ = 0;  // the last bucket that was reported ready
   bool ends_ = false;
 
   std::mutex lock_;
   std::condition_variable changed_;
   std::shared_ptr<collective::group> group_;
-  std::size_t ready_ = 0, summed_ = 0;  // buckets from this one on are
+  std::size_t ready_ = 0, summed_ = 0;  // buckets from these on are ready, or summed
   bool busy_ = false, stopped_ = false;
   std::exception_ptr failed_;
   std::thread thread_;

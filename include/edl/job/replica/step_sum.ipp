@@ -19,7 +19,7 @@ EDL_INLINE step_sum::~step_sum() {
   {
     std::lock_guard const guard(lock_);
     stopped_ = true;
-    if (busy_) group_->abort();  // or the thread, which is joined, would wait for members that hang
+    if (busy_) group_->abort();  // otherwise the thread, which is joined, would wait for members that hang
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
@@ -41,7 +41,7 @@ EDL_INLINE void step_sum::start_anew() {
 
 EDL_INLINE void step_sum::enter(std::shared_ptr<collective::group> group) {
   std::unique_lock guard(lock_);
-  ready_ = summed_;  // no bucket is begun any more
+  ready_ = summed_;  // begins no further bucket
   changed_.wait(guard, [&] { return !busy_; });
   group_ = std::move(group);
   failed_ = nullptr;
@@ -55,7 +55,7 @@ EDL_INLINE void step_sum::enter(std::shared_ptr<collective::group> group) {
   start_anew();
 }
 
-// Places that are left empty count as nothing.
+// Empty places count as zeros.
 EDL_INLINE void step_sum::fill_gaps() {
   for (std::size_t i = 0; i < own_.count; ++i)
     if (!mine_[i] && !(ahead_ && ahead_->place == i)) std::ranges::fill(term(i), 0.0f);
@@ -67,7 +67,7 @@ EDL_INLINE void step_sum::ready(std::size_t place, contribution const& c, view<f
   if (!thread_.joinable()) try {
       thread_ = std::thread([this] { run(); });
     } catch (std::system_error const&) {
-      return;  // the system has none to give: afterwards, then
+      return;  // the system has no thread to spare: sum afterwards
     }
   invariant(place < own_.count && !mine_[place], "a minibatch becomes ready before it is brought");
   invariant(!ahead_ || ahead_->place == place, "one minibatch of a step is summed ahead");
@@ -127,7 +127,7 @@ EDL_INLINE void step_sum::run() {
     changed_.wait(guard, [&] { return stopped_ || (summed_ > ready_ && !failed_); });
     if (stopped_) return;
     invariant(group_ && summed_ <= buckets_.count(), "a bucket that is ready is summed in a group");
-    auto const group = group_;  // `enter` waits for `busy_`, and the group outlives the sum all the same
+    auto const group = group_;  // `enter` waits for `busy_`, but let the group outlive the sum in any case
     std::size_t const index = summed_ - 1;
     std::exception_ptr why;
     busy_ = true;
