@@ -61,7 +61,7 @@ class copy_on_write {
  private:
   std::size_t spares_;
   buffer current_;
-  std::vector<buffer> others_;  // states given out before, and arrays to be used again
+  std::vector<buffer> others_;  // states that were handed out, and spare arrays
 };
 
 }  // namespace edl::ps

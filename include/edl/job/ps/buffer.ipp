@@ -33,7 +33,7 @@ EDL_INLINE buffer::buffer(buffer const& other) noexcept : block_(other.block_) {
 }
 
 EDL_INLINE buffer::~buffer() {
-  // Release: what was read through this handle comes before whatever the last one does with the array.
+  // Release: reads through this handle complete before the last handle reuses the array.
   if (block_ && block_->handles.fetch_sub(1, std::memory_order_acq_rel) == 1) delete block_;
 }
 

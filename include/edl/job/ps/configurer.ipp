@@ -52,7 +52,7 @@ EDL_INLINE asio::awaitable<void> configurer::compare(net::request& r) {
   co_await r.reply(answer);
 }
 
-// Asks the holder of a range, again as long as it has not heard of the generation.
+// Asks the holder of a range, and repeats that until the holder knows of the generation.
 EDL_INLINE asio::awaitable<std::string> configurer::ask_holder(net::channel& holder, std::uint64_t generation,
                                                                net::outgoing what) {
   asio::steady_timer timer(node_.executor());
@@ -68,7 +68,7 @@ EDL_INLINE asio::awaitable<std::string> configurer::ask_holder(net::channel& hol
   }
 }
 
-// A store with the state of the holder's; null: the one that is here has it.
+// Makes a store with the holder's state; null: the server's own store already has that state.
 EDL_INLINE asio::awaitable<std::shared_ptr<store>> configurer::fetch(std::uint64_t generation,
                                                                      std::uint32_t range,
                                                                      std::vector<std::string> const& from) {
@@ -111,7 +111,7 @@ EDL_INLINE asio::awaitable<void> configurer::fetch_rows(store& into, net::channe
     }
 }
 
-// A store in the state of a checkpoint, or in its initial one.
+// Makes a store with the state of a checkpoint, or with the initial state.
 EDL_INLINE asio::awaitable<std::shared_ptr<store>> configurer::restored(std::uint32_t range,
                                                                         std::string const& from) {
   std::shared_ptr<store> const fresh = options_.make(range);
@@ -119,15 +119,15 @@ EDL_INLINE asio::awaitable<std::shared_ptr<store>> configurer::restored(std::uin
   try {
     co_await disk_.run(std::string(), restore);
   } catch (storage_error const& e) {
-    // It is asked again, and the storage may have come back.
+    // The master will ask again, and the storage may have recovered by then.
     if (!e.may_pass()) throw;
     throw net::call_error(net::status::not_ready, fmt::format("{}: {}", options_.name, e.what()));
   }
   co_return fresh;
 }
 
-// One assignment. Nothing is done when the generation is served: asked again, or asked twice, and the other
-// call was the faster.
+// Handles one assignment. Does nothing if the generation is already served: the master has repeated the call,
+// or a concurrent call was faster.
 EDL_INLINE asio::awaitable<void> configurer::take(wire::ConfigureRequest const& request, int number) {
   std::uint64_t const generation = request.generation();
   auto const& a = request.assignments(number);
@@ -147,7 +147,7 @@ EDL_INLINE asio::awaitable<void> configurer::take(wire::ConfigureRequest const& 
   if (shards_.generation() == generation) co_return;
   shard& s = shards_.place(a.range());
   if (fresh) s.state = std::move(fresh);
-  s.state->drop_waiting();  // a copy that another has made lacks it
+  s.state->drop_waiting();  // a copy on another server lacks these minibatches
   s.primary = a.primary();
   s.begin(generation);
   s.state->frozen().forget();

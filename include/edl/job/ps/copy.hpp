@@ -10,8 +10,9 @@
 
 namespace edl::ps {
 
-/// The message that goes before a store's variables and slots when another store becomes a copy of it
-/// (`wire::CopyReply`), and back. Throws error for what is none; `from` stands in its text.
+/// Encodes the message that precedes a store's variables and slots when another store copies them
+/// (`wire::CopyReply`); the other function decodes it. Throws error, which names `from`, for an invalid
+/// message.
 std::string describe_copy(full_snapshot const& what);
 struct copied_segments {
   std::vector<checkpoint::segment> segments, row_segments;

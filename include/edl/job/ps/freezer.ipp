@@ -20,7 +20,7 @@ inline error not_frozen(std::uint64_t version, std::string_view what, std::size_
                   version, what, most));
 }
 
-/// What is frozen under a number is that version, for ever.
+/// A version frozen under a number must not change.
 template <class Version>
 Version of_version(Version what, std::uint64_t version) {
   invariant(what.version() == version, "a frozen version is the one that it is kept as");
@@ -48,7 +48,7 @@ EDL_INLINE freezer::kinds freezer::advanced(std::uint64_t version, source const&
 }
 
 EDL_INLINE freezer::kinds freezer::due(std::uint64_t version, source const& now) {
-  // Who has copied a version that is yet to be evaluated may be the last to have it.
+  // A worker that copied a version that is yet to be evaluated may be the last one to have it.
   bool const evaluated = rests_to_evaluate_ && version > 0 && due_at(version, evaluation_steps_);
   if (evaluated && !evaluations_.keeps(version))
     evaluations_.keep(version, detail::of_version(now.averaged(), version));

@@ -13,7 +13,7 @@ namespace detail {
 
 typedef std::uint64_t word_lanes __attribute__((vector_size(32)));
 
-// Fletcher's two sums of words, in the lanes of a vector. Two streams hide what an addition takes.
+// Fletcher's two sums of words, in vector lanes. Two independent streams hide the latency of additions.
 EDL_INLINE std::uint64_t sum_of_words(view<float> block) {
   constexpr std::size_t floats = sizeof(word_lanes) / sizeof(float);
   word_lanes words[2]{}, once[2]{}, twice[2]{};

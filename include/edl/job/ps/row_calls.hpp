@@ -30,7 +30,7 @@ class row_calls {
   class memory;
 
   shards& shards_;
-  std::vector<std::vector<row_update>> buffers_;  // to answer pulls from, reused
+  std::vector<std::vector<row_update>> buffers_;  // reply buffers for pulls, reused
 };
 
 }  // namespace edl::ps

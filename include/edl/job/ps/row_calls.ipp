@@ -14,11 +14,11 @@
 namespace edl::ps {
 namespace detail {
 
-inline constexpr std::size_t rows_per_reply = std::size_t{4} << 20;  // bytes, about
+inline constexpr std::size_t rows_per_reply = std::size_t{4} << 20;  // bytes, approximately
 
 }  // namespace detail
 
-/// Memory for one pull of rows, given back when it is answered: it is large, and fresh pages are slow.
+/// Memory for the reply to one pull of rows. It is reused, because it is large and fresh pages are slow.
 class row_calls::memory {
  public:
   memory(std::vector<std::vector<row_update>>& pool, store const& of, wire::PullRowsRequest const& p)

@@ -7,12 +7,12 @@
 
 namespace edl::ps {
 
-/// Rows of a table that come or go.
+/// Rows of a table in a push or pull.
 struct row_update {
   std::vector<std::uint64_t> ids;
   std::vector<float> values;  ///< gradients, or weights
 
-  /// What rows up to an end came to when they were added, where memory is watched.
+  /// The checksum of the rows up to `end` when they were added, where memory is watched.
   struct piece {
     std::size_t end;
     std::uint64_t sum;

@@ -54,7 +54,7 @@ EDL_INLINE std::optional<std::uint32_t> segments::forerunner(minibatch_key const
 }
 
 EDL_INLINE void segments::check_step(std::span<contribution const> minibatches) const {
-  // Its forerunner may be counted already, or by this step.
+  // The preceding minibatch may have been counted before, or by this step.
   auto const follows = [&](std::size_t i) {
     minibatch_key const& m = minibatches[i].key;
     return std::ranges::any_of(minibatches.first(i), [&](contribution const& c) {

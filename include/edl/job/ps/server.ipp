@@ -63,7 +63,7 @@ EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   auto const request = wire::unpack<wire::PullRequest>(r.message(), r.peer());
   store& from = *shards_.of(request.generation(), request.range()).state;
   if (request.check_memory()) use(options_, [&] { from.check_memory(); });
-  // A frozen version that is also the current one may have been frozen by nobody: the end of a job.
+  // At the end of a job nobody may have frozen the last version, but it is also the current one.
   snapshot const s = !request.frozen()                     ? from.snapshot()
                      : request.version() == from.version() ? from.averaged()
                                                            : from.frozen().evaluation(request.version());
@@ -83,7 +83,7 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   memory->spread();
   std::size_t const parameters = state.parameters();
   view<float> const values = memory->values();
-  // The servers may be at another generation since the bytes came in.
+  // The server may have changed its generation while the payload arrived.
   shard& s = shards_.of(request.generation(), request.range());
   push_result const result = use(options_, [&] {
     return s.state->push(detail::contribution_of(request), request.version(), values.first(parameters),
@@ -105,14 +105,14 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   co_await r.reply(answer);
 }
 
-// Whoever pushed may be gone meanwhile; what is applied here goes to the backup all the same.
+// Sends an update on to the backup even if the process that pushed it is gone.
 EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
                                                  std::uint64_t number) {
   if (shards_.generation() != p.generation()) co_return;
   wire::ReplicateRequest request;
   *request.mutable_push() = p;
   request.set_number(number);
-  // Its number makes it safe to repeat. A lost connection alone is no reason to give a server up.
+  // Its number makes the call idempotent. A lost connection alone does not mean that the server is lost.
   net::outgoing what{.method = wire::method::replicate,
                      .message = wire::pack(request),
                      .idempotent = true,
@@ -128,7 +128,7 @@ EDL_INLINE asio::awaitable<void> server::send_on(wire::PushRequest p, std::share
   if (shards_.generation() != p.generation()) co_return;
   shard& s = *shards_.find(p.range());
   if (failed.empty()) {
-    s.safe = std::max(s.safe, number);  // it makes them in order
+    s.safe = std::max(s.safe, number);  // the backup applies updates in order
   } else if (!s.cut_off) {
     s.cut_off = true;
     log_.warning(fmt::format("range {}: the backup is cut off: {}", p.range(), failed));
@@ -243,7 +243,7 @@ EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {
   if (std::string const tables = from.rows().describe(); !tables.empty() && !request.final())
     log_.info(fmt::format("version {}, range {}: {}", what.version(), request.range(), tables));
   std::vector<checkpoint::manifest::file> files;
-  std::string fault;  // of rows that are written
+  std::string fault;  // in the rows being written
   std::function<void()> const work = [&] {
     try {
       files = write(what, request);

@@ -85,7 +85,7 @@ EDL_INLINE void shards::hear(std::uint64_t generation,
   if (generation < heard_) throw overtaken();
   if (generation == heard_) return;
   heard_ = generation;
-  generation_ = 0;  // nothing changes any more, but by this
+  generation_ = 0;  // nothing but this call changes the state from here on
   changed_.notify();
   std::erase_if(all_, [&](auto const& s) { return !keeps(s.first); });
 }

@@ -85,32 +85,31 @@ class store final : public freezer::source {
                    view<float> state_change, std::span<sparse::row_gradients const> rows = {});
 
   /// Counts minibatches together, as one step with the mean over all their records. `sums`: for every
-  /// element, the gradients, or the changes of state, of each minibatch times its records; it is used up.
-  /// Elements that have counted a minibatch before must have been left out of the sum
-  /// (`segments::leave_out`). For stores whose copies, all over a job, make the same step: what is
-  /// accumulated must be nothing. Throws as `push` does, and for one minibatch twice. Where variables are
-  /// elsewhere, so are the sums, and `sums` is empty.
-  /// `rows`: of each minibatch, those of each table, gradients times the minibatch's records.
+  /// element, the sum over minibatches of the gradient, or change of state, times the minibatch's records;
+  /// overwritten. Elements that have counted a minibatch before must have been left out of the sum
+  /// (`segments::leave_out`). `rows`: for each minibatch and table, gradients times the minibatch's records.
+  /// Intended for copies that all make the same step; nothing may be accumulated. Throws as `push` does, and
+  /// if a minibatch occurs twice. After `move_to` the sums are in the arena, and `sums` is empty.
   push_result step(std::span<contribution const> minibatches, std::span<float> sums,
                    std::span<std::vector<sparse::row_gradients> const> rows = {});
 
-  /// Makes a step of what is accumulated, however little: the end of a job.
+  /// Makes a step of whatever is accumulated, at the end of a job.
   push_result flush();
 
-  /// Forgets what is accumulated: its minibatches are as if they had not come.
+  /// Drops accumulated minibatches, as if they had never arrived.
   void drop_waiting() { segments_.drop_waiting(); }
 
-  /// From now on variables and slots are in `there`, which outlives this, and steps are made there. A push
-  /// brings a minibatch's identity, and its spans are not looked at. Throws edl::error where that cannot be:
-  /// steps of several minibatches, histories that have not become one.
+  /// Moves variables and slots to `there`, which must outlive this; steps are made there. A push then
+  /// provides a minibatch's identity, and its spans are ignored. Throws edl::error if steps average several
+  /// minibatches, or if histories differ.
   void move_to(arena& there);
   void move_back() { variables_.move_back(); }
 
   /// Whether this version is frozen (`freezer::due`).
   push_result due();
 
-  /// Freezes a version with tables that is to be written, if it is not, or not with all rows that it has now.
-  /// Who has come to it by a copy has not made its step.
+  /// Freezes this version with its rows if a checkpoint of it is due and it is not frozen, or lacks rows that
+  /// the store has now. Needed by a store that reached the version by a copy, not by its step.
   void freeze_rows();
 
   std::uint64_t version() const { return version_; }
@@ -118,24 +117,26 @@ class store final : public freezer::source {
   std::size_t parameters() const { return variables_.parameters(); }
   std::size_t state() const { return variables_.state(); }
 
-  /// The variables now, until the next push.
+  /// The current variables, valid until the next push.
   view<float> current() const { return variables_.current(); }
 
-  /// The variables now, for ever: to be sent, evaluated, written.
+  /// The current variables, permanently: for sending, evaluating and writing.
   ps::snapshot snapshot() const { return {version_, variables_.hold()}; }
 
-  /// With `store_options::watches_memory`: throws store_failure where variables are not what the last step
-  /// has written.
+  /// With `store_options::watches_memory`: throws store_failure if the variables differ from what the last
+  /// step has written.
   void check_memory() const;
 
-  /// The variables now as they are evaluated and exported: parameters by their moving average where there is
-  /// one. Frozen for an evaluation they are the same.
+  /// The current variables as evaluated and exported: parameters by their moving average, if there is one. A
+  /// version frozen for an evaluation has the same form.
   ps::snapshot averaged() const override { return {version_, variables_.averaged()}; }
 
-  /// Everything now. Gradients accumulated but not applied are neither in the variables nor in the ledgers.
+  /// The full current state. Accumulated but unapplied gradients are neither in the variables nor in the
+  /// ledgers.
   ps::full_snapshot full_snapshot() const override;
 
-  /// Arrays that hold a version of the variables now. Who serves pulls bounds how many are under way.
+  /// Number of arrays that hold a version of the variables. The server of pulls bounds how many are in
+  /// progress.
   std::size_t buffers() const { return variables_.buffers(); }
 
   table_rows& rows() { return rows_; }
@@ -160,7 +161,7 @@ class store final : public freezer::source {
   ps::segments segments_;
   freezer frozen_;
   std::uint64_t version_ = 0;
-  std::string failure_;  // why it is no version any more
+  std::string failure_;  // why the state is no longer a version
 };
 
 }  // namespace edl::ps

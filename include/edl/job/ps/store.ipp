@@ -55,7 +55,7 @@ EDL_INLINE void store::restore(std::string const& path, history what) {
   auto values = variables_.read(path, segments);
   auto tables = rows_.empty();
   auto row_segments = rows_.read(path, tables);
-  // Another job's ledger means nothing here, and all servers must agree on where they start.
+  // Another job's ledger does not apply here, and all servers must agree on the version at the start.
   if (what == history::forgotten)
     return begin_anew(std::move(values), std::move(tables), checkpoint::read_manifest(path).version);
   variables_.check_segments(segments);
@@ -83,10 +83,10 @@ EDL_INLINE void store::check_usable() const {
   if (!failure_.empty()) throw store_failure(failure_);
 }
 
-/// Work that counts minibatches. Where it ends in its midst, what is counted is not what was applied.
+/// Runs work that counts minibatches. If it throws midway, what is counted differs from what was applied.
 template <class Work>
 void store::apply_or_fail(Work const& work) {
-  if (variables_.elsewhere()) return work();  // what fails there is told by who is there
+  if (variables_.elsewhere()) return work();  // the arena reports its own errors
   try {
     work();
   } catch (memory_fault const& e) {

@@ -30,7 +30,7 @@ struct store_options {
   double moving_average = 0;           ///< decay of the average of parameters; 0: no average
   std::vector<element_range> fixed{};  ///< of the arena, from `fixed_elements`: no step changes these
   part_rates rates{};                  ///< of parts of the model, from `rates_of_parts`
-  bool watches_memory = false;  ///< variables and slots that change between two steps are found, and sums
+  bool watches_memory = false;         ///< detects variables, slots and sums that change between two steps
 };
 
 }  // namespace edl::ps

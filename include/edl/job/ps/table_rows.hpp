@@ -22,8 +22,8 @@
 
 namespace edl::ps {
 
-/// The rows of tables that a store keeps: those of its hash slots, and how a step changes them. Thread
-/// safety: `pull` is safe beside all else but `take`; the rest is used by one thread.
+/// The rows of tables that a store keeps, those of its hash slots, and their steps. Thread safety: `pull` is
+/// safe concurrently with everything but `take`; use the rest on one thread.
 class table_rows {
  public:
   using table_list = std::vector<std::shared_ptr<sparse::table>>;
@@ -36,63 +36,62 @@ class table_rows {
   element_range slots() const { return held_; }       ///< hash slots whose rows it has
   element_range counted() const { return counted_; }  ///< hash slots that its store counts for
 
-  /// The weights of rows now (`sparse::table::pull`).
+  /// The current weights of rows (`sparse::table::pull`).
   void pull(std::size_t table, view<std::uint64_t> ids, std::span<float> to) const;
 
-  /// Whether all these ids are of its hash slots.
+  /// Whether all these ids belong to its hash slots.
   bool has_all(view<std::uint64_t> ids) const;
 
-  /// Tables without rows; not the store's.
+  /// New tables without rows; the store keeps its own.
   table_list empty() const;
 
-  /// Tables with the rows of these hash slots alone; likewise. Thread safety: safe beside `pull` and what
-  /// only reads.
+  /// New tables with only the rows of these hash slots; the store keeps its own. Thread safety: safe
+  /// concurrently with `pull` and other reads.
   table_list of(element_range slots) const;
 
-  /// Adds what a checkpoint has of these rows to tables of `empty`: their histories.
+  /// Adds a checkpoint's rows of these hash slots to tables made by `empty`. Returns their histories.
   std::vector<checkpoint::segment> read(std::string const& path, table_list& into) const;
 
-  /// These tables take the place of its own. What was written of those is of no use to write less.
+  /// Replaces its tables. A later checkpoint cannot build on files of the previous ones.
   void take(table_list tables);
 
-  /// From now on the rows of these hash slots, among those of the options, are all that it has. Its store
-  /// counts minibatches for the others all the same: somebody else has their rows. Its tables have rows of no
-  /// others, or `tables` take their place, and the old ones are returned. Rows that it lacks are to be put.
-  /// For stores that make every step by `store::step`.
+  /// From now on it has only the rows of these hash slots, which must be among those of the options. Its
+  /// store still counts minibatches for the others, whose rows are elsewhere. Its tables must have no other
+  /// rows, or `tables` replace them, and it returns the old ones. Add missing rows with `put`. For stores
+  /// that make every step by `store::step`.
   table_list hold(element_range slots, std::optional<table_list> tables = {});
 
-  /// From now on rows that are made follow from these seeds, one for each table. The rows that are there go.
+  /// Drops all rows; new ones are drawn from these seeds, one for each table.
   void seed(std::span<std::uint64_t const> seeds);
 
-  /// What its tables have, for a log; empty where there are none.
+  /// Describes its tables, for a log; empty if there are none.
   std::string describe() const;
 
-  /// Rows and candidates as they were in another store (`sparse::copied_rows`). Throws for bytes that are
-  /// none.
+  /// Adds rows and candidates copied from another store (`sparse::copied_rows`). Throws for invalid bytes.
   void put(std::size_t table, bytes rows, bytes candidates);
 
-  /// Gives rows these weights (ids, width), and what the optimiser begins with. Those of hash slots that it
-  /// does not hold are left out.
+  /// Gives rows these weights (ids, width) and the optimiser's initial slots. Ignores rows of hash slots that
+  /// it does not hold.
   void set(std::size_t table, view<std::uint64_t> ids, view<float> weights);
 
-  /// Calls `fail` with what is wrong of gradients for each table.
+  /// Calls `fail` with a description of what is wrong with a table's gradients.
   void check(std::span<sparse::row_gradients const> rows,
              std::function<void(std::string const&)> const& fail) const;
 
-  /// A step of these hash slots, of which `made` have been made before, with those of the rows that are of
-  /// them. `rate`: what the learning rate is multiplied by.
+  /// Makes a step of these hash slots, after `made` earlier ones, with those of the rows that belong to them.
+  /// `rate`: factor of the learning rate.
   void step(element_range slots, std::span<sparse::row_gradients const> rows, float rate, std::uint64_t made);
 
-  /// The same with sums of `accumulate`, divided. Where memory is watched, throws memory_fault if they are
-  /// not what was accumulated.
+  /// Makes a step with sums from `accumulate`, divided by `divisor`. Where memory is watched, throws
+  /// memory_fault if they differ from what was accumulated.
   void step_mean(element_range slots, std::vector<row_update> const& sums, float divisor, float rate,
                  std::uint64_t made);
 
-  /// Adds to the sums of each table those of the rows that are of these hash slots, and held.
+  /// Adds those rows that belong to these hash slots, and are held, to each table's sums.
   void accumulate(std::vector<row_update>& to, element_range slots,
                   std::span<sparse::row_gradients const> rows) const;
 
-  /// Adds the rows as they are now to a snapshot.
+  /// Adds the current rows to a snapshot.
   void snapshot_into(ps::full_snapshot& all) const;
 
  private:
@@ -102,9 +101,9 @@ class table_rows {
   std::vector<sparse::table_options> options_;
   update_rule const& rule_;
   part_rates rates_;
-  element_range counted_;            // hash slots, whoever has their rows
-  element_range held_;               // of these
-  std::vector<std::uint64_t> gone_;  // rows of each table that the policy has removed from tables before
+  element_range counted_;            // hash slots for which the store counts, wherever their rows are
+  element_range held_;               // those whose rows it has
+  std::vector<std::uint64_t> gone_;  // for each table: rows that the policy removed from earlier tables
   table_list tables_;
   std::shared_ptr<checkpoint::row_chain> chain_;  // of these tables
 };

@@ -18,7 +18,7 @@
 namespace edl::ps {
 namespace detail {
 
-/// A snapshot, and the table that it needs.
+/// A snapshot, and the table on which it depends.
 struct held_snapshot {
   explicit held_snapshot(std::shared_ptr<sparse::table> t) : table(std::move(t)), snapshot(*table) {}
 
@@ -31,14 +31,14 @@ EDL_INLINE bool within(element_range slots, std::uint64_t id) {
   return slot >= slots.first && slot < slots.last;
 }
 
-/// What these rows come to.
+/// The checksum of these rows.
 EDL_INLINE std::uint64_t sum_of(row_update const& rows, std::size_t width, std::size_t first,
                                 std::size_t last) {
   return digest(view<float>(rows.values).subspan(first * width, (last - first) * width),
                 digest(view<std::uint64_t>(rows.ids).subspan(first, last - first)));
 }
 
-/// Whether accumulated rows are what was added.
+/// Whether accumulated rows are unchanged since they were added.
 EDL_INLINE bool as_added(row_update const& rows, std::size_t width) {
   std::size_t first = 0;
   return std::ranges::all_of(rows.pieces, [&](row_update::piece const& p) {
@@ -183,7 +183,7 @@ EDL_INLINE void table_rows::step(element_range slots, std::span<sparse::row_grad
     add(own, slots, rows[t], t);
     push(own.ids, own.values);
   }
-  // A hash slot a step: as little as it takes to come to each in turn, and the same whoever keeps it.
+  // One hash slot per step: little work, which visits each slot in turn, in the same order on any store.
   auto const slot = std::uint32_t(made % sparse::hash_slots);
   if (slot >= slots.first && slot < slots.last)
     for (auto const& t : tables_) t->sweep(slot, std::uint32_t(made));

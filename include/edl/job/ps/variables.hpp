@@ -44,7 +44,7 @@ class variables {
   std::size_t state() const { return elements_.size() - parameters_; }
 
   view<float> current() const;  ///< until the next step
-  buffer hold() const;          ///< for ever
+  buffer hold() const;          ///< permanently
   buffer averaged() const;      ///< likewise; parameters by their moving average, where there is one
   std::size_t buffers() const { return values_.buffers(); }
   bool averages() const { return rule_.averages(); }
@@ -124,8 +124,8 @@ class variables {
   std::size_t parameters_, slot_stride_;
   std::vector<std::string> slot_names_;
   arena* there_ = nullptr;
-  mutable bool behind_ = false;           // what is here is older than what is there
-  mutable copy_on_write values_, slots_;  // here
+  mutable bool behind_ = false;           // the values here are older than those in the arena
+  mutable copy_on_write values_, slots_;  // the values here
   std::vector<float> sums_;               // accumulated gradients, then changes of state
   std::vector<std::span<float>> slot_views_;
   std::optional<memory_sums> memory_;          // of values and slots, here

@@ -57,7 +57,7 @@ EDL_INLINE variables::variables(store_options const& o)
   }
 }
 
-// Of the elements, from the first: values, and each slot of the parameters.
+// For these elements, from the first: the values, then each slot of the parameters.
 EDL_INLINE std::vector<view<float>> variables::arrays() const {
   std::vector<view<float>> all{values_.read()};
   for (std::size_t i = 0; i < slot_names_.size(); ++i)
@@ -78,7 +78,7 @@ EDL_INLINE void variables::check_memory(element_range of) const {
                     elements_.first + where->first, elements_.first + where->last));
 }
 
-/// Work on what these elements have accumulated, which is looked at before.
+/// Runs work on what these elements have accumulated, after verifying it.
 template <class Work>
 void variables::change_sums(element_range of, Work const& work) {
   if (!memory_of_sums_) return work();
@@ -222,7 +222,7 @@ EDL_INLINE void variables::step(element_range of, view<float> gradients, view<fl
     behind_ = true;
     return;
   }
-  // Where memory is watched a block is looked at, changed and looked at again while a cache has it.
+  // Where memory is watched, verify, change and checksum each block while it is in the cache.
   bool const blocks = memory_ && rule_.borders().empty();
   for (element_range part{of.first, of.first}; part.first < of.last; part.first = part.last) {
     std::size_t const first = part.first - elements_.first;
@@ -261,7 +261,8 @@ EDL_INLINE void variables::step_sums(element_range of, std::span<float> sums, st
     there_->average(records);
   else if (records > 0)
     for (float& x : part(sums, of)) x /= float(records);
-  std::size_t const slopes = std::min(sums.size(), parameters_);  // none elsewhere
+  std::size_t const slopes =
+      std::min(sums.size(), parameters_);  // the arena has its own: then `sums` is empty
   step(of, sums.first(slopes), sums.subspan(slopes), 1, made);
 }
 

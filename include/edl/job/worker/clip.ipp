@@ -12,7 +12,8 @@
 namespace edl::worker {
 namespace detail {
 
-/// Lanes that are added at the end: a loop that vectorises, in an order that does not depend on the machine.
+/// Sums in independent lanes that are added at the end: the loop vectorises, and its order of additions is
+/// the same on every machine.
 inline double sum_of_squares(std::span<float const> of) {
   constexpr std::size_t lanes = 16;
   std::array<double, lanes> sums{};

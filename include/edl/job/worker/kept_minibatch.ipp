@@ -21,7 +21,7 @@ namespace edl::worker {
 EDL_INLINE void kept_minibatch::keep(std::shared_ptr<inputs const> what, std::size_t most) {
   invariant(what != nullptr && most > 0, "a minibatch that is kept is there for a while");
   std::lock_guard const guard(lock_);
-  // The master has the last one of a task's checked.
+  // The master has a task's last minibatch checked, so only that one is kept.
   if (!kept_.empty() && kept_.back()->task == what->task) kept_.pop_back();
   kept_.push_back(std::move(what));
   while (kept_.size() > most) kept_.pop_front();
@@ -30,7 +30,7 @@ EDL_INLINE void kept_minibatch::keep(std::shared_ptr<inputs const> what, std::si
 EDL_INLINE std::shared_ptr<kept_minibatch::inputs const> kept_minibatch::find(task_key const& task,
                                                                               std::uint32_t index) const {
   std::lock_guard const guard(lock_);
-  // A job that has gone back trains the same minibatch again, with other weights.
+  // After a rollback a job trains the same minibatch again, with other weights.
   for (auto k = kept_.rbegin(); k != kept_.rend(); ++k)
     if ((*k)->task == task && (*k)->index == index) return *k;
   throw net::call_error(net::status::not_ready,

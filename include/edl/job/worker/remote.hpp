@@ -83,9 +83,9 @@ class remote_parameters final : public remote_link {
  private:
   struct server {
     std::unique_ptr<net::channel> to;
-    std::uint32_t id = 0;  // of the range
+    std::uint32_t id = 0;  // number of the range
     element_range range;
-    std::uint64_t ahead = 0;  // of the oldest, in versions, when they were pulled
+    std::uint64_t ahead = 0;  // how many versions its newest pull was ahead of the oldest server
   };
 
   std::uint64_t pull_from(std::span<float> variables, std::optional<std::uint64_t> frozen,
@@ -103,15 +103,15 @@ class remote_parameters final : public remote_link {
   std::size_t elements_, parameters_;
   std::vector<std::size_t> borders_;
   std::vector<table_shape> tables_;
-  std::optional<sparse::divided_rows> rows_;  // among the servers
+  std::optional<sparse::divided_rows> rows_;  // how rows are divided among the servers
   bool doubted_ = false;
-  std::vector<std::uint16_t> rounded_;  // of the gradients that travel; empty: they travel as they are
+  std::vector<std::uint16_t> rounded_;  // gradients as sent, in bfloat16; empty: sent as they are
   std::atomic<std::uint64_t> generation_{0};
   std::vector<server> servers_;
   std::function<bool()> stopping_;
 
-  std::mutex lock_;         // of what follows
-  std::uint64_t over_ = 0;  // generations below are
+  std::mutex lock_;         // guards the following
+  std::uint64_t over_ = 0;  // generations below this one are over
   std::vector<net::started_call>* under_way_ = nullptr;
 };
 
@@ -132,8 +132,8 @@ class remote_master final : public master_link {
   identity self_;
   remote_link& parameters_;
   std::function<bool()> stopping_;
-  std::uint64_t requests_ = 0;      // and reported, so often
-  std::optional<assignment> held_;  // came with another generation: given out once the old is dropped
+  std::uint64_t requests_ = 0;      // requests so far; the number is sent with each
+  std::optional<assignment> held_;  // came with a new generation: returned once the old leases are gone
 };
 
 }  // namespace edl::worker

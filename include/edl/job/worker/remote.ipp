@@ -21,10 +21,10 @@
 namespace edl::worker {
 namespace detail {
 
-inline constexpr std::chrono::minutes transfer_timeout{10};  // a stalled connection is given up much earlier
+inline constexpr std::chrono::minutes transfer_timeout{10};  // a stalled connection is dropped much earlier
 inline constexpr std::chrono::milliseconds retry_pause{20};
 
-// What is handed back before a process ends, to a master that is there.
+// The limit for returning leases before this process exits, if the master responds.
 inline constexpr std::chrono::seconds last_words{5};
 
 template <class Reply, class Request>
@@ -35,10 +35,10 @@ Reply ask(net::channel& to, std::uint16_t method, Request const& request,
   return wire::unpack<Reply>(ask_master(to, what, stopping).message, to.name());
 }
 
-/// What a call to a server that failed so asks for.
+/// What the failure of a call to a server requires.
 enum class remedy { none, another_try, another_generation };
 
-// `cancelled` is what `generation_is_over` does; where the node is stopping, `refresh` throws.
+// `generation_is_over` causes `cancelled`. If the node is stopping, `refresh` throws.
 inline remedy remedy_of(net::call_error const& e) {
   using enum net::status;
   if (e.code() == stale_generation) return remedy::another_generation;
@@ -114,9 +114,9 @@ EDL_INLINE void remote_parameters::set_under_way(std::vector<net::started_call>*
     for (net::started_call& c : *calls) c.cancel();
 }
 
-// Calls every server, again as long as one cannot be reached: each call may be repeated. A server that is
-// really gone ends in another generation, which is told by `rolled_back`. `with`: rows, which have been
-// divided, are pulled beside; a server meets the call for them after the other one.
+// Calls every server, and repeats the calls while a server cannot be reached: every call is idempotent. If a
+// server is lost, a new generation follows, and this throws `rolled_back`. `with`: pulls these divided rows
+// in the same round; each server gets the call for rows after the other one.
 template <class Make, class Take>
 void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* with) {
   if (generation_ == 0) refresh();
@@ -136,7 +136,7 @@ void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* wi
     for (net::started_call& c : calls.all) try {
         replies.push_back(c.get().message);
       } catch (net::call_error const& e) {
-        // One server's error may follow from another one's, whose remedy helps both.
+        // One server's error may be a consequence of another's. Take the strongest remedy: it helps both.
         if (!failed || detail::remedy_of(e) > detail::remedy_of(*failed)) failed = e;
       }
     if (!failed) {
@@ -153,8 +153,8 @@ void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* wi
 EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables,
                                                       std::optional<std::uint64_t> frozen,
                                                       sparse::minibatch_rows* with) {
-  // The oldest of the servers' versions is what the variables as a whole are at least. After a loss they may
-  // differ for long: each has its own minibatches of a step that is not complete.
+  // The variables as a whole are at least at the servers' oldest version. After a loss the versions may
+  // differ for long, because each server has other minibatches of an incomplete step.
   std::uint64_t oldest = ~std::uint64_t{0};
   std::vector<std::uint64_t> versions;
   ask_all(
@@ -193,7 +193,7 @@ EDL_INLINE void remote_parameters::gather(sparse::minibatch_rows& rows) {
 }
 
 EDL_INLINE net::outgoing remote_parameters::rows_call(server const& s, sparse::minibatch_rows& rows) {
-  bool const one = servers_.size() == 1;  // has all of them
+  bool const one = servers_.size() == 1;  // that server has all variables
   wire::PullRowsRequest request;
   request.set_generation(generation_);
   request.set_range(s.id);
@@ -239,7 +239,7 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
   invariant(!bfloat16 || rounded_.size() == gradients.size(), "each gradient has room to be rounded");
   if (bfloat16) std::ranges::transform(gradients, rounded_.begin(), to_bfloat16);
   if (generation_ == 0) refresh();
-  bool const one = servers_.size() == 1;  // has all rows
+  bool const one = servers_.size() == 1;  // that server has all rows
   for (std::size_t t = 0; t < rows.size() && !one; ++t) {
     rows_->divide(t, rows[t].ids);
     rows_->scatter(t, rows[t].gradients);
@@ -308,8 +308,10 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   if (held_) {
     assignment const a = *held_;
     held_.reset();
-    if (!parameters_.rests_at()) return a;  // it came with the news of a generation, of which it is
-    report({.lease = a.lease, .returned = true, .applied = a.applied});  // it came too early
+    if (!parameters_.rests_at()) return a;  // it belongs to the generation that was announced with it
+    report({.lease = a.lease,
+            .returned = true,
+            .applied = a.applied});  // too early: the version must be evaluated
   }
   wire::TaskRequest request;
   request.set_worker(self_.id);
@@ -324,7 +326,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   a.kind = task_kind(t.kind());
   a.rests = t.rests();
   if (!is_work(a.kind)) {
-    // That there is nothing to do may be so in the next generation only.
+    // There may be no work in this generation, but some in the next.
     std::uint64_t const known = parameters_.generation();
     if (a.kind == task_kind::wait && known != 0 && t.generation() != known && parameters_.refresh())
       throw rolled_back(fmt::format("the job is at generation {}", count_of(parameters_.generation())));
@@ -345,8 +347,8 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   if (t.generation() != parameters_.generation()) {
     bool const first = parameters_.generation() == 0;
     parameters_.refresh();
-    // The answer may be one that was lost and given again, or of a master that has ended since: then its
-    // lease went with its generation.
+    // The reply may be a repeated one, or from a master that has ended meanwhile. Then its lease is void
+    // together with its generation.
     bool const holds = t.generation() == parameters_.generation();
     if (!first || !holds) {
       if (holds) held_ = a;

@@ -108,8 +108,8 @@ struct session_options {
   bool one_pass = false;   ///< the job has one epoch, so that no training record is read twice
   bool evaluates = false;  ///< before its end, too
   int minibatch_size = 64;
-  int loader_threads = 0;  ///< of its own; 0: those that the trainer leaves idle
-  std::uint64_t seed = 1;  ///< of the order of records
+  int loader_threads = 0;  ///< the loader's own; 0: use those that the trainer leaves idle
+  std::uint64_t seed = 1;  ///< determines the order of records
   bool shuffle = true;
   bool skip_damaged = false;
   int get_model_steps = 1;  ///< steps between two pulls
@@ -118,9 +118,9 @@ struct session_options {
   std::vector<rated_range> rated{};    ///< likewise, from `rates_of_parts`
   std::uint64_t log_loss_steps = 100;
   struct checks {
-    std::uint64_t period = 0;   ///< one minibatch in so many is told as digests and kept for another; 0: none
-    bool common = false;        ///< those of versions that are multiples of it: of all workers at once
-    std::uint64_t weights = 0;  ///< with `common`: of multiples of this, too, the weights are told; 0: not
+    std::uint64_t period = 0;   ///< one minibatch in this many is reported as digests and kept; 0: none
+    bool common = false;        ///< check all workers at the same versions: multiples of `period`
+    std::uint64_t weights = 0;  ///< with `common`: report digests of weights at multiples of this; 0: never
   } checks{};
 };
 
@@ -136,9 +136,8 @@ struct sources {
   }
 };
 
-/// What takes the predictions of a whole task: rows × outputs, in the order of its records, and the number of
-/// each record in the task's shard. Damaged ones that are left out are not among them. A task that is
-/// repeated is passed again.
+/// Receives the predictions of a whole task: rows × outputs, in the order of its records, and each record's
+/// number in the task's shard. Excludes damaged records that were skipped. Receives a repeated task again.
 using prediction_sink =
     std::function<void(assignment const& task, view<float> outputs, view<std::uint64_t> records)>;
 
@@ -179,20 +178,20 @@ class session {
  private:
   struct lease {
     assignment task;
-    std::uint64_t ticket = 0;                            // of the loader's work
-    std::uint32_t minibatches = 0, next = 0, until = 0;  // all that it has, the next one, the end
+    std::uint64_t ticket = 0;                            // identifies the loader's work
+    std::uint32_t minibatches = 0, next = 0, until = 0;  // total, next one, and end
     std::uint64_t skipped = 0;                           // damaged records
     std::vector<double> totals;                          // evaluation
     std::vector<float> outputs;                          // prediction
-    std::vector<std::uint64_t> records;                  // likewise: whose they are
+    std::vector<std::uint64_t> records;                  // likewise: the records' numbers
     std::vector<checked_minibatch> checked = {};
   };
 
   struct lane {
-    std::deque<lease> leases;           // the first is at work, the rest are being read
-    time_point ask_again{};             // after the master had nothing
-    bool rests = false;                 // as it said then: no step is made for now
-    std::chrono::milliseconds pause{};  // until it is asked again whether one is
+    std::deque<lease> leases;           // the first is in work, the loader reads the others
+    time_point ask_again{};             // after the master had no work
+    bool rests = false;                 // the master said that no step is made for now
+    std::chrono::milliseconds pause{};  // until the next request
     std::map<data::source const*, std::unique_ptr<data::loader>> loaders;
   };
 
@@ -208,8 +207,8 @@ class session {
   bool next_lane();
   void idle();
   void work(lease& l, data::batch& b);
-  bool train(lease& l, data::batch& b);  // false: the lease is no more
-  void check(lease& l, data::batch& b);  // computes what another has computed
+  bool train(lease& l, data::batch& b);  // false: the lease has been returned
+  void check(lease& l, data::batch& b);  // recomputes another worker's minibatch
   enum class sample { none, weights, whole };
   sample sample_of_next() const;
   std::shared_ptr<kept_minibatch::inputs const> copy_inputs(minibatch_key const& of);
@@ -238,23 +237,23 @@ class session {
   prediction_sink sink_;
 
   std::deque<lane> lanes_ = std::deque<lane>(1);
-  lane_range own_;        // that these are
-  std::size_t turn_ = 0;  // the lane at work
+  lane_range own_;        // the job's lanes that `lanes_` are
+  std::size_t turn_ = 0;  // the current lane
   bool turn_is_over_ = false;
-  std::optional<std::uint64_t> rested_at_;  // the version for which everything was handed back
+  std::optional<std::uint64_t> rested_at_;  // the version at which all leases were returned
   std::vector<outcome> unreported_;         // of tasks whose last minibatches are not applied yet
   bool finished_ = false;
   std::uint64_t ticket_ = 0;
 
-  std::uint64_t version_ = 0;            // that the variables here are of
-  std::optional<std::uint64_t> frozen_;  // the variables here are of a frozen version
+  std::uint64_t version_ = 0;            // of the variables here
+  std::optional<std::uint64_t> frozen_;  // set if the variables here are of a frozen version
   int steps_since_pull_ = -1;            // −1: pull first
   std::uint64_t local_steps_ = 0, next_loss_line_ = 0;
   std::deque<float> losses_;   // the newest
   std::vector<float> passes_;  // since the last median
   std::vector<float> state_before_, change_;
   sparse::minibatch_rows rows_;
-  std::optional<contribution> at_work_;  // the minibatch whose gradients are computed
+  std::optional<contribution> at_work_;  // the minibatch being computed
   gradients_ready ready_;
   std::vector<std::vector<float>> slots_;
   std::vector<std::span<float>> clipped_;  // the parts of a gradient
@@ -262,7 +261,7 @@ class session {
   progress seen_;
   time_account account_;
   features::lookup_count evaluated_, predicted_;
-  std::optional<std::string> tried_evaluation_;  // what came of it: empty, or an error
+  std::optional<std::string> tried_evaluation_;  // the result: empty, or an error
   std::function<bool()> stopping_;
   std::function<void(data::batch const&)> inspect_;
   std::function<std::string(task_key const&)> inspected_;

@@ -27,14 +27,14 @@ inline constexpr auto poll_interval = std::chrono::milliseconds(100),
 
 inline constexpr std::size_t most_reported = 100;  // damaged records, with a line for each
 
-/// Adds what a network's layers and its loss have taken so far to a time account, or takes it away.
+/// Adds the time that a network's layers and loss have taken so far to an account, or subtracts it.
 inline void add_passes(time_account& to, nn::trace const* of, int sign) {
   if (!of) return;
   for (nn::trace::entry const& e : of->entries())
     if (e.depth == 0) (e.name == nn::trace::loss ? to.loss : to.layers) += sign * (e.first + e.later);
 }
 
-/// A pass over a minibatch, for others to see.
+/// Shows others that a pass over a minibatch is in progress.
 struct seen_pass {
   explicit seen_pass(progress& of) : shown(of) { ++shown.position; }
   seen_pass(seen_pass const&) = delete;
@@ -73,7 +73,7 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
         for (data::shard const& s : of->shards()) n += s.records;
       return n;
     };
-    // The end is evaluated once.
+    // The final evaluation reads the records only once.
     std::string const kept = model_.expect(options_.one_pass ? 0 : records(from_.training),
                                            options_.evaluates ? records(from_.evaluation) : 0);
     if (!kept.empty()) log_.info(kept);
@@ -93,7 +93,7 @@ EDL_INLINE session::lane& session::here() {
   return lanes_[turn_];
 }
 
-// What holds before and after each minibatch.
+// Invariants before and after each minibatch.
 EDL_INLINE void session::check() const {
   invariant(lanes_.size() == own_.count, "a session has a lane for each that is its own");
   invariant(turn_ <= lanes_.size(), "the next lane is one of those there are, or a step is due");
@@ -172,7 +172,7 @@ EDL_INLINE bool session::run() {
       data::loader& loader = loader_of(here(), l.task);
       data::batch* const b = [&] {
         time_account::scope const counts(account_, time_account::records);
-        // Without threads of its own, the loader has those that would wait for the next minibatch.
+        // A loader without threads uses the compute threads, which would only wait for the next minibatch.
         if (loader_threads() == 0 && !loader.ready()) model_.share([&](int) { loader.fill_next(); });
         return loader.next();
       }();
@@ -185,7 +185,7 @@ EDL_INLINE bool session::run() {
         throw;
       }
       loader.recycle(b);
-      // A lane that lost its lease amid the minibatch keeps its turn, for its next lease.
+      // A lane that lost its lease during the minibatch keeps its turn for its next lease.
       if (std::exchange(turn_is_over_, false)) ++turn_;
       check();
     } catch (rolled_back const& e) {
@@ -216,7 +216,8 @@ EDL_INLINE void session::lease_ahead() {
       if (a.kind == task_kind::finished) {
         finished_ = true;
       } else if (a.kind == task_kind::wait) {
-        // All stand still meanwhile: a short evaluation is to cost little, and a long one few questions.
+        // Everybody pauses meanwhile. Begin with short intervals, so that a short evaluation costs little,
+        // and lengthen them, so that a long one causes few requests.
         in.pause = a.rests ? std::clamp(2 * in.pause, detail::first_pause, detail::poll_interval)
                            : detail::poll_interval;
         in.ask_again = clock::now() + in.pause;
@@ -227,8 +228,8 @@ EDL_INLINE void session::lease_ahead() {
   }
 }
 
-// Goes on to the next lane that has something to do. False: no lane has, or what was pushed waits for a lane
-// that has nothing after all.
+// Advances to the next lane that has work. Returns false if no lane has, or if pushed minibatches wait for a
+// lane that turns out to have none.
 EDL_INLINE bool session::next_lane() {
   for (; turn_ < lanes_.size(); ++turn_)
     if (!here().leases.empty()) return true;
@@ -245,7 +246,8 @@ EDL_INLINE void session::idle() {
   for (lane const& in : lanes_) until = std::min(until, in.ask_again);
   auto const wait = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
   auto const none = std::chrono::milliseconds(0);
-  // Others may make the next step as soon as they hear that they may; it needs what this one has to bring.
+  // Do not take part in the others' steps now. Once they are allowed the next step, it needs this worker's
+  // contribution.
   if (rests())
     std::this_thread::sleep_for(std::max(wait, none));
   else
@@ -280,7 +282,7 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
     added.skipped = loader.damaged_before(left);
     if (added.next < added.until) loader.submit(left);
   } catch (data_error const& e) {
-    // This lease is not the one at work: report it here, the others go on.
+    // The failed lease is not the one in work: report it here, and the others continue.
     invariant(in.leases.back().ticket == added.ticket && added.ticket == ticket_,
               "the lease that cannot begin is the newest");
     bool const refused = training && tried_evaluation_ && !tried_evaluation_->empty();
@@ -289,7 +291,8 @@ EDL_INLINE void session::begin(lane& in, assignment const& a) {
   }
 }
 
-// What is evaluated after all training is looked at before it: some records at the beginning, and at the end.
+// Tries some records at the beginning and end of the evaluation's data before training, so that errors show
+// up early.
 EDL_INLINE void session::try_evaluation() {
   data::source const* const from = from_.evaluation;
   if (!from) return;
@@ -338,7 +341,7 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
     try {
       check(l, b);
     } catch (net::call_error const& e) {
-      log_.debug(e.what());  // it is kept no more, or its worker is lost
+      log_.debug(e.what());  // the inputs are no longer kept, or their worker is lost
       give_back();
       return;
     }
@@ -373,13 +376,13 @@ EDL_INLINE void session::work(lease& l, data::batch& b) {
   if (l.next >= l.until) end({});
 }
 
-// Of what is trained the master tells, for all workers.
+// The master logs the words of training, for all workers.
 EDL_INLINE void session::tell_words() const {
   for (auto const& [what, n] : {std::pair{"evaluated", evaluated_}, {"predicted", predicted_}})
     if (n.words > 0) log_.info(fmt::format("{}: {}", what, to_text(n)));
 }
 
-// Each once: the same record comes in every epoch.
+// Logs each message once: the same record returns in every epoch.
 EDL_INLINE void session::tell_damage(data::batch const& b) {
   for (std::string const& why : b.damage) {
     if (reported_damage_.size() > detail::most_reported || !reported_damage_.insert(why).second) continue;
@@ -389,11 +392,11 @@ EDL_INLINE void session::tell_damage(data::batch const& b) {
   }
 }
 
-// The newest variables, and with them the rows that the minibatch needs.
+// Pulls the newest variables, and the rows that the minibatch needs.
 EDL_INLINE void session::pull(data::batch& b) {
   time_account::scope const counts(account_, time_account::parameters);
   if (auto const here = parameters_.in_place()) {
-    // Where the variables are computed with they are kept: there is nothing to copy.
+    // The arena that holds the variables also computes with them: nothing to copy.
     model_.resume();
     version_ = *here;
     pull_rows(b);
@@ -472,11 +475,11 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     if (told != sample::none)
       checked = {.index = key.index, .version = version_, .weights = digest(view<float>(model_.variables()))};
     if (told == sample::whole) inputs = copy_inputs(key);
-    // What is clipped is known at the end, and none of it may be on its way before.
+    // Clipping needs the whole gradient, so none of it may be sent before.
     loss = pass(b, key, options_.clip.any() ? gradients_ready() : ready_);
     if (!std::isfinite(loss)) {
-      steps_since_pull_ = -1;  // the pass has spoilt the carried state
-      // A bit that flipped in the weights here is gone when they are pulled again.
+      steps_since_pull_ = -1;  // the pass has corrupted the carried state
+      // If a bit has flipped in the weights here, another pull repairs them: try once more.
       if (!std::exchange(doubted, true)) {
         parameters_.doubt();
         continue;
@@ -501,10 +504,10 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     }
     turn_is_over_ = !result.stale;
     if (turn_is_over_) break;
-    // Others were faster: the same minibatch again, on what they have made of the model.
+    // Other pushes came first: compute the same minibatch again on the newer model.
     steps_since_pull_ = -1;
     if (attempt == detail::most_stale_retries) {
-      // The others are always faster: one of them does it.
+      // Others are always faster: leave the minibatch to one of them.
       log_.warning(fmt::format(
           "minibatch {} of task {} was refused as stale {} times and goes to another worker; raise "
           "--sync_version_tolerance or --grads_to_wait",
@@ -514,7 +517,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     }
   }
   if (checked) l.checked.push_back(*checked);
-  // A third worker asks some tasks later. Each copy is of all variables.
+  // A third worker may ask for the inputs several tasks later. Each copy includes all variables.
   if (inputs) kept_->keep(inputs, std::min<std::uint64_t>(1 + 80 / options_.checks.period, 3));
   report_applied();
   ++steps_since_pull_;
@@ -575,7 +578,7 @@ EDL_INLINE void session::check(lease& l, data::batch& b) {
   steps_since_pull_ = -1;
   frozen_.reset();
   checked_minibatch& c = l.checked.emplace_back(checked_minibatch{.index = l.next});
-  if (!fetch_(l.task, model_.variables(), rows)) return;  // other records: nothing that can be equal
+  if (!fetch_(l.task, model_.variables(), rows)) return;  // it has other records, so the results cannot match
   model_.variables_written();
   std::ranges::copy(model_.variables().last(state_before_.size()), state_before_.begin());
   if (rows_.tables() > 0) model_.give_rows(b, rows_);
@@ -605,11 +608,11 @@ EDL_INLINE void session::local_step() {
 EDL_INLINE void session::end(std::string const& error, bool wrong, bool refused) {
   lane& in = here();
   invariant(!in.leases.empty(), "a lease that ends was held");
-  // Off the queue first: whatever fails from here on is not told of it twice.
+  // Remove the lease from the queue first, so that a failure below is not reported for it again.
   lease l = std::move(in.leases.front());
   in.leases.pop_front();
   std::string worst, failed = error;
-  // What the author's code throws here is of this lease, not of the next one.
+  // An exception of the author's code here belongs to this lease, not to the next one.
   if (error.empty()) try {
       if (l.task.kind == task_kind::prediction && sink_) sink_(l.task, l.outputs, l.records);
       if (l.task.kind == task_kind::evaluation && inspected_) worst = inspected_(l.task.task);
@@ -619,10 +622,10 @@ EDL_INLINE void session::end(std::string const& error, bool wrong, bool refused)
   if (!failed.empty()) {
     if (auto const it = in.loaders.find(from_.of(l.task.kind)); it != in.loaders.end())
       it->second->cancel(l.ticket);
-    log_.debug(failed);  // the master tells it
+    log_.debug(failed);  // the master logs it
   }
   time_account::scope const counts(account_, time_account::tasks);
-  in.ask_again = {};  // what is done may be what the next task waited for
+  in.ask_again = {};  // the next task may have waited for this one
   outcome const o{.lease = l.task.lease,
                   .error = failed,
                   .skipped = l.skipped,
@@ -657,7 +660,7 @@ EDL_INLINE void session::give_back() {
 }
 
 EDL_INLINE void session::hand_back() {
-  // The last first: what comes back goes before all else, so that another takes them in their order.
+  // Return the last first: the master puts each at the front, so another worker gets them in order.
   for (lane& in : lanes_)
     for (; !in.leases.empty(); in.leases.pop_back())
       master_.report(
@@ -668,7 +671,7 @@ EDL_INLINE bool session::rests() const {
   return std::ranges::any_of(lanes_, [](lane const& in) { return in.rests; });
 }
 
-// What was leased ahead goes back, so that the master says when the next step may be made.
+// Returns the leases that were taken ahead, so that the master decides when the next step may be made.
 EDL_INLINE void session::rest() {
   auto const at = parameters_.rests_at();
   if (!at || at == rested_at_) return;
@@ -700,7 +703,7 @@ EDL_INLINE void session::start_again(rolled_back const& why) {
            fmt::format("the lease is void: {}", why.what()));
   unreported_.clear();
   drop_leases();
-  finished_ = false;  // what counted as done may have to be done again
+  finished_ = false;  // completed tasks may have to be repeated
   rested_at_.reset();
   steps_since_pull_ = -1;
   next_loss_line_ = 0;
