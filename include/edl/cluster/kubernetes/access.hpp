@@ -22,7 +22,7 @@ struct access {
   /// whether they have changed; called before every request. May throw error.
   std::function<bool(access& now)> renew;
 
-  std::string user_space = "default";  ///< the namespace of who does not name one
+  std::string user_space = "default";  ///< the namespace if the user names none
   std::string origin;                  ///< for messages: "the pod's service account", "context 'x' of FILE"
 };
 

@@ -29,7 +29,7 @@ inline std::string variable(char const* name) {
   return value ? value : "";
 }
 
-// A token goes into a field of a request, where a line break would begin another.
+// A token becomes part of a header field, where a line break would start another field.
 inline std::string checked_token(std::string const& text, std::string const& what) {
   std::string token(trimmed(text));
   if (token.empty()) throw error(what + " is empty");
@@ -38,7 +38,7 @@ inline std::string checked_token(std::string const& text, std::string const& wha
   return token;
 }
 
-// A file of a kubeconfig, and what it means by relative paths.
+// A kubeconfig file, and the directory to which its relative paths refer.
 struct kubeconfig_file {
   std::string path;
   YAML::Node root;
@@ -58,7 +58,7 @@ inline std::vector<kubeconfig_file> load_kubeconfig(std::string const& paths) {
     auto const path = paths.substr(at, end - at);
     at = end + 1;
     if (path.empty()) continue;
-    // Of a list, files that do not exist are left out, as kubectl does.
+    // Of several files, missing ones are ignored, as in kubectl.
     if (list && ::access(path.c_str(), F_OK) != 0) continue;
     auto const text = read_text(path, "kubeconfig");
     YAML::Node root;
@@ -80,7 +80,7 @@ inline std::vector<kubeconfig_file> load_kubeconfig(std::string const& paths) {
   return files;
 }
 
-// node[key] as text; empty where it is none. Throws where it is something else.
+// node[key] as text; empty if it is absent. Throws if it is not a text.
 inline std::string text_of(entry const& e, YAML::Node const& node, char const* key) {
   auto const value = node[key];
   if (!value || value.IsNull()) return {};
@@ -128,7 +128,7 @@ inline std::string beside(std::string const& file, std::string const& path) {
   return (std::filesystem::absolute(file).parent_path() / path).lexically_normal().string();
 }
 
-// What an entry gives as data (KEY-data, base64) or as a file (KEY), which may change.
+// A credential that an entry gives inline (KEY-data, base64) or as a file (KEY), which may change.
 struct material {
   std::string text;
   std::shared_ptr<watched_file> file;
@@ -162,14 +162,14 @@ inline nlohmann::json to_json(YAML::Node const& node) {
     return out;
   }
   if (!node.IsScalar()) return nullptr;
-  if (node.Tag() == "!") return node.Scalar();  // it stands in quotation marks
+  if (node.Tag() == "!") return node.Scalar();  // a quoted scalar
   if (bool b; YAML::convert<bool>::decode(node, b)) return b;
   if (std::int64_t i; YAML::convert<std::int64_t>::decode(node, i)) return i;
   if (double d; YAML::convert<double>::decode(node, d)) return d;
   return node.Scalar();
 }
 
-// What a plugin is told of the cluster.
+// The description of the cluster that a plugin gets.
 inline std::string cluster_info(entry const& cluster, std::string const& ca) {
   nlohmann::json info{{"server", text_of(cluster, cluster.value, "server")}};
   if (!ca.empty()) info["certificate-authority-data"] = base64_encoded(ca);
@@ -335,7 +335,7 @@ EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& co
                 ": edl does not use a proxy-url: name a server that it can reach itself");
   a.server_name = detail::text_of(cluster, cluster.value, "tls-server-name");
   a.insecure = detail::truth_of(cluster, cluster.value, "insecure-skip-tls-verify");
-  // Without a user the server is asked anonymously.
+  // Without a user, requests are anonymous.
   bool const somebody = !detail::text_of(*chosen, chosen->value, "user").empty();
   detail::set_user(
       a, somebody ? of_context("user", "users") : detail::entry{YAML::Node(YAML::NodeType::Map), "", ""},
@@ -354,7 +354,7 @@ EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& co
 EDL_INLINE access find_access(bool force_kubeconfig, std::string const& context) {
   bool const in_pod = !detail::variable("KUBERNETES_SERVICE_HOST").empty();
   auto path = detail::variable("KUBECONFIG");
-  // In a pod a kubeconfig must be asked for, by its variable, too.
+  // In a pod a kubeconfig is used only on request, which includes its variable.
   if (in_pod && !force_kubeconfig && context.empty() && path.empty()) return in_cluster();
   if (path.empty()) {
     path = detail::variable("HOME") + "/.kube/config";

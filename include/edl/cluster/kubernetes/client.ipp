@@ -40,7 +40,7 @@ struct answer {
   std::chrono::seconds retry_after{};
 };
 
-// Who reads an answer while it comes, and how long it may be silent.
+// A consumer of a reply as it arrives, and how long the server may be silent.
 struct reader {
   std::function<bool(std::string_view)> const& take;
   std::chrono::milliseconds idle;
@@ -48,7 +48,7 @@ struct reader {
 
 inline request make_request(http::endpoint const& to, std::string method, std::string const& path,
                             query const& q) {
-  // A name that was not checked must not become another request.
+  // An unchecked name must not turn into another request.
   for (char c : path)
     if (c <= ' ' || c == 0x7f || c == '?' || c == '#')
       throw error(fmt::format("'{}' is no path of an API: it has a character that does not belong there",
@@ -70,7 +70,7 @@ inline std::string patch_type(std::string const& kind) {
   throw error(fmt::format("there is no patch of kind '{}': merge, strategic, json or apply", kind));
 }
 
-// Of a Retry-After field. API servers write seconds, never a date.
+// Parses a Retry-After field. API servers write seconds, never a date.
 inline std::chrono::seconds seconds_of(std::string_view text) {
   return std::chrono::seconds(std::min(number_from<unsigned>(text).value_or(0), 3600u));
 }
@@ -94,7 +94,7 @@ struct client::implementation {
   std::atomic<bool> stopped{false};
 
   std::mutex identity_mutex;
-  access now;  // `given` with the certificates of the moment
+  access now;  // `given` with the current certificates
 
   implementation(access a, options o)
       : given(std::move(a)),
@@ -113,13 +113,13 @@ struct client::implementation {
     return fmt::format("{} {}{}{}", r.method, to().url(), to().prefix, r.path);
   }
 
-  // The token to ask with; `refused` is the one that a server has just refused.
+  // The token for a request; `refused`: the one that the server has just refused.
   std::string identify(std::string const* refused) {
     std::lock_guard const lock(identity_mutex);
     std::string token;
     if (given.token) {
       token = given.token(false);
-      // Another call may have had it renewed already.
+      // Another call may have renewed it already.
       if (refused && token == *refused) token = given.token(true);
     }
     bool const changed = given.renew && given.renew(now);
@@ -128,7 +128,7 @@ struct client::implementation {
     try {
       line.use(load_certificates());
     } catch (error const& e) {
-      // Files are replaced one by one: until all fit together, the old ones serve.
+      // Files are replaced one by one: keep the old ones until all match.
       if (!there) throw untrusted(e.what());
     }
     return token;
@@ -170,7 +170,7 @@ struct client::implementation {
     return a;
   }
 
-  // One answer that is no refusal.
+  // One successful reply.
   detail::answer once(detail::request const& r, http::limit const& within, detail::reader const* to_reader,
                       bool& sent) {
     detail::answer a;
@@ -291,7 +291,7 @@ EDL_INLINE void client::stream(std::string const& path, query const& q,
 EDL_INLINE std::optional<server_version> ask_version(client& of) {
   auto const told = of.get("/version");
   auto const read = [&](char const* name) {
-    std::string const all = text(field(told, {name}));  // providers write "36+"
+    std::string const all = text(field(told, {name}));  // cloud providers write "36+"
     return number(all.substr(0, all.find_first_not_of("0123456789")));
   };
   auto const major = read("major"), minor = read("minor");

@@ -27,30 +27,30 @@
 namespace edl::kubernetes {
 namespace detail {
 
-/// Requests of a master are short, and tried again by it: a thread must not be kept long from the others.
+/// A master's requests are short, and the master retries them itself: none may block the thread for long.
 inline client::options impatient() {
   return {
       .timeout = std::chrono::seconds(10), .retry_timeout = std::chrono::seconds(2), .agent = "edl-master"};
 }
 
-inline constexpr std::uint64_t most_notes = 1000;  // that wait to be written
+inline constexpr std::uint64_t most_notes = 1000;  // queued
 inline constexpr int most_conflicts = 20;          // others write to the master's pod, too
 
-/// For the last requests, where the API server is away at the job's end.
+/// The limit for the last requests if the API server is unavailable at the job's end.
 inline constexpr std::chrono::seconds last_timeout{60};
 
 inline std::string stamp(std::chrono::system_clock::time_point at) {
   return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(at));
 }
 
-/// How many workers the job starts with.
+/// The number of workers with which the job starts.
 inline std::uint32_t first_size(job_spec const& spec) {
   return spec.initial_workers ? spec.initial_workers : spec.num_workers;
 }
 
 inline pods::options options_of(job_spec const& spec, std::vector<std::string> avoided) {
   pods::options o{.job = spec.name, .server = spec.server, .worker = spec.worker};
-  // An older controller does not say what the least size is. Its scheduler may wait for all of them.
+  // An older controller does not write the least size; its scheduler may wait for all workers.
   if (!spec.by.empty()) o.least_workers = first_size(spec);
   o.avoided = std::move(avoided);
   o.server_copies = spec.server_copies;
@@ -105,7 +105,7 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items, std::string const& 
       if (s->uid == self_.uid)
         self = &one;
       else if (s->who.role != role::master && s->owner == members_owner())
-        all.push_back(std::move(*s));  // others are left from a job of that name, and about to go
+        all.push_back(std::move(*s));  // the rest: an earlier job of that name, being deleted
     }
   if (!self) return self_is_gone();
   auto const least = number(field(*self, {"metadata", "annotations", annotation::least}));
@@ -114,7 +114,7 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items, std::string const& 
     pods_.listed(all, clock::now(), version);
     run_commands();
   });
-  see_self(*self);  // what is requested is requested of those that run
+  see_self(*self);  // last, because requests concern the pods that run
 }
 
 EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& object) {
@@ -132,7 +132,7 @@ EDL_INLINE void cluster::changed(std::string const& type, nlohmann::json const& 
   });
 }
 
-// The members go with it, or are the next master's.
+// The master's pod is gone: the members are deleted with it, or belong to the next master.
 EDL_INLINE void cluster::self_is_gone() {
   node_.post([this] {
     pods_.close();
@@ -164,7 +164,7 @@ EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
     while (!done() && clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return done();
   };
-  // What the node's thread has heard of until now counts, too.
+  // Wait until the node's thread has processed everything that it has been sent so far.
   auto const closed = std::make_shared<std::atomic<bool>>(false);
   auto const none = [this, closed] { return *closed && !any_; };
   node_.post([this, closed] {
@@ -172,14 +172,14 @@ EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
     run_commands();
     *closed = true;
   });
-  // What leaves by itself stays to be looked at.
+  // Pods that exit by themselves stay for inspection.
   if (within(grace, none)) return;
   node_.post([this, grace] {
     pods_.stop_all(std::chrono::ceil<std::chrono::seconds>(grace), to_.left());
     run_commands();
   });
   if (within(grace + std::chrono::seconds(1), none)) return;
-  // Nobody deletes the pods of a job whose master's pod stays.
+  // If the master's pod stays, no garbage collection deletes the members, so wait for the deletions here.
   auto const answered = [this] { return !creating_ && deleting_ == 0; };
   if (answered()) return;
   log_.warning("the API server has not answered to all requests to delete pods; waiting for it");
@@ -225,7 +225,7 @@ EDL_INLINE asio::awaitable<void> cluster::tick() {
 
 EDL_INLINE void cluster::run_commands() {
   invariant(node_.on_thread(), "pods are looked after on the node's thread");
-  // What one command causes (an ending is told, its successor wanted) may be asked for before the rest.
+  // A command may cause further ones (a process ended, so start its successor), which are executed in turn.
   for (auto commands = pods_.take_commands(); !commands.empty(); commands = pods_.take_commands())
     for (pod_command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
   creating_ = pods_.creating();
@@ -277,7 +277,7 @@ EDL_INLINE void cluster::execute(delete_pod const& c) {
                                         {"preconditions", {{"uid", c.uid}}}});
       return;
     } catch (api_error const& e) {
-      if (e.code() == 404 || e.code() == 409) return;  // gone, or another of that name
+      if (e.code() == 404 || e.code() == 409) return;  // it is gone, or a different pod has its name
       log_.warning(e.what());
       if (e.code() < 500 && e.code() != 429) return;
     } catch (unreachable const&) {
@@ -292,7 +292,7 @@ EDL_INLINE void cluster::execute(delete_pod const& c) {
 EDL_INLINE asio::awaitable<void> cluster::retry_deletion(delete_pod c) {
   asio::steady_timer timer(node_.executor(), std::chrono::seconds(1));
   co_await timer.async_wait(asio::use_awaitable);
-  // In this order, so that it counts as asked for all the time.
+  // In this order, so that the deletion counts as pending all the time.
   execute(c);
   int const left = --deleting_;
   invariant(left >= 0, "no more deletions are answered than were asked for");
@@ -313,7 +313,7 @@ EDL_INLINE void cluster::note_surely(std::function<void()> what) {
     try {
       what();
     } catch (std::exception const& e) {
-      // The job does not depend on it, and a refusal is the same each time.
+      // The job does not depend on notes, and every refusal would read the same.
       if (!announced_.exchange(true)) log_.warning(e.what());
     }
     std::uint64_t const before = waiting_--;
@@ -351,7 +351,7 @@ EDL_INLINE void cluster::record(pod_note const& n, owner const& of) {
 }
 
 EDL_INLINE void cluster::mark_self(nlohmann::json metadata) {
-  metadata["uid"] = self_.uid;  // not of a successor, which has the same name
+  metadata["uid"] = self_.uid;  // excludes a successor with the same name
   note([this, patch = nlohmann::json{{"metadata", std::move(metadata)}}] {
     client_.patch(pod_path(self_.name), patch);
   });
@@ -364,7 +364,7 @@ EDL_INLINE void cluster::show(std::string const& status, std::string const& line
 
 EDL_INLINE void cluster::waits(std::string const& what) {
   nlohmann::json value = printable(what);
-  if (what.empty()) value = nullptr;  // takes the annotation away
+  if (what.empty()) value = nullptr;  // removes the annotation
   mark_self({{"annotations", {{annotation::waits, value}}}});
 }
 
@@ -383,12 +383,12 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
   if (text(field(metadata, {"uid"})) != self_.uid) return;
   if (!std::exchange(looked_at_self_, true)) {
     raise_memory(pod);
-    // A master before this one may have changed it.
+    // An earlier master may have changed it.
     if (auto const size = shown_size(pod)) node_.post([this, size] { size_ = *size; });
   }
   if (field(metadata, {"deletionTimestamp"}).is_string())
     node_.post([this] {
-      pods_.close();  // what it made now would only be deleted with it
+      pods_.close();  // new pods would be deleted with this one
       run_commands();
     });
   if (is_suspended(pod)) node_.post([this] { to_.suspend(); });
@@ -396,7 +396,7 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
   requested_size const request = requested_size_of(pod);
   if (request.empty()) return;
   {
-    // It stays in sight until its answer is written.
+    // The request stays on the pod until it is answered, so it must not be handled twice.
     std::lock_guard const lock(request_mutex_);
     if (request_ == request) return;
     request_ = request;
@@ -420,7 +420,7 @@ EDL_INLINE void cluster::scale(requested_size const& request) {
   bool const good = refused.empty();
   std::string const text =
       good ? fmt::format("workers={},servers={}", request.workers, request.servers) : "refused: " + refused;
-  // Its user waits for the answer, and a size request whose answer is lost would be ignored for ever.
+  // A user waits for the reply, and a request whose reply is lost would be ignored for ever.
   note_surely([this, request, text, good, size = to_text(size_)] {
     struct finally {
       cluster& owner;
@@ -428,7 +428,7 @@ EDL_INLINE void cluster::scale(requested_size const& request) {
       ~finally() {
         std::lock_guard const lock(owner.request_mutex_);
         if (owner.request_ == request)
-          owner.request_.reset();  // the next, which may be the same, is another question
+          owner.request_.reset();  // the next request, even an equal one, is a new one
       }
     } const forget{*this, request};
     if (!answer(request, text, size)) return;
@@ -442,10 +442,9 @@ EDL_INLINE bool cluster::answer(requested_size const& request, std::string const
                                 std::string const& size) {
   for (int tries = 0;; ++tries) {
     auto const pod = client_.get(pod_path(self_.name));
-    if (requested_size_of(pod) != request)
-      return false;  // it has been answered, or another has taken its place
+    if (requested_size_of(pod) != request) return false;  // it has been answered or replaced
     try {
-      // Only of the pod as it was looked at: a size request that comes between is another question.
+      // Patch only this version of the pod: a size request that arrives meanwhile is a new one.
       client_.patch(pod_path(self_.name),
                     {{"metadata",
                       {{"resourceVersion", kubernetes::text(field(pod, {"metadata", "resourceVersion"}))},

@@ -26,14 +26,14 @@ namespace edl::kubernetes {
 ///
 /// `service_spec` is merged into the Service's spec. An empty text asks for nothing.
 ///
-/// Throws usage_error when `text` is no such object, or has a key or a type that is not expected. It may not
-/// touch what makes a pod one of its job (its labels, EDL_ROLE, MASTER_ADDR, …).
+/// Throws usage_error unless `text` is such an object with known keys and types. It must not change what
+/// identifies a pod of the job (its labels, EDL_ROLE, MASTER_ADDR, …).
 void check_cluster_spec(std::string const& text);
 
-/// Changes a pod of role `of`. Needs a text that `check_cluster_spec` takes.
+/// Changes a pod of role `of`. Requires a text that `check_cluster_spec` accepts.
 void customise_pod(nlohmann::json& pod, std::string const& text, role of);
 
-/// Changes the Service. Needs a text that `check_cluster_spec` takes.
+/// Changes the Service. Requires a text that `check_cluster_spec` accepts.
 void customise_service(nlohmann::json& service, std::string const& text);
 
 }  // namespace edl::kubernetes

@@ -79,13 +79,13 @@ inline char const* name_of(kind k) {
   }
 }
 
-/// The labels by which a job's pods are found and told apart.
+/// Labels that identify a job's pods.
 inline bool own_label(std::string_view name) {
   return name == "app" || name == "status" || name.starts_with("elasticdl-") ||
          name.starts_with("elasticdl_");
 }
 
-/// What tells the items of a list apart, where each may be there once.
+/// The key that identifies an item of a list whose items must be unique.
 inline char const* id_of(std::string_view key) {
   if (key == "volumeMounts") return "mountPath";
   if (key == "tolerations" || key == "topologySpreadConstraints" || key == "hostAliases") return nullptr;
@@ -143,7 +143,7 @@ inline json parsed(std::string const& text) {
   return all;
 }
 
-/// Puts `items` at the end of `list`, each in the place of one with the same `id`.
+/// Appends `items` to `list`, replacing items with the same `id`.
 inline void append(json& list, json const& items, char const* id) {
   if (list.is_null()) list = json::array();
   for (json const& item : items) {

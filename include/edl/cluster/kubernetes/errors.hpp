@@ -11,9 +11,9 @@
 
 namespace edl::kubernetes {
 
-/// The API server's refusal: the fields of its Status object. `what()` is one line that names the request and
-/// the server's own message. It says what to change where that is known (401: which credentials were used;
-/// 403: `edl rbac`; 404; 409).
+/// The API server's refusal, with the fields of its Status object. `what()` is one line that names the
+/// request and the server's message. Where the remedy is known, it adds that (401: which credentials were
+/// used; 403: `edl rbac`; 404; 409).
 class api_error : public error {
  public:
   api_error(int code, std::string reason, std::string message, std::string const& what,
@@ -36,13 +36,13 @@ class api_error : public error {
 
 using http::stopped_error, http::unreachable, http::untrusted;
 
-/// The refusal that an answer of status `code` says, be its body a Status object or some proxy's page.
-/// `request`: "GET https://host/path"; `origin`: where the credentials are from.
+/// Makes the refusal from a reply with HTTP status `code`; the body is a Status object, or the page of some
+/// proxy. `request`: "GET https://host/path"; `origin`: where the credentials come from.
 api_error refusal(int code, std::string_view body, std::string const& request, std::string const& origin,
                   std::chrono::seconds retry_after = {});
 
-/// Text from outside as part of one line: line breaks and other control characters become blanks, and what is
-/// longer than `longest` ends in "…".
+/// Makes outside text fit for one line: replaces control characters such as line breaks by blanks, and cuts
+/// it after `longest` bytes, ending in "…".
 std::string one_line(std::string_view text, std::size_t longest = 2000);
 
 }  // namespace edl::kubernetes

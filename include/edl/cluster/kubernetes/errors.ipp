@@ -17,7 +17,7 @@ namespace detail {
 
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-/// Of a refusal by the authoriser, which names user, resource and place.
+/// For a refusal by the authoriser, whose message names user, resource and place.
 inline char const* who_may(std::string_view message) {
   static constexpr std::array printed{"pods",
                                       "services",
@@ -34,14 +34,14 @@ inline char const* who_may(std::string_view message) {
                                                   : "'edl rbac --users' prints the role that allows it";
 }
 
-// What a person can do about it; empty where the server's own message says it already.
+// What the user can do; empty if the server's message says that already.
 inline std::string way_out(int code, std::string_view reason, std::string_view message,
                            std::string const& origin) {
   switch (code) {
     case 401:
       return fmt::format("the credentials of {} were refused: renew them, or choose other ones", origin);
     case 403:
-      // Admission refuses with 403, too: only the authoriser speaks of a user who "cannot".
+      // Admission controllers also refuse with 403, but only the authoriser writes that a user "cannot".
       if (has(message, "cannot ")) return who_may(message);
       if (has(message, "exceeded quota") || has(message, "maximum "))
         return "ask for less, or for a larger quota of the namespace";
@@ -70,7 +70,7 @@ inline std::string way_out(int code, std::string_view reason, std::string_view m
 EDL_INLINE std::string one_line(std::string_view text, std::size_t longest) {
   std::string out;
   for (char c : text) {
-    bool const inside = (static_cast<unsigned char>(c) & 0xc0) == 0x80;  // of a character of several bytes
+    bool const inside = (static_cast<unsigned char>(c) & 0xc0) == 0x80;  // inside a multi-byte character
     if (out.size() >= longest && (!inside || out.size() >= longest + 3)) return out + "…";
     bool const control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     if (!control)

@@ -50,7 +50,7 @@ inline std::vector<char*> pointers_to(std::vector<std::string> const& strings) {
   return out;
 }
 
-// A child, its output, and the promise that neither outlives a call.
+// A child process and its output. Guarantees that neither outlives a call.
 class child {
  public:
   child(exec_plugin const& p, bool interactive) : group_(!interactive) {
@@ -69,8 +69,8 @@ class child {
     ::posix_spawnattr_setsigmask(&attributes, &signals);
     for (int s : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) sigaddset(&signals, s);
     ::posix_spawnattr_setsigdefault(&attributes, &signals);
-    // In a group of its own it can be ended with all that it started; only the terminal's group may read from
-    // it.
+    // In its own process group it can be killed together with its children. But only the terminal's
+    // foreground group may read from the terminal.
     ::posix_spawnattr_setflags(&attributes, short(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                                   (interactive ? 0 : POSIX_SPAWN_SETPGROUP)));
     auto words = p.arguments;
@@ -97,7 +97,7 @@ class child {
     ::close(output_);
   }
 
-  // Appends what is there within `time`; false: that was all.
+  // Appends output that arrives within `time`. Returns false at the end of the output.
   bool read(std::string& to, std::chrono::milliseconds time) {
     pollfd p{output_, POLLIN, 0};
     if (::poll(&p, 1, int(time.count())) <= 0) return true;
@@ -107,7 +107,7 @@ class child {
     return n > 0 || (n < 0 && errno == EINTR);
   }
 
-  // Its status, once it has ended.
+  // Its exit status, once it has ended.
   std::optional<int> status() {
     int s = 0;
     if (pid_ <= 0 || ::waitpid(pid_, &s, WNOHANG) != pid_) return std::nullopt;
@@ -166,7 +166,7 @@ EDL_INLINE exec_credential run(exec_plugin const& p) {
     if (open) {
       auto const before = output.size();
       open = c.read(output, std::chrono::milliseconds(status ? 0 : 20));
-      // One that has ended may have left another behind, which keeps its output open.
+      // A child that has ended may have left a process that keeps the output open.
       if (status && output.size() == before) break;
     } else if (status) {
       break;

@@ -22,7 +22,7 @@ EDL_INLINE std::string read_text(std::string const& path, std::string const& wha
   auto const bad = [&](char const* why) {
     return error(fmt::format("{}: the file '{}' cannot be read: {}", what, path, why));
   };
-  // Not to wait for somebody to write to a pipe.
+  // Do not block on a pipe that nobody writes.
   int const fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw bad(std::strerror(errno));
   std::string text;
@@ -51,7 +51,7 @@ EDL_INLINE std::string const& watched_file::text() {
   try {
     now = read_text(path_, description_);
   } catch (error const&) {
-    // It is being replaced just now: the next call will find it.
+    // The file is being replaced: the next call will read it.
     if (read_) return text_;
     throw;
   }
@@ -67,7 +67,7 @@ EDL_INLINE std::string base64_decoded(std::string const& text, std::string const
   std::erase_if(in, [](char c) { return c == '\n' || c == '\r' || c == ' ' || c == '\t'; });
   auto const padding = in.size() - std::min(in.size(), in.find_last_not_of('=') + 1);
   std::string out(in.size() / 4 * 3, '\0');
-  // OpenSSL takes '=' anywhere.
+  // OpenSSL accepts '=' anywhere.
   bool const good = in.size() % 4 == 0 && padding <= 2 && in.find('=') >= in.size() - padding &&
                     EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
                                     reinterpret_cast<unsigned char const*>(in.data()), int(in.size())) >= 0;

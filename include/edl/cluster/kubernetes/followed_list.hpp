@@ -16,30 +16,31 @@ std::string version_of(nlohmann::json const& object);
 /// server guarantees since 1.35; of versions that are not, none is older.
 bool older(std::string const& a, std::string const& b);
 
-/// How far the list and the watch of one kind of objects have come. Answers to other requests come beside
-/// them, in any order: the answer to a change may arrive after the watch has told of the object's deletion.
+/// The progress of the list and the watch of one kind of objects. Replies to other requests arrive
+/// concurrently, in any order: the reply to a change may arrive after the watch has reported the object's
+/// deletion.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class followed_list {
  public:
   void begin();
-  /// An object of the list, or of the watch.
+  /// Takes an object of the list or the watch.
   void take(std::string const& key, std::string const& version);
-  /// The list has come; `version` is its own, empty where it has none. Returns the keys of its objects. A
-  /// known object that is not among them is gone, unless its version is newer than the list's.
+  /// The list is complete; `version`: its own, empty if it has none. Returns the keys of its objects. A known
+  /// object that is not among them is gone, unless its version is newer than the list's.
   std::unordered_set<std::string> end(std::string const& version);
 
-  /// A list has come to its end, at some time.
+  /// Whether any list has been completed.
   bool complete() const { return complete_; }
 
-  /// Whether an answer of this version may say something that the watch has not told yet. One whose version
-  /// cannot be compared says nothing: the watch will tell.
+  /// Whether an object of this version in a reply may be newer than what the watch has delivered. Returns
+  /// false if the versions cannot be compared: the watch will deliver the object.
   bool is_news(std::string const& version) const;
 
  private:
   bool coming_ = false, complete_ = false;
-  std::unordered_set<std::string> seen_;  // of the list that comes
-  std::string version_;                   // the newest that was told
+  std::unordered_set<std::string> seen_;  // in the list being received
+  std::string version_;                   // the newest delivered
 };
 
 }  // namespace edl::kubernetes

@@ -19,7 +19,7 @@ namespace detail {
 
 inline constexpr std::size_t most_ids = 10'000;  // of a list of workers, which are as many as a job may have
 
-/// The number after `name`, which `text` must begin with; takes both off.
+/// Parses "NAME" and a number at the start of `text`, and removes both.
 inline std::optional<std::uint32_t> take_count(std::string_view& text, std::string_view name) {
   if (!text.starts_with(name)) return std::nullopt;
   text.remove_prefix(name.size());

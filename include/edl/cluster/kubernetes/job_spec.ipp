@@ -31,7 +31,7 @@ inline std::vector<std::string> parts(std::string_view text, char separator) {
   return all;
 }
 
-/// "key=value" with something on both sides.
+/// Splits "key=value"; both parts must not be empty.
 inline std::pair<std::string, std::string> pair_of(std::string const& flag, std::string const& text,
                                                    char const* expected) {
   auto const at = text.find('=');
@@ -53,7 +53,7 @@ inline bool is_cpu(std::string const& text) {
   return (text[0] == '.' || (text[0] >= '0' && text[0] <= '9')) && number_from<double>(text);
 }
 
-/// Kubernetes' name of a key; empty: there is none.
+/// Kubernetes' name of a key; empty: unknown.
 inline std::string resource_name(std::string const& key) {
   if (key == "cpu" || key == "memory" || key == "ephemeral-storage") return key;
   if (key == "disk") return "ephemeral-storage";
@@ -64,7 +64,7 @@ inline std::string resource_name(std::string const& key) {
   return own == "gpu" || (vendor == "nvidia.com" && own.size() <= 63 && is_subdomain(own)) ? key : "";
 }
 
-/// What `text` is as a number; nothing when it is none.
+/// Parses `text` as a number; nothing if it is none.
 inline std::optional<double> number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   if (text.empty() || std::string_view("-.0123456789").find(text[0]) == std::string_view::npos) return {};
@@ -235,7 +235,7 @@ EDL_INLINE std::string worker_priority(std::string const& flag_value, std::uint3
         "--worker_pod_priority={}: expected high, low, a share of the workers from 0 to 1 (0.5 or "
         "high=0.5) or the name of a priority class",
         flag_value));
-  // The product of, say, 100 and 0.07 is a little more than 7: what was meant is a whole number again.
+  // A product such as 100 × 0.07 is slightly more than 7: recover the whole number that was meant.
   double const exact = num_workers * *share;
   auto const high = std::uint32_t(first ? std::floor(exact + 1e-6) : std::ceil(exact - 1e-6));
   if (id >= num_workers) return "low";

@@ -43,7 +43,7 @@ inline json owner_to(owner const& by) {
   return {{"api_version", by.api_version}, {"kind", by.kind}, {"name", by.name}, {"uid", by.uid}};
 }
 
-/// What is no JSON stays a text, which `check` and `job_from_json` refuse.
+/// Keeps a text that is not JSON as it is; `check` and `job_from_json` refuse it.
 inline json template_to(std::string const& text) {
   if (text.empty()) return json::object();
   json parsed = parse_json(text);
@@ -81,7 +81,7 @@ inline json whole(job_spec const& s) {
   return all;
 }
 
-/// Takes the fields of an object one by one; what nobody has taken is unknown.
+/// Takes the fields of an object one by one; fields that remain are unknown.
 class fields {
  public:
   fields(json const& of, std::string where) : object_(of), where_(std::move(where)) {

@@ -18,24 +18,24 @@ namespace detail::objects {
 
 using nlohmann::json;
 
-inline constexpr int nobody = 65532;  // the user and group of images without a shell, by custom
+inline constexpr int nobody = 65532;  // by convention the user and group in images without a shell
 
-/// SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGTERM, SIGSYS. SIGTERM is what a failed
-/// probe sends; a pod that is deleted gets it, too, but nothing of it is started again.
+/// SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGTERM, SIGSYS. A failed probe sends SIGTERM;
+/// a deleted pod gets it, too, but its containers are not restarted.
 inline constexpr int killed[] = {132, 133, 134, 135, 136, 137, 139, 143, 159};
 
 inline json job_labels(std::string const& job) {
   return {{"app", "elasticdl"}, {"elasticdl-job-name", job}, {"elasticdl_job_name", job}};
 }
 
-/// The server reads $(NAME) as a reference and $$ as $; everything here is meant as it stands.
+/// The server expands $(NAME), and turns $$ into $; this escapes text so that it stays as it is.
 inline std::string verbatim(std::string const& text) {
   std::string out;
   for (char const c : text) out.append(c == '$' ? 2 : 1, c);
   return out;
 }
 
-/// A container's environment: what comes later takes the place of what came before.
+/// A container's environment: later values replace earlier ones.
 class variables {
  public:
   void set(std::string const& name, std::string const& value) {
@@ -68,7 +68,7 @@ class mounts {
   explicit mounts(std::string pod) : pod_(std::move(pod)) {}
 
   void add(volume const& v) {
-    // What is mounted twice is one volume; it is the mount that may be read-only.
+    // Two mounts of the same source share a volume; read-only is a property of the mount.
     auto const same = std::find_if(known_.begin(), known_.end(), [&](volume const& o) {
       return std::tie(o.claim_name, o.host_path, o.type) == std::tie(v.claim_name, v.host_path, v.type);
     });
@@ -90,7 +90,7 @@ class mounts {
     mounts_.push_back(std::move(mount));
   }
 
-  /// A directory of the pod itself, unless something is mounted there already.
+  /// Adds an emptyDir unless something is already mounted there.
   void add_own(char const* name, char const* path) {
     for (json const& m : mounts_)
       if (m["mountPath"] == path) return;
@@ -125,7 +125,7 @@ inline std::uint16_t port_of(role what) {
   return what == role::master ? master_port : what == role::server ? server_port : worker_port;
 }
 
-/// What all pods have in common.
+/// The common part of all pods.
 inline json pod(job_spec const& s, process_id const& who, json env, resources const& request,
                 resources const& limit) {
   bool const master = who.role == role::master;
@@ -145,7 +145,7 @@ inline json pod(job_spec const& s, process_id const& who, json env, resources co
       {"env", std::move(env)},
       {"ports", {{{"name", to_string(who.role)}, {"containerPort", port_of(who.role)}, {"protocol", "TCP"}}}},
       {"volumeMounts", where.take_mounts()},
-      // The last lines of the log are the reason of a failure where the API server tells of it.
+      // The API server shows the last lines of the log as the reason of a failure.
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"securityContext",
        {{"allowPrivilegeEscalation", false},
@@ -166,7 +166,7 @@ inline json pod(job_spec const& s, process_id const& who, json env, resources co
               {"runAsUser", nobody},
               {"runAsGroup", nobody},
               {"fsGroup", nobody},
-              // Otherwise every file of a claim changes hands at every start of every pod.
+              // Otherwise the kubelet would change the owner of every file of a claim whenever a pod starts.
               {"fsGroupChangePolicy", "OnRootMismatch"},
               {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
             {"containers", json::array({std::move(container)})},
@@ -179,10 +179,10 @@ inline json pod(job_spec const& s, process_id const& who, json env, resources co
           {"spec", std::move(spec)}};
 }
 
-/// Variables of every container. Reserved ones are no user's, wherever they come from.
+/// Variables of every container. Users cannot set reserved ones.
 inline variables basics(job_spec const& s, role what) {
   variables v;
-  // Nothing but /tmp can be written to.
+  // Only /tmp is writable.
   v.set("HOME", "/tmp");
   v.set("XDG_CACHE_HOME", "/tmp");
   for (auto const& [name, value] : s.variables)
@@ -199,9 +199,9 @@ inline variables basics(job_spec const& s, role what) {
   return v;
 }
 
-/// `controls`: the owner makes another in the place of one that is lost. `kubectl drain` asks for it.
-/// `blocks`: the owner's end waits for this object's, where that is asked for. Some servers let only those
-/// say so who may write the owner's finalizers, which a master need not.
+/// `controls`: the owner replaces lost objects; `kubectl drain` requires that. `blocks`: deleting the owner
+/// in the foreground waits for this object. Some servers allow that only to accounts that may write the
+/// owner's finalizers, which a master need not.
 inline json reference(owner const& by, bool controls, bool blocks = true) {
   json out{{"apiVersion", by.api_version}, {"kind", by.kind}, {"name", by.name}, {"uid", by.uid}};
   out["controller"] = controls;
@@ -225,14 +225,14 @@ inline json master_pod(job_spec const& s, json const* like, bool restart_rules) 
   if (!s.master.priority.empty()) out["spec"]["priorityClassName"] = s.master.priority;
 
   json& container = out["spec"]["containers"][0];
-  // Many records take long to look through before the master listens; then it is either there, or has lost
-  // its socket for a minute.
+  // Indexing many records takes long before the master listens. After that it either responds, or has been
+  // without its socket for a minute.
   container["startupProbe"] = probe(master_port, 2, 900);
   container["readinessProbe"] = probe(master_port, 5, 3);
   container["livenessProbe"] = probe(master_port, 10, 6);
   if (restart_rules && s.restart_policy == "Never") {
-    // A job that has failed (exit code 1) stays as it is; a master that was killed goes on in the same pod,
-    // with the same address, owner of the same members.
+    // A failed job (exit code 1) stays as it is. A killed master is restarted in the same pod, with the same
+    // address, and still owns the same members.
     container["restartPolicy"] = "Never";
     container["restartPolicyRules"] =
         json::array({{{"action", "Restart"}, {"exitCodes", {{"operator", "In"}, {"values", killed}}}}});
@@ -242,7 +242,7 @@ inline json master_pod(job_spec const& s, json const* like, bool restart_rules) 
   return out;
 }
 
-/// On nodes, and in zones, as different as there are. A constraint of the user's own takes its place.
+/// Spreads pods over nodes and zones as far as possible. A user's own constraint replaces this one.
 inline json spread(std::map<std::string, std::string> const& labels) {
   json all = json::array();
   for (char const* over : {"kubernetes.io/hostname", "topology.kubernetes.io/zone"})
@@ -284,17 +284,17 @@ EDL_INLINE nlohmann::json member_pod(job_spec const& s, process_id const& who, s
   env.set("MASTER_ADDR", master_address(s));
   env.set(server ? "PS_ID" : "WORKER_ID", std::to_string(who.id));
   json out = pod(s, who, env.take(), request, limit);
-  // A master whose node is lost takes none of them with it where they have another owner.
+  // If the members have another owner, they survive the loss of the master's node.
   out["metadata"]["ownerReferences"] =
       json::array({s.by.empty() ? reference(by, true) : reference(s.by, true, false)});
   if (!server) out["metadata"]["labels"]["elasticdl-original-index"] = std::to_string(index);
   std::string const priority =
       server ? s.server.priority : worker_priority(s.worker.priority, index, s.num_workers);
   if (!priority.empty()) out["spec"]["priorityClassName"] = priority;
-  // Members have no liveness probe: the master finds out within seconds who is silent, and replaces it; a
-  // kubelet that restarts it besides would only be in the way.
+  // Members have no liveness probe. The master detects silent members within seconds and replaces them; a
+  // kubelet that also restarted them would interfere.
   if (server) out["spec"]["containers"][0]["readinessProbe"] = probe(server_port, 5, 3);
-  // A node that is lost is not to take all copies of a part of the model with it.
+  // The loss of a node must not take all copies of a part of the model.
   if (server && s.server_copies > 1)
     out["spec"]["topologySpreadConstraints"] = spread(member_labels(s.name, role::server));
   if (std::string const& like = server ? s.server_template : s.worker_template; !like.empty())
@@ -307,7 +307,7 @@ EDL_INLINE void avoid_nodes(nlohmann::json& pod, std::vector<std::string> const&
   if (nodes.empty()) return;
   auto& terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
                    ["nodeSelectorTerms"];
-  if (terms.empty()) terms.push_back(nlohmann::json::object());  // one of them is to hold
+  if (terms.empty()) terms.push_back(nlohmann::json::object());  // at least one term must hold
   for (auto& term : terms)
     for (std::string const& node : nodes)
       term["matchFields"].push_back(nlohmann::json{
@@ -318,9 +318,9 @@ EDL_INLINE nlohmann::json master_service(job_spec const& s) {
   using namespace detail::objects;
   json selector = job_labels(s.name);
   selector["elasticdl-replica-type"] = "master";
-  // Without an address of its own the name stands for the pod's: no proxy has to learn of it first, and
-  // connections are the pod's own. It is there before the master is ready, which members may be earlier. It
-  // does not change when the master is started again, because that happens in the same pod.
+  // A headless Service resolves to the pod's own address. So no proxy has to learn it first, and connections
+  // go to the pod directly. It also resolves before the master is ready, because members may start earlier,
+  // and survives a restart of the master, which happens in the same pod.
   json out{
       {"apiVersion", "v1"},
       {"kind", "Service"},

@@ -41,8 +41,7 @@ EDL_INLINE nlohmann::json const& program_status(nlohmann::json const& pod) {
 
 namespace detail {
 
-/// Whether the program's own rules, which servers know since 1.35, start it again in its pod after this exit
-/// code.
+/// Whether the container's restart rules, which servers support since 1.35, restart it after this exit code.
 inline bool rules_restart(nlohmann::json const& pod, int code) {
   auto const& rules = field(first(field(pod, {"spec", "containers"})), {"restartPolicyRules"});
   if (!rules.is_array()) return false;
@@ -121,7 +120,7 @@ EDL_INLINE platform::ending ending_of(pod_status const& pod) {
   e.outside = !e.words.empty();
   if (e.outside) return e;
   if (pod.out_of_memory()) {
-    e.signal = 0;  // it was its own fault
+    e.signal = 0;  // the process itself was at fault
     e.words = fmt::format("used more memory than its limit{}", pod.memory.empty() ? "" : " of " + pod.memory);
   } else if (std::string const said = platform::last_words(pod.ended->message);
              !said.empty() && e.signal == 0) {
@@ -135,7 +134,7 @@ EDL_INLINE platform::ending ending_of(pod_status const& pod) {
 EDL_INLINE std::string trouble(pod_status const& pod) {
   if (pod.over() || pod.terminating) return {};
   if (!pod.unplaced.empty()) return pod.unplaced;
-  // The ordinary stations of a pod that comes up.
+  // The usual stages of a starting pod.
   if (pod.waiting.empty() || pod.waiting == "ContainerCreating" || pod.waiting == "PodInitializing")
     return {};
   return detail::joined(pod.waiting, pod.waiting_why);

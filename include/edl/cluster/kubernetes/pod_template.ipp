@@ -21,7 +21,7 @@ namespace detail::templates {
 
 using nlohmann::json;
 
-/// What the API server takes as absent.
+/// Whether a value is present; the API server treats the others as absent.
 inline bool says(json const& object, std::string const& key) {
   auto const found = object.find(key);
   return found != object.end() && !found->is_null();
@@ -42,7 +42,7 @@ inline bool any(json const& all, char const* key, json const& value) {
                      [&](json const& one) { return one.is_object() && one.value(key, json()) == value; });
 }
 
-/// Reserved variables are the job's, the others the template's.
+/// The job defines reserved variables; the template's other variables take precedence.
 inline void add_variables(json& container, json const& plain) {
   json& all = list(container, "env");
   for (json const& one : plain) {
@@ -60,12 +60,12 @@ inline void add_ports(json& container, json const& plain) {
   for (json const& one : plain) {
     if (any(all, "containerPort", one["containerPort"])) continue;
     json port = one;
-    if (any(all, "name", port["name"])) port.erase("name");  // it serves people only
+    if (any(all, "name", port["name"])) port.erase("name");  // the name only helps users
     all.push_back(std::move(port));
   }
 }
 
-/// Mounts of `plain` where the template has none, with the volumes that they need.
+/// Adds mounts of `plain` where the template mounts nothing, and their volumes.
 inline void add_mounts(json& spec, json& container, json const& plain) {
   json& mounts = list(container, "volumeMounts");
   json& volumes = list(spec, "volumes");
@@ -87,7 +87,7 @@ inline void add_mounts(json& spec, json& container, json const& plain) {
   }
 }
 
-/// A quantity may be written as a number.
+/// A quantity, which JSON may give as a number.
 inline std::string quantity(json const& amount) {
   return amount.is_string() ? amount.get<std::string>() : amount.dump();
 }
@@ -135,7 +135,7 @@ EDL_INLINE void check_pod_template(std::string const& field, std::string const& 
   if (json const& volumes = kubernetes::field(like, {"spec", "volumes"}); !volumes.is_null()) {
     if (!volumes.is_array()) refuse("spec.volumes is no list");
   }
-  // It would end a pod in the middle of the job; the whole job has a field for it.
+  // This would end a pod in the middle of the job; the job has its own field for it.
   if (!kubernetes::field(like, {"spec", "activeDeadlineSeconds"}).is_null())
     refuse("spec.activeDeadlineSeconds ends single pods: use spec.activeDeadlineSeconds of the TrainingJob");
   role_spec const requested = role_of_template(text);
@@ -167,7 +167,7 @@ EDL_INLINE nlohmann::json by_template(nlohmann::json plain, nlohmann::json const
   json spec = like.at("spec");
   for (auto const& [key, value] : plain["spec"].items())
     if (key != "containers" && key != "volumes") fill(spec, value, key);
-  // Who is started again, and when, is the job's to say.
+  // The job decides which containers are restarted, and when.
   spec["restartPolicy"] = plain["spec"]["restartPolicy"];
 
   json& container = spec["containers"][0];

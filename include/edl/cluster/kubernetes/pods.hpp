@@ -160,23 +160,23 @@ class pods {
  private:
   struct pod {
     std::uint32_t index = 0;
-    std::string uid;              // of the object that has the name; empty: none, as far as is known
-    std::string version;          // of the answer to its creation, until the view has told of it
-    std::string gone;             // uid of one whose end was told before the answer to its creation
-    bool wanted = false;          // the master has asked for it, and has not been told of its end
-    bool creating = false;        // asked for, and no answer yet
-    bool held = false;            // to be created when the least size stands
+    std::string uid;              // of the pod with this name; empty: none known
+    std::string version;          // from the reply to its creation, until the watch has reported it
+    std::string gone;             // of a pod whose end was reported before the reply to its creation
+    bool wanted = false;          // requested by the master, which does not know of an end
+    bool creating = false;        // requested, not answered yet
+    bool held = false;            // to be created once the least size is placed
     bool placed = false;          // it has a node
-    bool recreate = false;        // to be created when the name is free
-    bool stop_requested = false;  // told to leave by the master
-    bool leaving = false;         // told to leave by others, which the master knows
-    bool over = false;            // its process has ended, which the master knows
+    bool recreate = false;        // to be created once the name is free
+    bool stop_requested = false;  // the master asked it to leave
+    bool leaving = false;         // others asked it to leave; the master knows
+    bool over = false;            // its process has ended; the master knows
     bool ran = false;             // its container was seen to run
-    bool left = false;            // it ends by itself: its node may not have told yet
+    bool left = false;            // it exits by itself; its node may not have reported that yet
     std::uint32_t tries = 0;
     std::optional<time_point> retry_at, troubled_since;
-    std::string announced;  // the trouble that has been told
-    std::string node;       // where it is; empty: not known
+    std::string announced;  // the trouble reported last
+    std::string node;       // its node; empty: unknown
   };
 
   void create(process_id who, pod& p);
@@ -201,11 +201,11 @@ class pods {
   std::map<process_id, std::string> ends_;  // why a worker's place became free
   std::vector<std::string> avoided_;        // nodes
   std::map<std::string, std::string> short_;
-  std::map<std::uint32_t, std::string> pressed_;  // that have been told of
+  std::map<std::uint32_t, std::string> pressed_;  // nodes under pressure that have been reported
   std::vector<pod_command> commands_;
   bool found_ = false, closed_ = false;
-  bool made_ = false;               // a pod has been there
-  std::string missing_, together_;  // that have been told of
+  bool made_ = false;               // a pod has existed
+  std::string missing_, together_;  // as last reported
 };
 
 }  // namespace edl::kubernetes

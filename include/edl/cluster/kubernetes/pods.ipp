@@ -19,14 +19,14 @@ inline bool over_quota(pods::refusal const& why) {
   return why.code == 403 && why.message.find("exceeded quota") != std::string::npos;
 }
 
-/// Time may mend it: there is no room now, or the server has too much to do.
+/// Whether a later attempt may succeed: there is no room now, or the server is overloaded.
 inline bool passing(pods::refusal const& why) {
   return why.code == 0 || why.code == 429 || why.code >= 500 || why.reason == "AlreadyExists" ||
          over_quota(why);
 }
 
-/// So often a pod that the job needs is refused for its quota before a worker makes way for it: what is about
-/// to end gives back its quota within a moment.
+/// How often the quota may refuse a required pod before a worker makes way for it: pods that are about to end
+/// return their quota soon.
 inline constexpr std::uint32_t patience = 3;
 
 }  // namespace detail
@@ -53,7 +53,7 @@ EDL_INLINE void pods::start(process_id who, std::optional<std::uint32_t> instead
   p.wanted = true;
   p.tries = 0;
   p.announced.clear();
-  // What was asked of the one before it is not asked of this one.
+  // A stop request for the previous pod does not apply to this one.
   if (p.creating && p.uid.empty()) p.stop_requested = false;
   if (p.uid.empty()) return p.creating ? void() : hold(who, p);
   p.recreate = true;
@@ -77,7 +77,7 @@ EDL_INLINE void pods::look_at_copies() {
   std::map<std::string, std::vector<std::string>> by_node;
   for (auto const& [who, p] : pods_) {
     if (who.role != role::server || !p.wanted) continue;
-    if (!p.placed || p.uid.empty() || p.over) return;  // where it will be is not known yet
+    if (!p.placed || p.uid.empty() || p.over) return;  // its node is not known yet
     by_node[p.node].push_back(to_string(who));
   }
   std::string now;
@@ -101,7 +101,7 @@ EDL_INLINE bool pods::needed(process_id who) const {
   return who.role == role::server || others < options_.least_workers;
 }
 
-/// Asks for the pod: now where the job needs it, else when the least size stands.
+/// Requests the pod now if the job requires it, otherwise once the least size is placed.
 EDL_INLINE void pods::hold(process_id who, pod& p) {
   invariant(p.uid.empty() && !p.creating && !closed_, "a pod is waited for where none is, nor is asked for");
   p.retry_at.reset();
@@ -114,19 +114,19 @@ EDL_INLINE void pods::create_held() {
   bool const all = stands();
   for (auto& [who, p] : pods_) {
     if (!p.held) continue;
-    if (!all && !needed(who)) return;  // nor are the others
+    if (!all && !needed(who)) return;  // nor may the others be created
     create(who, p);
   }
 }
 
-/// A worker that the job can do without gives up its place, and its quota with it.
+/// Removes a worker that the job does not require, to free its place and quota.
 EDL_INLINE void pods::make_way(process_id who) {
   pod* last = nullptr;
   process_id whose{};
   std::uint32_t workers = 0;
   for (auto& [id, p] : pods_) {
     if (id.role != role::worker || p.uid.empty() || p.over) continue;
-    if (p.leaving || p.stop_requested) return;  // one is on its way out
+    if (p.leaving || p.stop_requested) return;  // one is already leaving
     ++workers, last = &p, whose = id;
   }
   if (!last || workers <= options_.least_workers) return;
@@ -210,7 +210,7 @@ EDL_INLINE void pods::stop(process_id who, std::chrono::seconds grace) {
 }
 
 EDL_INLINE void pods::close() {
-  closed_ = true;  // first: from here on no pod is asked for, whatever the rest of this finds
+  closed_ = true;  // first, so that nothing below requests a pod
   for (auto& [who, p] : pods_) {
     p.recreate = p.held = false;
     p.retry_at.reset();
@@ -248,16 +248,16 @@ EDL_INLINE void pods::created(process_id who, std::string const& uid, std::strin
   p.creating = false;
   made_ = true;
   p.tries = 0;
-  if (p.gone == uid) {  // its end has been told
+  if (p.gone == uid) {  // its end has been reported
     p.gone.clear();
-    if (!p.uid.empty()) return;  // another of that name has come to light meanwhile
+    if (!p.uid.empty()) return;  // a different pod of that name has appeared meanwhile
     if (p.wanted && !closed_) return hold(who, p);
     pods_.erase(it);
     return;
   }
   if (p.uid != uid) p.version = version;
   p.uid = uid;
-  // The master has changed its mind meanwhile.
+  // The master no longer wants the pod.
   if (!p.wanted)
     discard(who, p);
   else if (!p.recreate)  // otherwise the successor is wanted, and this one is to leave
@@ -269,11 +269,11 @@ EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now
   if (it == pods_.end()) return;
   pod& p = it->second;
   p.creating = false;
-  // It was made all the same: the API server has told of it, and what was refused is a repetition.
+  // The pod exists: the watch has reported it, and only a repeated request was refused.
   if (!p.uid.empty()) return p.wanted ? void() : discard(who, p);
   if (!p.wanted) return;
   bool const never = why.forbidden() && !made_;
-  // No process of the job can be made: the failure of each would only say it in more words.
+  // No process of the job can be created: report that once, instead of each process's failure.
   if (never) commands_.emplace_back(not_allowed{why.message});
   if (never || (!detail::passing(why) && !why.forbidden())) {
     commands_.emplace_back(pod_note{severity::error, "CannotStart",
@@ -284,7 +284,7 @@ EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now
       std::min(options_.longest_pause, options_.first_pause * (1u << std::min(p.tries++, 10u)));
   p.retry_at = now + pause;
   if (detail::over_quota(why) && p.tries >= detail::patience && needed(who)) make_way(who);
-  // Its predecessor of that name is about to go, unless it stays.
+  // The previous pod of that name may be about to go; give up only if it stays.
   if (why.reason == "AlreadyExists" && p.tries < 6) return;
   std::string const what = why.code == 0 ? "unreachable" : why.message;
   if (p.announced == what) return;
@@ -300,7 +300,7 @@ EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now,
   for (auto const& [who, p] : pods_)
     if (!p.uid.empty() && !there.contains(p.uid) && !older(version, p.version))
       gone.push_back({.who = who, .uid = p.uid});
-  // What is gone first: a pod of the same name may be among those that are there.
+  // Handle vanished pods first: a new pod may have the same name.
   for (pod_status const& s : gone) deleted(s, now);
   for (pod_status const& s : all) changed(s, now);
   if (std::exchange(found_, true)) return;
@@ -324,7 +324,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
     p = {.index = s.index, .uid = s.uid, .stop_requested = true};
     return discard(s.who, p);
   }
-  // Of a master before this one, unless it is the answer to a request that has come the other way.
+  // An unknown pod is an earlier master's, unless a pending request has created it.
   if (p.uid != s.uid && !p.creating) p = {.index = s.index, .uid = {}, .wanted = true};
   p.uid = s.uid;
   p.version.clear();
@@ -360,7 +360,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
   }
   p.uid.clear();
   if (p.creating)
-    p.gone = s.uid;  // the answer to its creation is still to come: its successor is asked for after that
+    p.gone = s.uid;  // the reply to its creation is pending; request its successor after that
   else if (p.recreate && !closed_)
     hold(s.who, p);
   else if (!p.wanted)
@@ -369,7 +369,7 @@ EDL_INLINE void pods::deleted(pod_status const& s, time_point) {
 
 EDL_INLINE void pods::end(process_id who, pod& p, platform::ending e) {
   p.over = true;
-  p.wanted = p.recreate;  // its successor of that name is wanted already
+  p.wanted = p.recreate;  // its successor with that name is already wanted
   e.stop_requested = p.stop_requested;
   if (!p.stop_requested && !p.leaving) ends_[who] = describe(e);
   commands_.emplace_back(pod_ended{std::move(e)});
@@ -398,7 +398,7 @@ EDL_INLINE void pods::watch_trouble(pod_status const& s, pod& p, time_point now)
   }
   bool const pulled = s.unplaced.empty();
   if (pulled && !p.troubled_since) p.troubled_since = now;
-  // The scheduler's counts of nodes change all the time; the reason does not.
+  // The scheduler's counts of nodes change all the time; its reason does not.
   std::string const kind = s.unplaced.empty() ? s.waiting : "Unschedulable";
   if (p.announced != kind) {
     p.announced = kind;

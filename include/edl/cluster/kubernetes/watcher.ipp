@@ -26,10 +26,10 @@ inline bool expired(int code, std::string_view reason) {
   return code == 410 || reason == "Expired" || reason == "Gone";
 }
 
-// What time does not mend, though a person may: who asks, what is allowed, what there is.
+// Errors that only a person can fix: credentials, permissions, missing resources.
 inline bool lasting(int code) { return code == 401 || code == 403 || code == 404; }
 
-// obj["metadata"][key], or "" where it is none: an answer is not believed to have the right shape.
+// obj["metadata"][key], or "" if that is not a text: replies may be malformed.
 inline std::string metadata(nlohmann::json const& object, char const* key) {
   auto const m = object.find("metadata");
   if (m == object.end() || !m->is_object()) return {};
@@ -39,7 +39,7 @@ inline std::string metadata(nlohmann::json const& object, char const* key) {
 
 }  // namespace detail
 
-// Says what is wrong once, and when it is over.
+// Logs trouble once, and its end.
 struct watcher::trouble {
   logger const& log;
   std::string const& path;
@@ -77,7 +77,7 @@ EDL_INLINE watcher::~watcher() {
   thread_.join();
 }
 
-// Returns whether to go on.
+// Returns whether to continue.
 EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   return !stopping_.wait_for(lock, time, [&] { return stopped_.load(); });
@@ -91,7 +91,7 @@ EDL_INLINE void watcher::run() {
   trouble t{log_, path_};
   constexpr auto never = time_point::max();
   time_point refused = never;  // since when
-  int fruitless = 0;           // watches in a row that have brought nothing and ended at once
+  int fruitless = 0;           // consecutive watches that ended at once without an event
   while (!stopped_) {
     auto time = std::chrono::milliseconds(0);
     try {
@@ -107,7 +107,7 @@ EDL_INLINE void watcher::run() {
       fruitless = moved_ || clock::now() - began > detail::short_watch ? 0 : fruitless + 1;
       if (good || fruitless == 0) t.over();
       if (!good) version_.clear();
-      // A place that has expired costs no time; a server that always says so must not be asked without pause.
+      // Continue at once if the version has expired, but pause if the server keeps reporting that.
       if (fruitless == 0)
         pauses.reset();
       else if (fruitless > 1)
@@ -130,11 +130,11 @@ EDL_INLINE void watcher::run() {
       if (!gone) t.is(e.what(), detail::lasting(e.code()) ? severity::error : severity::warning);
     } catch (unreachable const& e) {
       if (moved_) pauses.reset();
-      if (followed_) refused = never;  // it may have been watching until then
+      if (followed_) refused = never;  // the watch may have been allowed until then
       time = pauses.next();
       t.is(e.what(), severity::warning);
     } catch (std::exception const& e) {
-      // What was not understood may have been missed: only a list shows what there is.
+      // An event that could not be parsed may be lost: only a new list is reliable.
       version_.clear();
       time = options_.longest_pause;
       t.is(e.what(), severity::error);
@@ -185,23 +185,23 @@ EDL_INLINE void watcher::list() {
   } while (!more.empty());
   if (version.empty()) throw error("the list has no resourceVersion to watch from");
   invariant(!to_.one || items.empty(), "objects that were passed on one by one are not passed on again");
-  // In this order: what `listed` throws leaves no place to go on from, and the objects are listed anew.
+  // In this order: if `listed` throws, no version is stored, and the objects are listed anew.
   to_.listed(items, version);
   version_ = version;
 }
 
-// Returns whether its place is still there.
+// Returns whether its version is still available.
 EDL_INLINE bool watcher::follow(trouble& t) {
   invariant(!version_.empty(), "a watch goes on from where a list or a watch has come to");
   bool expired = false;
-  // The server is to end the watch before it counts as silent.
+  // The server has to end the watch before the client considers it silent.
   auto const time = std::chrono::duration_cast<std::chrono::seconds>(options_.idle * 9 / 10);
   query q{{"watch", "1"},
           {"allowWatchBookmarks", "true"},
           {"resourceVersion", version_},
           {"timeoutSeconds", std::to_string(std::max<std::int64_t>(time.count(), 1))}};
   if (!selector_.empty()) q.emplace_back("labelSelector", selector_);
-  std::string begun;  // an event whose end has not come yet
+  std::string begun;  // an incomplete event
   client_.stream(
       path_, q,
       [&](std::string_view part) {
@@ -220,7 +220,7 @@ EDL_INLINE bool watcher::follow(trouble& t) {
   return !expired;
 }
 
-// Returns false when the watch's place has expired.
+// Returns false when the watch's version has expired.
 EDL_INLINE bool watcher::event(std::string_view line) {
   if (line.empty()) return true;
   auto const e = parse_json(line);
@@ -234,13 +234,13 @@ EDL_INLINE bool watcher::event(std::string_view line) {
     auto const refused = refusal(code.is_number_integer() ? code.get<int>() : 500, object->dump(),
                                  "watch of " + path_, client_.via().origin);
     if (detail::expired(refused.code(), refused.reason())) return false;
-    version_.clear();  // whatever the server stumbled over lies ahead
+    version_.clear();  // skip whatever made the server fail
     throw refused;
   }
   auto version = detail::metadata(*object, "resourceVersion");
   if (version.empty())
     throw error(fmt::format("this event has no resourceVersion: '{}'", one_line(line, 200)));
-  if (kind != "BOOKMARK") to_.changed(kind, *object);  // before the place moves on: it may throw
+  if (kind != "BOOKMARK") to_.changed(kind, *object);  // before the version advances, because it may throw
   version_ = std::move(version);
   moved_ = followed_ = true;
   return true;

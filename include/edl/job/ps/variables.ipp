@@ -261,8 +261,7 @@ EDL_INLINE void variables::step_sums(element_range of, std::span<float> sums, st
     there_->average(records);
   else if (records > 0)
     for (float& x : part(sums, of)) x /= float(records);
-  std::size_t const slopes =
-      std::min(sums.size(), parameters_);  // the arena has its own: then `sums` is empty
+  std::size_t const slopes = std::min(sums.size(), parameters_);  // 0 if they are in the arena
   step(of, sums.first(slopes), sums.subspan(slopes), 1, made);
 }
 

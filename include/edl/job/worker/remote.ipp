@@ -309,9 +309,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
     assignment const a = *held_;
     held_.reset();
     if (!parameters_.rests_at()) return a;  // it belongs to the generation that was announced with it
-    report({.lease = a.lease,
-            .returned = true,
-            .applied = a.applied});  // too early: the version must be evaluated
+    report({.lease = a.lease, .returned = true, .applied = a.applied});  // too early: evaluate first
   }
   wire::TaskRequest request;
   request.set_worker(self_.id);
