@@ -31,13 +31,13 @@ EDL_INLINE dry_run_directory::~dry_run_directory() {
 }
 
 EDL_INLINE void make_dry(job& j, std::string const& directory) {
-  // Servers that average need so many minibatches for a step, and a world with lanes one for each.
+  // A step needs this many minibatches where servers average, or one per lane in a world.
   j.data.overfit_batches =
       std::max({1, j.processes.num_workers, j.training.use_async ? 1 : j.training.grads_to_wait});
   j.data.num_minibatches_per_task = 1;
   j.data.num_epochs = 1;
   j.data.max_step = 0;
-  // What it has to say stands in its report.
+  // The report contains what the log would say.
   if (j.log.log_level == severity::info && !j.log.verbose) j.log.log_level = severity::warning;
   j.evaluation.evaluation_steps = 0;
   if (j.data.validation_data.empty()) j.data.validation_data = j.data.training_data;

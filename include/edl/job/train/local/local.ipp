@@ -39,22 +39,23 @@
 namespace edl::train {
 namespace detail {
 
-/// Threads that compute have nothing to do while rows come and go.
+/// The compute threads are idle while rows are pulled and pushed, so the store uses them.
 inline ps::store_options shared_by(ps::store_options o, worker::trainer& trainer) {
   for (sparse::table_options& t : o.tables)
     t.share = [&trainer](std::function<void(int)> const& work) { trainer.share(work); };
   return o;
 }
 
-/// Not what would need host memory between steps: --get_model_steps, steps of several minibatches, servers'
-/// differing histories, and a moving average. Nor what is trained in part: there all is.
+/// Whether steps can be made in the arena. Excludes what needs host memory between steps: --get_model_steps,
+/// steps of several minibatches, differing histories and a moving average. Also excludes partial training,
+/// because the arena changes every parameter.
 inline bool may_move(ps::store const& s, job const& j) {
   return s.segments().size() == 1 && j.training.get_model_steps == 1 && minibatches_of_a_step(j) == 1 &&
          j.training.moving_average == 0 && j.training.freeze.empty();
 }
 
-/// The master of a job that has one worker, in this process, and one store: decides, and carries out by calls
-/// what it has decided.
+/// The master of a job with one worker and one store, all in this process: it makes the decisions and carries
+/// them out by calls.
 class local_master final : public worker::master_link {
  public:
   local_master(program& p, job const& j, records const& r, ps::store& s, checkpoint::directory_lock* lock,
@@ -76,7 +77,7 @@ class local_master final : public worker::master_link {
 
   master::restore_point const& start() const { return options_.start; }
 
-  /// The store has the state of `start`: the job begins.
+  /// Starts the job. The store must have the state of `start`.
   void begin() {
     if (!coordinator_.over())
       coordinator_.join({.role = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
@@ -85,7 +86,7 @@ class local_master final : public worker::master_link {
     reporter_.history().look(coordinator_, progress(), now());
   }
 
-  /// Where the worker is, from now on.
+  /// Sets the worker's progress.
   void watch(worker::progress const& of) { seen_ = &of; }
 
   worker::assignment next(std::uint32_t) override {
@@ -118,14 +119,14 @@ class local_master final : public worker::master_link {
     return accepted;
   }
 
-  /// The worker is about to push to the store: all that it has pushed before is counted now.
+  /// Call before a push to the store: all earlier pushes are counted by then.
   void pushing() {
     if (reporter_.history().due(store_.version())) reporter_.history().look(coordinator_, progress(), now());
   }
 
-  /// The worker has pushed to the store.
+  /// Call after a push to the store.
   void pushed(ps::push_result const& r) {
-    // In use from now on: what is newer does not take its place before it is evaluated.
+    // Mark the version as in use now, so that a newer one cannot replace it before it is evaluated.
     bool const evaluate = r.evaluate && store_.frozen().has_evaluation(r.version);
     if (evaluate || r.checkpoint)
       coordinator_.version_reached({.generation = coordinator_.generation(),
@@ -137,7 +138,7 @@ class local_master final : public worker::master_link {
     run_commands();
   }
 
-  /// The gradients that it has pushed.
+  /// Records the gradients of a push.
   void learned(std::uint64_t version, view<float> gradients) {
     if (version / job_.observe.tensorboard_histograms == shown_ / job_.observe.tensorboard_histograms) return;
     shown_ = version;
@@ -152,14 +153,14 @@ class local_master final : public worker::master_link {
     reporter_.history().tensors(version, all);
   }
 
-  /// Asked at the end of each evaluation.
+  /// Sets the function that is called at the end of each evaluation.
   void tell_worst(std::function<std::string()> of) { worst_ = std::move(of); }
 
   void show(std::vector<std::pair<std::string, event_picture>> const& pictures) {
     reporter_.history().pictures(pictures);
   }
 
-  /// What is left when the worker has nothing to do any more. `complete`: it has worked to the end.
+  /// Finishes the outputs once the worker has ended. `complete`: it has worked to the end.
   void close(bool complete) {
     finish_writing(true);
     close_history();
@@ -189,19 +190,19 @@ class local_master final : public worker::master_link {
     return o;
   }
 
-  /// What the job ends with, and the best model, are written as a master's server writes them: again where
-  /// storage fails, for a time. Throws the last failure.
+  /// Writes the final state or the best model like a master's server: retries for a time if the storage
+  /// fails. Throws the last failure.
   void retry(std::string name, std::function<void()> const& work) const {
     for (master::final_retries tries(std::move(name), around_.storage, log_, now());;) try {
         return work();
       } catch (error const& e) {
-        bool const lost = lock_ && lock_->lost();  // no other try changes that
+        bool const lost = lock_ && lock_->lost();  // no retry changes that
         if (lost || !tries.go_on(e.what(), now())) throw;
         std::this_thread::sleep_for(tries.pause());
       }
   }
 
-  /// Heartbeats tell the version and the loss now and then; here they are known.
+  /// A server's master knows version and loss from heartbeats; here they are exact.
   master::job_progress progress() const {
     master::job_progress p = coordinator_.progress();
     p.version = store_.version();
@@ -228,7 +229,7 @@ class local_master final : public worker::master_link {
     coordinator_.tick(at);
   }
 
-  /// Tells when a checkpoint is on the disk; `wait`: not before it is.
+  /// Reports a checkpoint once it is on the disk. `wait`: waits until it is.
   void finish_writing(bool wait) {
     if (!written_.valid()) return;
     if (!wait && written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
@@ -257,9 +258,9 @@ class local_master final : public worker::master_link {
       for (master::command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
   }
 
-  // What follows is what the servers of a job do when its master asks them, and they keep the model: here the
-  // store does. Nothing is asked again, as no other process can be away. The start is the only state that is
-  // looked for, because nobody else can be lost.
+  // What follows corresponds to the calls of a master to the servers, which keep the model; here the store
+  // does. No call is retried, because no other process can be unavailable. The start is the only restore
+  // point, because nothing can be lost.
   void execute(master::find_restore_point const& c) {
     coordinator_.restore_point_found(c.generation, options_.start, now());
   }
@@ -296,7 +297,7 @@ class local_master final : public worker::master_link {
   }
   void execute(master::log_line const& c) { reporter_.say(c); }
 
-  // There are no processes to configure, to start or to tell, and the end is seen by whoever asks for work.
+  // There are no processes to configure, start or notify; the worker learns of the end when it asks for work.
   void execute(master::configure_servers const&) {}
   void execute(master::replace_process const&) {}
   void execute(master::start_process const&) {}
@@ -307,7 +308,7 @@ class local_master final : public worker::master_link {
   void execute(master::suspend_job const&) {}
   void execute(master::fail_job const&) {}
 
-  /// The best is written before it is said to be the best.
+  /// Writes the best model before it is listed as the best.
   void judge(master::evaluation_result const& r, bool best) {
     std::string failed;
     bool stops = false;
@@ -336,8 +337,8 @@ class local_master final : public worker::master_link {
   time_point last_beat_{};
   std::function<std::string()> worst_;
   std::uint64_t shown_ = store_.version();  // of the last histograms
-  std::uint64_t writing_ = 0;               // the version of a checkpoint, on a thread of its own
-  std::future<std::string> written_;        // why it cannot be; empty: it is
+  std::uint64_t writing_ = 0;               // version of the checkpoint being written on another thread
+  std::future<std::string> written_;        // why that failed; empty: it is written
 };
 
 }  // namespace detail
@@ -363,7 +364,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   arena* const there = trainer->arena();
   bool const moved = there && detail::may_move(store, j);
   if (moved) store.move_to(*there);
-  worker::time_account* spent = nullptr;  // as soon as somebody works
+  worker::time_account* spent = nullptr;  // set before the first push
   store_link parameters(
       store, moved,
       [&master, &spent](ps::push_result const& pushed) {
@@ -378,7 +379,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   std::optional<hard_records> hard;
   if (hard_records::wanted(j)) hard.emplace(j, p, *r.evaluation);
   master.begin();
-  clean_outputs(j, false, log);  // nothing is refused from here on
+  clean_outputs(j, false, log);  // everything has been checked by now
   if (j.observe.tensorboard_pictures > 0) master.show(sample_pictures(j, p, r, *trainer));
   worker::session session(session_options_of(j, p), *trainer, *p.rule, r.view(), master, parameters, log,
                           sink);

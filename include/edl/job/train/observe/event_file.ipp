@@ -29,7 +29,7 @@ inline std::string varint(std::uint64_t value) {
   return out += char(value);
 }
 
-// A field's key: its number, and whether 8 bytes, a varint, so many bytes, or 4 bytes follow.
+// A field's key is its number and its wire type: 8 bytes, a varint, a length and bytes, or 4 bytes.
 inline std::string bytes_field(unsigned number, std::string_view bytes) {
   return varint(number << 3 | 2) + varint(bytes.size()) + std::string(bytes);
 }
@@ -51,7 +51,7 @@ inline std::string framed(std::string const& message) {
   return length + checksum(length) + message + checksum(message);
 }
 
-/// A summary of values, each of them encoded.
+/// A summary of encoded values.
 inline std::string summary_event(double time, std::uint64_t step, std::string const& values) {
   return framed(double_field(1, time) + varint_field(2, step) + bytes_field(5, values));
 }
@@ -59,7 +59,7 @@ inline std::string summary_value(std::string_view tag, unsigned kind, std::strin
   return bytes_field(1, bytes_field(1, tag) + bytes_field(kind, encoded));
 }
 
-/// The upper limits of buckets, ascending; a value lies below its bucket's.
+/// The upper limits of the buckets, ascending; a bucket excludes its own limit.
 inline std::vector<double> const& bucket_limits() {
   static std::vector<double> const all = [] {
     std::vector<double> limits;
@@ -74,14 +74,14 @@ inline std::vector<double> const& bucket_limits() {
   return all;
 }
 
-/// The first bucket of floats whose sign, exponent and first bits of the mantissa are these: it is at most
-/// two before theirs. Searching for each of a million weights would take 60 ms.
+/// For each sign, exponent and leading bits of the mantissa, a bucket at most two before that of such floats.
+/// A search for each of a million weights would take 60 ms.
 inline std::vector<std::uint16_t> const& first_buckets() {
   static std::vector<std::uint16_t> const all = [] {
     std::vector<std::uint16_t> first(1u << 13);
     auto const& limits = bucket_limits();
     for (std::uint32_t head = 0; head < first.size(); ++head) {
-      std::uint32_t const tail = head >> 12 ? 0x7ffffu : 0;  // of the least value
+      std::uint32_t const tail = head >> 12 ? 0x7ffffu : 0;  // of the smallest such value
       double const least = std::bit_cast<float>(head << 19 | tail);
       if (std::isfinite(least))
         first[head] = std::uint16_t(std::ranges::upper_bound(limits, least) - limits.begin());
@@ -109,7 +109,7 @@ inline std::string histogram(view<float> values) {
   for (std::size_t i = 0; i < limits.size();) {
     double end = limits[i];
     double const count = counts[i++];
-    // Empty buckets in a row are one.
+    // Merge consecutive empty buckets.
     for (; count == 0 && i < limits.size() && counts[i] == 0; ++i) end = limits[i];
     ends += little_endian(std::bit_cast<std::uint64_t>(end));
     filled += little_endian(std::bit_cast<std::uint64_t>(count));

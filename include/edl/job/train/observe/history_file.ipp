@@ -32,7 +32,7 @@ struct history_line {
   std::uint64_t step;
 };
 
-/// Nothing: it is no line of a history.
+/// Parses a line of a history; nothing if it is not one.
 inline std::optional<history_line> read_history_line(std::string_view text) {
   nlohmann::json const line = parse_json(text);
   if (!line.is_object() || !line.contains("step") || !line["step"].is_number_unsigned()) return std::nullopt;
@@ -158,7 +158,7 @@ EDL_INLINE void history_file::drop_after(std::uint64_t step) {
 EDL_INLINE void history_file::write(work const& w) {
   auto const k = std::size_t(w.series);
   if (any_[k] && w.step <= last_[k]) return;
-  // Others may write into the directory, too: neither a link nor a FIFO is followed or waited for.
+  // Others may write to the directory, too: do not follow a link, or block on a FIFO.
   if (fd_ < 0)
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   struct stat facts{};

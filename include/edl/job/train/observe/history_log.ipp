@@ -18,7 +18,7 @@
 namespace edl::train {
 namespace detail {
 
-// JSON has no number for what is not finite.
+// JSON has no number for values that are not finite.
 inline std::string json_number(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "null";
 }
@@ -74,18 +74,18 @@ EDL_INLINE void history_log::flush() {
   for (history_file& one : events_) one.flush();
 }
 
-/// A file of its own, as a job that goes back begins anew for whoever reads it.
+/// Begins a new file: to readers a job that rolls back starts over.
 EDL_INLINE void history_log::begin_events(std::uint64_t version) {
   if (options_.events.empty()) return;
   double const time = options_.clock();
-  // Another job, or the same one started again, may begin a file in this second.
+  // Another job, or this one restarted, may begin a file in the same second.
   std::string const writer = fmt::format("{}.{}", detail::host_name(), ::getpid());
   events_.emplace_back(options_.events + "/" + event_file_name(time, writer, events_.size()), log_);
   events_.back().append(history_file::kind::training, 0,
                         event_file_version(time) + event_of_start(time, version + 1));
 }
 
-/// Whether it is known where the job goes on, which the file then is told.
+/// Returns whether the job's starting point is known; if so, records it in the file.
 EDL_INLINE bool history_log::begun(master::coordinator const& of, master::job_progress const& p) {
   auto const at = of.began_at();
   if (!at || !wanted()) return false;
@@ -96,10 +96,10 @@ EDL_INLINE bool history_log::begun(master::coordinator const& of, master::job_pr
     if (options_.to.go_on_from) options_.to.go_on_from(*at);
     begin_events(*at);
   }
-  if (!first && *at >= last_.version) return true;  // no step is lost, and the mean goes on
+  if (!first && *at >= last_.version) return true;  // no step is lost, and the mean continues
   last_ = p;
   last_.version = *at;
-  if (first) last_.trained = {};  // all that was heard so far is of this master's time
+  if (first) last_.trained = {};  // counts so far are from this master's time only
   since_.reset();
   if (options_.steps > 0) due_ = (*at / options_.steps + 1) * options_.steps;
   return true;
@@ -121,7 +121,7 @@ EDL_INLINE void history_log::close(master::coordinator const& of, master::job_pr
   flush();
 }
 
-/// At a job's end they have left before its last line is written.
+/// At the end of a job the members leave before its last line is written.
 EDL_INLINE void history_log::remember_members(master::job_progress const& p) {
   if (p.workers == 0) return;
   workers_ = p.workers;

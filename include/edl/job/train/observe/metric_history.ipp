@@ -31,7 +31,7 @@ inline void check_metric(char const* flag, monitor const& m, std::vector<std::st
 
 inline nlohmann::json to_json(metric_history::entry const& e) {
   nlohmann::json values = nlohmann::json::object();
-  // JSON has no number for it.
+  // JSON has no number for values that are not finite.
   for (auto const& [name, value] : e.values)
     values[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
   return {{"version", e.version}, {"metrics", std::move(values)}};
@@ -98,12 +98,12 @@ EDL_INLINE bool metric_history::is_best(std::uint64_t version, metrics const& va
 EDL_INLINE std::function<void()> metric_history::take_in(std::uint64_t version, metrics const& values) {
   take(version, values);
   if (path_.empty()) return [] {};
-  // What the power takes is evaluated again.
+  // A power failure may undo this; the version is then evaluated again.
   return [path = path_, now = text()] { replace_file(path, now, forced::content); };
 }
 
-/// Whether it is the best so far. What is evaluated after the end was decided changes nothing: how much there
-/// is of it is chance.
+/// Records a result and returns whether it is the best so far. Evaluations that complete after the decision
+/// to stop do not count: how many there are is a matter of chance.
 EDL_INLINE bool metric_history::take(std::uint64_t version, metrics const& values) {
   std::erase_if(entries_, [&](entry const& e) { return e.version >= version; });
   bool const before = stopped();

@@ -12,8 +12,8 @@
 namespace edl::train {
 namespace detail {
 
-/// Records after which the job ends; nothing: it is without end. Where a step limit ends it, a step of a
-/// whole minibatch is assumed.
+/// The number of records after which the job ends; nothing: unlimited. With a step limit, assumes that each
+/// step has a full minibatch.
 inline std::optional<std::uint64_t> goal(job const& j, std::optional<std::uint64_t> of_epochs) {
   if (j.command != command::train || j.data.max_step == 0) return of_epochs;
   auto const minibatches = double(j.data.max_step) * double(minibatches_of_a_step(j));
@@ -36,7 +36,7 @@ EDL_INLINE std::string describe(master::job_progress const& p, double records_pe
   std::string text =
       fmt::format("tasks {}, records {}, {:.0f} records/s", of(p.done.tasks_done, p.total_tasks),
                   of(p.done.records_done, p.total_records), records_per_second);
-  if (p.loss != 0) text += fmt::format(", loss {:.4g}", p.loss);  // nobody tells one of an evaluation
+  if (p.loss != 0) text += fmt::format(", loss {:.4g}", p.loss);  // evaluations report no loss
   text += fmt::format(", version {}", p.version);
   if (p.total_records && records_per_second > 0 && *p.total_records > p.done.records_done)
     text += fmt::format(", {} left",
@@ -48,7 +48,7 @@ EDL_INLINE std::string outcome(master::job_progress const& p) {
   return fmt::format("version {}", p.version) + (p.loss != 0 ? fmt::format(", loss {:.4g}", p.loss) : "");
 }
 
-// What is left out on a narrow terminal: metrics, then the rate, the loss and the epoch.
+// Drops parts on a narrow terminal in this order: metrics, rate, loss, epoch.
 EDL_INLINE cli::status_line status_of(job const& j, progress_numbers const& n) {
   cli::status_line line;
   std::uint64_t const done = n.at.done.records_done + n.at.done.records_skipped;
@@ -83,10 +83,10 @@ EDL_INLINE std::string progress_view::update(master::job_progress const& p, time
   if (p.loss != 0) loss_ = p.loss;
   bool const begins = since_ == time_point{};
   if (begins) first_ = now;
-  // A master that takes another's place knows when it begins to lease.
+  // A successor of a master knows what was done before once it begins to lease.
   if (!begun_) first_records_ = p.done.records_done;
   begun_ = begun_ || p.leased > 0 || p.done.records_done > 0;
-  if (begins || p.done.records_done < records_) {  // the first look, or rolled back
+  if (begins || p.done.records_done < records_) {  // the first call, or the job has rolled back
     since_ = now;
     records_ = p.done.records_done;
     if (!begins) first_records_ = std::min(first_records_, records_);
@@ -94,7 +94,7 @@ EDL_INLINE std::string progress_view::update(master::job_progress const& p, time
   }
   if (!begins && now - shown_ < (show_ ? 250ms : 10000ms)) return {};
   shown_ = now;
-  // Records are counted by whole tasks, so a rate is worth showing over seconds only.
+  // Records are counted by whole tasks, so a rate means something only over several seconds.
   if (double const seconds = std::chrono::duration<double>(now - since_).count(); seconds >= 5) {
     double const rate = double(p.done.records_done - records_) / seconds;
     rate_ = rate_ > 0 && rate > 0 ? 0.5 * rate_ + 0.5 * rate : rate;

@@ -34,7 +34,7 @@ inline constexpr std::string_view history_name = "history.jsonl", sweep_name = "
 inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20,
                              longest_manifest = 16 << 20;  // bytes
 
-/// The newest training line and the newest evaluation, as one object.
+/// Merges the newest training line and the newest evaluation into one object.
 inline nlohmann::json newest_of(std::string_view end) {
   nlohmann::json training, evaluation;
   while (!end.empty() && (training.is_null() || evaluation.is_null())) {
@@ -46,7 +46,7 @@ inline nlohmann::json newest_of(std::string_view end) {
     if (to.is_null()) to = std::move(one);
   }
   if (training.is_null()) training = nlohmann::json::object();
-  // What is of another kind than readers expect is no fact.
+  // Drop fields of a type that readers do not expect.
   for (auto it = training.begin(); it != training.end();)
     it = it->is_number() && is_history_field(it.key()) ? std::next(it) : training.erase(it);
   if (evaluation.is_null()) return training;
@@ -61,7 +61,7 @@ inline nlohmann::json newest_of(std::string_view end) {
   return training;
 }
 
-/// What was set, by the newest checkpoint beside a history; null: there is none yet.
+/// The hyperparameters in the newest checkpoint beside a history; null: there is no checkpoint yet.
 inline std::optional<std::string> hyperparameters_of(std::string const& directory) {
   std::vector<std::pair<std::uint64_t, std::string>> checkpoints;
   std::error_code failed, unknown;
@@ -80,7 +80,7 @@ inline std::optional<std::string> hyperparameters_of(std::string const& director
   for (auto const& [version, path] : checkpoints) try {
       return checkpoint::manifest_from_json(end_of_file(path + "/manifest.json", longest_manifest), path)
           .hyperparameters;
-    } catch (std::exception const&) {  // it is being written, or is damaged
+    } catch (std::exception const&) {  // it is being written, or damaged
     }
   return std::nullopt;
 }
@@ -95,7 +95,7 @@ EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
   std::erase_if(files_, [](auto const& one) { return !one.second.seen; });
   std::erase_if(sweeps_, [](auto const& one) { return !one.second.seen; });
   for (auto const& [id, one] : files_) rows_[id] = one.text;
-  std::set<std::string> of_trials;  // that say what was set
+  std::set<std::string> of_trials;  // trials whose hyperparameters are known
   for (auto const& [below, one] : sweeps_)
     for (std::size_t i = 0; i < one.trials.size(); ++i) {
       std::string const id = printable(fmt::format("{}{}trial-{}", below, below.empty() ? "" : "/", i));
@@ -117,8 +117,8 @@ EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
 EDL_INLINE void run_list::search(std::string const& below, int depth) {
   using namespace detail;
   std::string const path = directory_ + (below.empty() ? "" : "/" + below);
-  if (take(below, path + "/" + std::string(history_name))) return;  // what lies beside it are checkpoints
-  // The first one was named by the user, who may name a link.
+  if (take(below, path + "/" + std::string(history_name))) return;  // its subdirectories are checkpoints
+  // The user named the first directory, and may have named a link.
   int const no_link = below.empty() ? 0 : O_NOFOLLOW;
   int const fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | no_link);
   std::unique_ptr<::DIR, int (*)(::DIR*)> const all(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
@@ -131,7 +131,7 @@ EDL_INLINE void run_list::search(std::string const& below, int depth) {
   while (::dirent const* const e = ::readdir(all.get())) {
     std::string_view const name = e->d_name;
     sweep = sweep || name == sweep_name;
-    // Where a file system does not say what an entry is, opening it will.
+    // If the file system does not report an entry's type, opening it will show.
     if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && !name.starts_with('.')) deeper.emplace_back(name);
   }
   if (sweep) add_trials(below);
@@ -141,7 +141,7 @@ EDL_INLINE void run_list::search(std::string const& below, int depth) {
 
 EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) {
   struct ::stat is{};
-  if (::lstat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;  // a link may lead anywhere
+  if (::lstat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;  // a link could lead anywhere
   if (below == detail::usual_end) below = "";
   if (below.ends_with("/checkpoints")) below.remove_suffix(detail::usual_end.size() + 1);
   std::string const name = below.empty() ? "." : printable(below);
@@ -188,7 +188,7 @@ EDL_INLINE void run_list::add_trials(std::string const& below) {
 }
 
 EDL_INLINE std::string run_list::lines_of(std::string const& id) {
-  if (!files_.contains(id) && !rows_.contains(id)) look();  // nobody has asked for the list since it is there
+  if (!files_.contains(id) && !rows_.contains(id)) look();  // the run may be newer than the last search
   auto const one = files_.find(id);
   if (one == files_.end()) return rows_.contains(id) ? "[]" : "";
   job_feed lines("run");

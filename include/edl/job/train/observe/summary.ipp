@@ -33,7 +33,7 @@ inline std::string numbers(metric_values const& of) {
   return text;
 }
 
-/// The newest checkpoint. To be told is not worth an error: the job itself is done.
+/// The newest checkpoint. A failure here is not reported as an error, because the job itself is done.
 inline std::optional<std::string> newest_of(job const& j) try {
   if (j.checkpoints.checkpoint_dir.empty()) return std::nullopt;
   return checkpoint::newest_valid(j.checkpoints.checkpoint_dir, checkpoint::check::sizes);
@@ -50,7 +50,7 @@ inline std::string account(master::coordinator const& c) {
                      done.records_skipped, all - done.records_done - done.records_skipped);
 }
 
-/// Which of two ends came first, where a job has two.
+/// Which of two limits ended the job, if it has two.
 inline std::string step_line(ended_job const& j) {
   master::job_progress const p = j.decisions.progress();
   if (j.job.data.max_step == 0 || j.early || !p.total_records) return {};
@@ -88,8 +88,8 @@ inline std::vector<std::string> settings_of(std::vector<std::string> const& comm
   return all;
 }
 
-/// The model that the summary's metrics are of, or the best version. Where there is an average of the
-/// weights, the exported model alone has it.
+/// The path of the model to which the summary's metrics belong, or of the best version. Only the exported
+/// model has averaged weights.
 inline std::string model_to_use(job const& j, std::string const& newest, std::string const& exported) {
   std::error_code failed;
   if ((j.evaluation.save_best || j.evaluation.early_stopping) && !j.checkpoints.checkpoint_dir.empty() &&
@@ -98,7 +98,7 @@ inline std::string model_to_use(job const& j, std::string const& newest, std::st
   return newest.empty() || (j.training.moving_average > 0 && !exported.empty()) ? exported : newest;
 }
 
-/// Epochs that a checkpoint has records of, which may be more than this command's.
+/// The number of epochs whose records a checkpoint has, which may exceed this command's.
 inline std::int64_t epochs_of(std::string const& checkpoint) try {
   auto const by_epoch = checkpoint::read_manifest(checkpoint).applied().tallies();
   return by_epoch.empty() ? 0 : std::int64_t(by_epoch.rbegin()->first) + 1;
@@ -106,7 +106,7 @@ inline std::int64_t epochs_of(std::string const& checkpoint) try {
   return 0;
 }
 
-/// What a person may want to do with the model; `newest`: the newest checkpoint, or empty.
+/// Commands that the user may want next; `newest`: the newest checkpoint, or empty.
 inline std::vector<std::string> next_commands(ended_job const& j, std::string const& model,
                                               std::string const& newest) {
   std::vector<std::string> lines;
@@ -128,7 +128,7 @@ inline std::vector<std::string> next_commands(ended_job const& j, std::string co
     for (std::string const& word : settings_of(j.command)) words.push_back(word);
     lines.push_back(shell_line(words));
   }
-  // An early end stands in the checkpoints, and would be decided again at once.
+  // The checkpoints record an early end, so a resumed job would end again at once.
   if (j.job.checkpoints.checkpoint_dir.empty() || j.early) return lines;
   auto more = j.command;
   if (j.job.data.num_epochs > 0)

@@ -45,7 +45,7 @@ EDL_INLINE std::string png_of(shape of, view<float> features) {
 }
 
 EDL_INLINE void hard_records::check(job const& j, program const& p) {
-  // In several processes the directory may be for the parts of --worst alone.
+  // In a job of several processes the directory may only hold the parts of --worst.
   if (j.evaluation.wrong.empty() || detail::says_class(p) || (detail::in_parts(j) && j.evaluation.worst > 0))
     return;
   throw usage_error(
@@ -74,7 +74,7 @@ EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, d
     likeliest_class const c(outputs);
     s.said = std::int64_t(c.number), s.probability = c.probability;
   } else if (o.meaning == output_meaning::probabilities && o.size() == 1) {
-    s.said = outputs[0] > 0, s.probability = probability_of(outputs[0]);  // of a 1, as predictions have it
+    s.said = outputs[0] > 0, s.probability = probability_of(outputs[0]);  // of class 1, as in predictions
   } else {
     return s;
   }
@@ -97,7 +97,7 @@ EDL_INLINE void hard_records::found::keep(seen s, std::uint64_t most) {
 
 EDL_INLINE void hard_records::look(worker::trainer& by, data::batch const& b) {
   found& to = detail::in_parts(job_) ? by_task_[b.identity.key.task] : all_;
-  if (detail::in_parts(job_) && b.identity.key.index == 0) to = {};  // it may have been begun before
+  if (detail::in_parts(job_) && b.identity.key.index == 0) to = {};  // drops an earlier attempt
   by.inspect(b, [&](int row, double loss, view<float> outputs) {
     seen s = see(b, row, loss, outputs);
     if (to.records++ == 0) to.first = s.record;
@@ -193,7 +193,7 @@ EDL_INLINE void hard_records::worst_of_tasks::add(std::uint32_t task, std::strin
   std::erase_if(all_, [task](auto const& one) { return one.first == task; });
   try {
     for (nlohmann::json const& one : nlohmann::json::parse(told)) all_.emplace_back(task, seen::of_json(one));
-  } catch (nlohmann::json::exception const&) {  // another build's words
+  } catch (nlohmann::json::exception const&) {  // text of another build
   }
   if (all_.size() > 2 * most_) keep_worst();
 }
@@ -242,7 +242,7 @@ EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ost
     if (std::string const name = entry.path().filename().native();
         name.starts_with("part-") && name.ends_with(".jsonl"))
       parts.push_back(entry.path().native());
-  std::ranges::sort(parts);  // as the records are
+  std::ranges::sort(parts);  // in the order of the records
   found all;
   std::string line;
   auto const head = [&line](std::ifstream& in) {
@@ -257,7 +257,7 @@ EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ost
     return log.warning(fmt::format(
         "--worst and --wrong: this process sees parts of {} of {} in {}: they are left as they are",
         all.records, counted(records, "record"), j.evaluation.wrong));
-  std::unique_ptr<durable_file> lines;  // none: the model says no class
+  std::unique_ptr<durable_file> lines;  // null: the model predicts no class
   for (std::string const& path : parts) {
     std::ifstream in(path);
     std::uint64_t left = most_wrong - std::min(all.wrong, most_wrong);

@@ -26,11 +26,11 @@ struct prediction_batch::workspace {
   std::unique_ptr<worker::trainer> trainer;
   data::batch batch;
   sparse::minibatch_rows rows;
-  int most = 0;         // of the batch at work
-  view<float> outputs;  // empty: it has not run
+  int most = 0;         // capacity of the current batch
+  view<float> outputs;  // empty: not computed yet
 };
 
-/// What a session and its batches share.
+/// The state that a session shares with its batches.
 struct prediction_batch::core {
   core(train::program const& p, std::string const& given, prediction_options const& o)
       : options(o),
@@ -40,14 +40,14 @@ struct prediction_batch::core {
         model(program, path),
         facts(train::facts_at(path)) {}
 
-  /// The program with the hyperparameters that a model was trained with.
+  /// The program with the hyperparameters with which a model was trained.
   static train::program trained(train::program const& p, std::string const& path, logger const& log) {
     train::hyperparameters all = p.set;
     try {
       for (auto const& note :
            train::set_trained(all, train::read_settings(train::hyperparameters_at(path)), {}, path))
         if (!note.taken) log.warning(note.text);
-    } catch (usage_error const&) {  // a file that another program wrote
+    } catch (usage_error const&) {  // a file of another program
       log.warning(fmt::format("{} holds hyperparameters in another format: they are not used", path));
     }
     return p.with(all);

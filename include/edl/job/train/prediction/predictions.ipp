@@ -38,14 +38,14 @@ inline std::string path_of_part(job const& j, std::uint32_t task) {
                      name_of(j.outputs.prediction_format));
 }
 
-/// Names of what is said of an output begin so; its values have its own name.
+/// The prefix of the columns of an output's class and probability; its values have the output's own name.
 inline std::string prefix_of(model_output const& o) { return o.name == "output" ? "" : o.name + "_"; }
 
 inline std::string numbered(std::string const& name, std::size_t i, std::size_t of) {
   return of == 1 ? name : fmt::format("{}_{}", name, i);
 }
 
-/// visit(name, number) for the number of the class, the probabilities and the values of all outputs.
+/// Calls visit(name, number) for the class, the probabilities and the values of all outputs.
 template <class Visit>
 void each_number(program const& p, view<float> outputs, Visit const& visit) {
   for (model_output const& o : p.heads) {
@@ -72,7 +72,7 @@ inline void append_cell(text& to, std::string_view cell) {
   to.push_back('"');
 }
 
-/// The values of a feature as one cell, with spaces between several; empty where the record has none.
+/// A feature's values as one cell, separated by spaces; empty if the record lacks it.
 inline std::string cell_of(example const& record, std::string const& name) {
   if (!record.contains(name) || record.count(name) == 0) return {};
   std::size_t f = 0;
@@ -107,7 +107,7 @@ inline void append_line(text& to, program const& p, std::vector<std::string> con
   to.push_back('\n');
 }
 
-/// What is no number is null, as JSON has none.
+/// Writes null for a value that is not finite, because JSON has no number for it.
 inline void append_json(text& to, program const& p, std::vector<std::string> const& columns,
                         predicted_record const& r) {
   auto const write = [&](std::string const& name, std::string_view value) {
@@ -138,11 +138,11 @@ inline void append_json(text& to, program const& p, std::vector<std::string> con
   append(to, "}\n");
 }
 
-/// The beginning of an array of so many structures with these fields.
+/// The header of an array of this many structures with these fields.
 inline std::string npy_header(std::string_view fields, std::uint64_t records) {
   std::string header =
       fmt::format("{{'descr': [{}], 'fortran_order': False, 'shape': ({},), }}", fields, records);
-  constexpr std::size_t before = 12, multiple = 64;  // of version 2.0, whose length has 4 bytes
+  constexpr std::size_t before = 12, multiple = 64;  // of version 2.0, whose header length has 4 bytes
   header.append((2 * multiple - (before + header.size() + 1) % multiple) % multiple, ' ');
   header += '\n';
   auto const size = std::uint32_t(header.size());
@@ -215,7 +215,7 @@ inline void write_recordio(std::string const& path, program const& p, std::vecto
   file.close();
 }
 
-/// Where the records of a part begin; of an array, what stands before them.
+/// Where the records of a part begin and, for an array, its header.
 struct part_body {
   std::uint64_t begin = 0, records = 0;
   std::string fields = {};
@@ -239,7 +239,7 @@ inline part_body body_of(input_file const& part, prediction_format format, std::
           .fields = head.substr(before.size(), at - before.size())};
 }
 
-/// The first line of a table, with its end; quoted cells may have line ends.
+/// The first line of a table, including its end; quoted cells may contain line ends.
 inline std::string first_line(input_file const& part) {
   std::string all(std::size_t(std::min<std::uint64_t>(part.size(), 16u << 20)), '\0');
   part.read(0, std::as_writable_bytes(std::span(all)));
@@ -306,7 +306,7 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
                       "give that of the records another name",
                       printable(job_.outputs.prediction_columns), printable(c)));
   reader_ = from.open();
-  // A record may lack what another one has.
+  // A record may lack features that another one has.
   constexpr int most_looked_at = 1000;
   int looked_at = 0, damaged = 0;
   std::vector<std::string> missing = columns_, has;
@@ -316,7 +316,7 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
       if (missing.empty() || looked_at == most_looked_at || damaged == most_looked_at) break;
       try {
         reader_->read(shard, i, record);
-      } catch (data_error const&) {  // whoever predicts says so
+      } catch (data_error const&) {  // prediction reports it
         ++damaged;
         continue;
       }
@@ -342,7 +342,7 @@ EDL_INLINE void prediction_parts::write(std::uint32_t task, std::size_t shard, v
     if (i == records.size()) return false;
     if (reader_) try {
         reader_->read(shard, records[i], record);
-      } catch (data_error const& e) {  // it has been read before: no task can answer for it
+      } catch (data_error const& e) {  // it was read before, so this is no failure of a task
         throw error(fmt::format("--prediction_columns: {}", e.what()));
       }
     r = {numbers[i], reader_ ? &record : nullptr, outputs.subspan(i * program_.outputs, program_.outputs)};

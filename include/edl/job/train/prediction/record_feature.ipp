@@ -42,14 +42,15 @@ inline void build(example& record, std::vector<record_feature> const& features) 
   }
 }
 
-/// Features without which `feed` is content, or fails for another reason.
+/// Determines the features that `feed` needs: adds features until it accepts the record, or fails for another
+/// reason.
 inline std::vector<record_feature> needed_by(std::function<void(example const& record)> const& feed,
                                              std::size_t values) {
   constexpr int most_tries = 2000;
   std::vector<record_feature> all;
   example record;
-  bool open = false;     // whether as many values as the last one has is a guess
-  bool guessed = false;  // the last one has as many as the network, and nobody has said so
+  bool open = false;     // the number of the last one's values is a guess
+  bool guessed = false;  // the last one's extents are the network's, for lack of other information
   for (int i = 0; i < most_tries; ++i) {
     detail::build(record, all);
     try {
@@ -87,13 +88,13 @@ inline std::vector<record_feature> needed_by(std::function<void(example const& r
   return all;
 }
 
-/// What `feed` takes of a feature that it does without: a number where it does not say.
+/// Determines what `feed` accepts for an optional feature; assumes a number if nothing shows it.
 inline record_feature taken_by(std::function<void(example const& record)> const& feed,
                                std::vector<record_feature> others, std::string const& name) {
   example record;
   others.push_back({name, example::kind::floats, {}});
   record_feature& one = others.back();
-  for (int i = 0; i < 3; ++i) try {  // its kind, then its extents
+  for (int i = 0; i < 3; ++i) try {  // first its kind, then its extents
       build(record, others);
       feed(record);
       break;
@@ -143,7 +144,7 @@ EDL_INLINE found_features features_read_by(std::function<void(example const& rec
 
 namespace detail {
 
-/// What tells records' texts apart stays out: "2026-11-28" and "1999-01-07" are "1111-11-11".
+/// Removes what distinguishes texts: "2026-11-28" and "1999-01-07" both become "1111-11-11".
 inline std::string pattern_of(std::string_view text) {
   constexpr std::size_t longest = 64;
   std::string made(text.substr(0, longest));
@@ -159,7 +160,7 @@ inline std::string pattern_of(std::string_view text) {
   return made;
 }
 
-/// The same record but for one feature, which `put` gives to it.
+/// A copy of the record with one feature replaced by `put`.
 template <class Put>
 void copy_but(example const& from, std::string_view but, example& into, Put&& put) {
   example_builder to(into);
@@ -182,12 +183,12 @@ void copy_but(example const& from, std::string_view but, example& into, Put&& pu
   }
 }
 
-/// What records show of a feature that `feed` asks for.
+/// What records show about a feature that `feed` requests.
 struct shown_feature {
   std::size_t place = 0;
   example::kind asked = example::kind::none, had = example::kind::none;
   std::vector<std::size_t> read{}, given{};  // extents
-  std::optional<std::size_t> count{};        // of the first record that has it
+  std::optional<std::size_t> count{};        // in the first record that has it
   bool varies = false;
   std::string text{};
 
@@ -257,7 +258,7 @@ EDL_INLINE record_facts facts_of(std::function<void(example const& record)> cons
         asked.all.clear();
         feed(record);
       } catch (std::exception const&) {
-        continue;  // whoever trains says what is wrong with it
+        continue;  // training reports the error
       }
       auto const all = std::move(asked.all);
       for (auto const& [name, how] : all) shown[name].see(how, record, name);
@@ -271,7 +272,7 @@ EDL_INLINE record_facts facts_of(std::function<void(example const& record)> cons
     if (clock::now() > until) continue;
     detail::copy_but(first, name, record, [](example_builder&) {});
     f.needed = !detail::takes(feed, record);
-    // Whole numbers may be all that there were, and fractions welcome.
+    // The feature may have had only whole numbers although fractions are allowed.
     if (f.kind != example::kind::integers) continue;
     std::vector<float> const fractions(detail::count_of(f), 0.5f);
     detail::copy_but(first, name, record, [&](example_builder& to) { to.floats(name, fractions); });
@@ -358,7 +359,7 @@ EDL_INLINE void check_records(record_facts const& known, data::source const& of)
     try {
       in->read(shard, 0, record);
     } catch (data_error const&) {
-      continue;  // told when its turn comes
+      continue;  // reported when it is its turn
     }
     data::at_record(of, shard, 0, [&] {
       for (record_feature const& f : known.inputs)

@@ -34,7 +34,7 @@ EDL_INLINE std::vector<std::pair<std::string, event_picture>> sample_pictures(jo
         by.feed(record, b, 0, mode::evaluation);
       } catch (data_error const&) {
         if (!j.data.skip_damaged) throw;
-        continue;  // whoever trains tells of it
+        continue;  // training reports it
       }
       all.emplace_back(fmt::format("{}/record-{}", from.evaluation ? "validation" : "training", all.size()),
                        event_picture{of.height, of.width, of.channels,

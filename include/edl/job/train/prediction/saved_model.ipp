@@ -23,7 +23,7 @@ EDL_INLINE saved_model::saved_model(program const& p, std::string const& path) :
   bool const exported = path.ends_with(".safetensors") || checkpoint::is_onnx(path);
   version_ = exported ? checkpoint::model_version(path) : checkpoint::read_manifest(path).version;
   if (p.layout.tables.empty()) return;
-  if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // says that there are none
+  if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // throws: it has no rows
   job const j{.command = command::predict};
   auto const policy = policy_of(j);
   ps::table_rows rows(store_options_of(j, p, *policy, 0, 1));

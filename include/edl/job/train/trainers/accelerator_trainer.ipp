@@ -145,8 +145,8 @@ EDL_INLINE double accelerator_trainer::train_alone(data::batch const& b, std::ui
   return std::isfinite(loss) ? loss : take_back(loss);
 }
 
-/// A pass whose gradients are summed with others' while those of the layers before are computed. The loss is
-/// known before them: no sum begins with a minibatch that does not count.
+/// A pass whose gradients are summed with other members' while earlier layers are still computed. The loss is
+/// known first, so that no sum begins with an invalid minibatch.
 EDL_INLINE double accelerator_trainer::train_for_sum(data::batch const& b, std::uint64_t step) {
   if (facts().loss_on_gpu) {
     run(work::training_for_sum, b.rows, step, [&] {
@@ -177,7 +177,8 @@ EDL_INLINE void accelerator_trainer::forward_with_loss(int rows, std::uint64_t s
   if (profile()) gpu_->synchronize();
 }
 
-/// The loss and its slope, of which the latter goes back to the GPU unless the former is no number.
+/// Computes the loss and its gradient on the host. Sends the gradient to the GPU unless the loss is not
+/// finite.
 EDL_INLINE double accelerator_trainer::loss_on_processor(data::batch const& b, std::uint64_t step,
                                                          std::span<float>& slope) {
   gpu_->move(state(), state_before_.span());
@@ -225,7 +226,7 @@ EDL_INLINE void accelerator_trainer::forward(int rows, mode what, std::size_t vi
   last_ = of().forward(x_of(rows), rows, what, step);
 }
 
-/// What the network says, on the host.
+/// The network's outputs, on the host.
 EDL_INLINE view<float> accelerator_trainer::results(data::batch const& b, mode what, std::uint64_t step) {
   bool const training = what == mode::training;
   if (what == mode::evaluation && facts().views_share < 1) return results_of_doubtful(b);
@@ -246,8 +247,8 @@ EDL_INLINE view<float> accelerator_trainer::results(data::batch const& b, mode w
   return host.first(n);
 }
 
-/// The same in an evaluation that shows more than the first view of some rows alone. As many of these and of
-/// their views as there is room for are one pass.
+/// The outputs in an evaluation that computes further views of some rows. Each pass computes as many such
+/// rows and views as fit.
 EDL_INLINE view<float> accelerator_trainer::results_of_doubtful(data::batch const& b) {
   std::size_t const outputs = facts().output.size(), n = std::size_t(b.rows) * outputs;
   run(work::first_view, b.rows, 0, [&] {
@@ -282,7 +283,7 @@ EDL_INLINE view<float> accelerator_trainer::results_of_doubtful(data::batch cons
   return said;
 }
 
-/// As a graph, unless layers are timed.
+/// Runs work as a graph, unless layers are timed.
 EDL_INLINE void accelerator_trainer::run(work what, int rows, std::uint64_t step,
                                          std::function<void()> const& issue) {
   if (profile())
@@ -291,13 +292,13 @@ EDL_INLINE void accelerator_trainer::run(work what, int rows, std::uint64_t step
     gpu_->replay(std::uint64_t(rows) << 8 | std::uint64_t(what), step, issue);
 }
 
-/// A pass that nobody will count has moved the state, which is kept nowhere else.
+/// Restores the state after a pass that does not count: only the GPU has it.
 EDL_INLINE double accelerator_trainer::take_back(double loss) {
   gpu_->move(state_before_.span(), state());
   return loss;
 }
 
-/// For those who keep the variables.
+/// Copies the gradients to the host, for the keepers of the variables.
 EDL_INLINE void accelerator_trainer::fetch_gradients() {
   if (resident_) return;
   gpu_->download(of().gradients().data(), std::as_writable_bytes(gradients_.span()));
@@ -353,7 +354,7 @@ EDL_INLINE void accelerator_trainer::average(std::uint64_t records) {
   gpu_->add_divided(state_change_.span(), float(records), own().subspan(facts().parameters));
 }
 
-/// The variables that the arena holds.
+/// The arena's variables.
 EDL_INLINE std::span<float> accelerator_trainer::own() { return away_ ? kept_.span() : of().variables(); }
 
 }  // namespace edl::train

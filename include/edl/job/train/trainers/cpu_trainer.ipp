@@ -82,7 +82,7 @@ EDL_INLINE view<float> cpu_trainer::predict(data::batch const& b) {
   return results(b, mode::prediction);
 }
 
-/// What the network says, on all the views that the model wants.
+/// The network's outputs, averaged over all views that the model wants.
 EDL_INLINE view<float> cpu_trainer::results(data::batch const& b, mode what) {
   if (!facts().averages) return of().forward(features(b), b.rows, what, 0);
   auto const views = facts().views;

@@ -12,7 +12,7 @@
 namespace edl::train {
 namespace detail {
 
-/// Terms of a row's gradient that are added up one after the other, by threads of the same group.
+/// The number of terms of a row's gradient that one group of threads adds sequentially.
 inline constexpr std::size_t most_terms = 64;
 
 }  // namespace detail
@@ -21,10 +21,10 @@ EDL_INLINE gpu_rows::gpu_rows(std::shared_ptr<accelerator> gpu, sparse::embeddin
                               std::size_t feature_size, int max_batch)
     : gpu_(std::move(gpu)), feature_size_(feature_size), tables_(of.tables.size()), terms_(tables_.size()) {
   if (tables_.empty()) return;
-  std::vector<std::size_t> numbers(tables_.size());  // of a sample's rows
+  std::vector<std::size_t> numbers(tables_.size());  // of rows per sample
   for (std::size_t t = 0; t < tables_.size(); ++t) tables_[t].width = std::size_t(of.tables[t].width);
   for (sparse::embedded_input const& in : of.inputs) numbers[in.table] += in.ids * tables_[in.table].width;
-  // Rows, and sums of up to so many terms of each: less than twice as many, and one for each full part.
+  // Rows, and partial sums of at most this many terms: fewer than twice as many, plus one for each full part.
   std::size_t const most = std::ranges::max(numbers);
   if (std::max(feature_size, 2 * most + most / detail::most_terms) >
       std::numeric_limits<std::uint32_t>::max() / std::size_t(max_batch))
@@ -68,7 +68,7 @@ EDL_INLINE void gpu_rows::bring(sparse::row_terms const& terms, std::size_t widt
   to.sums = {results, n, width, list(at), list(first), list(from), weights};
 }
 
-/// Features that are no rows.
+/// Writes the features that are not rows.
 EDL_INLINE void gpu_rows::give_numbers(data::batch const& b, std::span<float> features) {
   auto const n = std::size_t(b.rows);
   if (numbers_of_one_ == 0) return;

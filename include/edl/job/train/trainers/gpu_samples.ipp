@@ -23,7 +23,7 @@ inline std::byte const* labels_of(data::batch const& b) {
                           : reinterpret_cast<std::byte const*>(b.targets.data());
 }
 
-/// Where a record's sample is kept.
+/// The key of a record's sample.
 inline std::uint64_t place_of(data::batch const& b, std::size_t row) {
   return b.first_place + b.records[row];
 }

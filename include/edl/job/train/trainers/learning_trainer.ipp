@@ -60,7 +60,8 @@ EDL_INLINE void learning_trainer::place(data::batch& b, int row) const {
   learner_->place(stream_of(b, row), at);
 }
 
-/// A record's random numbers in an epoch, and its own in all of them, whoever reads it and whenever.
+/// A record's random numbers in an epoch, and those that are the same in every epoch. Independent of the
+/// worker that reads the record.
 EDL_INLINE record_stream learning_trainer::stream_of(data::batch const& b, int row) const {
   task_key const& t = b.identity.key.task;
   std::uint64_t const record = b.records[std::size_t(row)];

@@ -16,7 +16,7 @@ namespace edl::train {
 
 namespace detail {
 
-/// A GPU, or none; `why` is empty then unless somebody may have expected one.
+/// Opens a GPU; null if there is none. `why` then explains that if the user may have expected one.
 EDL_INLINE std::shared_ptr<accelerator> open_gpu(worker::trainer_options const& o, bool portable,
                                                  std::string& why) {
   using worker::device_kind;
