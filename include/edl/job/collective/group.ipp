@@ -21,13 +21,13 @@
 namespace edl::collective {
 namespace detail {
 
-// What stands before an operation's bytes on each link: so members that do different things find out.
+// Precedes an operation's bytes on each link, so that members in different operations detect that.
 inline constexpr std::uint64_t operation_mark = 0x6c6465'0000000000;
 inline constexpr std::size_t piece_bytes = 256u
                                            << 10;  // received at once, and added while it is in the cache
 inline constexpr std::size_t floats_per_line = 16;
-// What a link within a host holds: it should be read while it is in a cache. TCP would let it grow to
-// megabytes, which takes up to half as long again.
+// The buffer of a link within a host, small enough to stay in a cache. TCP would let it grow to megabytes,
+// which takes up to half as long again.
 inline constexpr int held_bytes = 192 << 10;
 
 inline bool within_host(int socket) {
@@ -48,7 +48,7 @@ inline bool within_host(int socket) {
 }  // namespace detail
 
 struct group::flow {
-  int peer;  // rank
+  int peer;  // its rank
   std::vector<std::span<std::byte>> parts;
   std::size_t part = 0, offset = 0, done = 0, total = 0;
 
@@ -93,7 +93,7 @@ EDL_INLINE void group::lost(int rank, char const* how) const {
   throw broken(fmt::format("member {} of {} {}", rank, size(), how), rank);
 }
 
-// Bytes moved: those of the flow, and what the link had taken before and not sent.
+// Sends, and returns the bytes moved: those of the flow, and those that the link had accepted earlier.
 EDL_INLINE std::size_t group::send(flow& f) {
   auto& link = links_[std::size_t(f.peer)];
   bool const waited = link.unsent();
@@ -120,7 +120,7 @@ EDL_INLINE std::size_t group::receive(flow& f) {
   }
 }
 
-// Until a member takes bytes, or sends some; −1: no such member.
+// Waits until member `to` accepts bytes or `from` sends some; −1: no such member.
 EDL_INLINE void group::wait(int to, int from) {
   pollfd both[2];
   nfds_t count = 0;
@@ -186,7 +186,7 @@ EDL_INLINE void group::all_reduce_in_order(std::span<view<float> const> terms, s
 
 EDL_INLINE void group::barrier() { all_reduce({}); }
 
-// Sends one piece of memory to a member while another comes from it.
+// Sends one piece of memory to a member while receiving another.
 EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<std::byte> in) {
   invariant(with != rank_ && with >= 0 && with < size(), "bytes are swapped with another member");
   std::uint64_t mine[2]{mark(), out.size()}, theirs[2]{};
@@ -214,7 +214,7 @@ EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<
 }
 
 EDL_INLINE void group::doubling(std::span<float> values) {
-  // Never empty, so that a barrier's exchange is one, too.
+  // Never empty, so that a barrier exchanges something, too.
   partner_.resize(values.size() + 1);
   auto const theirs = std::as_writable_bytes(std::span(partner_)).first(values.size_bytes());
   auto const nothing = theirs.first(0);
@@ -225,15 +225,15 @@ EDL_INLINE void group::doubling(std::span<float> values) {
   int const half = doubling_size(size());
   invariant(half <= size() && size() < 2 * half, "who is too many for a power of two has a partner in it");
   if (rank_ >= half) {
-    // Who is too many for a power of two hands its numbers over and takes the result. It hears of its
-    // partner's beginning, or it might wait for that.
+    // Members beyond a power of two hand their numbers to a partner and receive the result. They also wait
+    // for the partner to begin, because otherwise the partner might wait for them.
     swap(rank_ - half, mine, nothing);
     swap(rank_ - half, {}, mine);
     return;
   }
   bool const carries = rank_ < size() - half;
   if (carries) {
-    // Its head goes ahead of all that is waited for, so that a member that has nothing to do hears of it.
+    // Send the header before waiting for anything, so that an idle member learns that an operation has begun.
     swap(rank_ + half, nothing, theirs);
     add();
   }
@@ -244,22 +244,22 @@ EDL_INLINE void group::doubling(std::span<float> values) {
   if (carries) swap(rank_ + half, mine, {});
 }
 
-// Segments in the order of the stream.
+// A schedule of segments in the order of the stream.
 struct group::course {
-  std::size_t out, in;  // how many a member sends, and how many come to it
-  std::size_t adds;     // of those that come, the first so many are added to what is here
-  std::size_t ahead;    // sent before any has come: the k-th that comes is the (k + ahead)-th that is sent
+  std::size_t out, in;  // how many segments a member sends, and how many it receives
+  std::size_t adds;     // of those received, how many are added to its own numbers
+  std::size_t ahead;    // sent before any is received: the k-th received is the (k + ahead)-th sent
 };
 
-// `outgoing(k)`, `incoming(k)`: the memory of a segment; `add(to, from, at)`: what has come for the elements
-// from `at` on of a segment.
+// `outgoing(k)`, `incoming(k)`: the memory of a segment. `add(to, from, at)`: adds what has arrived for the
+// elements of a segment from `at` on.
 template <class Wire, class Outgoing, class Incoming, class Add>
 void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming incoming, Add add) {
   constexpr std::size_t piece = detail::piece_bytes / sizeof(Wire);
   struct position {
     std::size_t k = 0, at = 0;  // segment in the order of the stream, element in it
   } sending, receiving;
-  std::size_t sendable = 0;  // elements, not sent yet
+  std::size_t sendable = 0;  // elements that may be sent, but are not yet
   for (std::size_t k = 0; k < c.ahead; ++k) sendable += outgoing(k).size();
 
   std::size_t const n = links_.size(), me = std::size_t(rank_);
@@ -269,7 +269,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
   out.add(std::as_writable_bytes(std::span(mine)));
   in.add(std::as_writable_bytes(std::span(theirs)));
   bool checked = false;
-  std::size_t taken = 0;  // elements of the run being received
+  std::size_t taken = 0;  // elements received of the current run
   received_.resize(detail::piece_bytes);
   if (is_bfloat16<Wire>) to_send_.resize(piece);
 
@@ -284,7 +284,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
       out = flow(out.peer);
       if constexpr (is_bfloat16<Wire>) {
         write_out(now, to_send_.data());
-        // Whose sum it is keeps what the others get.
+        // The member that completes a sum rounds it to what the others receive, so that all have the same.
         if (sending.k == c.adds) read_in(to_send_.data(), now);
         out.add(std::as_writable_bytes(std::span(to_send_).first(now.size())));
       } else {
@@ -330,10 +330,10 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
   }
 }
 
-// The segments of the span go around: each member adds its numbers to what comes and passes it on, until
-// every segment is whole on one member, and then the whole ones go around. As a stream: the k-th segment that
-// a member sends is the (k−1)-th that it receives, so what it may send is its first segment and as much as
-// has come.
+// The segments travel around the ring. Each member adds its numbers to what arrives and passes that on, until
+// every segment is complete on one member; then the complete ones travel around. As a stream: the k-th
+// segment that a member sends is the (k−1)-th that it receives, so it may send its first segment and then as
+// much as has arrived.
 template <class Wire>
 void group::ring(std::span<float> values) {
   std::size_t const n = links_.size(), me = std::size_t(rank_);
@@ -351,9 +351,9 @@ void group::ring(std::span<float> values) {
       [](std::span<float> to, Wire const* from, std::size_t) { add(from, to); });
 }
 
-// The first member sends its sum on, every other adds its terms to what comes; what the last has is whole,
-// and goes around behind. A number that is whole comes after it was sent as a partial sum, so both have one
-// place.
+// The first member sends its terms on; every other member adds its own to what arrives. The last member's sum
+// is complete, and travels around behind the partial sums. A complete number arrives after the partial sum
+// was sent, so both use the same memory.
 template <class Wire>
 void group::pass_on(std::span<view<float> const> terms, std::span<float> sum) {
   std::size_t const n = links_.size(), me = std::size_t(rank_);

@@ -22,14 +22,14 @@ namespace edl::collective {
 namespace detail {
 
 inline constexpr std::size_t block_floats = segment::block_bytes / sizeof(float);
-inline constexpr std::size_t line_floats = 16;           // slices end where cache lines do
-inline constexpr std::size_t strip_floats = 1024;        // summed at once, in a core's nearest cache
-inline constexpr std::size_t at_once_bytes = 32u << 10;  // a member reads all others' numbers up to this many
-// Waking a process takes longer than what is waited for mostly does. Not where processes share cores: nor is
-// yielding any good there, which leaves a core to somebody for milliseconds.
+inline constexpr std::size_t line_floats = 16;           // slices end at the borders of cache lines
+inline constexpr std::size_t strip_floats = 1024;        // summed at once, within a core's first-level cache
+inline constexpr std::size_t at_once_bytes = 32u << 10;  // below: each reads all numbers
+// How long to spin: waking a process takes longer than most waits. Not if processes share cores. There
+// yielding does not help either: it gives the core away for milliseconds.
 inline constexpr std::chrono::microseconds spin{20};
-inline constexpr int longest_pause = 31;              // waits without it
-inline constexpr std::chrono::milliseconds nap{100};  // at most, between two looks at everything
+inline constexpr int longest_pause = 31;              // most waits without spinning
+inline constexpr std::chrono::milliseconds nap{100};  // longest sleep between two checks of everything
 
 inline bool is_local(int socket) {
   int family = 0;
@@ -37,13 +37,13 @@ inline bool is_local(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
 }
 
-// Numbers of one term in a member's room, where the member that has the most terms has them all there.
+// How many numbers of one term fit into a member's room, if the member with the most terms stores all there.
 inline std::size_t room_of_term(std::size_t all, int members) {
   return block_floats / share_of(all, members, 0).count / line_floats * line_floats;
 }
 
-// A block's numbers, cut among the members. All blocks are cut alike, also the last: what others may still
-// read stays away from what is written.
+// Divides numbers into blocks, and blocks among the members. All blocks are divided alike, also the last one,
+// so that writes never touch what others may still read.
 struct blocks {
   struct range {
     std::size_t first, size;
@@ -54,12 +54,12 @@ struct blocks {
   std::size_t count = (size + most - 1) / most;
   std::size_t share = (size + count * lines - 1) / (count * lines) * line_floats;
 
-  // Of the numbers.
+  // Block `t`, as a range of the numbers.
   range block(std::size_t t) const {
     std::size_t const first = std::min(size, t * share * members);
     return {first, std::min(share * members, size - first)};
   }
-  // Of the block.
+  // A member's slice, as a range of the block.
   range slice(std::size_t t, int member) const {
     std::size_t const all = block(t).size, first = std::min(all, std::size_t(member) * share);
     return {first, std::min(share, all - first)};
@@ -76,9 +76,10 @@ EDL_INLINE bool group::agreed(bool mine) {
   return votes == float(size());
 }
 
-// Part of the first operation, so that who forms a group need not wait for the others.
+// Runs as part of the first operation, so that members need not wait for each other when they form a group.
 EDL_INLINE void group::set_up() {
-  // Partners meet in increasing order, which has no circle: all hear that something has begun.
+  // Partners meet in increasing order, so no cycle of waits arises, and all learn that an operation has
+  // begun.
   std::byte none{};
   for (int const other : partners(rank_, size())) swap(other, {&none, 0}, {&none, 0});
   bool local = options_.shared_memory && size() <= segment::most_members;
@@ -87,7 +88,7 @@ EDL_INLINE void group::set_up() {
   set_up_ = true;
 }
 
-// The first member makes the segment, and it is passed on as numbers are in recursive doubling.
+// The first member creates the segment. It is passed on in the pattern of recursive doubling.
 EDL_INLINE void group::share() {
   std::vector<net::descriptor> parts;
   if (rank_ == 0) parts = segment::make(size());
@@ -116,12 +117,12 @@ EDL_INLINE void group::share() {
   try {
     mine = std::make_unique<segment>(std::move(parts), rank_, size());
   } catch (error const&) {
-    // Not here: then sockets will do.
+    // Shared memory is not available: use sockets.
   }
   if (!agreed(bool(mine))) return;
   invariant(!segment_, "memory is shared once");
   segment_ = std::move(mine);
-  known_ = segment_.get();  // from here on `abort` tells the others by it
+  known_ = segment_.get();  // from here on `abort` uses it to notify the others
   spins_ = size() <= granted_cores();
 }
 
@@ -145,8 +146,8 @@ EDL_INLINE void group::await_all(std::uint64_t count) {
         pause_ = waited_ = 0;
         return;
       }
-    // In vain: somebody else may have taken the others' core. The more often, the less is it tried, but for
-    // the many waits of a large sum: who sleeps there may lose its own core.
+    // Spinning was in vain: the others' core may be busy with another process. Spin less the more often that
+    // happens, except within a large sum, whose many waits would each risk losing this core by sleeping.
     pause_ = last_post_ - posts_ > 1 ? 0 : std::min(2 * pause_ + 1, detail::longest_pause);
     waited_ = 0;
   }
@@ -154,7 +155,7 @@ EDL_INLINE void group::await_all(std::uint64_t count) {
     sleep(count);
     if (segment_->all_posted(count)) return;
     if (clock::now() - begin <= options_.silence) continue;
-    // Others may themselves wait for who has come least far.
+    // The others may themselves wait for the member that is furthest behind.
     int last = rank_;
     for (int i = 0; i < size(); ++i)
       if (segment_->posted(i) < segment_->posted(last)) last = i;
@@ -162,13 +163,13 @@ EDL_INLINE void group::await_all(std::uint64_t count) {
   }
 }
 
-// Until all may have posted as much, or somebody is lost.
+// Waits until every member may have posted this many times, or one is lost.
 EDL_INLINE void group::sleep(std::uint64_t count) {
   std::vector<pollfd> all{{segment_->bell(), POLLIN, 0}};
   std::vector<int> whose{rank_};
   for (int i = 0; i < size(); ++i)
     if (links_[std::size_t(i)] && segment_->posted(i) < last_post_) {
-      // Others have done their part, and may go.
+      // Members that have done their part may leave.
       all.push_back({links_[std::size_t(i)].get(), POLLIN, 0});
       whose.push_back(i);
     }
@@ -179,7 +180,7 @@ EDL_INLINE void group::sleep(std::uint64_t count) {
   segment_->rise();
   if (aborted_) throw broken("the collective was aborted");
   if (segment_->all_posted(count)) return;
-  // Who finds a member lost says so first and closes its own links then: all name the same.
+  // A member that detects a loss records it before it closes its own links, so that all name the same one.
   if (int const gone = segment_->given_up(); gone >= 0) lost(gone, "is lost");
   for (std::size_t i = 1; i < all.size(); ++i) {
     if (all[i].revents == 0 || segment_->posted(whose[i]) >= last_post_) continue;
@@ -255,10 +256,10 @@ void group::sum_at_once(std::span<float> values) {
   ++round_;
 }
 
-// Block by block: a member writes its numbers into its room and posts (a), adds the others' to its slice,
-// leaves the sums in its room and posts (b), and reads the others' sums. The next block is written before
-// that, into the other half of the room, so that nobody need wait for who is a little late. By the time a
-// member writes to a half again, everybody has posted what comes after reading it.
+// Works block by block. A member writes its numbers into its room and posts (a), adds the others' numbers to
+// its slice, leaves the sums in its room and posts (b), and reads the others' sums. It writes the next block
+// before that, into the other half of the room, so that nobody waits for a member that is slightly late. When
+// a member writes to a half again, all have posted a step that follows their reading it.
 template <class Write, class Sum, class Read>
 void group::in_blocks(std::size_t blocks, Write write, Sum sum, Read read) {
   auto const post = [&](auto const& work, std::size_t t) {
@@ -316,8 +317,8 @@ void group::sum_in_blocks(std::span<float> values) {
   in_blocks(parts.count, write, sum, read);
 }
 
-// As above, but a room holds the block of each of a member's terms, one behind the other, and a slice is
-// added up from the first member's first term to the last's last.
+// As above, but a room holds the block of each of a member's terms, one after the other. A slice is added up
+// from the first member's first term to the last member's last.
 template <class Wire>
 void group::sum_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> values) {
   std::size_t const n = links_.size(), each = detail::room_of_term(all, size());
@@ -340,7 +341,7 @@ void group::sum_in_order(std::span<view<float> const> terms, std::size_t all, st
   };
   auto const sum = [&](std::size_t t) {
     auto const own = parts.slice(t, rank_);
-    // Where the sums will stand: not before the others have read those of two blocks before.
+    // The place of the sums. It is free, because the others have read those of two blocks before.
     if (!terms.empty()) write_out(term(t, 0).subspan(own.first, own.size), room(rank_, t, 0) + own.first);
     for (std::size_t at = own.first; at < own.last(); at += detail::strip_floats) {
       std::array<float, detail::strip_floats> numbers;

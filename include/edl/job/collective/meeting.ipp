@@ -33,7 +33,7 @@ struct meeting::state {
 
   void put(place where, net::byte_stream link) {
     std::lock_guard const guard(lock);
-    // Nobody waits for what was interrupted, and a peer may open as many as it likes.
+    // Drop links to interrupted groups, and limit their number: a peer may open as many as it likes.
     if (where.first <= interrupted || links.size() >= most_waiting) return;
     links.insert_or_assign(where, std::move(link));
     changed.notify_all();
@@ -81,7 +81,7 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
   invariant(rank >= 0 && rank < size, "a member's rank is below the size of its group");
   auto const wanted = partners(rank, size);
   for (int const other : wanted) {
-    if (other < rank) continue;  // of two members the lower one opens the link, and this one waits for it
+    if (other < rank) continue;  // of two members the lower one opens the link; this one waits for it
     participant const& peer = all[std::size_t(other)];
     bool const begun = node_.spawn([this, s = state_, peer, number, rank, other,
                                     timeout]() -> asio::awaitable<void> {

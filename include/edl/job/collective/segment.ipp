@@ -21,7 +21,7 @@ namespace edl::collective {
 namespace detail {
 
 inline constexpr int count_bits = 48;
-inline constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;  // who has it mapped may rely on it
+inline constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;  // members rely on its size
 
 }  // namespace detail
 
@@ -41,7 +41,7 @@ EDL_INLINE std::vector<net::descriptor> segment::make(int members) {
   std::vector<net::descriptor> parts;
   parts.emplace_back(::memfd_create("edl", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   int const memory = parts[0].get();
-  // All of it now: what the system cannot give must not be missed by a member in the middle of a sum.
+  // Allocate all memory now: a member must not run out of it in the middle of a sum.
   if (memory < 0 || ::posix_fallocate(memory, 0, off_t(total(members))) != 0 ||
       ::fcntl(memory, F_ADD_SEALS, detail::seals) != 0)
     return {};
@@ -63,14 +63,14 @@ EDL_INLINE segment::segment(std::vector<net::descriptor> parts, int rank, int me
       ::mmap(nullptr, total(members), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, parts_[0].get(), 0);
   if (at == MAP_FAILED) throw error(std::string("cannot map shared memory: ") + std::strerror(errno));
   base_ = static_cast<std::byte*>(at);
-  parts_[0] = net::descriptor();  // the memory stays mapped without it
+  parts_[0] = net::descriptor();  // the memory stays mapped without the descriptor
 }
 
 EDL_INLINE segment::~segment() { ::munmap(base_, total(members_)); }
 
 EDL_INLINE void segment::ring(int member) const noexcept {
   std::uint64_t const once = 1;
-  // It cannot fail but by a counter that is full, and that wakes as well.
+  // This can only fail if the counter is full, which wakes the reader as well.
   [[maybe_unused]] auto const n = ::write(parts_[std::size_t(member) + 1].get(), &once, sizeof once);
 }
 
@@ -80,7 +80,7 @@ EDL_INLINE bool segment::all_posted(std::uint64_t count) const {
   return true;
 }
 
-// Who waits for all is woken by the last of them alone.
+// Only the last member to post wakes a waiter for all members.
 EDL_INLINE void segment::post(std::uint64_t count) {
   place_of(rank_).posted = count;
   for (int i = 0; i < members_; ++i) {

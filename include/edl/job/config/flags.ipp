@@ -67,7 +67,7 @@ struct held<std::optional<T>> {
   using type = T;
 };
 
-/// The one part of what was parsed that has this type.
+/// The part of the parsed flags with this type.
 template <class Part>
 Part& part(parsed_flags& a) {
   auto& j = a.job;
@@ -75,7 +75,7 @@ Part& part(parsed_flags& a) {
                                   j.outputs, j.processes, j.log));
 }
 
-/// The flags one after the other; what a row does not say is as in the row before it, or as its type has it.
+/// Builds the flags' table. What a row does not set is as in the previous row, or as its type implies.
 class table {
  public:
   class row {
@@ -89,7 +89,7 @@ class table {
     row alias(std::string name) { return entry_.flag.aliases.push_back(std::move(name)), *this; }
     row only(std::vector<command> commands) { return entry_.commands = std::move(commands), *this; }
     row needed_by(std::vector<command> commands) { return entry_.needs = std::move(commands), *this; }
-    /// Several values are one text, with ';' between them.
+    /// Repeated values are joined with ';' into one text.
     row repeated(std::string job::* member) {
       entry_.flag.repeats = true;
       entry_.put = [member](parsed_flags& a, std::string const& value) {
@@ -98,7 +98,7 @@ class table {
       };
       return *this;
     }
-    /// ElasticDL has it by this name, or its own.
+    /// ElasticDL has the flag under this name, or under the same one.
     row elasticdl(std::string name = {}) {
       entry_.elasticdl = name.empty() ? entry_.flag.name : std::move(name);
       return *this;
@@ -110,7 +110,7 @@ class table {
 
   void group(std::string name) { group_ = std::move(name); }
 
-  /// `member` is one of `parsed_flags`, of the job, or of one of its parts.
+  /// `member` belongs to `parsed_flags`, to the job, or to one of its parts.
   template <class T, class Part>
   row flag(std::string name, T Part::* member, std::string read_by, std::string help) {
     return add<typename held<T>::type>(

@@ -12,7 +12,7 @@
 namespace edl {
 namespace detail {
 
-/// What says where a job runs, and in which image: flags of `edl`.
+/// Flags that determine where a job runs and in which image: `edl` has them.
 inline constexpr std::string_view of_the_cluster[] = {"image_name",
                                                       "worker_image",
                                                       "docker_image_repository",
@@ -53,10 +53,10 @@ inline constexpr std::string_view of_the_cluster[] = {"image_name",
                                                       "worker_pod_priority",
                                                       "ps_pod_priority"};
 
-/// What says which program an image is to start: flags of `edl`.
+/// Flags that determine which program an image runs: `edl` has them.
 inline constexpr std::string_view of_the_image[] = {"model_zoo", "model_def", "model_file"};
 
-/// Names that other programs have for flags of edl.
+/// Other programs' names for flags of edl.
 inline constexpr std::pair<std::string_view, std::string_view> named_otherwise[] = {
     {"batch_size", "minibatch_size"},
     {"train_batch_size", "minibatch_size"},

@@ -18,7 +18,8 @@
 namespace edl {
 namespace detail {
 
-/// Of the metrics that come with edl, those of which less is better. Those of a head are `head/metric`.
+/// Whether a metric of edl is among these names, those for which less is better. A head's metric is named
+/// `head/metric`.
 inline bool known_as(std::string_view metric, std::span<std::string_view const> names) {
   std::string_view const own = metric.substr(metric.find_last_of('/') + 1);
   return std::ranges::find(names, own) != names.end() ||

@@ -29,7 +29,7 @@ inline void resolve_processes(job& j) {
   if (j.strategy != strategy::local && j.processes.num_workers == 0) j.processes.num_workers = 2;
   if (j.strategy == strategy::parameter_server && j.processes.num_ps_pods == 0) j.processes.num_ps_pods = 1;
   if (j.strategy != strategy::parameter_server)
-    j.processes.ps_replicas = 1;  // of servers, which there are none of
+    j.processes.ps_replicas = 1;  // of servers, of which there are none
   if (j.processes.ps_replicas > std::max(1, j.processes.num_ps_pods))
     throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
                                   j.processes.ps_replicas, j.processes.ps_replicas));
@@ -48,7 +48,7 @@ inline void resolve_split(job& j, std::string const& share) {
     throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
 }
 
-/// Records are read from buckets; all else lies in directories.
+/// Checks that only records are read from buckets; all other paths must be directories.
 inline void check_buckets(job const& j) {
   for (auto const& [flag, path] :
        {std::pair{"checkpoint_dir", &j.checkpoints.checkpoint_dir},

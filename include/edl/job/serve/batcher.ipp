@@ -43,7 +43,7 @@ EDL_INLINE batcher::~batcher() {
   }
   more_.notify_all();
   thread_.join();
-  // What the node was handed before looks at this.
+  // Wait until the node has run everything posted so far, because it uses this object.
   std::promise<void> done;
   if (!node_.post([&done] { done.set_value(); }))
     node_.stop();
@@ -52,7 +52,7 @@ EDL_INLINE batcher::~batcher() {
 }
 
 EDL_INLINE asio::awaitable<std::vector<float>> batcher::predict(std::shared_ptr<question const> q, model by) {
-  // Only the node's thread adds to `waiting_`, so that nobody comes between the look and the addition.
+  // Only the node's thread adds to `waiting_`, so nothing comes between the check and the addition.
   if (waiting_ + q->rows > options_.max_queue)
     throw http::failure(429, fmt::format("{} records wait already", waiting_.load()), {{"Retry-After", "1"}});
   waiting_ += q->rows;
@@ -61,7 +61,7 @@ EDL_INLINE asio::awaitable<std::vector<float>> batcher::predict(std::shared_ptr<
     std::lock_guard const lock(mutex_);
     queue_.push_back(r);
   }
-  // Whoever asks in this same moment is in the same batch.
+  // Look later on this thread, so that requests that arrive at the same moment share a batch.
   if (!std::exchange(looking_, true)) asio::post(node_.executor(), [this] { look(); });
   while (!r->ended) co_await r->done.wait();
   if (r->failed) throw *r->failed;
@@ -88,7 +88,7 @@ EDL_INLINE void batcher::look() {
     r->ended = true;
     r->done.notify_here();
   }
-  // What has come meanwhile saw nobody that computes, and so woke nobody.
+  // Requests that arrived meanwhile woke no thread.
   std::lock_guard const lock(mutex_);
   if (!queue_.empty()) more_.notify_one();
 }
@@ -146,7 +146,7 @@ EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
 }
 
 EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& batch) {
-  thread_local example record;  // whose memory is used again
+  thread_local example record;  // its memory is reused
   auto const began = clock::now();
   try {
     auto const& by = *batch.front()->by;
@@ -165,7 +165,7 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
           to_record(q.inputs, q.rows, i, record);
           at_work.add(record);
         } catch (error const& e) {
-          // What the batch has of the others' records stays, and this one's are computed for nobody.
+          // Records already added for this request stay in the batch, and their outputs are discarded.
           r->failed.emplace(400,
                             q.rows == 1 ? std::string(e.what()) : fmt::format("record {}: {}", i, e.what()));
         }
@@ -185,7 +185,7 @@ EDL_INLINE void batcher::compute(std::vector<std::shared_ptr<request>> const& ba
     records_ += rows;
     double const took =
         std::chrono::duration<double>(clock::now() - began).count() / double(std::max<std::size_t>(rows, 1));
-    // A long one among short ones is not forgotten at once, as the next may be like it.
+    // Forget a long time only slowly, because the next batch may take as long.
     seconds_ = std::exchange(measured_, true) ? std::max(took, 0.98 * seconds_) : took;
   } catch (std::exception const& e) {
     for (auto const& r : batch)

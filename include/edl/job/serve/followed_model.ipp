@@ -26,9 +26,9 @@
 namespace edl::serve {
 namespace detail {
 
-/// Of a model's file, or of a checkpoint's manifest: which file it is, its size, and a digest of its ends,
-/// where both have checksums of the content. Times alone may be equal: images, rsync and package managers set
-/// them.
+/// Identifies the content of a model's file, or of a checkpoint's manifest: device, inode, size, change time,
+/// and a CRC of its first and last bytes, which include checksums of the content. Times alone may be equal,
+/// because images, rsync and package managers set them.
 inline std::string state_of(std::string const& model) {
   namespace fs = std::filesystem;
   std::string const path = fs::is_directory(model) ? model + "/manifest.json" : model;
@@ -49,9 +49,9 @@ inline std::string state_of(std::string const& model) {
                      is.st_ctim.tv_nsec, crc);
 }
 
-/// Of what `newest` has found.
+/// The path in a result of `newest`.
 inline std::string path_of(std::string const& found) { return found.substr(0, found.rfind('@')); }
-/// Nothing: it is no checkpoint, or one that cannot be read.
+/// The position of a checkpoint; empty if it is none, or cannot be read.
 inline position position_of(std::string const& path) try {
   std::error_code unknown;
   return std::filesystem::is_directory(path, unknown) ? checkpoint::read_manifest(path).at() : position();
@@ -70,11 +70,11 @@ EDL_INLINE followed_model::followed_model(train::program const& p, options o, lo
   } else {
     find_first();
   }
-  // What is waited for is looked for, also where no newer one is wanted then.
+  // A missing model is polled for even if newer ones are not wanted later.
   if (options_.interval.count() > 0 || !missing_.empty()) thread_ = std::thread([this] { follow(); });
 }
 
-/// Whether there is anything to read: a directory may not be there, or hold no checkpoint yet.
+/// Whether there is anything to read: the directory may be missing, or have no checkpoint yet.
 EDL_INLINE bool followed_model::is_there() const {
   namespace fs = std::filesystem;
   std::error_code code;
@@ -88,7 +88,7 @@ EDL_INLINE bool followed_model::is_there() const {
 }
 
 EDL_INLINE void followed_model::find_first() {
-  tried_ = newest();  // what it passes over, the loader tells
+  tried_ = newest();  // the loader logs what this skips
   again_ = clock::time_point::max();
   loaded_model first{load(options_.path)};
   {
@@ -98,7 +98,7 @@ EDL_INLINE void followed_model::find_first() {
     missing_.clear();
   }
   at_ = detail::position_of(now()->path());
-  if (detail::position_of(detail::path_of(tried_)) > at_) {  // its sizes were right, and nothing else
+  if (detail::position_of(detail::path_of(tried_)) > at_) {  // its sizes were right, but it is damaged
     ++failed_;
     std::lock_guard const lock(mutex_);
     all_.front().newer_since = clock::now();
@@ -143,7 +143,7 @@ EDL_INLINE double followed_model::lag(prediction_session const* of) const {
              : std::chrono::duration<double>(clock::now() - it->newer_since).count();
 }
 
-/// Which one it is, and what tells its content apart from another's.
+/// Identifies the model and its content.
 EDL_INLINE std::string followed_model::newest() {
   auto const found = train::find_model(options_.path, checkpoint::check::sizes, {});
   tell(found.warning);
@@ -151,7 +151,7 @@ EDL_INLINE std::string followed_model::newest() {
   return fmt::format("{}@{}", found.path, detail::state_of(found.path));
 }
 
-/// What hinders it, which each look finds again, is told once.
+/// Logs an obstacle once, although each look finds it again.
 EDL_INLINE void followed_model::tell(std::string const& what) {
   if (what != told_ && !what.empty() && !all_.empty()) log_.warning(what);
   told_ = what;
@@ -169,7 +169,7 @@ EDL_INLINE followed_model::model followed_model::load(std::string const& path) c
   return made;
 }
 
-/// A process that is started again answers what the one before it did, as far as the files are there.
+/// A restarted process serves the versions that the previous one did, as far as their files exist.
 EDL_INLINE void followed_model::load_older() {
   namespace fs = std::filesystem;
   if (options_.keep == 1 || !fs::is_directory(options_.path)) return;
@@ -184,7 +184,7 @@ EDL_INLINE void followed_model::load_older() {
         all_.push_back(std::move(older));
       }
       log_.info(fmt::format("keeps version {} of {}", all_.back().of->version(), *it));
-    } catch (std::exception const& e) {  // a job may have removed it meanwhile
+    } catch (std::exception const& e) {  // the job may have removed it meanwhile
       log_.warning(fmt::format("{}; that version is discarded", e.what()));
     }
 }
@@ -192,7 +192,7 @@ EDL_INLINE void followed_model::load_older() {
 EDL_INLINE void followed_model::follow() {
   std::unique_lock lock(mutex_);
   auto const pause = [this] {
-    // What waits to be freed does not wait for hours.
+    // A model that waits to be freed must not wait for hours.
     bool const all_kept = std::ranges::all_of(all_, &loaded_model::kept);
     auto const wanted = options_.interval.count() > 0 ? options_.interval : std::chrono::milliseconds(250);
     return all_kept ? wanted : std::min(wanted, std::chrono::milliseconds(250));
@@ -237,7 +237,8 @@ EDL_INLINE void followed_model::try_later(std::string const& what) {
   pause_ = std::min<std::chrono::milliseconds>(2 * pause_, std::chrono::minutes(1));
 }
 
-/// Drops what no request uses any more: here, as to free a large model would hold up who answers.
+/// Drops models that no request uses any more. On this thread, because freeing a large model would delay
+/// replies.
 EDL_INLINE void followed_model::let_go() {
   std::vector<loaded_model> gone;  // freed without the mutex
   std::lock_guard const lock(mutex_);
@@ -248,7 +249,8 @@ EDL_INLINE void followed_model::let_go() {
   invariant(!all_.empty() && all_.front().kept, "the model at work is kept");
 }
 
-/// Beside one whose sizes alone were right: the newest that is whole, if it is newer than the one at work.
+/// If a model has the right sizes but is damaged: loads the newest intact one, if it is newer than the
+/// current one.
 EDL_INLINE followed_model::model followed_model::load_whole() const {
   auto const found = train::find_model(options_.path, checkpoint::check::checksums, {});
   if (found.path == now()->path()) return {};
@@ -261,10 +263,10 @@ EDL_INLINE void followed_model::look() {
   bool older = false;
   try {
     found = newest();
-    // What is damaged by now is whole in memory: an older one is no better.
+    // If the current model's file is damaged by now, it is still intact in memory: do not take an older one.
     older = !damaged_.empty() && detail::position_of(detail::path_of(found)) < at_;
   } catch (std::exception const& e) {
-    // A job that begins anew has no model for a while.
+    // A job that starts over has no model for a while.
     return tell(fmt::format("{}; the model at work stays", e.what()));
   }
   bool const is_newest = older ? damaged_ == now()->path()
@@ -295,7 +297,7 @@ EDL_INLINE void followed_model::look() {
     int kept = 1;
     for (loaded_model& m : all_)
       m.kept = m.kept && m.of->version() != next->version() && kept++ < options_.keep;
-    ++loaded_;  // before anybody sees it
+    ++loaded_;  // before any other thread sees it
     all_.insert(all_.begin(), loaded_model{std::move(next)});
     invariant(std::ranges::count_if(all_, &loaded_model::kept) <= std::max(options_.keep, 1),
               "no more versions are kept than were asked for");

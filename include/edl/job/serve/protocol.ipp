@@ -22,8 +22,8 @@ namespace detail {
 
 using nlohmann::json;
 
-/// The same with null for each NaN, which is no JSON and which Python and NumPy write for a value that is
-/// missing. Where no value may stand, null may not either.
+/// Replaces each NaN by null. NaN is not JSON, but Python and NumPy write it for a missing value. Where a
+/// value is required, null is refused, too.
 inline std::string without_nan(std::string_view body) {
   constexpr std::string_view nan = "NaN";
   std::string out;
@@ -41,7 +41,7 @@ inline std::string without_nan(std::string_view body) {
   return out;
 }
 
-/// Refuses a name that stands twice in an object, of which the parser would take the last. `body` is JSON.
+/// Refuses an object with a repeated name, of which the parser would use the last. `body` is JSON.
 inline void refuse_twice(std::string_view body) {
   struct member {
     std::string_view name, rest;
@@ -72,11 +72,11 @@ inline void refuse_twice(std::string_view body) {
   }
 }
 
-/// A body of lists within lists would take a hundred times its bytes.
+/// Limits nesting: lists within lists would need a hundred times the body's size in memory.
 inline json parsed(std::string_view body) {
   if (nested_too_deeply(body))
     throw http::failure(400, fmt::format("the body is nested deeper than {} levels", most_nesting));
-  // The parser would take it for the end of the body.
+  // The parser would take a zero byte for the end of the body.
   if (auto const at = body.find('\0'); at != body.npos)
     throw http::failure(400, fmt::format("the body is no JSON: byte {} of it is zero", at));
   json all = body.find("NaN") == body.npos ? json::parse(body) : json::parse(without_nan(body));
@@ -84,7 +84,7 @@ inline json parsed(std::string_view body) {
   return all;
 }
 
-/// A field of an object; null, as clients write for what they do not set, is as good as none.
+/// A field of an object. Null counts as absent, because clients write it for fields that they do not set.
 inline json const* field(json const& in, char const* name) {
   if (!in.is_object()) return nullptr;
   auto const at = in.find(name);
@@ -125,7 +125,7 @@ inline bool flag_in(json const& object, char const* name, std::string const& of,
 
 inline std::string const the_request = "the request";
 
-/// Runs `read`, whose JSON may lack fields or have others than it should.
+/// Runs `read`, and turns errors of absent or unexpected fields into failures of the request.
 template <class Read>
 std::shared_ptr<question const> checked(Read&& read) {
   auto const q = std::make_shared<question>();
@@ -154,7 +154,7 @@ inline void check_rows(std::size_t rows, std::size_t most) {
         413, fmt::format("there are {} records in the request; at most {} are taken at once", rows, most));
 }
 
-/// Values that a shape has, whose first extent is the number of records.
+/// The number of values in a shape, whose first extent is the number of records.
 inline std::size_t count_of(json const& shape, std::string const& name, std::vector<std::size_t>& extents,
                             std::size_t& rows, std::size_t most) {
   std::size_t count = 1;
@@ -178,7 +178,7 @@ inline std::size_t count_of(json const& shape, std::string const& name, std::vec
   return count;
 }
 
-/// Refuses numbers that JSON can say and the datatype cannot.
+/// Refuses numbers that are valid in JSON but not in the datatype.
 inline void check_numbers(tensor const& t, std::string_view datatype) {
   struct range {
     std::string_view datatype;
@@ -201,7 +201,7 @@ inline void check_numbers(tensor const& t, std::string_view datatype) {
                                     {"UINT64", 0, 0x1p64}};
   auto const of = std::ranges::find(whole, datatype, &range::datatype);
   if (of == std::end(whole)) return;
-  auto const look = [&](auto const& values, auto least, auto most) {  // in the type that the values have
+  auto const look = [&](auto const& values, auto least, auto most) {  // in the type of the values
     for (auto const given : values)
       if (auto const value = decltype(least)(given);
           !std::isnan(value) && (value < least || value > most || std::trunc(value) != value))
@@ -235,7 +235,7 @@ inline void choose_outputs(question& q, json const& body, model_face const& of) 
   }
 }
 
-/// JSON has no word for what is not finite.
+/// Writes null for a number that is not finite, because JSON has none.
 inline void append_number(std::string& to, float x) {
   if (std::isfinite(x))
     fmt::format_to(std::back_inserter(to), "{}", x);
@@ -256,7 +256,7 @@ inline std::string datatype(example::kind k) {
   return k == example::kind::strings ? "BYTES" : k == example::kind::integers ? "INT64" : "FP32";
 }
 
-/// Appends texts, of whose literals the compiler knows the length.
+/// Appends texts; the compiler knows the lengths of literals.
 void append(std::string& to, std::convertible_to<std::string_view> auto const&... pieces) {
   (..., to.append(std::string_view(pieces)));
 }
@@ -267,7 +267,7 @@ inline std::string quoted(std::string const& text) {
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// Whether an instance is the bytes of the only input, and no input by its name.
+/// Whether an instance is the bytes of the only input, rather than an object of inputs.
 inline bool is_bytes(json const& instance, model_face const& of) {
   return of.inputs.size() == 1 && of.inputs.front().name != "b64" && instance.size() == 1 &&
          instance.contains("b64");
@@ -280,7 +280,7 @@ inline std::vector<std::int64_t> shape_of(record_feature const& f) {
   return shape;
 }
 
-/// A tensor as a signature has it.
+/// A tensor in the form of a signature.
 inline json tensor_info(std::string const& name, char const* type, std::vector<std::int64_t> const& shape) {
   json sizes = json::array();
   for (std::int64_t const extent : shape) sizes.push_back({{"size", std::to_string(extent)}, {"name", ""}});
@@ -288,7 +288,7 @@ inline json tensor_info(std::string const& name, char const* type, std::vector<s
       {"dtype", type}, {"tensor_shape", {{"dim", sizes}, {"unknown_rank", false}}}, {"name", name + ":0"}};
 }
 
-/// What a record's outputs are, in that form.
+/// A record's outputs in the form of the answer.
 inline std::vector<float> numbers_of(answer_output const& o, view<float> outputs, std::size_t row,
                                      std::size_t rows) {
   auto const own = o.of.of(outputs.subspan(row * (outputs.size() / rows), outputs.size() / rows));
@@ -312,7 +312,7 @@ inline std::string const& class_of(answer_output const& o, model_face const& by,
   return by.classes[likeliest_class(all).number];
 }
 
-inline constexpr std::size_t most_remembered = 4096;  // bytes of a head
+inline constexpr std::size_t most_remembered = 4096;  // bytes of a header
 
 inline inference_head read_head(std::string_view text, model_face const& of, std::size_t most) {
   json const all = parsed(text);
@@ -332,7 +332,7 @@ inline inference_head read_head(std::string_view text, model_face const& of, std
     std::vector<std::size_t> extents;
     std::size_t const count = count_of(need(one, "shape", called), t.name, extents, q.rows, most);
     auto& tail = h.tails.emplace_back();
-    t.append(type, {}, 0);  // throws what is wrong with it
+    t.append(type, {}, 0);  // throws if the type is invalid
     auto const* const data = field(one, "data");
     if (auto const* const size = parameter(one, "binary_data_size", called)) {
       if (data)
@@ -483,7 +483,7 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
     std::vector<tensor>& inputs = q.inputs;
     std::size_t& rows = q.rows;
     std::size_t row = 0;
-    // Where it is not known what the model takes, values say what they are.
+    // If the model's inputs are unknown, the values determine the kind.
     auto const kind_of = [](json const& value) {
       json const* one = &value;
       while (one->is_array() && !one->empty()) one = &one->front();

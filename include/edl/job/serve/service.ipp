@@ -21,7 +21,7 @@
 namespace edl::serve {
 namespace detail {
 
-/// A question that another thread reads. GCC warns of a type of a coroutine's own in its frame.
+/// A request body that another thread parses. GCC warns about a local type in a coroutine's frame.
 struct elsewhere_read {
   explicit elsewhere_read(asio::any_io_executor on) : done(std::move(on)) {}
   net::event done;
@@ -30,8 +30,8 @@ struct elsewhere_read {
   std::exception_ptr failed{};
 };
 
-inline constexpr std::size_t much_json = 64 << 10;    // bytes: takes a processor some 10 ms
-inline constexpr std::size_t most_unread = 16 << 20;  // bytes of JSON that wait to be read, if of several
+inline constexpr std::size_t much_json = 64 << 10;    // bytes; parsing this takes a processor about 10 ms
+inline constexpr std::size_t most_unread = 16 << 20;  // bytes of JSON waiting, if of several bodies
 
 inline void tell_model(http::response& r, prediction_session const& by, double lag) {
   r.headers.emplace_back("Edl-Model-Version", std::to_string(by.version()));
@@ -143,7 +143,7 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
   if (bytes <= detail::much_json) {
     known_model& k = known(by);
     q = read_inference(std::move(r.body), header, k.face, most, k.last);
-  } else {  // GCC 12 destroys a lambda twice that is made in a co_await
+  } else {  // GCC 12 destroys a lambda made in a co_await twice
     std::function<std::shared_ptr<question const>()> read = [body = std::move(r.body), header,
                                                              of = known(by).face, most]() mutable {
       inference_head once;
@@ -261,7 +261,7 @@ EDL_INLINE std::vector<http::route> service::routes() {
     model_of(arguments);
   };
   auto const refused = [this](int code) { count(code); };
-  // What is asked most is looked for first.
+  // The most frequent request comes first.
   return {{"POST", "/v2/models/{}/infer", infer_of, false, there, refused},
           {"POST", "/v1/models/{}:predict", predict_of, false, there, refused},
           {"POST", "/v2/models/{}/versions/{}/infer", infer_of, false, there, refused},

@@ -28,13 +28,13 @@ inline http::failure beyond(std::string const& name, std::uint64_t value) {
   return bad(fmt::format("input '{}' has {}, which does not fit 64 bits with a sign", name, value));
 }
 
-/// Brain floating point, 16 bits.
+/// Brain floating point, 16 bits: the upper half of a float32.
 struct bfloat16 {
   std::uint16_t bits;
   explicit operator float() const { return from_bfloat16(bits); }
 };
 
-/// Throws where a number is too large for a float32, of which records are.
+/// Throws if a number does not fit into float32, which records use.
 template <class T>
 float as_float(std::string const& name, T value) {
   auto const made = float(value);
@@ -86,7 +86,7 @@ inline void append_texts(tensor& to, std::string_view bytes, std::size_t count) 
         fmt::format("input '{}' has {} texts, and its shape wants {}", to.name, to.strings.size(), count));
 }
 
-/// {"b64": "aGk="}, as TensorFlow Serving's clients write bytes.
+/// Decodes {"b64": "aGk="}, the form in which TensorFlow Serving's clients write bytes.
 inline std::string bytes_of(nlohmann::json const& value, std::string const& of) {
   auto const text = value.find("b64");
   if (value.size() != 1 || text == value.end() || !text->is_string())
@@ -141,7 +141,7 @@ inline void append_value(tensor& to, nlohmann::json const& value) {
   }
 }
 
-/// Appends lists within lists, and finds their extents: all lists at one depth are of one length.
+/// Appends nested lists and determines their extents. All lists at one depth must have the same length.
 class nested_values {
  public:
   explicit nested_values(tensor& to) : to_(to) {}
@@ -208,7 +208,7 @@ EDL_INLINE void tensor::append_record(nlohmann::json const& values) {
   if (nulls.size() == n) {
     detail::resize(*this, before);
     append_none();
-    absent.back() = !nulls.empty();  // else it is an empty list
+    absent.back() = !nulls.empty();  // otherwise it is an empty list
     return;
   }
   if (!nulls.empty())
